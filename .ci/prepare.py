@@ -1,0 +1,282 @@
+"""Prepare a fresh machine: `.venv` with the locked packages and the project, and Java for Spark.
+
+Run by `make setup`, and by every target that needs it. With nothing changed it returns at once.
+Uses the standard library only, and syntax that an older Python can read far enough to say what is
+missing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+LOCK = ROOT / "requirements.lock"
+PREPARED = VENV / "prepared"  # the key of the last complete set-up
+JAVA_HOME = VENV / "java_home"  # what the Makefile hands to Spark
+
+OLDEST_PYTHON = (3, 11)
+OLDEST_JAVA = 17  # Spark 4 runs on nothing older
+JAVA_FOLDERS = ("usr/lib/jvm/*", "Library/Java/JavaVirtualMachines/*/Contents/Home")
+
+
+class Java(NamedTuple):
+    """A Java runtime: where it lives, and its feature release."""
+
+    home: Path
+    release: int
+
+
+class PackageManager(NamedTuple):
+    """How one family of distributions finds and installs a headless Java runtime."""
+
+    refresh: tuple[str, ...]
+    query: tuple[str, ...]
+    install: tuple[str, ...]
+    packages: tuple[str, ...]
+
+
+MANAGERS = {
+    "apt-get": PackageManager(
+        refresh=("apt-get", "update", "-qq"),
+        query=("apt-cache", "show"),
+        install=("apt-get", "install", "-y", "--no-install-recommends"),
+        packages=tuple(f"openjdk-{release}-jre-headless" for release in (17, 21, 25)),
+    ),
+    "dnf": PackageManager(
+        refresh=("dnf", "-q", "makecache"),
+        query=("dnf", "-q", "info"),
+        install=("dnf", "install", "-y"),
+        packages=tuple(f"java-{release}-openjdk-headless" for release in (17, 21, 25)),
+    ),
+    "apk": PackageManager(
+        refresh=("apk", "update", "-q"),
+        query=("apk", "search", "-e"),
+        install=("apk", "add"),
+        packages=tuple(f"openjdk{release}-jre-headless" for release in (17, 21, 25)),
+    ),
+}
+
+
+def main() -> None:
+    """Do what is missing, in the order in which it is cheapest to fail."""
+    use_a_python_that_is_new_enough()
+    key = fingerprint()
+    if is_prepared(key):
+        return
+    PREPARED.unlink(missing_ok=True)
+    java = find_java() or install_java()
+    say(f"Java {java.release} in {java.home}")
+    make_venv()
+    install_packages()
+    JAVA_HOME.write_text(f"{java.home}\n")
+    PREPARED.write_text(f"{key}\n")
+    say("ready")
+
+
+# --- has anything changed? ------------------------------------------------------------------------
+
+
+def fingerprint() -> str:
+    """Return a digest of everything the environment is made from."""
+    digest = hashlib.sha256()
+    for path in (LOCK, ROOT / "pyproject.toml", Path(__file__)):
+        digest.update(path.read_bytes())
+    for fact in (str(ROOT), sys.version, os.environ.get("JAVA_HOME", "")):
+        digest.update(fact.encode() + b"\0")
+    return digest.hexdigest()
+
+
+def is_prepared(key: str) -> bool:
+    """Say whether the last set-up was made from the same things and its Java is still there."""
+    try:
+        unchanged = PREPARED.read_text().strip() == key
+        java_home = Path(JAVA_HOME.read_text().strip())
+    except FileNotFoundError:
+        return False
+    return unchanged and (java_home / "bin" / "java").exists() and python_in_venv().exists()
+
+
+# --- Python ---------------------------------------------------------------------------------------
+
+
+def use_a_python_that_is_new_enough() -> None:
+    """Continue in a newer Python of this machine when this one is too old."""
+    if sys.version_info >= OLDEST_PYTHON:
+        return
+    for minor in range(14, OLDEST_PYTHON[1] - 1, -1):
+        newer = shutil.which(f"python3.{minor}")
+        if newer:
+            os.execv(newer, [newer, *sys.argv])  # noqa: S606 - the same script, no shell wanted
+    raise trouble(
+        f"Python {'.'.join(map(str, OLDEST_PYTHON))} or newer is needed; "
+        f"{sys.executable} is {sys.version.split()[0]}.",
+        "Install one, or name it: make PYTHON=/path/to/python3 setup",
+    )
+
+
+def python_in_venv() -> Path:
+    """Return the interpreter that runs everything else."""
+    return VENV / "bin" / "python"
+
+
+def make_venv() -> None:
+    """Create `.venv`, unless one of the right kind is there."""
+    if python_in_venv().exists():
+        probe = f"import sys, pip; sys.exit(sys.version_info < {OLDEST_PYTHON})"
+        if subprocess.run([python_in_venv(), "-c", probe], check=False).returncode == 0:
+            return
+    say(f"creating {VENV.name} with Python {sys.version.split()[0]}")
+    made = subprocess.run([sys.executable, "-m", "venv", "--clear", VENV], check=False)
+    if made.returncode != 0:
+        raise trouble(
+            "The virtual environment could not be created.",
+            "On Debian: apt-get install python3-venv",
+        )
+
+
+def install_packages() -> None:
+    """Install what the lock names, every file checked against its hash, then the project itself."""
+    lock = LOCK.read_text()
+    count = len(re.findall("^[a-z]", lock, re.MULTILINE))
+    say(f"installing {count} locked packages; the first time takes minutes")
+    build_tool = VENV / "build_tool.lock"
+    build_tool.write_text(locked("setuptools", lock))
+    # what comes as source is built by the locked setuptools, not by one fetched unchecked
+    options = ("--require-hashes", "--no-deps", "--use-pep517", "--no-build-isolation")
+    pip("install", *options, "-r", build_tool)
+    pip("install", *options, "-r", LOCK)
+    say("installing the project, editable")
+    pip("install", "--no-deps", "--no-build-isolation", "-e", ROOT)
+
+
+def locked(name: str, lock: str) -> str:
+    """Return the lines of one package of the lock file."""
+    found = re.search(rf"^{name}==.*(?:\n .*)*", lock, re.MULTILINE)
+    if found is None:
+        raise trouble(f"{LOCK.name} does not name {name}.", "Make it anew: make lock")
+    return found.group() + "\n"
+
+
+def pip(*arguments: str | Path) -> None:
+    """Run the virtual environment's pip."""
+    settings = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1"}
+    done = subprocess.run(
+        [python_in_venv(), "-m", "pip", "-q", "--no-color", *arguments],
+        env=os.environ | settings,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise trouble(
+            "pip failed; its own message stands above.", "Run the same command again: it goes on."
+        )
+
+
+# --- Java -----------------------------------------------------------------------------------------
+
+
+def find_java() -> Java | None:
+    """Return the first runtime that is new enough: JAVA_HOME, then PATH, then the usual folders."""
+    for executable in java_candidates():
+        java = ask_java(executable)
+        if java is not None and java.release >= OLDEST_JAVA:
+            return java
+    return None
+
+
+def java_candidates() -> Iterator[Path]:
+    """Yield the executables that may be a Java, the most wanted first."""
+    wanted = os.environ.get("JAVA_HOME")
+    if wanted:
+        yield Path(wanted) / "bin" / "java"
+    on_path = shutil.which("java")
+    if on_path:
+        yield Path(on_path)
+    for folder in JAVA_FOLDERS:
+        yield from sorted(Path("/").glob(f"{folder}/bin/java"))
+
+
+def ask_java(executable: Path) -> Java | None:
+    """Ask a Java what it is; `None` when it does not run."""
+    try:
+        told = subprocess.run(
+            [executable, "-XshowSettings:properties", "-version"],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    settings = told.stderr + told.stdout
+    facts = dict(re.findall(r"^\s*(java\.[\w.]+) = (.+?)\s*$", settings, re.MULTILINE))
+    release = facts.get("java.specification.version", "").removeprefix("1.")  # 1.8 is Java 8
+    if not release.isdigit() or "java.home" not in facts:
+        return None
+    return Java(Path(facts["java.home"]), int(release))
+
+
+def install_java() -> Java:
+    """Install the distribution's headless runtime, or say the command that does."""
+    manager = next((MANAGERS[tool] for tool in MANAGERS if shutil.which(tool)), None)
+    missing = f"Spark needs Java {OLDEST_JAVA} or newer, and this machine has none."
+    if manager is None:
+        raise trouble(missing, "Install one, set JAVA_HOME to its folder, and run the same again.")
+    may_install = os.geteuid() == 0
+    if may_install:
+        say(f"no Java {OLDEST_JAVA} or newer found: asking the distribution for one")
+        run_quietly(manager.refresh)
+    offered = [name for name in manager.packages if offers(manager, name)]
+    package = (offered or manager.packages)[0]
+    if may_install and run_quietly((*manager.install, package)):
+        java = find_java()
+        if java is not None:
+            return java
+    commands = (" ".join(manager.refresh), " ".join((*manager.install, package)))
+    raise trouble(missing, f"Install one: sudo {' && sudo '.join(commands)}")
+
+
+def offers(manager: PackageManager, package: str) -> bool:
+    """Say whether the distribution has a package of that name."""
+    answer = subprocess.run([*manager.query, package], capture_output=True, check=False)
+    return answer.returncode == 0 and bool(answer.stdout)
+
+
+def run_quietly(command: Sequence[str]) -> bool:
+    """Run a command of the package manager; show what it said only when it fails."""
+    done = subprocess.run(
+        command,
+        env=os.environ | {"DEBIAN_FRONTEND": "noninteractive"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        say(f"{' '.join(command)} failed:\n{done.stdout.strip()}")
+    return done.returncode == 0
+
+
+# --- what the reader sees -------------------------------------------------------------------------
+
+
+def say(text: str) -> None:
+    """Print one line of progress."""
+    print(f"set-up: {text}", flush=True)
+
+
+def trouble(what: str, hint: str) -> SystemExit:
+    """Make the error that ends the run: what is missing, and what to do."""
+    return SystemExit(f"set-up: {what}\n        {hint}")
+
+
+if __name__ == "__main__":
+    main()

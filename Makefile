@@ -1,0 +1,52 @@
+# Every target does the set-up it needs. A machine with Python >= 3.11, venv and make is enough to start.
+
+PYTHON ?= python3
+# more arguments for the tests, for instance: make test ARGS='-m "not spark"'
+ARGS ?=
+
+BIN := .venv/bin
+RUN = JAVA_HOME="$$(cat .venv/java_home)" $(BIN)/python
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint format bench docs api lock clean
+
+help:  ## Show this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "  make %-8s %s\n", $$1, $$2 }'
+
+setup:  ## Create .venv with the locked packages and find Java, where that is not done yet
+	@$(PYTHON) .ci/prepare.py
+
+demo: setup  ## A year of real flights: load, upsert, delete, travel in time, compare with hudi-rs
+	@$(RUN) examples/flights.py
+
+test: setup  ## Run all tests
+	$(RUN) -m pytest --durations=10 --session-timeout=840 $(ARGS)
+
+lint: setup  ## Check style, types, and who imports whom
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: setup  ## Put the code into its one layout
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: setup  ## Measure writes against Spark, deltalake and pyiceberg on the same rows
+	$(RUN) benchmarks/run.py
+
+docs: setup  ## Write the generated pages of docs/ anew
+	$(BIN)/python -m hudi_core.config.docs
+
+api: setup  ## Accept the public interface as it is now
+	$(BIN)/python tests/packaging/test_public_api.py
+
+lock: setup  ## Resolve the dependencies anew into requirements.lock
+	$(BIN)/uv pip compile pyproject.toml --extra spark --group dev --universal --python-version 3.11 \
+	  --generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' \
+	  --upgrade --quiet --output-file requirements.lock
+
+clean:  ## Remove caches and build output; .venv stays
+	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .bench
+	rm -rf demo-table spark-warehouse metastore_db derby.log
+	find . -path ./.venv -prune -o \( -name __pycache__ -o -name '*.egg-info' \) -type d -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""Delta Lake as a table format: the room is there, the plugin is not; nothing is registered yet."""
