@@ -1,11 +1,12 @@
 # Every target does the set-up it needs. A machine with Python >= 3.11, venv and make is enough to start.
 
 PYTHON ?= python3
-# more arguments for the tests, for instance: make test ARGS='-m "not spark"'
+# more arguments for the command behind a target, for instance: make test ARGS='-m "not spark"'
 ARGS ?=
 
 BIN := .venv/bin
-RUN = JAVA_HOME="$$(cat .venv/java_home)" $(BIN)/python
+# Spark starts its workers with the Python named here, not with the one that runs the driver
+RUN = JAVA_HOME="$$(cat .venv/java_home)" PYSPARK_PYTHON="$(CURDIR)/$(BIN)/python" $(BIN)/python
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test lint format bench docs api lock clean
@@ -41,10 +42,10 @@ docs: setup  ## Write the generated pages of docs/ anew
 api: setup  ## Accept the public interface as it is now
 	$(BIN)/python tests/packaging/test_public_api.py
 
-lock: setup  ## Resolve the dependencies anew into requirements.lock
+lock: setup  ## Bring requirements.lock in line with pyproject.toml (ARGS=--upgrade: newest versions)
 	$(BIN)/uv pip compile pyproject.toml --extra spark --group dev --universal --python-version 3.11 \
 	  --generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' \
-	  --upgrade --quiet --output-file requirements.lock
+	  --quiet --output-file requirements.lock $(ARGS)
 
 clean:  ## Remove caches and build output; .venv stays
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .bench

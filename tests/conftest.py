@@ -1,0 +1,86 @@
+"""What every test may ask for: a Spark session, real tables, and bounded property tests."""
+
+from __future__ import annotations
+
+import os
+import sys
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+from pyspark.sql import SparkSession
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+REAL_TABLES_VARIABLE = "HUDI_REAL_TABLES"
+REAL_TABLES_DEFAULT = REPOSITORY.parent / "shared" / "hudi_tables"
+
+# One profile for everybody: the same examples on every machine, no example judged by its seconds.
+# HYPOTHESIS_PROFILE=search looks for new ones, longer.
+settings.register_profile(
+    "fixed",
+    derandomize=True,
+    deadline=None,
+    max_examples=60,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile("search", deadline=None, max_examples=2000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
+
+
+@pytest.fixture
+def real_tables(tmp_path: Path) -> Callable[[str], Path]:
+    """Give the test its own copy of a table that Apache Hudi wrote, by name."""
+    folder = Path(os.environ.get(REAL_TABLES_VARIABLE, REAL_TABLES_DEFAULT))
+    if not folder.is_dir():
+        pytest.skip(
+            f"the tables written by Apache Hudi are not at {folder}; "
+            f"set {REAL_TABLES_VARIABLE} to the folder that holds their zip files"
+        )
+
+    def unzip(name: str) -> Path:
+        target = tmp_path / "real" / name
+        if not target.exists():
+            with zipfile.ZipFile(folder / f"{name}.zip") as archive:
+                members = [m for m in archive.namelist() if not m.startswith("__MACOSX/")]
+                archive.extractall(target, members)
+        # a table with a metadata table holds a second table, deeper
+        found = target.glob("**/.hoodie/hoodie.properties")
+        return min(found, key=lambda path: len(path.parts)).parent.parent
+
+    return unzip
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """Give the one Spark session of the run: two cores, UTC, reachable from this machine only."""
+    # `make test` passes the Java that the set-up found; so does this for a bare pytest
+    java_home = Path(sys.prefix) / "java_home"
+    if "JAVA_HOME" not in os.environ and java_home.exists():
+        os.environ["JAVA_HOME"] = java_home.read_text().strip()
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # a local session ignores the option of that name
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+
+    scratch = tmp_path_factory.mktemp("spark")
+    session = (
+        SparkSession.builder.master("local[2]")
+        .appName("tests")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.memory", "2g")
+        .config(
+            "spark.driver.extraJavaOptions", f"-Duser.timezone=UTC -Dderby.system.home={scratch}"
+        )
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.shuffle.partitions", "4")
+        .config("spark.sql.warehouse.dir", f"{scratch}/warehouse")
+        .config("spark.local.dir", f"{scratch}/local")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()

@@ -1,0 +1,251 @@
+"""Each wheel holds its part of the tree, whole and alone, and works with what it declares."""
+
+from __future__ import annotations
+
+import configparser
+import importlib.metadata
+import json
+import os
+import shutil
+import subprocess
+import sys
+import venv
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from email import message_from_bytes
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+LEFT_BY_TOOLS = shutil.ignore_patterns("__pycache__", "build", "dist", "*.egg-info", ".*_cache")
+
+
+@dataclass(frozen=True)
+class Project:
+    """One wheel of the repository: its folder, and the import packages that are in it."""
+
+    folder: str
+    packages: tuple[str, ...]
+
+    def files(self) -> set[str]:
+        """Name every file of the packages, as the wheel should name it."""
+        return {
+            path.relative_to(REPOSITORY).as_posix()
+            for package in self.packages
+            for path in (REPOSITORY / package).rglob("*")
+            if path.is_file() and "__pycache__" not in path.parts and not self._stays_out(path)
+        }
+
+    def _stays_out(self, path: Path) -> bool:
+        # a folder that is project and package at once also holds what describes the project
+        about = {"pyproject.toml", "README.md"}
+        is_about = path.name in about and path.parent == REPOSITORY / self.folder
+        return is_about or any(part.endswith(".egg-info") for part in path.parts)
+
+
+def core_packages() -> tuple[str, ...]:
+    wanted = ("hudi_core", "native_format", "pyspark_hudi")
+    return tuple(name for name in wanted if (REPOSITORY / name).is_dir())
+
+
+CORE = "hudi-core"
+PROJECTS = {
+    CORE: Project(".", core_packages()),
+    "hudi-iceberg-format": Project("iceberg_format", ("iceberg_format",)),
+    "hudi-delta-format": Project("delta_format", ("delta_format",)),
+}
+# what imports pyspark at its top, and is imported only where an engine is picked
+NEEDS_SPARK = ("hudi_core/engine/spark/", "pyspark_hudi/")
+
+
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Build every wheel through its source distribution, from a copy that nothing was built in."""
+    built = {}
+    for name, project in PROJECTS.items():
+        source = tmp_path_factory.mktemp("source")
+        if project.folder == ".":
+            for file in ("pyproject.toml", "README.md", "LICENSE"):
+                shutil.copy(REPOSITORY / file, source)
+            for package in project.packages:
+                shutil.copytree(REPOSITORY / package, source / package, ignore=LEFT_BY_TOOLS)
+        else:
+            folder = REPOSITORY / project.folder
+            shutil.copytree(folder, source, ignore=LEFT_BY_TOOLS, dirs_exist_ok=True)
+        output = tmp_path_factory.mktemp("dist")
+        run(sys.executable, "-m", "build", "--no-isolation", "--outdir", output, source)
+        [built[name]] = output.glob("*.whl")
+        assert len(list(output.glob("*.tar.gz"))) == 1
+    return built
+
+
+@pytest.mark.parametrize("name", PROJECTS)
+def test_a_wheel_holds_its_part_of_the_tree_and_nothing_else(
+    wheels: dict[str, Path], name: str
+) -> None:
+    with zipfile.ZipFile(wheels[name]) as archive:
+        in_wheel = {file for file in archive.namelist() if ".dist-info/" not in file}
+    assert in_wheel == PROJECTS[name].files()
+    assert in_wheel, "an empty wheel would equal an empty tree"
+
+
+@pytest.mark.parametrize("name", PROJECTS)
+def test_a_wheel_registers_what_it_can_do(wheels: dict[str, Path], name: str) -> None:
+    expected = {
+        "console_scripts": {"hudi": "hudi_core.cli:main"},
+        "hudi.table_formats": {"native": "native_format.plugin:NativeTableFormat"},
+    }
+    assert entry_points(wheels[name]) == (expected if name == CORE else {})
+
+
+def test_the_core_wheel_carries_the_licence(wheels: dict[str, Path]) -> None:
+    with zipfile.ZipFile(wheels[CORE]) as archive:
+        [licence] = [file for file in archive.namelist() if file.endswith("licenses/LICENSE")]
+        assert archive.read(licence) == (REPOSITORY / "LICENSE").read_bytes()
+
+
+@dataclass(frozen=True)
+class CleanEnvironment:
+    """A virtual environment that cannot see the source tree."""
+
+    home: Path
+
+    @property
+    def python(self) -> Path:
+        return self.home / "bin" / "python"
+
+    @property
+    def site_packages(self) -> Path:
+        [found] = self.home.glob("lib/python*/site-packages")
+        return found
+
+    def install(self, wheel: Path) -> None:
+        """Install the wheel alone; link the packages it declares from this environment.
+
+        Nothing is downloaded, and what the wheel does not declare cannot be imported.
+        """
+        options = ("--no-deps", "--no-index", "--no-compile", "--quiet")
+        run(sys.executable, "-m", "pip", "--python", self.python, "install", *options, wheel)
+        for distribution in declared(wheel):
+            for top in top_level_files(distribution):
+                link = self.site_packages / top.name
+                if not link.exists():
+                    link.symlink_to(top)
+
+    def run(self, code: str, *arguments: str) -> str:
+        """Run Python code outside the source tree; return what it printed."""
+        return run(self.python, "-I", "-W", "error", "-c", code, *arguments, cwd=self.home)
+
+
+@pytest.fixture
+def clean_environment(tmp_path: Path) -> CleanEnvironment:
+    home = tmp_path / "clean"
+    venv.create(home, with_pip=False, symlinks=True)
+    return CleanEnvironment(home)
+
+
+IMPORT_EACH = """
+import importlib, json, sys
+for module in sys.argv[1:]:
+    importlib.import_module(module)
+print(json.dumps({name: sys.modules[name].__file__ for name in sys.argv[1:]}))
+"""
+
+
+@pytest.mark.parametrize("name", PROJECTS)
+def test_a_wheel_alone_imports_with_what_it_declares(
+    wheels: dict[str, Path], clean_environment: CleanEnvironment, name: str
+) -> None:
+    clean_environment.install(wheels[name])
+    # the kit of a format is the core: it is declared, and installed from its wheel
+    if name != CORE:
+        clean_environment.install(wheels[CORE])
+    modules = sorted(modules_of(PROJECTS[name]))
+    places = json.loads(clean_environment.run(IMPORT_EACH, *modules))
+    outside = {
+        module: place
+        for module, place in places.items()
+        if not Path(place).is_relative_to(clean_environment.site_packages)
+    }
+    assert outside == {}
+
+
+def test_the_command_of_the_core_wheel_finds_the_native_format(
+    wheels: dict[str, Path], clean_environment: CleanEnvironment
+) -> None:
+    clean_environment.install(wheels[CORE])
+    command = clean_environment.home / "bin" / "hudi"
+    told = run(command, "formats", "--json", cwd=clean_environment.home)
+    assert "native" in json.dumps(json.loads(told))
+
+
+@pytest.mark.parametrize("module", ["hudi_core", "hudi_core.spi", "native_format.plugin"])
+def test_importing_loads_no_engine_and_no_other_format(module: str) -> None:
+    code = f"import sys, {module}; print('\\n'.join(sys.modules))"
+    loaded = {name.partition(".")[0] for name in run(sys.executable, "-c", code).split()}
+    assert loaded & {"pyspark", "py4j", "pyiceberg", "deltalake", "hudi", "pandas"} == set()
+    assert "hudi_core" in loaded
+
+
+# --- how ------------------------------------------------------------------------------------------
+
+
+def run(*command: str | Path, cwd: Path | None = None) -> str:
+    """Run a command without the tree on its path; return what it printed."""
+    environment = {k: v for k, v in os.environ.items() if k not in {"PYTHONPATH", "PYTHONHOME"}}
+    done = subprocess.run(
+        command, cwd=cwd, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def dist_info(wheel: Path, file: str) -> bytes | None:
+    """Return a file of the wheel's own description."""
+    with zipfile.ZipFile(wheel) as archive:
+        for name in archive.namelist():
+            if name.partition("/")[2] == file and ".dist-info/" in name:
+                return archive.read(name)
+    return None
+
+
+def entry_points(wheel: Path) -> dict[str, dict[str, str]]:
+    """Return the groups of entry points that the wheel registers."""
+    parser = configparser.ConfigParser()
+    parser.read_string((dist_info(wheel, "entry_points.txt") or b"").decode())
+    return {group: dict(parser[group]) for group in parser.sections()}
+
+
+def declared(wheel: Path) -> list[importlib.metadata.Distribution]:
+    """Return every distribution the wheel requires, directly or not, but for the project's own."""
+    metadata = dist_info(wheel, "METADATA")
+    assert metadata is not None
+    waiting = message_from_bytes(metadata).get_all("Requires-Dist", [])
+    found: dict[str, importlib.metadata.Distribution] = {}
+    while waiting:
+        requirement = Requirement(waiting.pop())
+        name = canonicalize_name(requirement.name)
+        applies = requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+        if not applies or name in found or name in PROJECTS:
+            continue
+        found[name] = importlib.metadata.distribution(name)
+        assert requirement.specifier.contains(found[name].version, prereleases=True)
+        waiting += found[name].requires or []
+    return list(found.values())
+
+
+def top_level_files(distribution: importlib.metadata.Distribution) -> Iterator[Path]:
+    """Yield the files and folders that the distribution put beside each other in site-packages."""
+    for top in {file.parts[0] for file in distribution.files or []} - {"..", "__pycache__"}:
+        yield Path(str(distribution.locate_file(top)))
+
+
+def modules_of(project: Project) -> Iterator[str]:
+    """Yield the modules that import without Spark."""
+    for file in project.files():
+        if file.endswith(".py") and not file.startswith(NEEDS_SPARK):
+            yield file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
