@@ -90,7 +90,9 @@ def fingerprint() -> str:
     digest = hashlib.sha256()
     for path in (LOCK, ROOT / "pyproject.toml", Path(__file__)):
         digest.update(path.read_bytes())
-    for fact in (str(ROOT), sys.version, os.environ.get("JAVA_HOME", "")):
+    # an editable install knows the packages that were there when it was made
+    packages = sorted(path.parent.name for path in ROOT.glob("*/__init__.py"))
+    for fact in (str(ROOT), sys.version, os.environ.get("JAVA_HOME", ""), *packages):
         digest.update(fact.encode() + b"\0")
     return digest.hexdigest()
 
