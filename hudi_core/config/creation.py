@@ -1,0 +1,186 @@
+"""What a new table is, from a user's options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from hudi_core.config import stored_keys
+from hudi_core.config import table_keys as keys
+from hudi_core.config.key import ConfigKey
+from hudi_core.config.kinds import (
+    WRITABLE_KEY_GENERATORS,
+    KeyGeneratorType,
+    MergeMode,
+    TableType,
+)
+from hudi_core.config.table import WRITABLE_VERSIONS, TableConfig, infer_key_generator
+from hudi_core.errors import InvalidOptionError
+
+_ONLY: Final[tuple[tuple[ConfigKey[Any], tuple[object, ...]], ...]] = (
+    (keys.TABLE_TYPE, (TableType.COPY_ON_WRITE,)),
+    (keys.VERSION, WRITABLE_VERSIONS),
+    (keys.DROP_PARTITION_COLUMNS, (False,)),
+    (keys.POPULATE_META_FIELDS, (True,)),
+    (keys.BASE_FILE_FORMAT, ("PARQUET",)),
+    (keys.TIMEZONE, ("UTC",)),
+    (keys.KEY_GENERATOR, (None, *WRITABLE_KEY_GENERATORS)),
+    (keys.KEY_GENERATOR_CLASS, (None, *WRITABLE_KEY_GENERATORS)),
+    (keys.MERGE_MODE, (None, MergeMode.EVENT_TIME_ORDERING, MergeMode.COMMIT_TIME_ORDERING)),
+    (keys.PAYLOAD_CLASS, (None, MergeMode.EVENT_TIME_ORDERING, MergeMode.COMMIT_TIME_ORDERING)),
+    (keys.MERGE_STRATEGY, (None, MergeMode.EVENT_TIME_ORDERING, MergeMode.COMMIT_TIME_ORDERING)),
+)
+"""What this release writes, where Hudi offers more."""
+
+
+def new_table_config(options: Mapping[str, str]) -> TableConfig:
+    """Return the view of a table that does not exist yet; it has no schema and no field ids.
+
+    Raises
+    ------
+    InvalidOptionError
+        Something is missing, contradicts itself, or is not written by this release.
+    """
+    for key, supported in _ONLY:
+        _refuse_others(key, supported, options)
+    name, record_key = keys.NAME.read(options), keys.RECORD_KEY.read(options)
+    if not name:
+        raise _missing(keys.NAME, "a new table needs a name")
+    if not record_key:
+        raise _missing(keys.RECORD_KEY, "a table needs a record key, and none is generated")
+    partition, version = keys.PARTITION_PATH.read(options), keys.VERSION.read(options)
+    ordering = _ordering_field(options)
+    config = TableConfig(
+        name=name,
+        database=keys.DATABASE.read(options),
+        version=version,
+        initial_version=version,
+        record_key_fields=record_key,
+        partition_fields=partition,
+        keygen_type=_key_generator(options, record_key, partition),
+        ordering_field=ordering,
+        merge_mode=_merge_mode(options, ordering),
+        hive_style=keys.HIVE_STYLE.read(options),
+        url_encode=keys.URL_ENCODE.read(options),
+        table_format=keys.FORMAT.read(options),
+        complex_keygen_new_encoding=_new_encoding(options, version),
+    )
+    _refuse_managed(options, config)
+    return config
+
+
+def _missing(key: ConfigKey[Any], reason: str) -> InvalidOptionError:
+    return InvalidOptionError(key.key, None, reason, f"Set {key.key}.")
+
+
+def _refuse_others(
+    key: ConfigKey[Any], supported: tuple[object, ...], options: Mapping[str, str]
+) -> None:
+    found = key.find(options)
+    if found is None or key.parse_as(*found) in supported:
+        return
+    name, text = found
+    shown = ", ".join(
+        str(value).lower() if isinstance(value, bool) else str(value)
+        for value in supported
+        if value is not None
+    )
+    raise InvalidOptionError(name, text, "it is not supported for writing", f"Supported: {shown}.")
+
+
+def _ordering_field(options: Mapping[str, str]) -> str | None:
+    fields = keys.ORDERING.read(options)
+    if len(fields) > 1:
+        raise InvalidOptionError(
+            keys.ORDERING.key,
+            ",".join(fields),
+            "several ordering fields are not supported",
+            "Name one column; make it from the others if needed.",
+        )
+    return fields[0] if fields else None
+
+
+def _merge_mode(options: Mapping[str, str], ordering: str | None) -> MergeMode:
+    declared = (keys.MERGE_MODE, keys.PAYLOAD_CLASS, keys.MERGE_STRATEGY)
+    named = {key: mode for key in declared if (mode := key.read(options)) is not None}
+    if len(set(named.values())) > 1:
+        first, second, *_ = (f"{key.key} stands for {mode}" for key, mode in named.items())
+        raise InvalidOptionError(
+            next(iter(named)).key,
+            next(iter(named.values())).value,
+            f"{first}, but {second}",
+            f"Give only {keys.MERGE_MODE.key}.",
+        )
+    if not named:
+        return MergeMode.EVENT_TIME_ORDERING if ordering else MergeMode.COMMIT_TIME_ORDERING
+    key, mode = next(iter(named.items()))
+    if mode is MergeMode.EVENT_TIME_ORDERING and not ordering:
+        raise InvalidOptionError(
+            key.key,
+            mode.value,
+            "ordering by event time needs an ordering field",
+            f"Set {keys.ORDERING.key}, or use COMMIT_TIME_ORDERING.",
+        )
+    return mode
+
+
+def _key_generator(
+    options: Mapping[str, str], record_key: tuple[str, ...], partition: tuple[str, ...]
+) -> KeyGeneratorType:
+    by_class = keys.KEY_GENERATOR_CLASS.read(options)
+    by_type = keys.KEY_GENERATOR.read(options)
+    if by_class and by_type and by_class is not by_type:
+        raise InvalidOptionError(
+            keys.KEY_GENERATOR.key,
+            by_type.value,
+            f"{keys.KEY_GENERATOR_CLASS.key} names a generator of type {by_class}",
+            "Give one of the two.",
+        )
+    inferred = infer_key_generator(record_key, partition)
+    chosen = by_class or by_type
+    if chosen is None:
+        if inferred is KeyGeneratorType.CUSTOM:
+            raise InvalidOptionError(
+                keys.PARTITION_PATH.key,
+                ",".join(partition),
+                "types of partition fields belong to the CUSTOM key generator, which is not "
+                "supported for writing",
+                "Name plain columns.",
+            )
+        return inferred
+    key = keys.KEY_GENERATOR_CLASS if by_class else keys.KEY_GENERATOR
+    fits = {
+        KeyGeneratorType.SIMPLE: len(record_key) == 1 and len(partition) == 1,
+        KeyGeneratorType.COMPLEX: bool(partition),
+        KeyGeneratorType.NON_PARTITION: not partition,
+    }
+    if not fits[chosen]:
+        raise InvalidOptionError(
+            key.key,
+            options[next(name for name in key.names if name in options)],
+            f"{len(record_key)} record key and {len(partition)} partition fields do not fit it",
+            f"Drop the option; {inferred} fits.",
+        )
+    return chosen
+
+
+def _new_encoding(options: Mapping[str, str], version: int) -> bool:
+    wanted = keys.COMPLEX_NEW_ENCODING.read(options)
+    if wanted and version >= 9:
+        raise InvalidOptionError(
+            keys.COMPLEX_NEW_ENCODING.key,
+            "true",
+            f"tables of version {version} always prefix the value with the field",
+            "Drop the option, or create a table of version 8.",
+        )
+    return wanted
+
+
+def _refuse_managed(options: Mapping[str, str], config: TableConfig) -> None:
+    properties = config.to_properties()
+    for key in stored_keys.MANAGED_KEYS:
+        for name in key.names:
+            if name in options and options[name].strip() != properties.get(name):
+                raise InvalidOptionError(
+                    name, options[name], "the table keeps it itself", "Drop the option."
+                )

@@ -1,0 +1,176 @@
+"""One declaration per option: its name, default, meaning and parser in one place.
+
+Options arrive as text, as Hudi's users write them. They are parsed once, at the edge, by the
+declarations made here; what is passed on inside the project are the frozen views of
+:mod:`hudi_core.config`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, Generic, TypeVar
+
+from hudi_core.errors import InvalidOptionError
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Group(StrEnum):
+    """The part of the reference an option belongs to."""
+
+    TABLE = "table"
+    WRITE = "write"
+    READ = "read"
+    LOCK = "lock"
+    STORAGE = "storage"
+
+
+class Secret:
+    """A text that never shows itself: neither by ``str`` nor by ``repr`` nor in an error."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: str) -> None:
+        self._value = value
+
+    def reveal(self) -> str:
+        """Return the text, for the one call that needs it."""
+        return self._value
+
+    def __repr__(self) -> str:
+        return "Secret(***)"
+
+    def __str__(self) -> str:
+        return "***"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and other._value == self._value
+
+    def __hash__(self) -> int:
+        return hash((Secret, self._value))
+
+
+_SECRET_NAME: Final = re.compile(
+    r"secret|passw(or)?d|credential|private[._-]?key|access[._-]?key|account[._-]?key"
+    r"|(^|[._-])sas([._-]|$)|(^|[._-])token([._-]|$)",
+    re.IGNORECASE,
+)
+
+
+def is_secret_name(name: str) -> bool:
+    """Tell whether an option of this name carries a secret, which a table must never hold."""
+    return _SECRET_NAME.search(name) is not None
+
+
+@dataclass(frozen=True, eq=False)
+class ConfigKey(Generic[T_co]):
+    """The declaration of one option.
+
+    Attributes
+    ----------
+    key
+        Its name; Hudi's own wherever Hudi has the option.
+    default
+        The value when the option is not given.
+    parse
+        Turns the text into the value; raises ``ValueError`` with a reason that completes the
+        sentence "... cannot be used: ...".
+    doc
+        What it means and in which unit, in one or two sentences.
+    group
+        Where the reference lists it.
+    aliases
+        Other names under which it is accepted.
+    choices
+        The texts that are supported, compared without regard to case; empty when any text may be.
+    default_text
+        The default as the reference shows it, where ``str(default)`` would not say it.
+    hudi_default, reason
+        Hudi's default as text and why ours is another one; both ``None`` where they are the same.
+    secret
+        Whether the value must not be shown or stored.
+    """
+
+    key: str
+    default: T_co
+    parse: Callable[[str], T_co]
+    doc: str
+    group: Group
+    aliases: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
+    default_text: str | None = None
+    hudi_default: str | None = None
+    reason: str | None = None
+    secret: bool = False
+
+    def __post_init__(self) -> None:
+        if (self.hudi_default is None) is not (self.reason is None):
+            raise ValueError(f"{self.key}: a deviation needs both Hudi's default and the reason")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The name and its aliases."""
+        return (self.key, *self.aliases)
+
+    def find(self, options: Mapping[str, str]) -> tuple[str, str] | None:
+        """Return the name under which the option is given and its text; ``None`` when it is not.
+
+        Raises
+        ------
+        InvalidOptionError
+            Two of its names are given with different texts.
+        """
+        given = [(name, options[name].strip()) for name in self.names if name in options]
+        if not given:
+            return None
+        first = given[0]
+        for name, text in given[1:]:
+            if text != first[1]:
+                raise InvalidOptionError(
+                    name,
+                    self._shown(text),
+                    f"{first[0]}={self._shown(first[1])!r} names the same option",
+                    f"Give only {self.key}.",
+                )
+        return first
+
+    def is_given(self, options: Mapping[str, str]) -> bool:
+        """Tell whether the option is given under any of its names."""
+        return any(name in options for name in self.names)
+
+    def read(self, options: Mapping[str, str]) -> T_co:
+        """Return the option's value, or its default when it is not given.
+
+        Raises
+        ------
+        InvalidOptionError
+            The text cannot be used; the error says why and what is supported.
+        """
+        found = self.find(options)
+        if found is None:
+            return self.default
+        name, text = found
+        return self.parse_as(name, text)
+
+    def parse_as(self, name: str, text: str) -> T_co:
+        """Return the value of ``text``, given under ``name``; see :meth:`read`."""
+        hint = "docs/configuration.md describes the option."
+        try:
+            if self.choices:
+                hint = f"Supported: {', '.join(self.choices)}."
+                text = self._choose(text)
+            return self.parse(text)
+        except ValueError as error:
+            raise InvalidOptionError(name, self._shown(text), str(error), hint) from error
+
+    def _choose(self, text: str) -> str:
+        for choice in self.choices:
+            if choice.lower() == text.lower():
+                return choice
+        raise ValueError("it is not supported")
+
+    def _shown(self, text: str) -> str:
+        return "***" if self.secret else text

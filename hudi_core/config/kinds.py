@@ -1,0 +1,125 @@
+"""The closed sets of values a table or an option may have, and Hudi's Java class names for them.
+
+Properties and options may name Java classes. Nothing is ever imported by such a name: the fixed
+registries below say what each known name stands for, and every other name is refused or kept apart.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+
+class TableType(StrEnum):
+    """How updates are stored."""
+
+    COPY_ON_WRITE = "COPY_ON_WRITE"
+    MERGE_ON_READ = "MERGE_ON_READ"
+
+
+class MergeMode(StrEnum):
+    """Which of two versions of a row wins."""
+
+    EVENT_TIME_ORDERING = "EVENT_TIME_ORDERING"
+    COMMIT_TIME_ORDERING = "COMMIT_TIME_ORDERING"
+    CUSTOM = "CUSTOM"
+
+
+class KeyGeneratorType(StrEnum):
+    """How record keys and partition paths are made from the columns of a row.
+
+    ``USER_PROVIDED`` stands for every generator outside the registry; tables that use one are read,
+    never written.
+    """
+
+    SIMPLE = "SIMPLE"
+    COMPLEX = "COMPLEX"
+    NON_PARTITION = "NON_PARTITION"
+    TIMESTAMP = "TIMESTAMP"
+    CUSTOM = "CUSTOM"
+    USER_PROVIDED = "USER_PROVIDED"
+
+
+class IndexType(StrEnum):
+    """How incoming keys find the file groups that hold them."""
+
+    SIMPLE = "SIMPLE"
+
+
+class BulkInsertSortMode(StrEnum):
+    """How bulk_insert arranges rows before it writes them."""
+
+    NONE = "NONE"
+
+
+class ConcurrencyMode(StrEnum):
+    """How many writers a table may have at a time."""
+
+    SINGLE_WRITER = "SINGLE_WRITER"
+    OPTIMISTIC_CONCURRENCY_CONTROL = "OPTIMISTIC_CONCURRENCY_CONTROL"
+
+
+class LockKind(StrEnum):
+    """The locks that are built in."""
+
+    IN_PROCESS = "in_process"
+    FILE_SYSTEM = "file_system"
+
+
+class QueryType(StrEnum):
+    """What a read returns."""
+
+    SNAPSHOT = "snapshot"
+    INCREMENTAL = "incremental"
+
+
+_KEYGEN: Final = "org.apache.hudi.keygen."
+KEY_GENERATOR_CLASSES: Final = {
+    _KEYGEN + "SimpleKeyGenerator": KeyGeneratorType.SIMPLE,
+    _KEYGEN + "SimpleAvroKeyGenerator": KeyGeneratorType.SIMPLE,
+    _KEYGEN + "ComplexKeyGenerator": KeyGeneratorType.COMPLEX,
+    _KEYGEN + "ComplexAvroKeyGenerator": KeyGeneratorType.COMPLEX,
+    _KEYGEN + "NonpartitionedKeyGenerator": KeyGeneratorType.NON_PARTITION,
+    _KEYGEN + "NonpartitionedAvroKeyGenerator": KeyGeneratorType.NON_PARTITION,
+    _KEYGEN + "TimestampBasedKeyGenerator": KeyGeneratorType.TIMESTAMP,
+    _KEYGEN + "TimestampBasedAvroKeyGenerator": KeyGeneratorType.TIMESTAMP,
+    _KEYGEN + "CustomKeyGenerator": KeyGeneratorType.CUSTOM,
+    _KEYGEN + "CustomAvroKeyGenerator": KeyGeneratorType.CUSTOM,
+}
+"""What Hudi's key generator classes stand for."""
+
+KEY_GENERATOR_WORDS: Final = {kind.value: kind for kind in KeyGeneratorType} | {
+    f"{kind.value}_AVRO": kind
+    for kind in KeyGeneratorType
+    if kind is not KeyGeneratorType.USER_PROVIDED
+}
+"""What Hudi's words for key generator types stand for."""
+
+WRITABLE_KEY_GENERATORS: Final = (
+    KeyGeneratorType.SIMPLE,
+    KeyGeneratorType.COMPLEX,
+    KeyGeneratorType.NON_PARTITION,
+)
+
+_MODEL: Final = "org.apache.hudi.common.model."
+EVENT_TIME_PAYLOAD: Final = _MODEL + "DefaultHoodieRecordPayload"
+COMMIT_TIME_PAYLOAD: Final = _MODEL + "OverwriteWithLatestAvroPayload"
+PAYLOAD_CLASSES: Final = {
+    EVENT_TIME_PAYLOAD: MergeMode.EVENT_TIME_ORDERING,
+    _MODEL + "EventTimeAvroPayload": MergeMode.EVENT_TIME_ORDERING,
+    COMMIT_TIME_PAYLOAD: MergeMode.COMMIT_TIME_ORDERING,
+}
+"""The merge mode each of Hudi's payload classes stands for; every other class is ``CUSTOM``."""
+
+MERGE_STRATEGY_IDS: Final = {
+    MergeMode.EVENT_TIME_ORDERING: "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5",
+    MergeMode.COMMIT_TIME_ORDERING: "ce9acb64-bde0-424c-9b91-f6ebba25356d",
+}
+"""Hudi's merge strategy ids (``hudi-format`` section 2); every other id is ``CUSTOM``."""
+
+_LOCK: Final = "org.apache.hudi.client.transaction.lock."
+LOCK_CLASSES: Final = {
+    _LOCK + "InProcessLockProvider": LockKind.IN_PROCESS,
+    _LOCK + "FileSystemBasedLockProvider": LockKind.FILE_SYSTEM,
+}
+"""What Hudi's lock provider classes stand for."""

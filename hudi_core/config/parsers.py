@@ -1,0 +1,71 @@
+"""Parsers of option values: text in, value out, ``ValueError`` with a reason where it cannot be."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+
+def boolean(text: str) -> bool:
+    """Parse ``true`` or ``false``, in any case."""
+    match text.lower():
+        case "true":
+            return True
+        case "false":
+            return False
+    raise ValueError("it is neither true nor false")
+
+
+def integer(minimum: int, maximum: int | None = None) -> Callable[[str], int]:
+    """Return a parser of whole numbers in decimal digits within bounds, both inclusive."""
+
+    def parse(text: str) -> int:
+        digits = text.removeprefix("-")
+        if not (digits.isascii() and digits.isdigit()) or len(digits) > 18:
+            raise ValueError("it is not a whole number")
+        value = int(text)
+        if value < minimum:
+            raise ValueError(f"it is less than {minimum}")
+        if maximum is not None and value > maximum:
+            raise ValueError(f"it is more than {maximum}")
+        return value
+
+    return parse
+
+
+def number(above: float, below: float) -> Callable[[str], float]:
+    """Return a parser of finite numbers strictly between two bounds."""
+
+    def parse(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            raise ValueError("it is not a number") from None
+        if not (math.isfinite(value) and above < value < below):
+            raise ValueError(f"it is not between {above:g} and {below:g}")
+        return value
+
+    return parse
+
+
+def text_or_none(text: str) -> str | None:
+    """Return the text; a blank one counts as not given."""
+    return text or None
+
+
+def optional(parse: Callable[[str], int]) -> Callable[[str], int | None]:
+    """Return a parser for which a blank text counts as not given."""
+
+    def parse_optional(text: str) -> int | None:
+        return parse(text) if text else None
+
+    return parse_optional
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Parse a comma-separated list of names; blanks around commas and empty parts do not count."""
+    parts = tuple(part.strip() for part in text.split(",") if part.strip())
+    twice = sorted({part for part in parts if parts.count(part) > 1})
+    if twice:
+        raise ValueError(f"it names {', '.join(twice)} twice")
+    return parts

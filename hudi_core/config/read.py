@@ -1,0 +1,138 @@
+"""Options of reads, and the typed view made from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from hudi_core.config.key import ConfigKey, Group
+from hudi_core.config.kinds import QueryType
+from hudi_core.errors import InvalidInstantTimeError, InvalidOptionError
+from hudi_core.model.instant_time import EARLIEST, InstantTime, parse_query_time
+
+__all__ = [
+    "AS_OF",
+    "BEGIN",
+    "END",
+    "INCREMENTAL_FORMAT",
+    "KEYS",
+    "QUERY_TYPE",
+    "QueryType",
+    "ReadConfig",
+]
+
+
+def query_time(text: str) -> InstantTime | None:
+    """Parse a time a user may name: see :func:`hudi_core.model.instant_time.parse_query_time`."""
+    if not text:
+        return None
+    try:
+        return parse_query_time(text)
+    except InvalidInstantTimeError as error:
+        raise ValueError(f"{error.reason}; {error.hint}") from error
+
+
+def begin_time(text: str) -> InstantTime | None:
+    """Parse the begin of an incremental read; ``earliest`` and zeros mean the table's begin."""
+    if text.lower() == "earliest" or (text and not text.strip("0")):
+        return EARLIEST
+    return query_time(text)
+
+
+QUERY_TYPE: Final = ConfigKey(
+    key="hoodie.datasource.query.type",
+    aliases=("hoodie.datasource.view.type",),
+    default=QueryType.SNAPSHOT,
+    parse=QueryType,
+    choices=tuple(QueryType),
+    doc="What is read: the table as it is, or the rows that changed in a span of time.",
+    group=Group.READ,
+)
+AS_OF: Final = ConfigKey(
+    key="as.of.instant",
+    default=None,
+    default_text="(now)",
+    parse=query_time,
+    doc="Snapshot: the table as it was at this time. 17 or 14 digits, a date, an RFC 3339 date and "
+    "time, or seconds or milliseconds since the epoch.",
+    group=Group.READ,
+)
+BEGIN: Final = ConfigKey(
+    key="hoodie.datasource.read.begin.instanttime",
+    default=None,
+    default_text="(required for incremental reads)",
+    parse=begin_time,
+    doc="Incremental: changes that completed after this time; `earliest` for all of them.",
+    group=Group.READ,
+)
+END: Final = ConfigKey(
+    key="hoodie.datasource.read.end.instanttime",
+    default=None,
+    default_text="(now)",
+    parse=query_time,
+    doc="Incremental: changes that completed at or before this time.",
+    group=Group.READ,
+)
+INCREMENTAL_FORMAT: Final = ConfigKey(
+    key="hoodie.datasource.query.incremental.format",
+    default="latest_state",
+    parse=str,
+    choices=("latest_state",),
+    doc="Incremental: what is returned of a changed row; its latest state is supported.",
+    group=Group.READ,
+)
+
+KEYS: Final[tuple[ConfigKey[Any], ...]] = (QUERY_TYPE, AS_OF, BEGIN, END, INCREMENTAL_FORMAT)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadConfig:
+    """What a read is asked for.
+
+    Attributes
+    ----------
+    query_type
+        Snapshot or incremental.
+    as_of
+        Requested time the snapshot is taken at; ``None`` for now.
+    begin, end
+        Completion times; changes in (begin, end] are read. ``begin`` is given for every incremental
+        read, ``end`` is ``None`` for now.
+    """
+
+    query_type: QueryType = QueryType.SNAPSHOT
+    as_of: InstantTime | None = None
+    begin: InstantTime | None = None
+    end: InstantTime | None = None
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, str]) -> ReadConfig:
+        """Return the view of a user's options.
+
+        Raises
+        ------
+        InvalidOptionError
+            A value that cannot be used, or an option that does not belong to the query type.
+        """
+        INCREMENTAL_FORMAT.read(options)
+        kind = QUERY_TYPE.read(options)
+        config = cls(kind, AS_OF.read(options), BEGIN.read(options), END.read(options))
+        if kind is QueryType.INCREMENTAL and config.begin is None:
+            raise InvalidOptionError(
+                BEGIN.key, None, "an incremental read needs a begin", "Give a time, or `earliest`."
+            )
+        strays: dict[ConfigKey[Any], bool] = {
+            AS_OF: kind is not QueryType.SNAPSHOT and config.as_of is not None,
+            BEGIN: kind is QueryType.SNAPSHOT and config.begin is not None,
+            END: kind is QueryType.SNAPSHOT and config.end is not None,
+        }
+        for key, is_stray in strays.items():
+            if is_stray:
+                raise InvalidOptionError(
+                    key.key,
+                    options[key.key],
+                    f"it has no meaning for {QUERY_TYPE.key}={kind}",
+                    f"Drop it, or set {QUERY_TYPE.key}.",
+                )
+        return config

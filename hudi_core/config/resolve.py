@@ -1,0 +1,204 @@
+"""A user's options against what the table has stored."""
+
+from __future__ import annotations
+
+import difflib
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from hudi_core.config import stored_keys
+from hudi_core.config import table_keys as keys
+from hudi_core.config.catalog import FORMAT_PREFIX, KNOWN_NAMES
+from hudi_core.config.creation import new_table_config
+from hudi_core.config.foreign import ABSENT_FEATURES
+from hudi_core.config.key import ConfigKey, Secret
+from hudi_core.config.table import TableConfig
+from hudi_core.errors import InvalidOptionError, OptionConflictError
+
+_PREFIXES: Final = ("hoodie.", "hudi.")
+
+
+class UnknownOptionWarning(UserWarning):
+    """An option that means nothing here, or asks for what this release does not do."""
+
+
+def text_options(options: Mapping[str, object]) -> dict[str, str]:
+    """Return options as text, as Spark and Hudi spell them.
+
+    Truth values become ``true`` and ``false``, numbers their digits, lists of names are joined with
+    commas, and options whose value is ``None`` are left out.
+
+    Raises
+    ------
+    InvalidOptionError
+        A value of another type.
+    """
+    texts = {}
+    for name, value in options.items():
+        match value:
+            case None:
+                continue
+            case bool():
+                texts[name] = "true" if value else "false"
+            case str() | int() | float():
+                texts[name] = str(value)
+            case Secret():
+                texts[name] = value.reveal()
+            case list() | tuple() if all(isinstance(part, str) for part in value):
+                texts[name] = ",".join(value)
+            case _:
+                raise InvalidOptionError(
+                    name,
+                    type(value).__name__,
+                    "an option is a text, a number, a truth value or a list of names",
+                    "Pass its text.",
+                )
+    return texts
+
+
+def warn_unknown_options(
+    options: Mapping[str, str], known: Sequence[str] = (), stacklevel: int = 2
+) -> None:
+    """Warn of every ``hoodie.*`` option that has no effect here, naming the nearest known one.
+
+    Parameters
+    ----------
+    options
+        A user's options; only their names are shown.
+    known
+        Further names that are known, such as the table's stored properties.
+    stacklevel
+        As in :func:`warnings.warn`; 1 is the caller's caller.
+    """
+    names = KNOWN_NAMES.union(known)
+    for name, value in options.items():
+        if not name.startswith(_PREFIXES) or name.startswith(FORMAT_PREFIX):
+            continue
+        absent = ABSENT_FEATURES.get(name)
+        if absent is not None:
+            if value.strip().lower() != absent.here:
+                warnings.warn(
+                    f"{name} asks for {absent.feature}, which this release does not have; "
+                    f"it has no effect.",
+                    UnknownOptionWarning,
+                    stacklevel=stacklevel + 1,
+                )
+        elif name not in names:
+            near = difflib.get_close_matches(name, names, n=1, cutoff=0.8)
+            meant = f"; did you mean {near[0]}?" if near else "."
+            warnings.warn(
+                f"{name} is not a known option and has no effect{meant}",
+                UnknownOptionWarning,
+                stacklevel=stacklevel + 1,
+            )
+
+
+def resolve_table_config(
+    options: Mapping[str, str],
+    stored: TableConfig | None,
+    *,
+    create_schema: str | None = None,
+    last_column_id: int | None = None,
+    field_ids: Mapping[str, int] | None = None,
+    stacklevel: int = 2,
+) -> TableConfig:
+    """Return what the table is: its stored view, or for a new table the one its options describe.
+
+    Unknown options are warned of.
+
+    Parameters
+    ----------
+    options
+        A user's options, as text; see :func:`text_options`.
+    stored
+        The table's stored view; ``None`` for a new table.
+    create_schema, last_column_id, field_ids
+        Of a new table: Avro schema as JSON, greatest field id, ids by dotted path.
+    stacklevel
+        As in :func:`warn_unknown_options`.
+
+    Raises
+    ------
+    OptionConflictError
+        An option contradicts the stored table.
+    InvalidOptionError
+        A value that cannot be used, or a new table that cannot be written.
+    """
+    known = () if stored is None else tuple(stored.raw)
+    warn_unknown_options(options, known, stacklevel + 1)
+    if stored is None:
+        config = new_table_config(options)
+        return replace(
+            config,
+            create_schema=create_schema,
+            last_column_id=last_column_id,
+            field_ids=dict(field_ids or {}),
+        )
+    return _checked_against(options, stored)
+
+
+def _checked_against(options: Mapping[str, str], stored: TableConfig) -> TableConfig:
+    ordering = (stored.ordering_field,) if stored.ordering_field else ()
+    partition = tuple(
+        f"{name}:{kind}"
+        for name, kind in zip(stored.partition_fields, stored.partition_types, strict=False)
+    )
+    values: list[tuple[ConfigKey[Any], object]] = [
+        (keys.NAME, stored.name),
+        (keys.DATABASE, stored.database),
+        (keys.TABLE_TYPE, stored.table_type),
+        (keys.VERSION, stored.version),
+        (keys.FORMAT, stored.table_format),
+        (keys.RECORD_KEY, stored.record_key_fields),
+        (keys.PARTITION_PATH, partition or stored.partition_fields),
+        (keys.ORDERING, ordering),
+        (keys.MERGE_MODE, stored.merge_mode),
+        (keys.PAYLOAD_CLASS, stored.merge_mode),
+        (keys.MERGE_STRATEGY, stored.merge_mode),
+        (keys.KEY_GENERATOR, stored.keygen_type),
+        (keys.KEY_GENERATOR_CLASS, stored.keygen_type),
+        (keys.HIVE_STYLE, stored.hive_style),
+        (keys.URL_ENCODE, stored.url_encode),
+        (keys.DROP_PARTITION_COLUMNS, stored.drop_partition_columns),
+        (keys.POPULATE_META_FIELDS, stored.populate_meta_fields),
+        (keys.BASE_FILE_FORMAT, stored.base_file_format),
+        (keys.TIMEZONE, stored.timezone),
+    ]
+    compared = {keys.COMPLEX_NEW_ENCODING.key}
+    for key, value in values:
+        compared.update(key.names)
+        found = key.find(options)
+        if found is None:
+            continue
+        given = key.parse_as(*found)
+        if given is not None and given != value:
+            raise OptionConflictError(found[0], found[1], _shown(value))
+    stored_only = {name for key in stored_keys.MANAGED_KEYS for name in key.names}
+    for name in (stored_only | stored.raw.keys()) & options.keys() - compared:
+        was = stored.raw.get(name)
+        if was is None or was.strip().lower() != options[name].strip().lower():
+            raise OptionConflictError(name, options[name], was)
+    return _with_encoding(options, stored)
+
+
+def _with_encoding(options: Mapping[str, str], stored: TableConfig) -> TableConfig:
+    """Take the key encoding from the options where Hudi left a table of version 8 without it."""
+    key = keys.COMPLEX_NEW_ENCODING
+    if not key.is_given(options):
+        return stored
+    given = key.read(options)
+    recorded = stored_keys.COMPLEX_ENCODING.key in stored.raw or stored.version >= 9
+    if recorded and given != stored.complex_keygen_new_encoding:
+        raise OptionConflictError(key.key, options[key.key], _shown(not given))
+    return replace(stored, complex_keygen_new_encoding=given)
+
+
+def _shown(value: object) -> object:
+    match value:
+        case tuple():
+            return ",".join(value)
+        case bool():
+            return "true" if value else "false"
+    return value

@@ -1,0 +1,131 @@
+"""How a table's typed view is spelled in ``hoodie.properties`` (``hudi-format`` section 2)."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+from hudi_core.config import stored_keys as stored
+from hudi_core.config import table_keys as keys
+from hudi_core.config.kinds import (
+    COMMIT_TIME_PAYLOAD,
+    EVENT_TIME_PAYLOAD,
+    MERGE_STRATEGY_IDS,
+    KeyGeneratorType,
+    MergeMode,
+)
+
+if TYPE_CHECKING:
+    from hudi_core.config.table import TableConfig
+
+Property = tuple[str, str | None]
+PAYLOAD_KEY: Final = "hoodie.compaction.payload.class"
+STRATEGY_KEY: Final = "hoodie.record.merge.strategy.id"
+
+
+def own_properties(config: TableConfig) -> list[Property]:
+    """Return what each property that this view covers has to be; ``None``: absent."""
+    partition = ",".join(
+        f"{name}:{kind}" if kind else name
+        for name, kind in zip(
+            config.partition_fields,
+            config.partition_types or ("",) * len(config.partition_fields),
+            strict=True,
+        )
+    )
+    return [
+        ("hoodie.table.name", config.name),
+        ("hoodie.database.name", config.database),
+        ("hoodie.table.type", config.table_type.value),
+        ("hoodie.table.version", str(config.version)),
+        ("hoodie.table.initial.version", str(config.initial_version)),
+        ("hoodie.timeline.layout.version", str(config.layout_version)),
+        _explicit(config, keys.FORMAT.key, config.table_format, keys.NATIVE),
+        ("hoodie.table.recordkey.fields", ",".join(config.record_key_fields) or None),
+        ("hoodie.table.partition.fields", partition or None),
+        _keygen_property(config),
+        _encoding_property(config),
+        *_merge_properties(config),
+        _explicit(config, keys.HIVE_STYLE.key, _flag(config.hive_style), "false"),
+        _explicit(config, keys.URL_ENCODE.key, _flag(config.url_encode), "false"),
+        _explicit(
+            config, keys.DROP_PARTITION_COLUMNS.key, _flag(config.drop_partition_columns), "false"
+        ),
+        ("hoodie.populate.meta.fields", None if config.populate_meta_fields else "false"),
+        _unless(config, "hoodie.table.base.file.format", config.base_file_format, "PARQUET"),
+        ("hoodie.timeline.path", config.timeline_path),
+        ("hoodie.timeline.history.path", config.history_path),
+        ("hoodie.archivelog.folder", config.archive_folder),
+        _unless(config, "hoodie.table.timeline.timezone", config.timezone, "LOCAL"),
+        ("hoodie.table.create.schema", config.create_schema),
+        (
+            stored.LAST_COLUMN_ID.key,
+            None if config.last_column_id is None else str(config.last_column_id),
+        ),
+        (
+            stored.FIELD_IDS.key,
+            json.dumps(dict(config.field_ids), separators=(",", ":")) if config.field_ids else None,
+        ),
+    ]
+
+
+def _unless(config: TableConfig, key: str, value: str, usual: str) -> Property:
+    """Return a property that is left out when it has its usual value, unless it was stored."""
+    return key, None if value == usual and key not in config.raw else value
+
+
+def _explicit(config: TableConfig, key: str, value: str, usual: str) -> Property:
+    """Return a property that new tables state, and that stored ones may go on leaving out."""
+    return (key, value) if not config.raw else _unless(config, key, value, usual)
+
+
+def _keygen_property(config: TableConfig) -> Property:
+    key = "hoodie.table.keygenerator.type"
+    if config.keygen_type is KeyGeneratorType.USER_PROVIDED:
+        return key, config.raw.get(key)
+    # SIMPLE_AVRO and SIMPLE are one type; what was stored stays
+    was = config.raw.get(key)
+    same = was is not None and keys.KEY_GENERATOR.parse(was) is config.keygen_type
+    return key, was if same else config.keygen_type.value
+
+
+def _encoding_property(config: TableConfig) -> Property:
+    """Hudi assumes the encoding of version 9, and guesses that of version 8 unless told."""
+    key = stored.COMPLEX_ENCODING.key
+    ambiguous = (
+        config.keygen_type is KeyGeneratorType.COMPLEX
+        and len(config.record_key_fields) == 1
+        and config.version < 9
+        and not config.raw
+    )
+    if not (ambiguous or key in config.raw):
+        return key, None
+    return key, "VALUE_ONLY" if config.complex_keygen_new_encoding else "FIELD_PREFIXED"
+
+
+def _merge_properties(config: TableConfig) -> list[Property]:
+    properties: list[Property] = [("hoodie.record.merge.mode", config.merge_mode.value)]
+    fields = ["hoodie.table.precombine.field", "hoodie.table.ordering.fields"]
+    used = fields.pop(1 if config.version >= 9 else 0)
+    properties += [(used, config.ordering_field), (fields[0], None)]
+    if config.merge_mode is MergeMode.CUSTOM:
+        return properties
+    if config.version >= 9:
+        return [*properties, (PAYLOAD_KEY, None), (STRATEGY_KEY, None)]
+    payload = (
+        EVENT_TIME_PAYLOAD
+        if config.merge_mode is MergeMode.EVENT_TIME_ORDERING
+        else COMMIT_TIME_PAYLOAD
+    )
+    was = config.raw.get(PAYLOAD_KEY)
+    if was is not None and keys.PAYLOAD_CLASS.parse(was) is config.merge_mode:
+        payload = was
+    return [
+        *properties,
+        (PAYLOAD_KEY, payload),
+        (STRATEGY_KEY, MERGE_STRATEGY_IDS[config.merge_mode]),
+    ]
+
+
+def _flag(value: bool) -> str:
+    return "true" if value else "false"

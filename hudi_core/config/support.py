@@ -1,0 +1,78 @@
+"""Which stored tables this release reads and writes, and how it names what it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+
+from hudi_core.config.kinds import (
+    WRITABLE_KEY_GENERATORS,
+    KeyGeneratorType,
+    MergeMode,
+    TableType,
+)
+from hudi_core.errors import UnsupportedTableError
+
+if TYPE_CHECKING:
+    from hudi_core.config.table import TableConfig
+
+_ELSEWHERE: Final = "Write to it with Apache Hudi, or copy its rows into a new table."
+_DROP: Final = "hoodie.datasource.write.drop.partition.columns"
+_UNWRITTEN: Final[Mapping[str, tuple[str, str]]] = {
+    "hoodie.table.cdc.enabled": ("false", "keeps change data capture logs"),
+    "hoodie.table.multiple.base.file.formats.enable": ("false", "mixes formats of base files"),
+    "hoodie.partition.metafile.use.base.format": ("false", "keeps partition metadata in Parquet"),
+    "hoodie.table.partial.update.mode": ("NONE", "merges partial updates"),
+}
+"""Properties that change what a writer owes the table: their usual value and what another means."""
+
+
+def refuse_read(config: TableConfig, base_path: str) -> None:
+    """Raise ``UnsupportedTableError`` for a table that cannot be read rightly."""
+    for feature, hint in _unreadable(config):
+        raise UnsupportedTableError(base_path, feature, hint)
+
+
+def refuse_write(config: TableConfig, base_path: str) -> None:
+    """Raise ``UnsupportedTableError`` for a table that cannot be written without loss."""
+    refuse_read(config, base_path)
+    for feature, hint in _unwritable(config):
+        raise UnsupportedTableError(base_path, feature, hint)
+
+
+def _unreadable(config: TableConfig) -> Iterator[tuple[str, str]]:
+    if config.table_type is TableType.MERGE_ON_READ:
+        yield "is of type MERGE_ON_READ", "Only tables of type COPY_ON_WRITE are supported."
+    if config.bootstrap_base_path:
+        yield "was bootstrapped from other data (hoodie.bootstrap.base.path)", _ELSEWHERE
+    if config.base_file_format != "PARQUET":
+        yield f"has base files of format {config.base_file_format}", "Only PARQUET is supported."
+    if config.drop_partition_columns:
+        yield (
+            f"leaves the partition columns out of its files ({_DROP})",
+            "Read it with Apache Hudi.",
+        )
+
+
+def _unwritable(config: TableConfig) -> Iterator[tuple[str, str]]:
+    if config.version == 6:
+        yield "has table version 6", "Upgrade it to version 8 or 9 with Apache Hudi."
+    if config.metadata_partitions:
+        yield (
+            f"has a metadata table ({', '.join(config.metadata_partitions)}), which would go stale",
+            "Drop it with Apache Hudi (hoodie.metadata.enable=false), or write with Apache Hudi.",
+        )
+    if not config.populate_meta_fields:
+        yield "has no meta columns (hoodie.populate.meta.fields=false)", _ELSEWHERE
+    if config.keygen_type not in WRITABLE_KEY_GENERATORS:
+        name = config.raw.get("hoodie.table.keygenerator.type", config.keygen_type.value)
+        if config.keygen_type is KeyGeneratorType.USER_PROVIDED:
+            name = config.raw.get("hoodie.table.keygenerator.class", name)
+        yield f"makes its keys with the key generator {name}", _ELSEWHERE
+    if not config.record_key_fields:
+        yield "has no record key fields", _ELSEWHERE
+    if config.merge_mode is MergeMode.CUSTOM:
+        yield "merges rows by code of its own (merge mode CUSTOM)", _ELSEWHERE
+    for key, (usual, meaning) in _UNWRITTEN.items():
+        if config.raw.get(key, usual).strip().upper() != usual.upper():
+            yield f"{meaning} ({key}={config.raw[key]})", _ELSEWHERE

@@ -1,0 +1,285 @@
+"""What a table is: the typed view of ``hoodie.properties`` (``hudi-format`` section 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
+
+from hudi_core.config import stored_keys as stored
+from hudi_core.config import table_keys as keys
+from hudi_core.config.key import ConfigKey
+from hudi_core.config.kinds import (
+    KeyGeneratorType,
+    MergeMode,
+    TableType,
+)
+from hudi_core.config.properties import CHECKSUM_KEY, FILE_NAME, table_checksum
+from hudi_core.config.stored_form import own_properties
+from hudi_core.config.support import refuse_read, refuse_write
+from hudi_core.errors import CorruptMetadataError, InvalidOptionError, UnsupportedTableError
+
+__all__ = ["KeyGeneratorType", "MergeMode", "TableConfig", "TableType", "infer_key_generator"]
+
+T = TypeVar("T")
+
+READABLE_VERSIONS: Final = (6, 8, 9)
+WRITABLE_VERSIONS: Final = (8, 9)
+_META_PATH: Final = f"/.hoodie/{FILE_NAME}"
+
+
+@dataclass(frozen=True, slots=True)
+class TableConfig:
+    """The properties of one table.
+
+    Attributes
+    ----------
+    name, database
+        Names of the table and of its database.
+    table_type
+        How updates are stored.
+    version, initial_version
+        Table version now (6, 8 or 9) and at creation.
+    layout_version
+        Layout of the timeline: 1 for version 6, else 2.
+    record_key_fields, partition_fields
+        Column names; the latter without the types a CUSTOM key generator adds to them.
+    partition_types
+        The types of the partition fields of a CUSTOM key generator, else empty.
+    keygen_type
+        How keys and partition paths are made.
+    ordering_field
+        Column that orders versions of a row; ``None`` when there is none.
+    merge_mode
+        Which version of a row wins.
+    hive_style, url_encode, drop_partition_columns
+        How partition values appear in paths and files.
+    populate_meta_fields
+        Whether data files hold the meta columns.
+    base_file_format
+        Upper case, ``PARQUET`` for every table that is written here.
+    table_format
+        Name of the table format, in lower case.
+    timeline_path, history_path
+        Folders below ``.hoodie`` and below the timeline's folder.
+    archive_folder
+        Folder of the archived timeline of layout 1, below ``.hoodie``.
+    timezone
+        ``UTC`` or ``LOCAL`` (the writers' zone, which the table does not name).
+    create_schema
+        Avro schema at creation, as JSON.
+    last_column_id, field_ids
+        Greatest field id ever given out; id of every field by dotted path. ``None`` and empty for
+        tables created by other writers.
+    metadata_partitions
+        Partitions of the metadata table, the ones being built included.
+    bootstrap_base_path
+        Data the table was bootstrapped from.
+    complex_keygen_new_encoding
+        COMPLEX with one key field: the record key is the bare value, not ``field:value``.
+    raw
+        Every property as read; empty for a table that has not been stored yet.
+    """
+
+    name: str
+    record_key_fields: tuple[str, ...]
+    partition_fields: tuple[str, ...] = ()
+    database: str | None = None
+    table_type: TableType = TableType.COPY_ON_WRITE
+    version: int = keys.VERSION.default
+    initial_version: int = keys.VERSION.default
+    layout_version: int = 2
+    partition_types: tuple[str, ...] = ()
+    keygen_type: KeyGeneratorType = KeyGeneratorType.SIMPLE
+    ordering_field: str | None = None
+    merge_mode: MergeMode = MergeMode.COMMIT_TIME_ORDERING
+    hive_style: bool = False
+    url_encode: bool = False
+    drop_partition_columns: bool = False
+    populate_meta_fields: bool = True
+    base_file_format: str = keys.BASE_FILE_FORMAT.default
+    table_format: str = keys.NATIVE
+    timeline_path: str = stored.TIMELINE_PATH.default
+    history_path: str = stored.HISTORY_PATH.default
+    archive_folder: str = stored.ARCHIVE_FOLDER.default
+    timezone: str = keys.TIMEZONE.default
+    create_schema: str | None = field(default=None, repr=False)
+    last_column_id: int | None = None
+    field_ids: Mapping[str, int] = field(default_factory=dict, repr=False, hash=False)
+    metadata_partitions: tuple[str, ...] = ()
+    bootstrap_base_path: str | None = None
+    complex_keygen_new_encoding: bool = False
+    # other writers may have stored anything there: never shown
+    raw: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def is_partitioned(self) -> bool:
+        return bool(self.partition_fields)
+
+    @classmethod
+    def from_properties(cls, properties: Mapping[str, str], path: str = FILE_NAME) -> TableConfig:
+        """Return the typed view of a table's properties.
+
+        Parameters
+        ----------
+        properties
+            As read from ``hoodie.properties``.
+        path
+            Path of that file; used in errors.
+
+        Raises
+        ------
+        CorruptMetadataError
+            A property is missing or malformed, or the checksum is wrong.
+        UnsupportedTableError
+            A version or several ordering fields that cannot even be read.
+        """
+        read = _Reader(properties, path)
+        name, version = read.required(keys.NAME), read.required(keys.VERSION)
+        database = read(keys.DATABASE)
+        checksum = read(stored.CHECKSUM)
+        if checksum not in (None, str(table_checksum(properties.get(keys.DATABASE.key), name))):
+            raise CorruptMetadataError(path, f"{CHECKSUM_KEY} is {checksum}, another table's")
+        base_path = path.removesuffix(_META_PATH)
+        if version not in READABLE_VERSIONS:
+            raise UnsupportedTableError(
+                base_path,
+                f"has table version {version}",
+                "Versions 6, 8 and 9 are read; upgrade or downgrade the table with Apache Hudi.",
+            )
+        layout = read(stored.LAYOUT_VERSION) or (1 if version == 6 else 2)
+        if layout != (1 if version == 6 else 2):
+            raise UnsupportedTableError(
+                base_path,
+                f"has timeline layout {layout}, which table version {version} does not have",
+                "Restore hoodie.properties from a backup of the table.",
+            )
+        ordering = read(keys.ORDERING)
+        if len(ordering) > 1:
+            raise UnsupportedTableError(
+                base_path,
+                f"has several ordering fields ({', '.join(ordering)})",
+                "Only one is supported.",
+            )
+        record_key, partition = read(keys.RECORD_KEY), read(keys.PARTITION_PATH)
+        keygen = read.key_generator() or infer_key_generator(record_key, partition)
+        types: tuple[str, ...] = ()
+        if keygen is KeyGeneratorType.CUSTOM:
+            types = tuple(part.partition(":")[2].upper() for part in partition)
+            partition = tuple(part.partition(":")[0] for part in partition)
+        value_only = read(stored.COMPLEX_ENCODING)
+        return cls(
+            name=name,
+            database=database,
+            table_type=read.required(keys.TABLE_TYPE),
+            version=version,
+            initial_version=read(stored.INITIAL_VERSION) or version,
+            layout_version=layout,
+            record_key_fields=record_key,
+            partition_fields=partition,
+            partition_types=types,
+            keygen_type=keygen,
+            ordering_field=ordering[0] if ordering else None,
+            merge_mode=read.merge_mode(ordering),
+            hive_style=read(keys.HIVE_STYLE),
+            url_encode=read(keys.URL_ENCODE),
+            drop_partition_columns=read(keys.DROP_PARTITION_COLUMNS),
+            populate_meta_fields=read(keys.POPULATE_META_FIELDS),
+            base_file_format=read(keys.BASE_FILE_FORMAT),
+            table_format=read(keys.FORMAT),
+            timeline_path=read(stored.TIMELINE_PATH),
+            history_path=read(stored.HISTORY_PATH),
+            archive_folder=read(stored.ARCHIVE_FOLDER),
+            # a table that names no zone was written in its writer's
+            timezone=read(keys.TIMEZONE) if keys.TIMEZONE.is_given(properties) else "LOCAL",
+            create_schema=read(stored.CREATE_SCHEMA),
+            last_column_id=read(stored.LAST_COLUMN_ID),
+            field_ids=read(stored.FIELD_IDS),
+            metadata_partitions=tuple(
+                dict.fromkeys(
+                    read(stored.METADATA_PARTITIONS) + read(stored.METADATA_PARTITIONS_INFLIGHT)
+                )
+            ),
+            bootstrap_base_path=read(stored.BOOTSTRAP_PATH),
+            complex_keygen_new_encoding=bool(value_only),
+            raw=dict(properties),
+        )
+
+    def to_properties(self) -> dict[str, str]:
+        """Return the properties of the table as its version wants them, the checksum last.
+
+        Properties that were read and mean nothing here are kept as they are. A table of version 6
+        is never written, so its properties are returned as read.
+        """
+        if self.version not in WRITABLE_VERSIONS:
+            return dict(self.raw)
+        properties = dict(self.raw)
+        for key, value in own_properties(self):
+            if value is None:
+                properties.pop(key, None)
+            else:
+                properties[key] = value
+        properties.pop(CHECKSUM_KEY, None)
+        properties[CHECKSUM_KEY] = str(table_checksum(self.database, self.name))
+        return properties
+
+    def validate_for_write(self, base_path: str) -> None:
+        """Refuse a table that this release cannot write without losing something.
+
+        Raises
+        ------
+        UnsupportedTableError
+            Names the feature.
+        """
+        refuse_write(self, base_path)
+
+    def validate_for_read(self, base_path: str) -> None:
+        """Refuse a table that this release cannot read rightly.
+
+        Raises
+        ------
+        UnsupportedTableError
+            Names the feature.
+        """
+        refuse_read(self, base_path)
+
+
+def infer_key_generator(
+    record_key_fields: tuple[str, ...], partition_fields: tuple[str, ...]
+) -> KeyGeneratorType:
+    """Return the key generator Hudi takes when none is named."""
+    if not partition_fields:
+        return KeyGeneratorType.NON_PARTITION
+    if any(":" in name for name in partition_fields):
+        return KeyGeneratorType.CUSTOM
+    if len(partition_fields) == 1 and len(record_key_fields) <= 1:
+        return KeyGeneratorType.SIMPLE
+    return KeyGeneratorType.COMPLEX
+
+
+class _Reader:
+    """Reads stored properties; what is wrong with them is damage, not a user's mistake."""
+
+    def __init__(self, properties: Mapping[str, str], path: str) -> None:
+        self._properties, self._path = properties, path
+
+    def __call__(self, key: ConfigKey[T]) -> T:
+        try:
+            return key.read(self._properties)
+        except InvalidOptionError as error:
+            raise CorruptMetadataError(self._path, error.what) from error
+
+    def required(self, key: ConfigKey[T | None]) -> T:
+        value = self(key) if key.is_given(self._properties) else None
+        if value is None:
+            raise CorruptMetadataError(self._path, f"{key.names[-1]} is missing")
+        return value
+
+    def key_generator(self) -> KeyGeneratorType | None:
+        return self(keys.KEY_GENERATOR_CLASS) or self(keys.KEY_GENERATOR)
+
+    def merge_mode(self, ordering: tuple[str, ...]) -> MergeMode:
+        by_default = MergeMode.EVENT_TIME_ORDERING if ordering else MergeMode.COMMIT_TIME_ORDERING
+        declared: list[ConfigKey[Any]] = [keys.MERGE_MODE, keys.MERGE_STRATEGY, keys.PAYLOAD_CLASS]
+        modes = [mode for key in declared if (mode := self(key)) is not None]
+        return modes[0] if modes else by_default

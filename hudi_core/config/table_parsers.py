@@ -1,0 +1,88 @@
+"""Parsers of the values that ``hoodie.properties`` stores and its options carry."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Final
+
+from hudi_core.config.kinds import (
+    KEY_GENERATOR_CLASSES,
+    KEY_GENERATOR_WORDS,
+    MERGE_STRATEGY_IDS,
+    PAYLOAD_CLASSES,
+    KeyGeneratorType,
+    MergeMode,
+)
+
+_FORMAT_NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,31}")
+_FOLDER: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*(?:/[A-Za-z0-9_-][A-Za-z0-9._-]*)*")
+
+
+def format_name(text: str) -> str:
+    """Parse the name of a table format; upper case is folded to lower case."""
+    # str.lower makes ASCII of a few other letters (the Kelvin sign), which must not name a format
+    if not text.isascii() or not _FORMAT_NAME.fullmatch(text.lower()):
+        raise ValueError("a format's name is a letter and up to 31 letters, digits, _ or -")
+    return text.lower()
+
+
+def key_generator(text: str) -> KeyGeneratorType:
+    """Parse the name of a key generator type."""
+    return KEY_GENERATOR_WORDS.get(text.upper(), KeyGeneratorType.USER_PROVIDED)
+
+
+def key_generator_class(text: str) -> KeyGeneratorType | None:
+    """Parse the name of a Java key generator class; the registry is fixed."""
+    return KEY_GENERATOR_CLASSES.get(text, KeyGeneratorType.USER_PROVIDED) if text else None
+
+
+def payload_class(text: str) -> MergeMode | None:
+    """Parse the name of a Java payload class; the registry is fixed."""
+    return PAYLOAD_CLASSES.get(text, MergeMode.CUSTOM) if text else None
+
+
+def merge_strategy(text: str) -> MergeMode | None:
+    """Parse the id of a merge strategy."""
+    modes = {identity: mode for mode, identity in MERGE_STRATEGY_IDS.items()}
+    return modes.get(text.lower(), MergeMode.CUSTOM) if text else None
+
+
+def merge_mode(text: str) -> MergeMode | None:
+    """Parse a merge mode."""
+    if not text:
+        return None
+    if text.upper() not in MergeMode.__members__:
+        raise ValueError("there is no such merge mode")
+    return MergeMode(text.upper())
+
+
+def field_ids(text: str) -> dict[str, int]:
+    """Parse the ids of a table's fields: a JSON object of dotted path to positive number."""
+    try:
+        parsed = json.loads(text)
+    except (json.JSONDecodeError, RecursionError):
+        raise ValueError("it is not JSON") from None
+    if not isinstance(parsed, dict):
+        raise ValueError("it is not a JSON object")
+    if not all(type(number) is int and number > 0 for number in parsed.values()):
+        raise ValueError("a field id is not a positive whole number")
+    if len(set(parsed.values())) != len(parsed):
+        raise ValueError("two fields have the same id")
+    return parsed
+
+
+def table_name(text: str) -> str | None:
+    """Parse the name of a table or database."""
+    if len(text) > 255 or re.search(r"[\x00-\x1f\x7f]", text):
+        raise ValueError(
+            "a name has at most 255 characters and none of them is a control character"
+        )
+    return text or None
+
+
+def folder(text: str) -> str:
+    """Parse a folder below ``.hoodie``; it must not lead anywhere else."""
+    if not _FOLDER.fullmatch(text):
+        raise ValueError("it is not a plain folder below .hoodie")
+    return text

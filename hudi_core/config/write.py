@@ -1,0 +1,135 @@
+"""The typed view of the options of one write."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hudi_core.config import storage
+from hudi_core.config import write_keys as keys
+from hudi_core.config.kinds import BulkInsertSortMode, ConcurrencyMode, IndexType, LockKind
+from hudi_core.config.lock import LockConfig
+from hudi_core.model.commit import WriteOperation
+
+
+@dataclass(frozen=True, slots=True)
+class WriteConfig:
+    """How rows are written.
+
+    Attributes
+    ----------
+    operation
+        What is done with the rows.
+    small_file_limit, max_file_size
+        Bytes below which a base file takes in new rows, and bytes at which it is full.
+    record_size_estimate, record_size_threshold
+        Bytes of a row where no commit tells it; the share of ``small_file_limit`` that a commit
+        must have written to tell it.
+    insert_split_size, insert_auto_split
+        Rows of a new file group; whether they follow from file and row size instead.
+    compression_codec, compression_level
+        Codec as pyarrow names it; its level, ``None`` for the codec's own default.
+    row_group_bytes, page_bytes, dictionary_enabled
+        Parquet: bytes of a row group and of a page before compression; dictionary encoding.
+    combine_before_insert, combine_before_upsert, combine_before_delete
+        Whether rows with one key are combined within the incoming data.
+    bulk_insert_sort_mode
+        How bulk_insert arranges rows.
+    allow_duplicate_on_insert
+        Whether an insert keeps a row whose key its file group holds already.
+    index_type
+        How keys find their file groups.
+    bloom_enabled, bloom_entries, bloom_fpp, bloom_max_entries
+        Whether files carry a bloom filter; keys it is sized for (``None``: the file's rows), share
+        of wrong hits, greatest number of keys.
+    heartbeat_interval_ms, heartbeat_misses
+        Milliseconds between heartbeats; how many may be missing before a writer counts as dead.
+    lock
+        How the table's lock is taken.
+    fsync
+        Whether local timeline files are flushed to the disk.
+    """
+
+    operation: WriteOperation
+    small_file_limit: int
+    max_file_size: int
+    record_size_estimate: int
+    record_size_threshold: float
+    insert_split_size: int
+    insert_auto_split: bool
+    compression_codec: str
+    compression_level: int | None
+    row_group_bytes: int
+    page_bytes: int
+    dictionary_enabled: bool
+    combine_before_insert: bool
+    combine_before_upsert: bool
+    combine_before_delete: bool
+    bulk_insert_sort_mode: BulkInsertSortMode
+    allow_duplicate_on_insert: bool
+    index_type: IndexType
+    bloom_enabled: bool
+    bloom_entries: int | None
+    bloom_fpp: float
+    bloom_max_entries: int
+    heartbeat_interval_ms: int
+    heartbeat_misses: int
+    lock: LockConfig
+    fsync: bool
+
+    @property
+    def concurrency_mode(self) -> ConcurrencyMode:
+        return self.lock.concurrency_mode
+
+    @property
+    def lock_provider(self) -> LockKind | None:
+        return self.lock.provider
+
+    @property
+    def lock_wait_ms(self) -> int:
+        return self.lock.wait_ms
+
+    @property
+    def lock_retries(self) -> int:
+        return self.lock.retries
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, str]) -> WriteConfig:
+        """Return the view of a user's options; what is not given has its default.
+
+        Raises
+        ------
+        InvalidOptionError
+            A value that cannot be used, or asks for what this release does not do.
+        """
+        for key in keys.REFUSALS:
+            key.read(options)
+        codec = keys.COMPRESSION_CODEC.read(options)
+        return cls(
+            operation=keys.OPERATION.read(options),
+            small_file_limit=keys.SMALL_FILE_LIMIT.read(options),
+            max_file_size=keys.MAX_FILE_SIZE.read(options),
+            record_size_estimate=keys.RECORD_SIZE_ESTIMATE.read(options),
+            record_size_threshold=keys.RECORD_SIZE_THRESHOLD.read(options),
+            insert_split_size=keys.INSERT_SPLIT_SIZE.read(options),
+            insert_auto_split=keys.INSERT_AUTO_SPLIT.read(options),
+            compression_codec=codec,
+            compression_level=keys.ZSTD_LEVEL.read(options) if codec == "zstd" else None,
+            row_group_bytes=keys.ROW_GROUP_BYTES.read(options),
+            page_bytes=keys.PAGE_BYTES.read(options),
+            dictionary_enabled=keys.DICTIONARY.read(options),
+            combine_before_insert=keys.COMBINE_BEFORE_INSERT.read(options),
+            combine_before_upsert=keys.COMBINE_BEFORE_UPSERT.read(options),
+            combine_before_delete=keys.COMBINE_BEFORE_DELETE.read(options),
+            bulk_insert_sort_mode=keys.BULK_INSERT_SORT_MODE.read(options),
+            allow_duplicate_on_insert=keys.ALLOW_DUPLICATE_ON_INSERT.read(options),
+            index_type=keys.INDEX_TYPE.read(options),
+            bloom_enabled=keys.BLOOM_ENABLED.read(options),
+            bloom_entries=keys.BLOOM_ENTRIES.read(options),
+            bloom_fpp=keys.BLOOM_FPP.read(options),
+            bloom_max_entries=keys.BLOOM_MAX_ENTRIES.read(options),
+            heartbeat_interval_ms=keys.HEARTBEAT_INTERVAL_MS.read(options),
+            heartbeat_misses=keys.HEARTBEAT_MISSES.read(options),
+            lock=LockConfig.from_options(options),
+            fsync=storage.FSYNC.read(options),
+        )

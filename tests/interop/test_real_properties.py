@@ -1,0 +1,130 @@
+"""The properties of tables that Apache Hudi wrote: parsed, verified, and written back equal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hudi_core.config.properties import (
+    CHECKSUM_KEY,
+    check_table_properties,
+    format_properties,
+    parse_properties,
+    table_checksum,
+)
+from hudi_core.config.table import KeyGeneratorType, MergeMode, TableConfig, TableType
+from hudi_core.errors import UnsupportedTableError
+
+RealTables = Callable[[str], Path]
+
+TABLES = (
+    "cow__v6_nonpartitioned",
+    "cow__v6_simplekeygen_nonhivestyle",
+    "cow__v8_complexkeygen_hivestyle",
+    "cow__v8_nonpartitioned",
+    "cow__v9_timebasedkeygen_unixtimestamp",
+    "cow__v9_txns_simple_meta",
+    "mor__avro__v8_trips_8i3u1d",
+    "mor__avro__v9_nonpartitioned_rollback",
+    "mor__avro__v9_txns_nonpart_nometa",
+)
+WITH_METADATA_TABLE = TABLES[4:8]
+
+
+def _property_files(table: Path) -> list[Path]:
+    return sorted(table.glob("**/.hoodie/hoodie.properties"))
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_properties_are_whole_and_written_back_equal(name: str, real_tables: RealTables) -> None:
+    files = _property_files(real_tables(name))
+    assert len(files) == (2 if name in WITH_METADATA_TABLE else 1)
+    for file in files:
+        data = file.read_bytes()
+        properties = parse_properties(data, str(file))
+        check_table_properties(data, properties, str(file))
+        database = properties.get("hoodie.database.name")
+        assert properties[CHECKSUM_KEY] == str(
+            table_checksum(database, properties["hoodie.table.name"])
+        )
+        again = format_properties(properties)
+        assert parse_properties(again) == properties
+        # Java escapes the same characters: the lines are equal, comments and order aside
+        lines = [line for line in data.splitlines() if not line.startswith(b"#")]
+        assert sorted(again.splitlines()) == sorted(lines)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_typed_view_keeps_every_property(name: str, real_tables: RealTables) -> None:
+    for file in _property_files(real_tables(name)):
+        properties = parse_properties(file.read_bytes())
+        config = TableConfig.from_properties(properties, str(file))
+        assert config.to_properties() == properties
+        assert config.raw == properties
+
+
+def _config(table: Path) -> TableConfig:
+    file = table / ".hoodie" / "hoodie.properties"
+    return TableConfig.from_properties(parse_properties(file.read_bytes()), str(file))
+
+
+def test_version_6(real_tables: RealTables) -> None:
+    config = _config(real_tables("cow__v6_simplekeygen_nonhivestyle"))
+    assert (config.version, config.layout_version, config.table_type) == (
+        6,
+        1,
+        TableType.COPY_ON_WRITE,
+    )
+    assert config.record_key_fields == ("id",)
+    assert config.partition_fields == ("byteField",)
+    assert config.keygen_type is KeyGeneratorType.SIMPLE
+    assert config.ordering_field == "longField"
+    assert config.merge_mode is MergeMode.EVENT_TIME_ORDERING
+    assert (config.hive_style, config.url_encode) == (False, False)
+    assert config.archive_folder == "archived"
+    assert config.timezone == "LOCAL"
+    assert config.table_format == "native"
+
+
+def test_version_8(real_tables: RealTables) -> None:
+    config = _config(real_tables("cow__v8_complexkeygen_hivestyle"))
+    assert (config.version, config.initial_version, config.layout_version) == (8, 8, 2)
+    assert (config.name, config.database) == ("v8_complexkeygen_hivestyle", "default")
+    assert config.record_key_fields == ("id", "name")
+    assert config.partition_fields == ("byteField", "shortField")
+    assert config.keygen_type is KeyGeneratorType.COMPLEX
+    assert config.hive_style
+    assert config.create_schema is not None
+    assert config.create_schema.startswith('{"type":"record"')
+    config.validate_for_write("t")
+
+
+def test_version_9(real_tables: RealTables) -> None:
+    config = _config(real_tables("cow__v9_timebasedkeygen_unixtimestamp"))
+    assert config.version == 9
+    assert config.keygen_type is KeyGeneratorType.TIMESTAMP
+    assert config.ordering_field == "txn_ts"
+    assert config.metadata_partitions == (
+        "column_stats",
+        "files",
+        "partition_stats",
+        "record_index",
+    )
+    config.validate_for_read("t")
+
+
+@pytest.mark.parametrize(
+    ("name", "feature"),
+    [
+        ("cow__v6_nonpartitioned", "version 6"),
+        ("cow__v9_txns_simple_meta", "metadata table"),
+        ("mor__avro__v9_txns_nonpart_nometa", "MERGE_ON_READ"),
+    ],
+)
+def test_what_cannot_be_written_is_named(name: str, feature: str, real_tables: RealTables) -> None:
+    table = real_tables(name)
+    with pytest.raises(UnsupportedTableError, match=feature) as caught:
+        _config(table).validate_for_write(str(table))
+    assert caught.value.base_path == str(table)
