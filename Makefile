@@ -5,8 +5,8 @@ PYTHON ?= python3
 ARGS ?=
 
 BIN := .venv/bin
-# Spark starts its workers with the Python named here, not with the one that runs the driver
-RUN = JAVA_HOME="$$(cat .venv/java_home)" PYSPARK_PYTHON="$(CURDIR)/$(BIN)/python" $(BIN)/python
+# what Spark must know of this machine was found out by the set-up
+RUN = . .venv/environment && $(BIN)/python
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test lint format bench docs api lock clean

@@ -10,7 +10,9 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shlex
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -20,8 +22,8 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 LOCK = ROOT / "requirements.lock"
-PREPARED = VENV / "prepared"  # the key of the last complete set-up
-JAVA_HOME = VENV / "java_home"  # what the Makefile hands to Spark
+PREPARED = VENV / "prepared"  # the key of the last complete set-up, and the Java it found
+ENVIRONMENT = VENV / "environment"  # what the Makefile and the tests hand to Spark, as shell lines
 
 OLDEST_PYTHON = (3, 11)
 OLDEST_JAVA = 17  # Spark 4 runs on nothing older
@@ -77,8 +79,8 @@ def main() -> None:
     say(f"Java {java.release} in {java.home}")
     make_venv()
     install_packages()
-    JAVA_HOME.write_text(f"{java.home}\n")
-    PREPARED.write_text(f"{key}\n")
+    ENVIRONMENT.write_text(shell_lines(spark_environment(java)))
+    PREPARED.write_text(f"{key}\n{java.home}\n")
     say("ready")
 
 
@@ -100,11 +102,11 @@ def fingerprint() -> str:
 def is_prepared(key: str) -> bool:
     """Say whether the last set-up was made from the same things and its Java is still there."""
     try:
-        unchanged = PREPARED.read_text().strip() == key
-        java_home = Path(JAVA_HOME.read_text().strip())
-    except FileNotFoundError:
+        last_key, java_home = PREPARED.read_text().splitlines()
+    except (FileNotFoundError, ValueError):  # never written, or not to its end
         return False
-    return unchanged and (java_home / "bin" / "java").exists() and python_in_venv().exists()
+    java = Path(java_home, "bin", "java")
+    return last_key == key and java.exists() and python_in_venv().exists()
 
 
 # --- Python ---------------------------------------------------------------------------------------
@@ -224,6 +226,28 @@ def ask_java(executable: Path) -> Java | None:
     if not release.isdigit() or "java.home" not in facts:
         return None
     return Java(Path(facts["java.home"]), int(release))
+
+
+def spark_environment(java: Java) -> dict[str, str]:
+    """Return what a local Spark needs to know of this machine."""
+    environment = {
+        "JAVA_HOME": str(java.home),
+        # the workers run this Python, not whichever comes first on the path
+        "PYSPARK_PYTHON": str(python_in_venv()),
+        # nothing listens beyond this machine, and its name need not be known to any name server
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+    try:
+        socket.getaddrinfo("localhost", None)
+    except socket.gaierror:
+        # a minimal system may lack /etc/hosts: Spark and its workers then talk over files
+        environment["PYSPARK_UDS_MODE"] = "true"
+    return environment
+
+
+def shell_lines(environment: dict[str, str]) -> str:
+    """Return the variables as lines for a shell to read."""
+    return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in environment.items())
 
 
 def install_java() -> Java:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import zipfile
 from collections.abc import Callable, Iterator
@@ -13,6 +14,16 @@ from hypothesis import HealthCheck, settings
 from pyspark.sql import SparkSession
 
 REPOSITORY = Path(__file__).resolve().parent.parent
+
+# `make test` exports what the set-up found out for Spark; this does the same for a bare pytest
+os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+FOUND_BY_SET_UP = Path(sys.prefix) / "environment"
+if FOUND_BY_SET_UP.exists():
+    for word in shlex.split(FOUND_BY_SET_UP.read_text(encoding="utf-8")):
+        name, assigns, value = word.partition("=")
+        if assigns:
+            os.environ.setdefault(name, value)
 
 REAL_TABLES_VARIABLE = "HUDI_REAL_TABLES"
 REAL_TABLES_DEFAULT = REPOSITORY.parent / "shared" / "hudi_tables"
@@ -56,13 +67,6 @@ def real_tables(tmp_path: Path) -> Callable[[str], Path]:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Give the one Spark session of the run: two cores, UTC, reachable from this machine only."""
-    # `make test` passes the Java that the set-up found; so does this for a bare pytest
-    java_home = Path(sys.prefix) / "java_home"
-    if "JAVA_HOME" not in os.environ and java_home.exists():
-        os.environ["JAVA_HOME"] = java_home.read_text().strip()
-    os.environ["PYSPARK_PYTHON"] = sys.executable  # a local session ignores the option of that name
-    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-
     scratch = tmp_path_factory.mktemp("spark")
     session = (
         SparkSession.builder.master("local[2]")

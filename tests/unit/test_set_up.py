@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import socket
+import subprocess
 from pathlib import Path
 from types import ModuleType
 
@@ -88,6 +90,24 @@ def test_without_rights_the_exact_command_is_told(
     )
 
 
+@pytest.mark.parametrize("resolves", [True, False])
+def test_spark_needs_no_name_server(
+    prepare: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, resolves: bool
+) -> None:
+    def getaddrinfo(*_: object) -> list[object]:
+        if not resolves:
+            raise socket.gaierror
+        return []
+
+    monkeypatch.setattr(prepare.socket, "getaddrinfo", getaddrinfo)
+    environment = prepare.spark_environment(prepare.Java(tmp_path / "a java", 17))
+    assert ("PYSPARK_UDS_MODE" in environment) is not resolves
+
+    script = prepare.shell_lines(environment) + "echo $JAVA_HOME"
+    told = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
+    assert told.stdout == f"{tmp_path}/a java\n"
+
+
 def test_only_the_lines_of_one_package_are_taken(prepare: ModuleType) -> None:
     lock = "a==1 \\\n    --hash=sha256:1\nab==2 \\\n    --hash=sha256:2\n    # via a\nb==3\n"
     assert prepare.locked("ab", lock) == "ab==2 \\\n    --hash=sha256:2\n    # via a\n"
@@ -99,7 +119,7 @@ def test_a_changed_lock_is_noticed(
     prepare: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = fake_java(tmp_path / "java", "17")
-    for name, path in {"LOCK": "lock", "VENV": "v", "PREPARED": "key", "JAVA_HOME": "home"}.items():
+    for name, path in {"LOCK": "lock", "VENV": "venv", "PREPARED": "prepared"}.items():
         monkeypatch.setattr(prepare, name, tmp_path / path)
     python = prepare.python_in_venv()
     python.parent.mkdir(parents=True)
@@ -107,8 +127,9 @@ def test_a_changed_lock_is_noticed(
     (tmp_path / "lock").write_text("a==1\n")
     assert not prepare.is_prepared(prepare.fingerprint())
 
-    (tmp_path / "key").write_text(prepare.fingerprint())
-    (tmp_path / "home").write_text(str(home))
+    (tmp_path / "prepared").write_text(prepare.fingerprint())
+    assert not prepare.is_prepared(prepare.fingerprint()), "cut short"
+    (tmp_path / "prepared").write_text(f"{prepare.fingerprint()}\n{home}\n")
     assert prepare.is_prepared(prepare.fingerprint())
 
     (tmp_path / "lock").write_text("a==2\n")
