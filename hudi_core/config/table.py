@@ -135,7 +135,8 @@ class TableConfig:
             A version or several ordering fields that cannot even be read.
         """
         read = _Reader(properties, path)
-        name, version = read.required(keys.NAME), read.required(keys.VERSION)
+        name = read.required(keys.NAME, "hoodie.table.name")
+        version = read.required(keys.VERSION, "hoodie.table.version")
         database = read(keys.DATABASE)
         checksum = read(stored.CHECKSUM)
         if checksum not in (None, str(table_checksum(properties.get(keys.DATABASE.key), name))):
@@ -171,7 +172,7 @@ class TableConfig:
         return cls(
             name=name,
             database=database,
-            table_type=read.required(keys.TABLE_TYPE),
+            table_type=read.required(keys.TABLE_TYPE, "hoodie.table.type"),
             version=version,
             initial_version=read(stored.INITIAL_VERSION) or version,
             layout_version=layout,
@@ -269,10 +270,10 @@ class _Reader:
         except InvalidOptionError as error:
             raise CorruptMetadataError(self._path, error.what) from error
 
-    def required(self, key: ConfigKey[T | None]) -> T:
+    def required(self, key: ConfigKey[T | None], stored_name: str) -> T:
         value = self(key) if key.is_given(self._properties) else None
         if value is None:
-            raise CorruptMetadataError(self._path, f"{key.names[-1]} is missing")
+            raise CorruptMetadataError(self._path, f"{stored_name} is missing")
         return value
 
     def key_generator(self) -> KeyGeneratorType | None:

@@ -50,6 +50,11 @@ _PAUSES_S: Final = (0.02, 0.1)
 """Seconds between looks at a file that another writer may be replacing just now."""
 
 
+def has_properties(storage: Storage) -> bool:
+    """Tell whether a table is at the root of ``storage``, be it only by its backup."""
+    return any(storage.head(path) is not None for path in (PROPERTIES_PATH, BACKUP_PATH))
+
+
 def read_properties(storage: Storage) -> dict[str, str]:
     """Return the properties of the table at the root of ``storage``, from the backup if need be.
 

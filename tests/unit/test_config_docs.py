@@ -1,0 +1,69 @@
+"""The reference of all options is fresh and says everything."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hudi_core.config.catalog import ALL_KEYS, KNOWN_NAMES
+from hudi_core.config.docs import main, render
+from hudi_core.config.key import ConfigKey
+
+REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "configuration.md"
+
+
+def test_the_reference_is_fresh() -> None:
+    assert REFERENCE.read_text(encoding="utf-8") == render(), (
+        "run `python -m hudi_core.config.docs` in the repository's root"
+    )
+
+
+def test_every_name_is_listed() -> None:
+    text = render()
+    assert not [name for name in KNOWN_NAMES if f"`{name}`" not in text]
+
+
+def _deviations() -> str:
+    return render().split("## Deviations from Hudi's defaults")[1].split("\n## ")[0]
+
+
+@pytest.mark.parametrize("key", ALL_KEYS, ids=lambda key: key.key)
+def test_deviations_are_listed_with_their_reasons(key: ConfigKey[object]) -> None:
+    listed = f"| `{key.key}` |" in _deviations()
+    assert listed is (key.hudi_default is not None)
+    if key.reason:
+        assert key.reason in _deviations()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "hoodie.write.table.version",
+        "hoodie.table.timeline.timezone",
+        "hoodie.parquet.compression.codec",
+        "parquet.compression.codec.zstd.level",
+        "hoodie.index.bloom.num_entries",
+        "hoodie.fs.fsync",
+        "hoodie.write.lock.provider",
+    ],
+)
+def test_the_known_deviations_are_among_them(name: str) -> None:
+    assert f"`{name}`" in _deviations()
+
+
+def test_tables_are_well_formed() -> None:
+    for block in render().split("\n\n"):
+        rows = [line for line in block.splitlines() if line.startswith("|")]
+        widths = {line.replace("\\|", "").count("|") for line in rows}
+        assert len(widths) <= 1, rows[0]
+
+
+def test_the_generator_writes_where_it_is_told(tmp_path: Path) -> None:
+    assert main([str(tmp_path / "own.md")]) == 0
+    assert (tmp_path / "own.md").read_text(encoding="utf-8") == render()
+    (tmp_path / "docs").mkdir()
+    subprocess.run([sys.executable, "-m", "hudi_core.config.docs"], cwd=tmp_path, check=True)
+    assert (tmp_path / "docs" / "configuration.md").read_text(encoding="utf-8") == render()

@@ -1,0 +1,335 @@
+"""A user's options against new and stored tables."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+
+import pytest
+
+from hudi_core.config.key import Secret
+from hudi_core.config.resolve import (
+    UnknownOptionWarning,
+    resolve_table_config,
+    text_options,
+    warn_unknown_options,
+)
+from hudi_core.config.table import KeyGeneratorType, MergeMode, TableConfig
+from hudi_core.errors import InvalidOptionError, OptionConflictError
+
+KEYGEN = "hoodie.datasource.write.keygenerator.class"
+TYPE = "hoodie.datasource.write.keygenerator.type"
+PARTITION = "hoodie.datasource.write.partitionpath.field"
+ORDERING = "hoodie.datasource.write.precombine.field"
+MODE = "hoodie.write.record.merge.mode"
+PAYLOAD = "hoodie.datasource.write.payload.class"
+MODEL = "org.apache.hudi.common.model."
+MINIMAL = {"hoodie.table.name": "t", "hoodie.datasource.write.recordkey.field": "id"}
+QUICKSTART = {
+    "hoodie.table.name": "trips",
+    "hoodie.datasource.write.table.name": "trips",
+    "hoodie.datasource.write.table.type": "COPY_ON_WRITE",
+    "hoodie.datasource.write.operation": "upsert",
+    "hoodie.datasource.write.recordkey.field": "uuid",
+    "hoodie.datasource.write.partitionpath.field": "city",
+    "hoodie.datasource.write.precombine.field": "ts",
+    "hoodie.datasource.write.hive_style_partitioning": "true",
+    KEYGEN: "org.apache.hudi.keygen.SimpleKeyGenerator",
+    "hoodie.upsert.shuffle.parallelism": "2",
+    "hoodie.insert.shuffle.parallelism": "2",
+    "hoodie.index.type": "SIMPLE",
+    "hoodie.metadata.enable": "false",
+}
+
+
+def _new(**changes: str | None) -> TableConfig:
+    merged = {**MINIMAL, **changes}
+    given = {key: value for key, value in merged.items() if value is not None}
+    return resolve_table_config(given, None)
+
+
+def _stored(**changes: str | None) -> TableConfig:
+    config = _new(**{PARTITION: "city", ORDERING: "ts", **changes})
+    return TableConfig.from_properties(config.to_properties())
+
+
+def test_the_options_of_a_hudi_job_describe_a_table() -> None:
+    config = resolve_table_config(
+        QUICKSTART,
+        None,
+        create_schema="{}",
+        last_column_id=3,
+        field_ids={"uuid": 1},
+    )
+    assert config == TableConfig(
+        name="trips",
+        record_key_fields=("uuid",),
+        partition_fields=("city",),
+        keygen_type=KeyGeneratorType.SIMPLE,
+        ordering_field="ts",
+        merge_mode=MergeMode.EVENT_TIME_ORDERING,
+        hive_style=True,
+        create_schema="{}",
+        last_column_id=3,
+        field_ids={"uuid": 1},
+    )
+    stored = TableConfig.from_properties(config.to_properties())
+    assert resolve_table_config(QUICKSTART, stored) == stored
+    assert resolve_table_config({}, stored) is stored
+
+
+def test_least_options() -> None:
+    config = _new()
+    assert config.keygen_type is KeyGeneratorType.NON_PARTITION
+    assert config.merge_mode is MergeMode.COMMIT_TIME_ORDERING
+    assert (config.version, config.timezone, config.table_format) == (8, "UTC", "native")
+    assert config.raw == {}
+
+
+@pytest.mark.parametrize(
+    ("given", "stored"), [("ICEBERG", "iceberg"), ("my_format-2", "my_format-2")]
+)
+@pytest.mark.parametrize("key", ["hoodie.table.format", "hudi.table.format.plugin"])
+def test_format_names_are_stored_in_lower_case(key: str, given: str, stored: str) -> None:
+    config = _new(**{key: given})
+    assert config.table_format == stored
+    assert config.to_properties()["hoodie.table.format"] == stored
+
+
+@pytest.mark.parametrize(
+    "name", ["", "9a", "os:system", "a.b", "a" * 33, "../x", "na tive", "\u212aelvin", "nätive"]
+)
+def test_other_format_names_are_refused(name: str) -> None:
+    with pytest.raises(InvalidOptionError, match=r"hoodie\.table\.format"):
+        _new(**{"hoodie.table.format": name})
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind"),
+    [
+        ({PARTITION: "a"}, KeyGeneratorType.SIMPLE),
+        ({PARTITION: "a,b"}, KeyGeneratorType.COMPLEX),
+        ({PARTITION: ""}, KeyGeneratorType.NON_PARTITION),
+        (
+            {"hoodie.datasource.write.recordkey.field": "a, b"},
+            KeyGeneratorType.NON_PARTITION,
+        ),
+        (
+            {"hoodie.datasource.write.recordkey.field": "a,b", PARTITION: "c"},
+            KeyGeneratorType.COMPLEX,
+        ),
+        (
+            {KEYGEN: "org.apache.hudi.keygen.ComplexKeyGenerator", PARTITION: "c"},
+            KeyGeneratorType.COMPLEX,
+        ),
+        ({TYPE: "complex_avro", PARTITION: "c"}, KeyGeneratorType.COMPLEX),
+        (
+            {KEYGEN: "org.apache.hudi.keygen.NonpartitionedKeyGenerator", TYPE: "NON_PARTITION"},
+            KeyGeneratorType.NON_PARTITION,
+        ),
+    ],
+)
+def test_key_generators(changes: dict[str, str], kind: KeyGeneratorType) -> None:
+    assert _new(**changes).keygen_type is kind
+
+
+@pytest.mark.parametrize(
+    ("changes", "mode"),
+    [
+        ({ORDERING: "ts"}, MergeMode.EVENT_TIME_ORDERING),
+        ({ORDERING: "ts", MODE: "COMMIT_TIME_ORDERING"}, MergeMode.COMMIT_TIME_ORDERING),
+        ({"hoodie.table.ordering.fields": "ts"}, MergeMode.EVENT_TIME_ORDERING),
+        (
+            {ORDERING: "ts", PAYLOAD: MODEL + "DefaultHoodieRecordPayload"},
+            MergeMode.EVENT_TIME_ORDERING,
+        ),
+        (
+            {ORDERING: "ts", PAYLOAD: MODEL + "OverwriteWithLatestAvroPayload"},
+            MergeMode.COMMIT_TIME_ORDERING,
+        ),
+        (
+            {"hoodie.write.record.merge.strategy.id": "ce9acb64-bde0-424c-9b91-f6ebba25356d"},
+            MergeMode.COMMIT_TIME_ORDERING,
+        ),
+    ],
+)
+def test_merge_modes(changes: dict[str, str], mode: MergeMode) -> None:
+    assert _new(**changes).merge_mode is mode
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"hoodie.table.name": None}, r"hoodie\.table\.name=None"),
+        ({"hoodie.table.name": "a\nb"}, "control character"),
+        ({"hoodie.datasource.write.recordkey.field": None}, "needs a record key"),
+        ({"hoodie.datasource.write.recordkey.field": " , "}, "needs a record key"),
+        ({"hoodie.datasource.write.recordkey.field": "a,a"}, "a twice"),
+        ({ORDERING: "a,b"}, "several ordering fields"),
+        ({"hoodie.datasource.write.table.type": "MERGE_ON_READ"}, "Supported: COPY_ON_WRITE"),
+        ({"hoodie.write.table.version": "6"}, "Supported: 8, 9"),
+        ({"hoodie.write.table.version": "10"}, "Supported: 8, 9"),
+        ({"hoodie.populate.meta.fields": "false"}, "populate.meta.fields='false'.*: true"),
+        ({"hoodie.datasource.write.drop.partition.columns": "true"}, "Supported: false"),
+        ({"hoodie.table.base.file.format": "ORC"}, "Supported: PARQUET"),
+        ({"hoodie.table.timeline.timezone": "local"}, "Supported: UTC"),
+        ({TYPE: "TIMESTAMP", PARTITION: "a"}, "Supported: SIMPLE, COMPLEX, NON_PARTITION"),
+        ({KEYGEN: "org.apache.hudi.keygen.CustomKeyGenerator"}, "Supported: SIMPLE"),
+        ({KEYGEN: "os.system"}, "os.system.*Supported: SIMPLE"),
+        ({PARTITION: "a:SIMPLE"}, "CUSTOM"),
+        ({TYPE: "SIMPLE"}, "0 partition fields.*NON_PARTITION fits"),
+        ({TYPE: "SIMPLE", PARTITION: "a,b"}, "COMPLEX fits"),
+        ({TYPE: "COMPLEX"}, "NON_PARTITION fits"),
+        ({TYPE: "NON_PARTITION", PARTITION: "a"}, "SIMPLE fits"),
+        (
+            {
+                TYPE: "COMPLEX",
+                PARTITION: "a",
+                KEYGEN: "org.apache.hudi.keygen.SimpleKeyGenerator",
+            },
+            "type SIMPLE",
+        ),
+        ({MODE: "CUSTOM"}, "Supported: EVENT_TIME_ORDERING"),
+        ({MODE: "EVENT_TIME_ORDERING"}, "needs an ordering field"),
+        ({MODE: "NEWEST"}, "no such merge mode"),
+        ({PAYLOAD: "com.example.Mine"}, "Supported: EVENT_TIME"),
+        ({PAYLOAD: MODEL + "PartialUpdateAvroPayload"}, "Supported: EVENT_TIME"),
+        (
+            {
+                ORDERING: "ts",
+                MODE: "EVENT_TIME_ORDERING",
+                PAYLOAD: MODEL + "OverwriteWithLatestAvroPayload",
+            },
+            "stands for COMMIT_TIME_ORDERING",
+        ),
+        (
+            {"hoodie.write.complex.keygen.new.encoding": "true", "hoodie.table.version": "9"},
+            "version 9",
+        ),
+        ({"hoodie.table.checksum": "1"}, "keeps it itself"),
+        ({"hoodie.timeline.path": "elsewhere"}, "keeps it itself"),
+        ({"hoodie.table.metadata.partitions": "files"}, "keeps it itself"),
+        ({"hoodie.table.schema.field-ids": "{}"}, "keeps it itself"),
+    ],
+)
+def test_what_makes_no_table_is_refused(changes: dict[str, str | None], reason: str) -> None:
+    with pytest.raises(InvalidOptionError, match=reason):
+        _new(**changes)
+
+
+def test_properties_a_table_keeps_may_be_repeated() -> None:
+    assert _new(**{"hoodie.timeline.path": "timeline", "hoodie.timeline.layout.version": "2"})
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "stored"),
+    [
+        ("hoodie.table.name", "u", "t"),
+        ("hoodie.database.name", "d", None),
+        ("hoodie.table.type", "MERGE_ON_READ", "COPY_ON_WRITE"),
+        ("hoodie.write.table.version", "9", 8),
+        ("hoodie.table.format", "Iceberg", "native"),
+        ("hoodie.datasource.write.recordkey.field", "id,x", "id"),
+        ("hoodie.table.recordkey.fields", "x", "id"),
+        (PARTITION, "", "city"),
+        (ORDERING, "id", "ts"),
+        ("hoodie.table.ordering.fields", "a,b", "ts"),
+        (MODE, "COMMIT_TIME_ORDERING", "EVENT_TIME_ORDERING"),
+        (PAYLOAD, MODEL + "OverwriteWithLatestAvroPayload", "EVENT_TIME_ORDERING"),
+        (TYPE, "COMPLEX", "SIMPLE"),
+        (KEYGEN, "org.apache.hudi.keygen.NonpartitionedKeyGenerator", "SIMPLE"),
+        ("hoodie.datasource.write.hive_style_partitioning", "true", "false"),
+        ("hoodie.datasource.write.partitionpath.urlencode", "true", "false"),
+        ("hoodie.datasource.write.drop.partition.columns", "true", "false"),
+        ("hoodie.populate.meta.fields", "false", "true"),
+        ("hoodie.table.timeline.timezone", "LOCAL", "UTC"),
+        ("hoodie.timeline.path", "elsewhere", "timeline"),
+        ("hoodie.table.checksum", "1", "3154104049"),
+        ("hoodie.table.metadata.partitions", "files", None),
+        ("hoodie.bootstrap.base.path", "s3://x", None),
+        ("hoodie.table.create.schema", "{}", None),
+    ],
+)
+def test_contradictions_name_both_values(key: str, value: str, stored: object) -> None:
+    config = _stored()
+    if key == "hoodie.table.checksum":
+        stored = config.raw[key]
+    with pytest.raises(OptionConflictError) as caught:
+        resolve_table_config({key: value}, config)
+    assert (caught.value.key, caught.value.given, caught.value.stored) == (key, value, stored)
+
+
+def test_a_property_of_the_table_may_be_repeated_under_its_own_name() -> None:
+    config = _stored()
+    assert resolve_table_config(config.raw, config) == config
+
+
+def test_another_writers_property_may_not_be_changed() -> None:
+    config = _stored()
+    foreign = TableConfig.from_properties({**config.raw, "hoodie.table.own": "1"})
+    assert resolve_table_config({"hoodie.table.own": "1"}, foreign) == foreign
+    with pytest.raises(OptionConflictError, match=r"hoodie\.table\.own='2'"):
+        resolve_table_config({"hoodie.table.own": "2"}, foreign)
+
+
+def test_the_key_encoding_of_a_table_of_version_8() -> None:
+    key = "hoodie.write.complex.keygen.new.encoding"
+    table = _stored(**{PARTITION: "a,b", key: "true"})
+    assert table.complex_keygen_new_encoding
+    assert resolve_table_config({key: "true"}, table) == table
+    with pytest.raises(OptionConflictError):
+        resolve_table_config({key: "false"}, table)
+    # Hudi leaves tables of version 8 without the property: the option decides, as in Hudi
+    raw = {k: v for k, v in table.raw.items() if k != "hoodie.table.complex.keygen.encoding"}
+    unrecorded = TableConfig.from_properties(raw)
+    assert not unrecorded.complex_keygen_new_encoding
+    assert resolve_table_config({key: "true"}, unrecorded).complex_keygen_new_encoding
+    nine = replace(table, version=9, complex_keygen_new_encoding=False)
+    with pytest.raises(OptionConflictError):
+        resolve_table_config({key: "true"}, nine)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("hoodie.datasource.write.recordkey.fields", "did you mean hoodie.datasource.write.record"),
+        ("hoodie.parquet.max.filesize", r"did you mean hoodie\.parquet\.max\.file\.size\?"),
+        ("hoodie.xyz", r"hoodie\.xyz is not a known option and has no effect\.$"),
+        ("hudi.table.format", "did you mean"),
+    ],
+)
+def test_unknown_options_are_warned_of(name: str, message: str) -> None:
+    with pytest.warns(UnknownOptionWarning, match=message) as caught:
+        warn_unknown_options({name: "canary"})
+    assert "canary" not in str(caught[0].message)
+    with pytest.warns(UnknownOptionWarning, match=message):
+        resolve_table_config({**MINIMAL, name: "x"}, None)
+    with pytest.warns(UnknownOptionWarning, match=message):
+        resolve_table_config({name: "x"}, _stored())
+
+
+def test_the_warning_points_at_the_caller() -> None:
+    def library() -> None:
+        warn_unknown_options({"hoodie.xyz": "1"})
+
+    with pytest.warns(UnknownOptionWarning) as caught:
+        library()
+    assert caught[0].filename == __file__
+
+
+def test_features_that_are_absent_are_warned_of_when_asked_for() -> None:
+    with pytest.warns(UnknownOptionWarning, match="asks for the metadata table"):
+        warn_unknown_options({"hoodie.metadata.enable": "true"})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_unknown_options({"hoodie.metadata.enable": "False", "path": "x", "mergeSchema": "1"})
+        warn_unknown_options({"hoodie.table.format.iceberg.location": "x"})
+        warn_unknown_options({"hoodie.table.own": "x"}, known=["hoodie.table.own"])
+
+
+def test_python_values_become_text() -> None:
+    assert text_options(
+        {"a": True, "b": 3, "c": 0.5, "d": ["x", "y"], "e": None, "f": "z", "g": Secret("s")}
+    ) == {"a": "true", "b": "3", "c": "0.5", "d": "x,y", "f": "z", "g": "s"}
+    with pytest.raises(InvalidOptionError, match="'dict'"):
+        text_options({"a": {"secret": "canary"}})

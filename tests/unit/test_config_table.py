@@ -1,0 +1,298 @@
+"""The typed view of a table's properties, for versions 8 and 9."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+
+import pytest
+
+from hudi_core.config.properties import table_checksum
+from hudi_core.config.table import KeyGeneratorType, MergeMode, TableConfig, TableType
+from hudi_core.errors import CorruptMetadataError, UnsupportedTableError
+
+EVENT_TIME = TableConfig(
+    name="trips",
+    database="lake",
+    record_key_fields=("id",),
+    partition_fields=("city",),
+    ordering_field="ts",
+    merge_mode=MergeMode.EVENT_TIME_ORDERING,
+    create_schema='{"type":"record"}',
+    last_column_id=7,
+    field_ids={"id": 6, "a.b": 7},
+)
+COMMON = {
+    "hoodie.table.name": "trips",
+    "hoodie.database.name": "lake",
+    "hoodie.table.type": "COPY_ON_WRITE",
+    "hoodie.timeline.layout.version": "2",
+    "hoodie.table.format": "native",
+    "hoodie.table.recordkey.fields": "id",
+    "hoodie.table.partition.fields": "city",
+    "hoodie.table.keygenerator.type": "SIMPLE",
+    "hoodie.record.merge.mode": "EVENT_TIME_ORDERING",
+    "hoodie.datasource.write.hive_style_partitioning": "false",
+    "hoodie.datasource.write.partitionpath.urlencode": "false",
+    "hoodie.datasource.write.drop.partition.columns": "false",
+    "hoodie.timeline.path": "timeline",
+    "hoodie.timeline.history.path": "history",
+    "hoodie.archivelog.folder": "archived",
+    "hoodie.table.timeline.timezone": "UTC",
+    "hoodie.table.create.schema": '{"type":"record"}',
+    "hoodie.table.schema.last-column-id": "7",
+    "hoodie.table.schema.field-ids": '{"id":6,"a.b":7}',
+    "hoodie.table.checksum": str(table_checksum("lake", "trips")),
+}
+VERSION_8 = COMMON | {
+    "hoodie.table.version": "8",
+    "hoodie.table.initial.version": "8",
+    "hoodie.table.precombine.field": "ts",
+    "hoodie.compaction.payload.class": "org.apache.hudi.common.model.DefaultHoodieRecordPayload",
+    "hoodie.record.merge.strategy.id": "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5",
+}
+VERSION_9 = COMMON | {
+    "hoodie.table.version": "9",
+    "hoodie.table.initial.version": "9",
+    "hoodie.table.ordering.fields": "ts",
+}
+
+
+def test_a_new_table_of_version_8() -> None:
+    assert EVENT_TIME.to_properties() == VERSION_8
+
+
+def test_a_new_table_of_version_9() -> None:
+    config = replace(EVENT_TIME, version=9, initial_version=9)
+    assert config.to_properties() == VERSION_9
+
+
+def test_the_checksum_is_last() -> None:
+    assert list(EVENT_TIME.to_properties())[-1] == "hoodie.table.checksum"
+    loaded = TableConfig.from_properties(dict(reversed(VERSION_8.items())))
+    assert list(loaded.to_properties())[-1] == "hoodie.table.checksum"
+
+
+@pytest.mark.parametrize("properties", [VERSION_8, VERSION_9], ids=["8", "9"])
+def test_round_trip(properties: dict[str, str]) -> None:
+    config = TableConfig.from_properties(properties)
+    version = int(properties["hoodie.table.version"])
+    assert config == replace(EVENT_TIME, version=version, initial_version=version)
+    assert config.to_properties() == properties
+    assert pickle.loads(pickle.dumps(config)) == config
+    assert hash(config) == hash(replace(config))
+
+
+def test_commit_time_without_partitions_and_database() -> None:
+    config = TableConfig(
+        name="t", record_key_fields=("a", "b"), keygen_type=KeyGeneratorType.NON_PARTITION
+    )
+    properties = config.to_properties()
+    assert properties["hoodie.record.merge.mode"] == "COMMIT_TIME_ORDERING"
+    assert properties["hoodie.record.merge.strategy.id"] == "ce9acb64-bde0-424c-9b91-f6ebba25356d"
+    assert properties["hoodie.compaction.payload.class"].endswith("OverwriteWithLatestAvroPayload")
+    assert properties["hoodie.table.recordkey.fields"] == "a,b"
+    assert not {
+        "hoodie.table.partition.fields",
+        "hoodie.table.precombine.field",
+        "hoodie.database.name",
+        "hoodie.populate.meta.fields",
+        "hoodie.table.complex.keygen.encoding",
+    } & set(properties)
+    assert TableConfig.from_properties(properties) == config
+    assert not config.is_partitioned
+
+
+@pytest.mark.parametrize(
+    ("version", "new", "stored"),
+    [(8, True, "VALUE_ONLY"), (8, False, "FIELD_PREFIXED"), (9, False, None)],
+)
+def test_the_key_encoding_of_version_8_is_stored(
+    version: int, new: bool, stored: str | None
+) -> None:
+    config = replace(
+        EVENT_TIME,
+        version=version,
+        initial_version=version,
+        keygen_type=KeyGeneratorType.COMPLEX,
+        partition_fields=("a", "b"),
+        complex_keygen_new_encoding=new,
+    )
+    properties = config.to_properties()
+    assert properties.get("hoodie.table.complex.keygen.encoding") == stored
+    again = TableConfig.from_properties(properties)
+    assert again == config
+    assert again.to_properties() == properties
+
+
+def test_properties_of_others_are_kept() -> None:
+    foreign = VERSION_8 | {"hoodie.table.index.defs.path": "x", "own.note": "é"}
+    changed = replace(TableConfig.from_properties(foreign), last_column_id=9)
+    assert changed.to_properties() == foreign | {"hoodie.table.schema.last-column-id": "9"}
+
+
+def test_raw_and_schema_stay_out_of_repr() -> None:
+    config = TableConfig.from_properties(VERSION_8 | {"some.password": "canary"})
+    assert "canary" not in repr(config)
+    assert "record" not in repr(config).replace("record_key_fields", "")
+
+
+def _changed(**changes: str | None) -> dict[str, str]:
+    names = {key.replace("__", "."): value for key, value in changes.items()}
+    merged = {**VERSION_8, **names}
+    return {key: value for key, value in merged.items() if value is not None}
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "reason"),
+    [
+        ("hoodie.table.name", None, "hoodie.table.name is missing"),
+        ("hoodie.table.type", None, "hoodie.table.type is missing"),
+        ("hoodie.table.version", None, "hoodie.table.version is missing"),
+        ("hoodie.table.version", "eight", "whole number"),
+        ("hoodie.table.type", "COPY", "not supported"),
+        ("hoodie.table.checksum", "1", "checksum is 1"),
+        ("hoodie.timeline.path", "../../elsewhere", "plain folder"),
+        ("hoodie.timeline.history.path", "/etc", "plain folder"),
+        ("hoodie.archivelog.folder", "a/../b", "plain folder"),
+        ("hoodie.table.schema.field-ids", "{", "not JSON"),
+        ("hoodie.table.schema.field-ids", "[" * 100_000, "not JSON"),
+        ("hoodie.table.schema.field-ids", "[1]", "not a JSON object"),
+        ("hoodie.table.schema.field-ids", '{"a":0}', "positive"),
+        ("hoodie.table.schema.field-ids", '{"a":true}', "positive"),
+        ("hoodie.table.schema.field-ids", '{"a":1,"b":1}', "same id"),
+        ("hoodie.table.schema.last-column-id", "-1", "less than 0"),
+        ("hoodie.record.merge.mode", "NEWEST", "no such merge mode"),
+        ("hoodie.table.format", "os:system", "letter"),
+        ("hoodie.datasource.write.hive_style_partitioning", "maybe", "neither"),
+    ],
+)
+def test_damage_is_named(key: str, value: str | None, reason: str) -> None:
+    with pytest.raises(CorruptMetadataError, match=reason) as caught:
+        TableConfig.from_properties(_changed(**{key: value}), "/t/.hoodie/hoodie.properties")
+    assert caught.value.path == "/t/.hoodie/hoodie.properties"
+
+
+@pytest.mark.parametrize(
+    ("changes", "feature"),
+    [
+        ({"hoodie.table.version": "10"}, "table version 10"),
+        ({"hoodie.table.version": "7"}, "table version 7"),
+        ({"hoodie.timeline.layout.version": "1"}, "timeline layout 1"),
+        ({"hoodie.table.precombine.field": "a,b"}, "several ordering fields"),
+        ({"hoodie.table.precombine.field": None, "hoodie.table.ordering.fields": "a,b"}, "several"),
+    ],
+)
+def test_what_cannot_even_be_read_is_named(changes: dict[str, str | None], feature: str) -> None:
+    with pytest.raises(UnsupportedTableError, match=feature) as caught:
+        TableConfig.from_properties(_changed(**changes), "/t/.hoodie/hoodie.properties")
+    assert caught.value.base_path == "/t"
+
+
+@pytest.mark.parametrize(
+    ("changes", "feature", "readable"),
+    [
+        ({"hoodie.table.type": "MERGE_ON_READ"}, "MERGE_ON_READ", False),
+        ({"hoodie.bootstrap.base.path": "s3://x"}, "hoodie.bootstrap.base.path", False),
+        ({"hoodie.table.base.file.format": "orc"}, "ORC", False),
+        ({"hoodie.datasource.write.drop.partition.columns": "true"}, "drop.partition", False),
+        ({"hoodie.table.metadata.partitions": "files"}, r"metadata table \(files\)", True),
+        ({"hoodie.table.metadata.partitions.inflight": "files"}, "metadata table", True),
+        ({"hoodie.populate.meta.fields": "false"}, "populate.meta.fields", True),
+        ({"hoodie.table.keygenerator.type": "TIMESTAMP"}, "TIMESTAMP", True),
+        ({"hoodie.table.keygenerator.type": "SPARK_SQL_UUID"}, "SPARK_SQL_UUID", True),
+        ({"hoodie.table.keygenerator.class": "os.system"}, r"os\.system", True),
+        ({"hoodie.table.recordkey.fields": None}, "no record key", True),
+        ({"hoodie.record.merge.mode": "CUSTOM"}, "CUSTOM", True),
+        ({"hoodie.table.cdc.enabled": "true"}, "cdc", True),
+        ({"hoodie.table.partial.update.mode": "IGNORE_DEFAULTS"}, "partial", True),
+    ],
+)
+def test_what_cannot_be_written_is_named(
+    changes: dict[str, str | None], feature: str, readable: bool
+) -> None:
+    config = TableConfig.from_properties(_changed(**changes))
+    with pytest.raises(UnsupportedTableError, match=feature) as caught:
+        config.validate_for_write("/t")
+    assert caught.value.base_path == "/t"
+    if readable:
+        config.validate_for_read("/t")
+    else:
+        with pytest.raises(UnsupportedTableError, match=feature):
+            config.validate_for_read("/t")
+
+
+def test_a_plain_table_can_be_written() -> None:
+    for properties in (VERSION_8, VERSION_9):
+        TableConfig.from_properties(properties).validate_for_write("/t")
+    with_off = _changed(**{"hoodie.table.cdc.enabled": "FALSE"})
+    TableConfig.from_properties(with_off).validate_for_write("/t")
+
+
+def test_java_words_for_key_generators() -> None:
+    for changes, kind in (
+        ({"hoodie.table.keygenerator.type": "SIMPLE_AVRO"}, KeyGeneratorType.SIMPLE),
+        (
+            {
+                "hoodie.table.keygenerator.type": None,
+                "hoodie.table.keygenerator.class": "org.apache.hudi.keygen.SimpleKeyGenerator",
+            },
+            KeyGeneratorType.SIMPLE,
+        ),
+        ({"hoodie.table.keygenerator.type": None}, KeyGeneratorType.SIMPLE),
+        (
+            {
+                "hoodie.table.keygenerator.type": None,
+                "hoodie.table.recordkey.fields": "a,b",
+            },
+            KeyGeneratorType.COMPLEX,
+        ),
+        (
+            {"hoodie.table.keygenerator.type": None, "hoodie.table.partition.fields": None},
+            KeyGeneratorType.NON_PARTITION,
+        ),
+    ):
+        assert TableConfig.from_properties(_changed(**changes)).keygen_type is kind
+    kept = _changed(**{"hoodie.table.keygenerator.type": "SIMPLE_AVRO"})
+    assert TableConfig.from_properties(kept).to_properties() == kept
+
+
+def test_types_of_custom_partition_fields() -> None:
+    properties = _changed(
+        **{
+            "hoodie.table.keygenerator.type": "CUSTOM",
+            "hoodie.table.partition.fields": "city:SIMPLE,day:TIMESTAMP",
+        }
+    )
+    config = TableConfig.from_properties(properties)
+    assert config.partition_fields == ("city", "day")
+    assert config.partition_types == ("SIMPLE", "TIMESTAMP")
+    assert config.to_properties() == properties
+
+
+def test_upper_case_format_names_are_one_format() -> None:
+    config = TableConfig.from_properties(_changed(**{"hoodie.table.format": "ICEBERG"}))
+    assert config.table_format == "iceberg"
+
+
+def test_merge_mode_of_older_tables() -> None:
+    without = {"hoodie.record.merge.mode": None, "hoodie.record.merge.strategy.id": None}
+    by_payload = _changed(**without)
+    assert TableConfig.from_properties(by_payload).merge_mode is MergeMode.EVENT_TIME_ORDERING
+    none = without | {"hoodie.compaction.payload.class": None}
+    by_field = _changed(**none)
+    assert TableConfig.from_properties(by_field).merge_mode is MergeMode.EVENT_TIME_ORDERING
+    plain = _changed(**none, **{"hoodie.table.precombine.field": None})
+    assert TableConfig.from_properties(plain).merge_mode is MergeMode.COMMIT_TIME_ORDERING
+    own = _changed(**without | {"hoodie.compaction.payload.class": "com.example.Mine"})
+    assert TableConfig.from_properties(own).merge_mode is MergeMode.CUSTOM
+
+
+def test_a_table_that_names_no_zone_is_local() -> None:
+    config = TableConfig.from_properties(_changed(**{"hoodie.table.timeline.timezone": None}))
+    assert config.timezone == "LOCAL"
+    assert "hoodie.table.timeline.timezone" not in config.to_properties()
+
+
+def test_table_type_is_an_enum() -> None:
+    assert TableConfig.from_properties(VERSION_8).table_type is TableType.COPY_ON_WRITE

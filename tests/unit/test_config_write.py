@@ -1,0 +1,209 @@
+"""Typed views of the options of writes, reads, locks and stores."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from hudi_core.config import storage
+from hudi_core.config.key import Secret
+from hudi_core.config.kinds import BulkInsertSortMode, ConcurrencyMode, IndexType, LockKind
+from hudi_core.config.lock import LockConfig
+from hudi_core.config.read import QueryType, ReadConfig
+from hudi_core.config.write import WriteConfig
+from hudi_core.errors import InvalidOptionError
+from hudi_core.model.commit import WriteOperation
+from hudi_core.model.instant_time import EARLIEST
+
+LOCKS = "org.apache.hudi.client.transaction.lock."
+
+
+def test_defaults_are_hudis_but_for_the_deviations() -> None:
+    config = WriteConfig.from_options({})
+    assert config == WriteConfig(
+        operation=WriteOperation.UPSERT,
+        small_file_limit=104_857_600,
+        max_file_size=125_829_120,
+        record_size_estimate=1024,
+        record_size_threshold=1.0,
+        insert_split_size=500_000,
+        insert_auto_split=True,
+        compression_codec="zstd",
+        compression_level=1,
+        row_group_bytes=125_829_120,
+        page_bytes=1_048_576,
+        dictionary_enabled=True,
+        combine_before_insert=False,
+        combine_before_upsert=True,
+        combine_before_delete=True,
+        bulk_insert_sort_mode=BulkInsertSortMode.NONE,
+        allow_duplicate_on_insert=True,
+        index_type=IndexType.SIMPLE,
+        bloom_enabled=True,
+        bloom_entries=None,
+        bloom_fpp=1e-9,
+        bloom_max_entries=100_000,
+        heartbeat_interval_ms=60_000,
+        heartbeat_misses=2,
+        lock=LockConfig(
+            concurrency_mode=ConcurrencyMode.SINGLE_WRITER,
+            provider=None,
+            wait_ms=60_000,
+            retries=50,
+            retry_wait_ms=5_000,
+            path=None,
+        ),
+        fsync=True,
+    )
+    assert config.concurrency_mode is ConcurrencyMode.SINGLE_WRITER
+    assert (config.lock_provider, config.lock_wait_ms, config.lock_retries) == (None, 60_000, 50)
+    assert pickle.loads(pickle.dumps(config)) == config
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "attribute", "value"),
+    [
+        ("hoodie.datasource.write.operation", "BULK_INSERT", "operation", "BULK_INSERT"),
+        ("hoodie.parquet.small.file.limit", "-1", "small_file_limit", 0),
+        ("hoodie.parquet.max.file.size", "1000", "max_file_size", 1000),
+        ("hoodie.copyonwrite.record.size.estimate", "7", "record_size_estimate", 7),
+        ("hoodie.record.size.estimation.threshold", "0.1", "record_size_threshold", 0.1),
+        ("hoodie.copyonwrite.insert.split.size", "7", "insert_split_size", 7),
+        ("hoodie.copyonwrite.insert.auto.split", "false", "insert_auto_split", False),
+        ("hoodie.parquet.compression.codec", "UNCOMPRESSED", "compression_codec", "none"),
+        ("hoodie.parquet.compression.codec", "lz4_raw", "compression_codec", "lz4"),
+        ("hoodie.parquet.compression.codec", "snappy", "compression_level", None),
+        ("parquet.compression.codec.zstd.level", "3", "compression_level", 3),
+        ("hoodie.parquet.block.size", "9", "row_group_bytes", 9),
+        ("hoodie.parquet.page.size", "9", "page_bytes", 9),
+        ("hoodie.parquet.dictionary.enabled", "false", "dictionary_enabled", False),
+        ("hoodie.combine.before.insert", "true", "combine_before_insert", True),
+        ("hoodie.combine.before.upsert", "false", "combine_before_upsert", False),
+        ("hoodie.combine.before.delete", "false", "combine_before_delete", False),
+        ("hoodie.merge.allow.duplicate.on.inserts", "false", "allow_duplicate_on_insert", False),
+        ("hoodie.parquet.bloom.filter.enabled", "false", "bloom_enabled", False),
+        ("hoodie.index.bloom.num_entries", "60000", "bloom_entries", 60_000),
+        ("hoodie.index.bloom.fpp", "0.01", "bloom_fpp", 0.01),
+        ("hoodie.bloom.index.filter.dynamic.max.entries", "5", "bloom_max_entries", 5),
+        ("hoodie.client.heartbeat.interval_in_ms", "100", "heartbeat_interval_ms", 100),
+        ("hoodie.client.heartbeat.tolerable.misses", "5", "heartbeat_misses", 5),
+        ("hoodie.write.lock.wait_time_ms", "5", "lock_wait_ms", 5),
+        ("hoodie.write.lock.client.num_retries", "0", "lock_retries", 0),
+        ("hoodie.fs.fsync", "false", "fsync", False),
+    ],
+)
+def test_every_option_reaches_its_attribute(
+    key: str, text: str, attribute: str, value: object
+) -> None:
+    assert getattr(WriteConfig.from_options({key: text}), attribute) == value
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "reason"),
+    [
+        ("hoodie.datasource.write.operation", "merge", "upsert, insert, bulk_insert, delete"),
+        ("hoodie.datasource.write.operation", "delete_partition", "upsert, insert"),
+        ("hoodie.index.type", "BLOOM", r"hoodie\.index\.type='BLOOM'.*Supported: SIMPLE"),
+        ("hoodie.index.type", "BUCKET", "Supported: SIMPLE"),
+        ("hoodie.index.bucket.engine", "CONSISTENT_HASHING", "consistent-hashing buckets"),
+        ("hoodie.index.bucket.engine", "x", "no such engine"),
+        ("hoodie.bulkinsert.sort.mode", "GLOBAL_SORT", "Supported: NONE"),
+        ("hoodie.parquet.compression.codec", "lzo", "Supported: zstd, snappy, gzip"),
+        ("parquet.compression.codec.zstd.level", "23", "more than 22"),
+        ("hoodie.bloom.index.filter.type", "SIMPLE", "Supported: DYNAMIC_V0"),
+        ("hoodie.index.bloom.fpp", "1", "between"),
+        ("hoodie.write.auto.upgrade", "true", "Supported: false"),
+        ("hoodie.datasource.insert.dup.policy", "drop", "Supported: none"),
+        ("hoodie.datasource.write.insert.drop.duplicates", "true", "Supported: false"),
+        ("hoodie.table.cdc.enabled", "true", "Supported: false"),
+        ("hoodie.write.concurrency.mode", "NON_BLOCKING_CONCURRENCY_CONTROL", "SINGLE_WRITER, "),
+        ("hoodie.write.lock.provider", LOCKS + "ZookeeperBasedLockProvider", "InProcess"),
+        ("hoodie.write.lock.provider", "os.system", "in_process, file_system"),
+        ("hoodie.client.heartbeat.interval_in_ms", "0", "less than 10"),
+    ],
+)
+def test_what_is_not_supported_names_what_is(key: str, text: str, reason: str) -> None:
+    with pytest.raises(InvalidOptionError, match=reason) as caught:
+        WriteConfig.from_options({key: text})
+    assert (caught.value.key, caught.value.value) == (key, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        (LOCKS + "InProcessLockProvider", LockKind.IN_PROCESS),
+        (LOCKS + "FileSystemBasedLockProvider", LockKind.FILE_SYSTEM),
+        ("file_system", LockKind.FILE_SYSTEM),
+        ("", None),
+    ],
+)
+def test_lock_providers(text: str, kind: LockKind | None) -> None:
+    assert LockConfig.from_options({"hoodie.write.lock.provider": text}).provider is kind
+
+
+def test_several_writers_share_a_lock_file_unless_told_otherwise() -> None:
+    mode = {"hoodie.write.concurrency.mode": "optimistic_concurrency_control"}
+    assert LockConfig.from_options(mode).provider is LockKind.FILE_SYSTEM
+    in_process = mode | {"hoodie.write.lock.provider": "in_process"}
+    assert LockConfig.from_options(in_process).provider is LockKind.IN_PROCESS
+
+
+def test_reads() -> None:
+    assert ReadConfig.from_options({}) == ReadConfig()
+    as_of = ReadConfig.from_options({"as.of.instant": "2026-01-02T03:04:05.678+01:00"})
+    assert as_of == ReadConfig(QueryType.SNAPSHOT, as_of=as_of.as_of)
+    assert as_of.as_of == "20260102020405678"
+    changes = {
+        "hoodie.datasource.query.type": "incremental",
+        "hoodie.datasource.read.begin.instanttime": "20260101000000000",
+        "hoodie.datasource.read.end.instanttime": "2026-02-01",
+    }
+    between = ReadConfig.from_options(changes)
+    assert between.query_type is QueryType.INCREMENTAL
+    assert (between.begin, between.end) == ("20260101000000000", "20260201000000000")
+
+
+@pytest.mark.parametrize("text", ["earliest", "000", "0", "00000000000000000"])
+def test_the_begin_of_time(text: str) -> None:
+    config = ReadConfig.from_options(
+        {
+            "hoodie.datasource.query.type": "incremental",
+            "hoodie.datasource.read.begin.instanttime": text,
+        }
+    )
+    assert config.begin == EARLIEST
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"as.of.instant": "yesterday"}, "as.of.instant='yesterday'.*no known form"),
+        ({"as.of.instant": "20261399000000000"}, "date and time"),
+        ({"hoodie.datasource.query.type": "read_optimized"}, "Supported: snapshot, incremental"),
+        ({"hoodie.datasource.query.type": "incremental"}, "needs a begin"),
+        ({"hoodie.datasource.read.begin.instanttime": "000"}, "no meaning"),
+        ({"hoodie.datasource.read.end.instanttime": "2026-01-01"}, "no meaning"),
+        (
+            {
+                "hoodie.datasource.query.type": "incremental",
+                "hoodie.datasource.read.begin.instanttime": "000",
+                "as.of.instant": "2026-01-01",
+            },
+            "no meaning",
+        ),
+        ({"hoodie.datasource.query.incremental.format": "cdc"}, "Supported: latest_state"),
+    ],
+)
+def test_reads_that_make_no_sense(options: dict[str, str], reason: str) -> None:
+    with pytest.raises(InvalidOptionError, match=reason):
+        ReadConfig.from_options(options)
+
+
+def test_store_options() -> None:
+    options = {"fs.s3a.secret.key": "canary", "aws_region": "eu-west-1"}
+    assert storage.S3_SECRET_KEY.read(options) == Secret("canary")
+    assert storage.S3_REGION.read(options) == "eu-west-1"
+    assert storage.S3_ACCESS_KEY.read({"fs.s3a.access.key": ""}) is None
+    assert storage.S3_TLS.read(options)
+    assert not storage.S3_PATH_STYLE.read(options)
