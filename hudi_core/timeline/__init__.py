@@ -1,0 +1,1 @@
+"""The timeline of a table: its instants, on storage and in memory."""

@@ -1,0 +1,254 @@
+"""The active timeline: instant files in one folder of the table.
+
+Layout 2 keeps them in ``.hoodie/timeline``, layout 1 (table version 6) in ``.hoodie`` among other
+files. Every change of state creates a file and never replaces one, so that of two writers one
+loses.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from hudi_core.errors import (
+    AlreadyExistsError,
+    CorruptMetadataError,
+    InstantNotFoundError,
+    PathNotFoundError,
+    TimelineError,
+)
+from hudi_core.model.commit import CommitMetadata
+from hudi_core.model.files import join_path
+from hudi_core.model.instant import (
+    Action,
+    Instant,
+    State,
+    file_name_v1,
+    file_name_v2,
+    parse_file_name_v1,
+    parse_file_name_v2,
+)
+from hudi_core.model.instant_time import InstantTime
+from hudi_core.model.protocols import Storage
+from hudi_core.timeline.serde import MAX_INSTANT_BYTES, decode_commit, decode_replace_commit
+from hudi_core.timeline.timeline import InstantKey, Timeline, instant_key
+
+LAYOUT_1: Final = 1
+LAYOUT_2: Final = 2
+_LIKE_AN_INSTANT: Final = re.compile(r"[0-9]{14,}(_[0-9]+)?\.[^/]+")
+"""Names that only instants have; what does not parse as one is of a release we do not know."""
+
+
+@dataclass(frozen=True)
+class TimelineListing:
+    """Everything one timeline folder holds.
+
+    Attributes
+    ----------
+    files
+        One instant per file: up to three states of the same one.
+    unknown
+        Names that look like instants and are none that this release knows, sorted.
+    """
+
+    files: tuple[Instant, ...]
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def timeline(self) -> Timeline:
+        """Each instant once, in its highest state."""
+        return Timeline.of(self.files, self.unknown)
+
+    def states_of(self, instant: Instant) -> tuple[Instant, ...]:
+        """Return every state of ``instant`` that has a file, lowest first."""
+        key = instant_key(instant)
+        order = list(State)
+        found = [file for file in self.files if instant_key(file) == key]
+        return tuple(sorted(found, key=lambda file: order.index(file.state)))
+
+
+class ActiveTimeline:
+    """Reads and writes the instant files of one timeline folder.
+
+    Parameters
+    ----------
+    storage
+        Storage of the table.
+    folder
+        Path of the timeline folder in it, for example ``.hoodie/timeline``.
+    layout_version
+        2; 1 for tables of version 6, whose timeline is only read.
+    """
+
+    def __init__(self, storage: Storage, folder: str, layout_version: int = LAYOUT_2) -> None:
+        if layout_version not in (LAYOUT_1, LAYOUT_2):
+            raise TimelineError(
+                f"Timeline layout {layout_version} is not known",
+                "Use a release that knows it; this one reads layouts 1 and 2.",
+                layout_version=layout_version,
+            )
+        self.storage = storage
+        self.folder = folder
+        self.layout_version = layout_version
+
+    # --- reading
+    # -----------------------------------------------------------------------------------
+
+    def load(self) -> Timeline:
+        """Return the timeline as it is now; one listing."""
+        return self.scan().timeline
+
+    def scan(self) -> TimelineListing:
+        """Return every instant file there is now; one listing."""
+        parse = parse_file_name_v2 if self.layout_version == LAYOUT_2 else parse_file_name_v1
+        files: list[Instant] = []
+        unknown: list[str] = []
+        for status in self.storage.list(self.folder):
+            instant = parse(status.name)
+            if instant is not None:
+                files.append(instant)
+            elif _LIKE_AN_INSTANT.fullmatch(status.name):
+                unknown.append(status.name)
+        unknown += map(self.file_name, _second_completions(files))
+        return TimelineListing(tuple(files), tuple(sorted(unknown)))
+
+    def file_name(self, instant: Instant) -> str:
+        """Return the name of the file of ``instant`` in its state."""
+        name = file_name_v2 if self.layout_version == LAYOUT_2 else file_name_v1
+        return name(instant)
+
+    def path(self, instant: Instant) -> str:
+        """Return the path of the file of ``instant`` in its state, below the storage's root."""
+        return join_path(self.folder, self.file_name(instant))
+
+    def read(self, instant: Instant) -> bytes:
+        """Return the bytes of the file of ``instant`` in its state.
+
+        Raises
+        ------
+        InstantNotFoundError
+            There is no such file (any more: it may have been archived or rolled back).
+        """
+        try:
+            return self.storage.read(self.path(instant), MAX_INSTANT_BYTES)
+        except PathNotFoundError as error:
+            raise InstantNotFoundError(str(instant), self._where) from error
+
+    def read_commit(self, instant: Instant) -> CommitMetadata:
+        """Return the metadata of a write, as far as it has come: a requested one has none yet.
+
+        The metadata of a completed replacecommit is a
+        :class:`~hudi_core.model.commit.ReplaceCommitMetadata`.
+
+        Raises
+        ------
+        CorruptMetadataError
+            The file is damaged; it is named.
+        """
+        if instant.state is State.REQUESTED:
+            return CommitMetadata()
+        data, path = self.read(instant), f"{self.storage.root}/{self.path(instant)}"
+        if instant.is_completed and instant.action is Action.REPLACECOMMIT:
+            return decode_replace_commit(data, path)
+        return decode_commit(data, path, allow_empty=not instant.is_completed)
+
+    # --- changes
+    # -----------------------------------------------------------------------------------
+
+    def create_requested(self, instant: Instant, body: bytes = b"") -> Instant:
+        """Put the requested file of ``instant``, with its plan if the action has one.
+
+        The caller holds the table's lock since it asked the clock for the requested time; else
+        another process could be handed the same time.
+
+        Raises
+        ------
+        AlreadyExistsError
+            The file exists.
+        """
+        return self._put(instant.to(State.REQUESTED), body)
+
+    def to_inflight(self, instant: Instant, body: bytes = b"") -> Instant:
+        """Put the inflight file of ``instant``; the requested file stays.
+
+        Raises
+        ------
+        AlreadyExistsError
+            The file exists.
+        """
+        return self._put(instant.to(State.INFLIGHT), body)
+
+    def complete(self, instant: Instant, completion_time: InstantTime, body: bytes) -> Instant:
+        """Put the completed file of ``instant``; the other files stay.
+
+        The caller holds the table's lock since it asked the clock for ``completion_time``.
+
+        Raises
+        ------
+        AlreadyExistsError
+            The instant is completed, now or with an earlier completion time.
+        TimelineError
+            The completion time is not after the requested time, or the body is empty.
+        """
+        if completion_time <= instant.requested_time:
+            raise TimelineError(
+                f"{instant} cannot complete at {completion_time}, which is not after its request",
+                "Ask the table's clock for the completion time.",
+                instant=str(instant),
+                completion_time=completion_time,
+            )
+        if not body:
+            raise TimelineError(
+                f"{instant} cannot complete without metadata",
+                "Every action records what it did.",
+                instant=str(instant),
+            )
+        # another completion time gives another name, which put-if-absent would let pass
+        for file in self.scan().states_of(instant):
+            if file.is_completed:
+                raise AlreadyExistsError(self.path(file))
+        return self._put(instant.to(State.COMPLETED, completion_time), body)
+
+    def delete(self, instant: Instant) -> bool:
+        """Delete the file of ``instant`` in its state; ``False`` when there was none."""
+        self._refuse_layout_1(instant)
+        return self.storage.delete(self.path(instant))
+
+    def _put(self, instant: Instant, body: bytes) -> Instant:
+        self._refuse_layout_1(instant)
+        if len(body) > MAX_INSTANT_BYTES:
+            raise CorruptMetadataError(
+                self.path(instant),
+                f"its {len(body)} bytes are more than readers accept",
+                "Write fewer files in one commit.",
+            )
+        self.storage.put_if_absent(self.path(instant), body)
+        return instant
+
+    def _refuse_layout_1(self, instant: Instant) -> None:
+        if self.layout_version == LAYOUT_1:
+            raise TimelineError(
+                f"{instant} cannot be written to {self._where}, which has timeline layout 1",
+                "Upgrade the table to version 8 or 9 with Apache Hudi; layout 1 is only read.",
+                instant=str(instant),
+            )
+
+    @property
+    def _where(self) -> str:
+        return f"the timeline {self.storage.root}/{self.folder}"
+
+
+def _second_completions(files: Iterable[Instant]) -> list[Instant]:
+    """Return completed instants beside the earliest completion of the same instant."""
+    completed = sorted(
+        (file for file in files if file.is_completed), key=lambda file: file.completion_time or ""
+    )
+    seen: set[InstantKey] = set()
+    second: list[Instant] = []
+    for one in completed:
+        if instant_key(one) in seen:
+            second.append(one)
+        seen.add(instant_key(one))
+    return second

@@ -1,0 +1,57 @@
+"""The archive of layout 1: log files ``.hoodie/archived/.commits_.archive.N`` of Avro records.
+
+Each record is one file of one instant that left the active timeline. Its schema (Hudi's
+``HoodieArchivedMetaEntry``) is in the header of its block. An Avro block's content, big-endian::
+
+    content version  int32    3; in version 0 the next field is missing
+    records          int32
+    per record       int32 length, Avro datum
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from hudi_core.errors import CorruptMetadataError
+from hudi_core.model.protocols import Storage
+from hudi_core.timeline.log_blocks import BlockType, HeaderKey, LogBlock, LogReader, read_log_blocks
+from hudi_core.timeline.serde import decode_datum
+from hudi_core.timeline.serde.writer_schema import parse_writer_schema
+
+MAX_ARCHIVE_BYTES: Final = 1024 * 1024 * 1024
+"""Largest archive file that is read."""
+_NAME: Final = re.compile(r"\.commits_\.archive\.[0-9]+(_.*)?")
+
+
+def read_archive_log(storage: Storage, folder: str) -> Iterator[Mapping[str, Any]]:
+    """Yield the records of every archive file of a folder.
+
+    Raises
+    ------
+    CorruptMetadataError
+        A file is damaged; it is named.
+    """
+    for status in sorted(storage.list(folder), key=lambda file: file.path):
+        if _NAME.fullmatch(status.name):
+            data = storage.read(status.path, MAX_ARCHIVE_BYTES)
+            path = f"{storage.root}/{status.path}"
+            for block in read_log_blocks(data, path):
+                if block.type == BlockType.AVRO:
+                    yield from _records(block, path)
+
+
+def _records(block: LogBlock, path: str) -> Iterator[dict[str, Any]]:
+    text = block.header.get(HeaderKey.SCHEMA)
+    if text is None:
+        raise CorruptMetadataError(path, "an Avro block has no schema")
+    schema = parse_writer_schema(text, path).parsed
+    content = LogReader(block.content, path)
+    has_count = content.int32() > 0
+    count = content.int32() if has_count else None
+    while content.left and count != 0:
+        yield decode_datum(content.take(content.int32()), schema, path)
+        count = None if count is None else count - 1
+    if count or content.left:
+        raise content.damage("the Avro block does not hold as many records as it says")

@@ -1,0 +1,130 @@
+"""Instants that left the active timeline, read from the archive of either layout."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hudi_core.errors import InvalidInstantTimeError
+from hudi_core.model.instant import Action, Instant, State
+from hudi_core.model.instant_time import InstantTime, parse_instant_time
+from hudi_core.model.protocols import Storage
+from hudi_core.timeline.active import LAYOUT_1, LAYOUT_2
+from hudi_core.timeline.archive_log import read_archive_log
+from hudi_core.timeline.lsm_history import HistoryRow, read_history
+from hudi_core.timeline.timeline import Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedInstant:
+    """An archived instant and the bodies of its files.
+
+    Attributes
+    ----------
+    instant
+        The instant.
+    metadata
+        Bytes of its completed file; ``None`` where they were not asked for, and in layout 1.
+    plan
+        Bytes of its requested file, for actions with a plan; ``None`` likewise.
+    """
+
+    instant: Instant
+    metadata: bytes | None = None
+    plan: bytes | None = None
+
+
+class ArchivedTimeline:
+    """Reads the archive of one timeline.
+
+    Parameters
+    ----------
+    storage
+        Storage of the table.
+    folder
+        Path of the archive in it: ``.hoodie/timeline/history``, in layout 1 ``.hoodie/archived``.
+    layout_version
+        1 or 2.
+    """
+
+    def __init__(self, storage: Storage, folder: str, layout_version: int = LAYOUT_2) -> None:
+        self.storage = storage
+        self.folder = folder
+        self.layout_version = layout_version
+
+    def load(
+        self,
+        after: InstantTime | None = None,
+        until: InstantTime | None = None,
+        *,
+        bodies: bool = False,
+    ) -> tuple[ArchivedInstant, ...]:
+        """Return archived instants in the order of requested times, each action once per time.
+
+        Rows of actions that this release does not know are left out.
+
+        Parameters
+        ----------
+        after, until
+            Requested times to return: later than ``after``, up to ``until``.
+        bodies
+            Whether to read metadata and plans as well (layout 2 only).
+
+        Raises
+        ------
+        CorruptMetadataError
+            A file of the archive is damaged; it is named.
+        """
+        found: dict[Instant, ArchivedInstant] = {}
+        for archived in self._read(after, until, bodies):
+            time = archived.instant.requested_time
+            if (after is None or time > after) and (until is None or time <= until):
+                found.setdefault(archived.instant, archived)
+        # one instant may be in several states (layout 1), and in two files while these are merged
+        kept = Timeline.of(found).instants
+        return tuple(found[instant] for instant in kept)
+
+    def _read(
+        self, after: InstantTime | None, until: InstantTime | None, bodies: bool
+    ) -> Iterator[ArchivedInstant]:
+        if self.layout_version == LAYOUT_1:
+            entries = map(_from_entry, read_archive_log(self.storage, self.folder))
+        else:
+            rows = read_history(self.storage, self.folder, after, until, bodies)
+            entries = map(_from_row, rows)
+        return (archived for archived in entries if archived is not None)
+
+
+def with_history(active: Timeline, archived: Iterable[ArchivedInstant]) -> Timeline:
+    """Return one timeline of active and archived instants.
+
+    An instant that is on both, because archiving is under way, is kept once, in its highest state:
+    what the archive says is completed is completed, though only its inflight file may be left.
+    """
+    older = (one.instant for one in archived)
+    return Timeline.of((*older, *active.instants), active.unknown)
+
+
+def _from_row(row: HistoryRow) -> ArchivedInstant | None:
+    instant = _instant(row.instant_time, row.action, State.COMPLETED, row.completion_time)
+    return None if instant is None else ArchivedInstant(instant, row.metadata, row.plan)
+
+
+def _from_entry(entry: Mapping[str, Any]) -> ArchivedInstant | None:
+    # entries of early releases have no state: only completed instants were archived then
+    word = str(entry.get("actionState") or State.COMPLETED).lower()
+    if word not in list(State):
+        return None
+    instant = _instant(entry.get("commitTime"), entry.get("actionType"), State(word), None)
+    return None if instant is None else ArchivedInstant(instant)
+
+
+def _instant(time: object, action: object, state: State, completion: str | None) -> Instant | None:
+    if not isinstance(time, str) or not isinstance(action, str) or action not in list(Action):
+        return None
+    try:
+        done = parse_instant_time(completion) if completion else None
+        return Instant(parse_instant_time(time), Action(action), state, done)
+    except InvalidInstantTimeError:
+        return None

@@ -1,0 +1,219 @@
+"""Bodies of instant files: values of :mod:`hudi_core.model` to bytes and back.
+
+Writing uses our own schemas. Reading goes by the schema stored in the file: what the file lacks
+takes the value's default, what we do not know is left out. Commit metadata of layout 1 is plain
+JSON of the same names.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple, TypeVar
+
+import fastavro
+from fastavro.schema import SchemaParseException
+
+from hudi_core.errors import CorruptMetadataError
+from hudi_core.model.actions import RequestedReplaceMetadata, RollbackMetadata, RollbackPlan
+from hudi_core.model.commit import CommitMetadata, ReplaceCommitMetadata
+from hudi_core.timeline.serde import schemas
+from hudi_core.timeline.serde.container import (
+    MAX_INSTANT_BYTES,
+    MAX_SCHEMA_BYTES,
+    read_container,
+    write_container,
+)
+from hudi_core.timeline.serde.records import RecordMismatchError, from_record, to_record
+from hudi_core.timeline.serde.writer_schema import ParsedSchema, parse_writer_schema
+
+T = TypeVar("T")
+
+_SCHEMAS: Final[Mapping[type, Mapping[str, Any]]] = {
+    CommitMetadata: schemas.COMMIT,
+    ReplaceCommitMetadata: schemas.REPLACE_COMMIT,
+    RequestedReplaceMetadata: schemas.REQUESTED_REPLACE,
+    RollbackPlan: schemas.ROLLBACK_PLAN,
+    RollbackMetadata: schemas.ROLLBACK,
+}
+_TEXTS: Final = {
+    kind: json.dumps(schema, separators=(",", ":")) for kind, schema in _SCHEMAS.items()
+}
+_DAMAGE: Final = (
+    EOFError,
+    IndexError,
+    KeyError,
+    MemoryError,
+    OverflowError,
+    TypeError,
+    ValueError,
+    SchemaParseException,
+)
+"""What fastavro raises on bytes that do not fit the schema."""
+
+
+def encode(value: object) -> bytes:
+    """Return one of the values this module decodes as the body of an instant file.
+
+    Raises
+    ------
+    CorruptMetadataError
+        The body would be larger than any reader accepts.
+    """
+    kind = type(value)
+    text = _TEXTS[kind]
+    datum = encode_datum(value, parse_writer_schema(text, kind.__name__).parsed)
+    if len(datum) > MAX_INSTANT_BYTES - MAX_SCHEMA_BYTES:
+        raise CorruptMetadataError(
+            kind.__name__,
+            f"its {len(datum)} bytes are more than readers accept",
+            "Write fewer files in one commit.",
+        )
+    return write_container(text, datum)
+
+
+def encode_datum(value: object, schema: ParsedSchema) -> bytes:
+    """Return the bare Avro bytes of ``value`` under any schema that resolves with ours."""
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, schema, to_record(value))
+    return out.getvalue()
+
+
+def decode_commit(data: bytes, path: str, *, allow_empty: bool = False) -> CommitMetadata:
+    """Return the metadata of a commit or deltacommit, or of the inflight file of any write.
+
+    Parameters
+    ----------
+    data
+        All bytes of the file: an Avro container, or JSON in tables of layout 1.
+    path
+        Where they come from, for the error.
+    allow_empty
+        Whether an empty file stands for empty metadata, as inflight files may.
+
+    Raises
+    ------
+    CorruptMetadataError
+        The file is empty, cut off, too large, holds another record, or is damaged in other ways.
+    """
+    if allow_empty and not data:
+        return CommitMetadata()
+    return _decode_commit(CommitMetadata, data, path)
+
+
+def decode_replace_commit(data: bytes, path: str) -> ReplaceCommitMetadata:
+    """Return the metadata of a completed replacecommit; see :func:`decode_commit`."""
+    return _decode_commit(ReplaceCommitMetadata, data, path)
+
+
+def decode_requested_replace(data: bytes, path: str) -> RequestedReplaceMetadata:
+    """Return the plan of a replacecommit or clustering; see :func:`decode_commit`.
+
+    An empty file is a plan that says nothing: some releases of Hudi write it for replacing writes.
+    """
+    if not data:
+        return RequestedReplaceMetadata()
+    return _decode(RequestedReplaceMetadata, data, path)
+
+
+def decode_rollback_plan(data: bytes, path: str) -> RollbackPlan:
+    """Return the plan of a rollback; see :func:`decode_commit`."""
+    return _decode(RollbackPlan, data, path)
+
+
+def decode_rollback(data: bytes, path: str) -> RollbackMetadata:
+    """Return the metadata of a completed rollback; see :func:`decode_commit`."""
+    return _decode(RollbackMetadata, data, path)
+
+
+class InstantRecord(NamedTuple):
+    """An instant file decoded by its own schema, without a model of its content.
+
+    Attributes
+    ----------
+    name
+        Name of the record, without namespace.
+    schema
+        The schema of the file, for :func:`encode_datum`.
+    datum
+        The record's Avro bytes.
+    fields
+        The record.
+    """
+
+    name: str
+    schema: ParsedSchema
+    datum: bytes
+    fields: dict[str, Any]
+
+
+def decode_record(data: bytes, path: str) -> InstantRecord:
+    """Return the record of any Avro instant file.
+
+    Raises
+    ------
+    CorruptMetadataError
+        The bytes are not a whole container, or its record does not fit its schema.
+    """
+    container = read_container(data, path)
+    name, schema = parse_writer_schema(container.schema, path)
+    fields = decode_datum(container.datum, schema, path)
+    return InstantRecord(name, schema, container.datum, fields)
+
+
+def decode_datum(datum: bytes, schema: ParsedSchema, path: str) -> dict[str, Any]:
+    """Return the record that bare Avro bytes hold under the schema they were written by.
+
+    Raises
+    ------
+    CorruptMetadataError
+        The bytes are not a record of that schema, or too many.
+    """
+    source = io.BytesIO(datum)
+    try:
+        record = fastavro.schemaless_reader(source, schema, None)
+    except _DAMAGE as error:
+        raise CorruptMetadataError(path, f"its record cannot be decoded ({error!r})") from error
+    if source.tell() != len(datum):
+        raise CorruptMetadataError(path, "its record is shorter than the file says")
+    if not isinstance(record, dict):
+        raise CorruptMetadataError(path, "it does not hold a record")
+    return record
+
+
+def _decode_commit(kind: type[T], data: bytes, path: str) -> T:
+    # layout 1 has no mark of its own; Avro containers never begin with a brace
+    if data.lstrip(b" \t\r\n")[:1] != b"{":
+        return _decode(kind, data, path)
+    if len(data) > MAX_INSTANT_BYTES:
+        raise CorruptMetadataError(path, f"{len(data)} bytes are more than {MAX_INSTANT_BYTES}")
+    try:
+        record = json.loads(data)
+    except ValueError as error:
+        raise CorruptMetadataError(path, f"it is not whole JSON ({error})") from error
+    except RecursionError as error:
+        raise CorruptMetadataError(path, "its JSON is nested too deeply") from error
+    if not isinstance(record, dict) or "partitionToWriteStats" not in record:
+        raise CorruptMetadataError(path, "its JSON is not commit metadata")
+    return _value(kind, record, path)
+
+
+def _decode(kind: type[T], data: bytes, path: str) -> T:
+    record = decode_record(data, path)
+    # a record of another kind would come out as a value made of nothing but defaults
+    accepted = {_SCHEMAS[kind]["name"]}
+    if kind is CommitMetadata:
+        accepted.add(schemas.REPLACE_COMMIT["name"])
+    if record.name not in accepted:
+        raise CorruptMetadataError(
+            path, f"it holds a {record.name} instead of a {_SCHEMAS[kind]['name']}"
+        )
+    return _value(kind, record.fields, path)
+
+
+def _value(kind: type[T], record: dict[str, Any], path: str) -> T:
+    try:
+        return from_record(kind, record)
+    except RecordMismatchError as error:
+        raise CorruptMetadataError(path, str(error)) from error

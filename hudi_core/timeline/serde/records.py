@@ -1,0 +1,187 @@
+"""Dataclasses of :mod:`hudi_core.model` as Avro or JSON records, derived from their fields.
+
+``num_update_writes`` of a dataclass is ``numUpdateWrites`` of a record; types decide the rest:
+tuples are arrays, mappings are maps with string keys, dataclasses are records, ``None`` is null.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+
+T = TypeVar("T")
+
+_IRREGULAR: Final = {"rollback_requests": "RollbackRequests"}
+"""Hudi's field names that camel case does not give."""
+_SCALARS: Final = frozenset({str, int, bool, float})
+
+
+class RecordMismatchError(ValueError):
+    """A record does not have the form of its dataclass; the message says where and why."""
+
+
+_Decoder: TypeAlias = Callable[[object], object]
+
+
+class _Field(NamedTuple):
+    name: str
+    record_name: str
+    where: str
+    is_optional: bool
+    default: Callable[[], object] | None
+    encode: Callable[[Any], object]
+    decode: _Decoder
+
+
+def to_record(value: object) -> dict[str, object]:
+    """Return a dataclass instance as a record: dictionaries, lists and scalars."""
+    record: dict[str, object] = {}
+    for field in _fields(type(value)):
+        item = getattr(value, field.name)
+        record[field.record_name] = None if item is None else field.encode(item)
+    return record
+
+
+def from_record(kind: type[T], record: object) -> T:
+    """Return the instance of the dataclass ``kind`` that a record holds.
+
+    A field that the record lacks, and a null where the dataclass knows none, gives the dataclass'
+    default. Fields that the dataclass does not know are ignored.
+
+    Parameters
+    ----------
+    kind
+        The dataclass.
+    record
+        What an Avro or JSON decoder returned.
+
+    Raises
+    ------
+    RecordMismatchError
+        A value is of another type, or a value without default is missing.
+    """
+    if not isinstance(record, dict):
+        raise RecordMismatchError(f"{kind.__name__} is not a record")
+    values: dict[str, object] = {}
+    for field in _fields(kind):
+        item = record.get(field.record_name)
+        if item is not None:
+            values[field.name] = field.decode(item)
+        elif field.is_optional and (field.default is None or field.record_name in record):
+            values[field.name] = None
+        elif field.default is not None:
+            values[field.name] = field.default()
+        else:
+            raise RecordMismatchError(f"{field.where} is missing")
+    return kind(**values)
+
+
+def _fields(kind: type) -> tuple[_Field, ...]:
+    fields = _FIELDS.get(kind)
+    if fields is None:
+        fields = _FIELDS[kind] = _derive(kind)
+    return fields
+
+
+_FIELDS: Final[dict[type, tuple[_Field, ...]]] = {}
+"""Derived once per dataclass; deriving twice in two threads gives the same."""
+
+
+def _derive(kind: type) -> tuple[_Field, ...]:
+    if not dataclasses.is_dataclass(kind):
+        raise TypeError(f"{kind!r} is not a dataclass")
+    hints = typing.get_type_hints(kind)
+    return tuple(_field(kind, field, hints[field.name]) for field in dataclasses.fields(kind))
+
+
+def _field(kind: type, field: dataclasses.Field[Any], hint: Any) -> _Field:
+    is_optional = False
+    if isinstance(hint, types.UnionType):
+        present = [part for part in typing.get_args(hint) if part is not types.NoneType]
+        if len(present) != 1:
+            raise TypeError(f"{field.name}: a record cannot tell the types of {hint} apart")
+        hint, is_optional = present[0], True
+    default: Callable[[], object] | None = None
+    if field.default_factory is not dataclasses.MISSING:
+        default = field.default_factory
+    elif field.default is not dataclasses.MISSING:
+        default = _constant(field.default)
+    record_name = _record_name(field.name)
+    where = f"{kind.__name__}.{record_name}"
+    return _Field(
+        field.name, record_name, where, is_optional, default, _encoder(hint), _decoder(hint, where)
+    )
+
+
+def _record_name(name: str) -> str:
+    first, *rest = name.split("_")
+    return _IRREGULAR.get(name) or first + "".join(word.capitalize() for word in rest)
+
+
+def _constant(value: object) -> Callable[[], object]:
+    return lambda: value
+
+
+def _encoder(hint: Any) -> Callable[[Any], object]:
+    if hint in _SCALARS:
+        return lambda item: item
+    if dataclasses.is_dataclass(hint):
+        return to_record
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is tuple:
+        inner = _encoder(arguments[0])
+        return lambda items: [inner(item) for item in items]
+    if origin is Mapping:
+        inner = _encoder(arguments[1])
+        return lambda items: {key: inner(item) for key, item in items.items()}
+    raise TypeError(f"no record type stands for {hint}")
+
+
+def _decoder(hint: Any, where: str) -> _Decoder:
+    if hint in _SCALARS:
+        return _scalar_decoder(hint, where)
+    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
+        return partial(from_record, hint)
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is tuple:
+        return _array_decoder(_decoder(arguments[0], where), where)
+    if origin is Mapping:
+        return _map_decoder(_decoder(arguments[1], where), where)
+    raise TypeError(f"no record type stands for {hint}")
+
+
+def _scalar_decoder(kind: type, where: str) -> _Decoder:
+    def decode(item: object) -> object:
+        # exactly the type: isinstance takes True for an int; JSON may write a double without a
+        # point
+        if type(item) is kind:
+            return item
+        if kind is float and type(item) is int:
+            return float(item)
+        raise RecordMismatchError(
+            f"{where} is of type {type(item).__name__} and should be {kind.__name__}"
+        )
+
+    return decode
+
+
+def _array_decoder(inner: _Decoder, where: str) -> _Decoder:
+    def decode(items: object) -> object:
+        if not isinstance(items, list):
+            raise RecordMismatchError(f"{where} is not an array")
+        return tuple(inner(item) for item in items)
+
+    return decode
+
+
+def _map_decoder(inner: _Decoder, where: str) -> _Decoder:
+    def decode(items: object) -> object:
+        if not isinstance(items, dict):
+            raise RecordMismatchError(f"{where} is not a map")
+        return {key: inner(item) for key, item in items.items()}
+
+    return decode

@@ -1,0 +1,225 @@
+"""The instants of a table as an immutable value, with filters.
+
+A timeline folder holds up to three files per instant. :class:`Timeline` keeps each instant once, in
+the highest state it has reached. An instant is identified by its requested time and the action it
+completes as: a clustering that completed as a replacecommit is one instant, a savepoint of a commit
+is another one beside the commit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
+
+from hudi_core.errors import InvalidInstantTimeError
+from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant, State
+from hudi_core.model.instant_time import InstantTime, parse_instant_time
+
+InstantKey = tuple[InstantTime, Action]
+"""What identifies an instant: requested time and the action it completes as."""
+
+_STATES: Final = (State.REQUESTED, State.INFLIGHT, State.COMPLETED)
+_TIMES: Final = re.compile(r"[0-9]+")
+
+
+def instant_key(instant: Instant) -> InstantKey:
+    """Return what identifies ``instant`` whatever its state."""
+    return instant.requested_time, instant.action.completed_action
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """The instants of a table, each once.
+
+    Made by :meth:`of`; the filters return timelines too.
+
+    Attributes
+    ----------
+    instants
+        In the order of requested times.
+    active_start
+        Writes requested earlier have been archived; ``None`` when none have.
+    until
+        Nothing later belongs to this timeline; ``None`` for no such bound.
+    unknown
+        Names of files that look like instants but are none that this release knows: of an action of
+        a later release, or a second completion of one instant. Such a table must not be written.
+    """
+
+    instants: tuple[Instant, ...] = ()
+    active_start: InstantTime | None = None
+    until: InstantTime | None = None
+    unknown: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, instants: Iterable[Instant], unknown: Iterable[str] = ()) -> Timeline:
+        """Return the timeline of the files of one folder.
+
+        Parameters
+        ----------
+        instants
+            In any order, with any number of states per instant.
+        unknown
+            See the attribute.
+        """
+        highest: dict[InstantKey, Instant] = {}
+        for instant in sorted(instants, key=_age):
+            highest.setdefault(instant_key(instant), instant)
+        kept = tuple(sorted(highest.values(), key=lambda instant: instant.sort_key))
+        return cls(kept, _active_start(kept), None, tuple(sorted(unknown)))
+
+    def __iter__(self) -> Iterator[Instant]:
+        return iter(self.instants)
+
+    def __len__(self) -> int:
+        return len(self.instants)
+
+    # --- filters
+    # -----------------------------------------------------------------------------------
+
+    def where(self, keep: Callable[[Instant], bool]) -> Timeline:
+        """Return the timeline of those instants that ``keep`` accepts."""
+        return replace(self, instants=tuple(filter(keep, self.instants)))
+
+    def completed(self) -> Timeline:
+        """Return the timeline of completed instants."""
+        return self.where(lambda instant: instant.is_completed)
+
+    def pending(self) -> Timeline:
+        """Return the timeline of requested and inflight instants."""
+        return self.where(lambda instant: not instant.is_completed)
+
+    def of_actions(self, *actions: Action) -> Timeline:
+        """Return the timeline of the actions given, pending or completed.
+
+        ``REPLACECOMMIT`` includes clusterings, ``COMMIT`` compactions, and so on; a pending action
+        keeps its own word in :attr:`Instant.action`.
+        """
+        families = {action.completed_action for action in actions}
+        return self.where(lambda instant: instant.action.completed_action in families)
+
+    def as_of(self, time: InstantTime) -> Timeline:
+        """Return the timeline of instants requested at ``time`` or earlier."""
+        until = time if self.until is None else min(self.until, time)
+        cut = self.where(lambda instant: instant.requested_time <= until)
+        return replace(cut, until=until)
+
+    def completed_between(
+        self, begin: InstantTime | None = None, end: InstantTime | None = None
+    ) -> Timeline:
+        """Return the completed instants whose completion time is after ``begin`` and up to ``end``.
+
+        Requested times stand in for completion times in tables of layout 1, which record none.
+        Nothing archived belongs to the result.
+        """
+
+        def keep(instant: Instant) -> bool:
+            time = instant.effective_completion_time
+            return (
+                instant.is_completed
+                and (begin is None or time > begin)
+                and (end is None or time <= end)
+            )
+
+        return replace(self.where(keep), active_start=None)
+
+    # --- answers
+    # -----------------------------------------------------------------------------------
+
+    def completed_writes(self) -> tuple[Instant, ...]:
+        """Return the completed instants that change rows, in the order of requested times."""
+        return tuple(self._writes.values())
+
+    def is_committed(self, time: InstantTime) -> bool:
+        """Return whether files of this requested time belong to the table.
+
+        They do when a write of that time is completed, and when the time is before the first write
+        of the active timeline: then the write has been archived, for what fails is rolled back and
+        never archived. Pending writes count as part of the active timeline, as nothing is archived
+        past them.
+        """
+        if self.until is not None and time > self.until:
+            return False
+        if time in self._writes:
+            return True
+        if self.active_start is None or time >= self.active_start:
+            return False
+        # what is still listed before the start, and is no completed write, is no write at all
+        return time not in self._by_time
+
+    def find(self, time: InstantTime, action: Action | None = None) -> Instant | None:
+        """Return the instant of that requested time.
+
+        Parameters
+        ----------
+        time
+            Its requested time.
+        action
+            Its action, pending or completed. Without it a write comes before a savepoint of it.
+        """
+        found = self._by_time.get(time, ())
+        if action is not None:
+            family = action.completed_action
+            found = tuple(one for one in found if one.action.completed_action is family)
+        return min(found, key=lambda one: one.action is Action.SAVEPOINT, default=None)
+
+    @property
+    def first(self) -> Instant | None:
+        """The instant requested first."""
+        return self.instants[0] if self.instants else None
+
+    @property
+    def last(self) -> Instant | None:
+        """The instant requested last."""
+        return self.instants[-1] if self.instants else None
+
+    def latest_time(self) -> InstantTime | None:
+        """Return the latest of all requested and completion times, unknown names included."""
+        times = [instant.requested_time for instant in self.instants]
+        times += [one.completion_time for one in self.instants if one.completion_time]
+        times += [time for name in self.unknown for time in _times_in(name)]
+        return max(times, default=None)
+
+    @cached_property
+    def _writes(self) -> dict[InstantTime, Instant]:
+        return {
+            instant.requested_time: instant
+            for instant in self.instants
+            if instant.is_completed and instant.action in WRITE_ACTIONS
+        }
+
+    @cached_property
+    def _by_time(self) -> dict[InstantTime, tuple[Instant, ...]]:
+        found: dict[InstantTime, tuple[Instant, ...]] = {}
+        for instant in self.instants:
+            found[instant.requested_time] = (*found.get(instant.requested_time, ()), instant)
+        return found
+
+
+def _age(instant: Instant) -> tuple[int, str, str]:
+    # highest state first; of two completions the earlier one, which readers may have seen
+    return -_STATES.index(instant.state), instant.completion_time or "", instant.action.value
+
+
+def _active_start(instants: tuple[Instant, ...]) -> InstantTime | None:
+    """Return the requested time from which on the active timeline has every write.
+
+    Savepointed commits may stay behind when younger ones are archived (`archive beyond savepoint`),
+    so leading ones do not count while others follow. Cleans and rollbacks are archived at their own
+    pace and say nothing about writes.
+    """
+    writes = [one for one in instants if one.action.completed_action in WRITE_ACTIONS]
+    saved = {one.requested_time for one in instants if one.action is Action.SAVEPOINT}
+    whole = [one for one in writes if one.requested_time not in saved] or writes
+    return whole[0].requested_time if whole else None
+
+
+def _times_in(name: str) -> Iterator[InstantTime]:
+    for digits in _TIMES.findall(name.partition(".")[0]):
+        try:
+            yield parse_instant_time(digits)
+        except InvalidInstantTimeError:
+            continue
