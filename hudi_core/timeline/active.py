@@ -93,8 +93,7 @@ class ActiveTimeline:
         self.folder = folder
         self.layout_version = layout_version
 
-    # --- reading
-    # -----------------------------------------------------------------------------------
+    # --- reading -------------------------------------------------------------------------------
 
     def load(self) -> Timeline:
         """Return the timeline as it is now; one listing."""
@@ -154,8 +153,7 @@ class ActiveTimeline:
             return decode_replace_commit(data, path)
         return decode_commit(data, path, allow_empty=not instant.is_completed)
 
-    # --- changes
-    # -----------------------------------------------------------------------------------
+    # --- changes -------------------------------------------------------------------------------
 
     def create_requested(self, instant: Instant, body: bytes = b"") -> Instant:
         """Put the requested file of ``instant``, with its plan if the action has one.

@@ -77,8 +77,7 @@ class Timeline:
     def __len__(self) -> int:
         return len(self.instants)
 
-    # --- filters
-    # -----------------------------------------------------------------------------------
+    # --- filters -------------------------------------------------------------------------------
 
     def where(self, keep: Callable[[Instant], bool]) -> Timeline:
         """Return the timeline of those instants that ``keep`` accepts."""
@@ -126,8 +125,7 @@ class Timeline:
 
         return replace(self.where(keep), active_start=None)
 
-    # --- answers
-    # -----------------------------------------------------------------------------------
+    # --- answers -------------------------------------------------------------------------------
 
     def completed_writes(self) -> tuple[Instant, ...]:
         """Return the completed instants that change rows, in the order of requested times."""
