@@ -1,0 +1,390 @@
+"""The contract between the writer and a table format (RFC-93), as pluggy hooks.
+
+**Complete.** Every action of a table becomes complete in two steps: the completed file is put on
+the Hudi timeline (step 1), then the format records the instant in its own metadata (step 2: a
+``complete_*`` hook). An instant is complete when both have happened, and the format's *current
+lineage* (not its log of everything that ever was) is what counts. What only step 1 has reached is
+*pending publication*: no fenced reader sees it, and the next writer calls the hook again.
+
+**A plugin** is an object, or a class without arguments to make one, behind an entry point of the
+group ``hudi.table_formats``. Its methods carry :data:`hookimpl` and may leave out arguments that
+they do not need. One plugin serves many tables: it keeps no state of a table between calls.
+
+**What every hook may rely on**, unless its own text says otherwise:
+
+* ``meta_client`` is the open table. Its timeline is the Hudi timeline without a fence.
+  ``view_manager`` gives file slices; by default those of the fenced timeline, so what the format
+  names now.
+* ``instant`` carries both times as 17 digits, UTC, milliseconds. Paths are relative to the base
+  path.
+* Metadata values are frozen, and belong to everybody: their mappings must not be changed.
+* "Lock" means the table's lock, held by the caller. A lease may run out under its holder, so the
+  lock alone is no fence: what a hook changes it changes by compare-and-set on the state it has read
+  under that lock; for commits, on the one recorded in them under ``hudi.format-parent``. Automatic
+  retry of the format's library is off.
+
+**What every hook owes**, unless its own text says otherwise:
+
+* A ``complete_*`` hook records ``hudi.instant``, ``hudi.action``, ``hudi.operation`` and
+  ``hudi.completion-time``, also when the action changed nothing: otherwise it never becomes
+  complete.
+* It is idempotent by requested time and action. It first looks whether the lineage holds the
+  instant, and then returns the receipt that was due: recovery replays hooks, and a lost answer is
+  not a failure.
+* It returns a :class:`~hudi_core.model.format.FormatCommit`; ``None`` is a breach of contract.
+* It raises when it has not recorded the instant: ``CommitConflictError`` when another writer was
+  first, ``CommitStateUnknownError`` when the outcome is open. After *any* error the caller asks
+  :meth:`TableFormatHooks.find_publication`; no error is believed to mean that nothing has happened.
+
+Errors of the project pass to the caller as they are; any other becomes a ``PluginHookError``, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from pluggy import HookimplMarker, HookspecMarker
+
+from hudi_core.model import actions
+from hudi_core.model.capability import FormatCapabilities
+from hudi_core.model.client import FileSystemViewManager, MetaClientView
+from hudi_core.model.commit import CommitMetadata, ReplaceCommitMetadata, WriteStatus
+from hudi_core.model.format import (
+    ConflictResolutionStrategy,
+    FormatCommit,
+    MetadataFactory,
+    Publication,
+    TimelineFactory,
+)
+from hudi_core.model.instant import Instant
+from hudi_core.model.protocols import LockProvider
+
+PROJECT = "hudi"
+
+hookspec = HookspecMarker(PROJECT)
+hookimpl = HookimplMarker(PROJECT)
+"""Marks a method as the implementation of the hook of that name."""
+
+
+class TableFormatHooks(Protocol):
+    """Every hook of a table format. At most one plugin, the table's format, answers each."""
+
+    # --- the format and its metadata -------------------------------------------------------------
+
+    @hookspec(firstresult=True)
+    def get_capabilities(self) -> FormatCapabilities:
+        """Declare what the format can do. Required.
+
+        Called once when the plugin is loaded, without lock or table. What is not declared is
+        refused by name before the first file is written. Added to RFC-93, whose "Limitations" are
+        prose.
+        """
+
+    @hookspec(firstresult=True)
+    def initialize(
+        self, meta_client: MetaClientView, view_manager: FileSystemViewManager, create: bool
+    ) -> FormatCommit:
+        """Create or open the format's metadata. Required.
+
+        Called under the lock: when a table is created or converted, after its properties exist (a
+        conversion names the format in them only afterwards); and at the start of every action,
+        after recovery, before anything is written. The version in the receipt is the state on which
+        step 2 of that action will be compared and set. Idempotent; a crash before or after it loses
+        nothing, the next action calls it again. Added to RFC-93, which has nobody create the
+        metadata.
+
+        Parameters
+        ----------
+        create
+            Whether absent metadata is created, with all slices of the view and a watermark at the
+            last completed instant. If false, absent metadata is damage: ``CorruptMetadataError``.
+
+        Returns
+        -------
+        FormatCommit
+            The state found or made, and where the metadata is.
+
+        Raises
+        ------
+        UnsupportedTableError
+            The table is of a kind the format cannot hold, beyond what capabilities say.
+        """
+
+    @hookspec(firstresult=True)
+    def find_publication(self, meta_client: MetaClientView, instant: Instant) -> Publication | None:
+        """Tell whether the format's current lineage holds ``instant``. Required.
+
+        Called under the lock: before a ``complete_*`` hook is replayed, after one failed, and
+        before a rollback deletes anything; also by ``validate``, without the lock. Reads the
+        format's metadata anew and changes nothing. Added to RFC-93: without it neither replay nor a
+        lost answer can be decided.
+
+        Parameters
+        ----------
+        instant
+            Any state; its requested time and the action as which it completes identify it.
+
+        Returns
+        -------
+        Publication or None
+            ``None``: the instant is not complete in the format. An instant up to the watermark that
+            the format has forgotten is complete, with the watermark's version.
+        """
+
+    @hookspec(firstresult=True)
+    def get_timeline_factory(self) -> TimelineFactory:
+        """Return what makes the timeline as the format sees it. Required.
+
+        Called without lock, for every reader, planner, cleaner and archiver. RFC-93
+        ``getTimelineFactory``.
+        """
+
+    @hookspec(firstresult=True)
+    def get_metadata_factory(self) -> MetadataFactory:
+        """Return what answers from the format's metadata which files there are. Required.
+
+        Called without lock when a table is opened. RFC-93 ``getMetadataFactory``.
+        """
+
+    @hookspec(firstresult=True)
+    def get_lock_provider(
+        self, meta_client: MetaClientView, lock_options: Mapping[str, str]
+    ) -> LockProvider | None:
+        """Return the lock that the format's catalog offers. Optional.
+
+        Called when a table is opened for writing. A lock that does not exclude other processes is
+        not used; like ``None``, it leaves the choice to ``hoodie.write.lock.provider``. RFC-93
+        ``getLockProvider``.
+
+        Parameters
+        ----------
+        lock_options
+            The options under ``hoodie.write.lock.``, without that prefix.
+        """
+
+    @hookspec(firstresult=True)
+    def get_conflict_resolution_strategy(
+        self, meta_client: MetaClientView
+    ) -> ConflictResolutionStrategy | None:
+        """Return how the format decides whether two concurrent actions conflict. Optional.
+
+        Called when a table is opened for writing. ``None``: two writes conflict when they touch one
+        file group. The strategy is asked under the lock, before step 1, on the fenced timeline.
+        RFC-93 ``getConflictResolutionStrategyClassName``; an object, for a class named by a table
+        is code that the table chooses.
+        """
+
+    # --- writes ----------------------------------------------------------------------------------
+
+    @hookspec(firstresult=True)
+    def complete_write(
+        self,
+        meta_client: MetaClientView,
+        view_manager: FileSystemViewManager,
+        commit_metadata: CommitMetadata,
+        instant: Instant,
+        write_statuses: Sequence[WriteStatus],
+    ) -> FormatCommit:
+        """Record a completed write. Required.
+
+        Called once per commit, under the lock, after conflict check, metadata-table commit and step
+        1. A crash before it leaves the write pending publication: readers see the old state in
+        every view, and the next writer replays it. A crash after it leaves a complete write that
+        was not acknowledged. RFC-93 ``completeWrite``.
+
+        Parameters
+        ----------
+        commit_metadata
+            The body of the completed instant: files with rows and bytes, the schema it leaves, and
+            for insert_overwrite and delete_partition (``ReplaceCommitMetadata``) the groups it
+            removes.
+        instant
+            Completed; ``commit``, ``deltacommit`` or ``replacecommit``.
+        write_statuses
+            The same files with column statistics, so that no footer is read again. Empty in a
+            replay: the format then takes the statistics from the footers.
+        """
+
+    @hookspec(firstresult=True)
+    def complete_clustering(
+        self,
+        meta_client: MetaClientView,
+        view_manager: FileSystemViewManager,
+        replace_commit_metadata: ReplaceCommitMetadata,
+        instant: Instant,
+        write_statuses: Sequence[WriteStatus],
+    ) -> FormatCommit:
+        """Record a completed clustering: the same rows in other files. Required by ``clustering``.
+
+        When, lock, crashes and arguments as for :meth:`complete_write`, with operation ``CLUSTER``;
+        the metadata names the groups that the new files replace. They stay visible until it
+        returns. One replacement that does not count as a change of data. RFC-93
+        ``completeClustering``.
+        """
+
+    @hookspec(firstresult=True)
+    def complete_schema_change(
+        self,
+        meta_client: MetaClientView,
+        view_manager: FileSystemViewManager,
+        commit_metadata: CommitMetadata,
+        instant: Instant,
+    ) -> FormatCommit:
+        """Record a change of schema that came without rows. Required by any schema evolution.
+
+        When, lock and crashes as for :meth:`complete_write`. Columns are matched by field id, never
+        by name. Added to RFC-93, where such a change reaches the format with the next write.
+
+        ``commit_metadata`` names no files; its ``schema_json`` is the new Avro schema with field
+        ids. ``instant`` is a completed ``commit``.
+        """
+
+    # --- clean and archive -----------------------------------------------------------------------
+
+    @hookspec(firstresult=True)
+    def before_clean(
+        self,
+        meta_client: MetaClientView,
+        view_manager: FileSystemViewManager,
+        clean_plan: actions.CleanerPlan,
+        instant: Instant,
+    ) -> None:
+        """Stop naming the files that a clean is about to delete. Required.
+
+        Called under the lock when the plan is on the timeline and nothing is deleted yet. Old
+        states that need such a file are expired first, with the watermark set in the same change. A
+        file that the current state or a savepoint names is a mistake in the plan: raise. A clean
+        only goes forward: after a crash the same plan is given again, with some files gone. Added
+        to RFC-93, whose hook comes after the deletion.
+
+        ``instant`` is the inflight clean.
+        """
+
+    @hookspec(firstresult=True)
+    def complete_clean(
+        self,
+        meta_client: MetaClientView,
+        view_manager: FileSystemViewManager,
+        clean_metadata: actions.CleanMetadata,
+        instant: Instant,
+    ) -> FormatCommit:
+        """Record a completed clean. Required.
+
+        Called under the lock after the deletion and step 1. A crash before it leaves the clean
+        pending publication, and it is replayed; the files are gone either way. RFC-93
+        ``completeClean``.
+        """
+
+    @hookspec(firstresult=True)
+    def archive_instants(
+        self,
+        meta_client: MetaClientView,
+        view_manager: FileSystemViewManager,
+        archived_instants: Sequence[Instant],
+    ) -> None:
+        """Forget what the format keeps for instants that left the active timeline. Required.
+
+        Called under the lock after the archive is written and the instants' files are deleted; they
+        are all complete. The watermark is set in the same change as the last of them is forgotten.
+        A crash before it means that these instants are never given again, so the format goes by
+        what is on the timeline, not only by this list. RFC-93 ``archiveInstants``.
+
+        ``archived_instants`` are in the order of requested times.
+        """
+
+    # --- rollback --------------------------------------------------------------------------------
+
+    @hookspec(firstresult=True)
+    def before_rollback(
+        self, meta_client: MetaClientView, view_manager: FileSystemViewManager, instant: Instant
+    ) -> None:
+        """Take a completed instant out of the lineage before its files are deleted. Required.
+
+        Called under the lock when the rollback's plan is on the timeline and the target had reached
+        step 1; nothing is deleted yet. Where the lineage holds the target, the format goes back to
+        the files of before. Where it does not, the format makes a new state that changes nothing: a
+        request for step 2 that is still travelling then fails its compare-and-set. Idempotent:
+        called again after a crash. Refuses (``TableServiceError``) when later instants build on the
+        target. Added to RFC-93, whose hook comes after the deletion.
+
+        ``instant`` is the target, completed.
+        """
+
+    @hookspec(firstresult=True)
+    def complete_rollback(
+        self,
+        meta_client: MetaClientView,
+        view_manager: FileSystemViewManager,
+        rollback_metadata: actions.RollbackMetadata,
+        instant: Instant,
+    ) -> FormatCommit:
+        """Record a completed rollback. Required.
+
+        Called under the lock after the deletion and step 1, before the target's own timeline files
+        go. Not called for the rollbacks inside a restore. A crash before it leaves the rollback
+        pending publication, and it is replayed. RFC-93 ``completeRollback``.
+
+        ``instant`` is the completed rollback; its metadata names the target.
+        """
+
+    # --- savepoint and restore -------------------------------------------------------------------
+
+    @hookspec(firstresult=True)
+    def complete_savepoint(
+        self,
+        meta_client: MetaClientView,
+        view_manager: FileSystemViewManager,
+        savepoint_metadata: actions.SavepointMetadata,
+        instant: Instant,
+    ) -> FormatCommit:
+        """Pin the state of a commit. Required by ``savepoint``.
+
+        Called under the lock after step 1. A crash before it leaves a savepoint that is none yet;
+        it is replayed. Added to RFC-93, which asks formats to "restore to previous commits".
+
+        ``instant`` is the completed savepoint; it has the requested time of the commit it keeps.
+        """
+
+    @hookspec(firstresult=True)
+    def complete_delete_savepoint(
+        self, meta_client: MetaClientView, view_manager: FileSystemViewManager, instant: Instant
+    ) -> FormatCommit:
+        """Unpin the state of a savepoint. Required by ``savepoint``.
+
+        Called under the lock before the savepoint's files leave the timeline: a crash in between
+        leaves a savepoint on the Hudi timeline only, which is deleted again. Added to RFC-93.
+
+        ``instant`` is the completed savepoint that goes.
+        """
+
+    @hookspec(firstresult=True)
+    def before_restore(
+        self,
+        meta_client: MetaClientView,
+        view_manager: FileSystemViewManager,
+        restore_plan: actions.RestorePlan,
+        instant: Instant,
+    ) -> None:
+        """Go back to the savepoint's state before any file is deleted. Required by ``restore``.
+
+        Called under the lock when the plan is on the timeline, once for the whole restore: one
+        change of the format, however many instants it takes out. A restore only goes forward: after
+        a crash the same plan is given again. Added to RFC-93.
+
+        ``instant`` is the inflight restore.
+        """
+
+    @hookspec(firstresult=True)
+    def complete_restore(
+        self,
+        meta_client: MetaClientView,
+        view_manager: FileSystemViewManager,
+        restore_metadata: actions.RestoreMetadata,
+        instant: Instant,
+    ) -> FormatCommit:
+        """Record a completed restore. Required by ``restore``.
+
+        Called under the lock after all rollbacks and step 1. A crash before it leaves the restore
+        pending publication, and it is replayed. Added to RFC-93.
+        """

@@ -1,0 +1,165 @@
+"""One Hudi table: where it is, what its properties say, its timeline and its schema.
+
+The first argument of every hook. A value: it is made when a table is opened, reads what it is asked
+for anew each time, and remembers nothing of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeVar
+
+from hudi_core.config.table import TableConfig
+from hudi_core.errors import SchemaError
+from hudi_core.model.client import RunMap
+from hudi_core.model.commit import CommitMetadata
+from hudi_core.model.files import BasePath
+from hudi_core.model.instant import Instant
+from hudi_core.model.protocols import Storage, TimelineView
+from hudi_core.model.schema import TableSchema
+from hudi_core.storage.layout import DefaultLayout
+from hudi_core.storage.options import StorageOptions
+from hudi_core.timeline.active import LAYOUT_1, ActiveTimeline
+from hudi_core.timeline.archived import ArchivedTimeline
+from hudi_core.timeline.timeline import Timeline
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+
+_META_FOLDER = ".hoodie"
+
+
+def run_serially(function: Callable[[Item], Answer], items: Sequence[Item], /) -> Iterable[Answer]:
+    """Call ``function`` on one item after the other."""
+    return [function(item) for item in items]
+
+
+@dataclass(frozen=True)
+class TableMetaClient:
+    """One open table.
+
+    Attributes
+    ----------
+    base_path
+        Absolute path or URI of the table, without a trailing slash.
+    storage
+        Metadata files below the base path.
+    config
+        The table's properties as they were when it was opened.
+    storage_options
+        How to reach the store, for every client of it; a value that executors may get.
+    run_map
+        The engine's way to share out work on small files.
+    options
+        Hudi options of this session.
+    """
+
+    base_path: BasePath
+    storage: Storage
+    config: TableConfig
+    storage_options: StorageOptions
+    run_map: RunMap = run_serially
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def layout(self) -> DefaultLayout:
+        """Where a file of the table physically is."""
+        return DefaultLayout()
+
+    @cached_property
+    def active(self) -> ActiveTimeline:
+        """The instant files."""
+        layout = self.config.layout_version
+        below = "" if layout == LAYOUT_1 else f"/{self.config.timeline_path}"
+        return ActiveTimeline(self.storage, f"{_META_FOLDER}{below}", layout)
+
+    @cached_property
+    def archived(self) -> ArchivedTimeline:
+        """The instants that left the active timeline."""
+        layout = self.config.layout_version
+        folder = (
+            f"{_META_FOLDER}/{self.config.archive_folder}"
+            if layout == LAYOUT_1
+            else f"{self.active.folder}/{self.config.history_path}"
+        )
+        return ArchivedTimeline(self.storage, folder, layout)
+
+    @property
+    def format_options(self) -> Mapping[str, str]:
+        """Options under ``hoodie.table.format.<name>.``, without that prefix; given ones win."""
+        prefix = f"hoodie.table.format.{self.config.table_format}."
+        both = {**self.config.raw, **self.options}
+        return {key.removeprefix(prefix): both[key] for key in both if key.startswith(prefix)}
+
+    # --- timeline
+    # ---------------------------------------------------------------------------------
+
+    def timeline(self) -> Timeline:
+        """Return the Hudi timeline as it is now, without any fence; one listing."""
+        return self.active.load()
+
+    def read_instant(self, instant: Instant) -> bytes:
+        """Return the bytes of the file of ``instant`` in its state.
+
+        Raises
+        ------
+        InstantNotFoundError
+            There is no such file.
+        """
+        return self.active.read(instant)
+
+    def read_commit(self, instant: Instant) -> CommitMetadata:
+        """Return the metadata of a write; see :meth:`ActiveTimeline.read_commit`."""
+        return self.active.read_commit(instant)
+
+    # --- schema
+    # -----------------------------------------------------------------------------------
+
+    @property
+    def schema(self) -> TableSchema:
+        """The schema of the rows, without meta columns, as the Hudi timeline has it now."""
+        return self.schema_at(self.timeline())
+
+    def schema_at(self, timeline: TimelineView) -> TableSchema:
+        """Return the schema as the last completed write of ``timeline`` that keeps one left it.
+
+        Raises
+        ------
+        SchemaError
+            Neither a write nor the properties keep a schema, or it cannot be read.
+        CorruptMetadataError
+            The metadata of a write is damaged.
+        """
+        text = next(self._schemas_of_writes(timeline), None) or self.config.create_schema
+        if text is None:
+            raise SchemaError(
+                f"The table at {self.base_path} has no schema: neither a commit of its active "
+                "timeline nor hoodie.properties keeps one",
+                "Write to it once with Apache Hudi.",
+                base_path=self.base_path,
+            )
+        return TableSchema.from_avro(text, self.config.field_ids, self.config.last_column_id)
+
+    def _schemas_of_writes(self, timeline: TimelineView) -> Iterator[str]:
+        writes = sorted(
+            timeline.completed_writes(), key=lambda one: one.effective_completion_time, reverse=True
+        )
+        for instant in writes:
+            text = self.read_commit(instant).schema_json
+            if text:
+                yield text
+
+    # --- writing
+    # ----------------------------------------------------------------------------------
+
+    def require_writable(self) -> None:
+        """Refuse a table that this release cannot write without losing something.
+
+        Raises
+        ------
+        UnsupportedTableError
+            Names the feature.
+        """
+        self.config.validate_for_write(self.base_path)

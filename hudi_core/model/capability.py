@@ -1,0 +1,93 @@
+"""What a table format can do, as data; nothing is assumed that is not declared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Capability(StrEnum):
+    """One ability of a table format; the value is its name in reports and errors.
+
+    A table whose settings, or an action whose effect, needs an ability that the format does not
+    declare is refused before the first file is written.
+    """
+
+    SINGLE_STEP = "single_step"
+    """The format keeps no metadata of its own: an instant is complete when the Hudi timeline holds
+    it, and there is no step 2 that could be missing."""
+
+    # kinds of tables
+    COPY_ON_WRITE = "copy_on_write"
+    MERGE_ON_READ = "merge_on_read"
+    VIRTUAL_KEYS = "virtual_keys"
+    """Data files without the meta columns (``hoodie.populate.meta.fields=false``)."""
+    DROPPED_PARTITION_COLUMNS = "dropped_partition_columns"
+    """Data files without the partition columns."""
+
+    # kinds of partitioning
+    UNPARTITIONED = "unpartitioned"
+    IDENTITY_PARTITIONS = "identity_partitions"
+    """Every partition value is a column's value."""
+    TRANSFORMED_PARTITIONS = "transformed_partitions"
+    """Partition values computed from columns: timestamp and custom key generators."""
+
+    # actions
+    REPLACE = "replace"
+    """Whole file groups are replaced: insert_overwrite(_table), delete_partition."""
+    CLUSTERING = "clustering"
+    SAVEPOINT = "savepoint"
+    RESTORE = "restore"
+    CONVERSION = "conversion"
+    """A table that already holds rows can be given this format."""
+
+    # schema evolution
+    ADD_COLUMN = "add_column"
+    DROP_COLUMN = "drop_column"
+    RENAME_COLUMN = "rename_column"
+    REORDER_COLUMNS = "reorder_columns"
+    PROMOTE_TYPE = "promote_type"
+    """A column's type becomes a wider one, such as int to long."""
+
+    @property
+    def words(self) -> str:
+        """The name as a person writes it."""
+        return self.value.replace("_", " ")
+
+
+SCHEMA_EVOLUTION = frozenset(
+    {
+        Capability.ADD_COLUMN,
+        Capability.DROP_COLUMN,
+        Capability.RENAME_COLUMN,
+        Capability.REORDER_COLUMNS,
+        Capability.PROMOTE_TYPE,
+    }
+)
+"""The kinds of schema change."""
+
+
+@dataclass(frozen=True, slots=True)
+class FormatCapabilities:
+    """The abilities that a format declares.
+
+    Attributes
+    ----------
+    declared
+        What is not in here is not supported; empty by default.
+    """
+
+    declared: frozenset[Capability] = frozenset()
+
+    @classmethod
+    def of(cls, *capabilities: Capability) -> FormatCapabilities:
+        """Return the declaration of just these abilities."""
+        return cls(frozenset(capabilities))
+
+    def __contains__(self, capability: object) -> bool:
+        return capability in self.declared
+
+    def __iter__(self) -> Iterator[Capability]:
+        """Iterate in the order in which :class:`Capability` lists them."""
+        return (capability for capability in Capability if capability in self.declared)

@@ -1,0 +1,155 @@
+"""The first two arguments of every hook, as protocols: an open table and its file slices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol, TypeVar
+
+from hudi_core.model.commit import CommitMetadata
+from hudi_core.model.files import BasePath, FileGroup, FileSlice, PartitionPath
+from hudi_core.model.instant import Instant
+from hudi_core.model.instant_time import InstantTime
+from hudi_core.model.protocols import Storage, TimelineView
+from hudi_core.model.schema import TableSchema
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+
+
+class RunMap(Protocol):
+    """Calls a function on every item, perhaps at the same time, and keeps the order."""
+
+    def __call__(
+        self, function: Callable[[Item], Answer], items: Sequence[Item], /
+    ) -> Iterable[Answer]: ...
+
+
+class TableSettings(Protocol):
+    """What ``hoodie.properties`` fix; see :class:`hudi_core.config.table.TableConfig`."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def table_type(self) -> str:
+        """``COPY_ON_WRITE`` or ``MERGE_ON_READ``."""
+        ...
+
+    @property
+    def version(self) -> int: ...
+    @property
+    def record_key_fields(self) -> Sequence[str]: ...
+    @property
+    def partition_fields(self) -> Sequence[str]: ...
+    @property
+    def keygen_type(self) -> str:
+        """``SIMPLE``, ``COMPLEX``, ``NON_PARTITION``, ``TIMESTAMP`` or ``CUSTOM``."""
+        ...
+
+    @property
+    def ordering_field(self) -> str | None: ...
+    @property
+    def hive_style(self) -> bool: ...
+    @property
+    def url_encode(self) -> bool: ...
+    @property
+    def drop_partition_columns(self) -> bool: ...
+    @property
+    def populate_meta_fields(self) -> bool: ...
+    @property
+    def table_format(self) -> str:
+        """Name of the table's format, in lower case."""
+        ...
+
+    @property
+    def raw(self) -> Mapping[str, str]:
+        """Every property as read."""
+        ...
+
+
+class MetaClientView(Protocol):
+    """One Hudi table: where it is, what is fixed about it, and its Hudi timeline."""
+
+    @property
+    def base_path(self) -> BasePath: ...
+    @property
+    def storage(self) -> Storage:
+        """Metadata files below the base path."""
+        ...
+
+    @property
+    def config(self) -> TableSettings: ...
+    @property
+    def schema(self) -> TableSchema:
+        """Schema of the rows with field ids, without meta columns; read anew at every access."""
+        ...
+
+    @property
+    def format_options(self) -> Mapping[str, str]:
+        """Options of the format: those under ``hoodie.table.format.<name>.``, without that prefix.
+
+        What the user gave for this session comes before what the table stores.
+        """
+        ...
+
+    @property
+    def run_map(self) -> RunMap:
+        """The engine's way to share out work on small files; serial without an engine."""
+        ...
+
+    def timeline(self) -> TimelineView:
+        """Return the Hudi timeline as it is now, without any fence; one listing."""
+        ...
+
+    def read_instant(self, instant: Instant) -> bytes:
+        """Return the bytes of the file of ``instant`` in its state.
+
+        Raises
+        ------
+        InstantNotFoundError
+            There is no such file.
+        """
+        ...
+
+    def read_commit(self, instant: Instant) -> CommitMetadata:
+        """Return the metadata of a write.
+
+        Raises
+        ------
+        InstantNotFoundError
+            There is no such file.
+        CorruptMetadataError
+            The file is damaged.
+        """
+        ...
+
+
+class SliceView(Protocol):
+    """The file groups of a table at one state of its timeline."""
+
+    def partitions(self) -> Sequence[PartitionPath]:
+        """Return every partition path, sorted."""
+        ...
+
+    def file_groups(self, partitions: Sequence[PartitionPath] | None = None) -> Sequence[FileGroup]:
+        """Return the file groups with a committed file, replaced ones included."""
+        ...
+
+    def latest_slices(
+        self,
+        partitions: Sequence[PartitionPath] | None = None,
+        as_of: InstantTime | None = None,
+    ) -> Sequence[FileSlice]:
+        """Return the slice of every file group that a reader sees."""
+        ...
+
+
+class FileSystemViewManager(Protocol):
+    """Gives views of the table's files (Hudi's ``FileSystemViewManager``)."""
+
+    def view(self, timeline: TimelineView | None = None) -> SliceView:
+        """Return the view as of ``timeline``; by default the fenced timeline as it is now.
+
+        In a ``complete_*`` hook the default is therefore the state before the instant: the files
+        that the format names now.
+        """
+        ...

@@ -1,0 +1,145 @@
+"""What a table format gives back, and the roles that it fills (RFC-93)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+from hudi_core.model.client import MetaClientView
+from hudi_core.model.commit import CommitMetadata
+from hudi_core.model.instant import Action, Instant
+from hudi_core.model.instant_time import InstantTime
+from hudi_core.model.protocols import FileLister, TimelineView
+
+INSTANT_KEY = "hudi.instant"
+"""What a format records per instant: the requested time."""
+ACTION_KEY = "hudi.action"
+"""What a format records per instant: the action as which it completed."""
+OPERATION_KEY = "hudi.operation"
+"""What a format records per instant: the write operation, where the action has one."""
+COMPLETION_TIME_KEY = "hudi.completion-time"
+"""What a format records per instant: the completion time."""
+WATERMARK_KEY = "hudi.completed-watermark"
+"""What a format records before it forgets instants: all up to this completion time are complete."""
+PARENT_KEY = "hudi.format-parent"
+"""Key of a commit's extra metadata: the version of the format that the commit builds on."""
+
+
+@dataclass(frozen=True, slots=True)
+class FormatCommit:
+    """The receipt of a ``complete_*`` hook: the format holds the instant now.
+
+    Attributes
+    ----------
+    version
+        The format's own id of the state that holds the instant, never empty: an Iceberg snapshot
+        id, a Delta version, for the native format the completion time.
+    location
+        Absolute path or URI of the format's metadata, which the table keeps as
+        ``hoodie.table.format.<name>.location``; ``None`` where the format has no place of its own.
+    details
+        Whatever else a user may want to see, as text.
+    """
+
+    version: str
+    location: str | None = None
+    details: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """An instant that the current lineage of a format holds.
+
+    Attributes
+    ----------
+    requested_time, action
+        Which instant; ``action`` is the one as which it completed. Time alone does not tell: a
+        savepoint has the time of its commit.
+    version
+        The format's own id of the state that brought it; see :class:`FormatCommit`.
+    completion_time
+        As recorded in the format; ``None`` where the format records none.
+    """
+
+    requested_time: InstantTime
+    action: Action
+    version: str
+    completion_time: InstantTime | None = None
+
+
+@runtime_checkable
+class PublishedInstants(Protocol):
+    """The instants that one format's current lineage holds.
+
+    Current lineage: the ancestry of the state that a reader of the format sees now. States that
+    were rolled back may still be listed somewhere; they do not count.
+    """
+
+    def holds(self, instant: Instant) -> bool:
+        """Tell whether ``instant``, completed in step 1, is complete in the format too."""
+        ...
+
+
+@runtime_checkable
+class TimelineFactory(Protocol):
+    """Makes the timeline whose source of truth is the format's metadata (RFC-93, "Timeline")."""
+
+    def active_timeline(self, meta_client: MetaClientView) -> TimelineView:
+        """Return the table's timeline as the format sees it now.
+
+        An instant that the Hudi timeline holds as completed and the format does not is inflight in
+        it; :func:`hudi_core.plugin.fenced.fence` does that for any format. Timeline and lineage are
+        read in this order, so that what is found complete stays complete.
+
+        Raises
+        ------
+        CorruptMetadataError
+            The table says that it has this format, and the format's metadata is gone or damaged.
+            Never an empty timeline: it would make the table look empty.
+        """
+        ...
+
+
+@runtime_checkable
+class MetadataFactory(Protocol):
+    """Makes what answers from the format's metadata which files there are (RFC-93, "Metadata")."""
+
+    def create(self, meta_client: MetaClientView) -> FileLister:
+        """Return the lister of the table's files.
+
+        Work that can be shared out, such as many small reads, goes through
+        :attr:`~hudi_core.model.client.MetaClientView.run_map`.
+        """
+        ...
+
+
+@runtime_checkable
+class ConflictResolutionStrategy(Protocol):
+    """Decides whether two concurrent actions conflict (RFC-93, "Conflict Resolution")."""
+
+    def candidates(
+        self, began: TimelineView, now: TimelineView, instant: Instant
+    ) -> Sequence[Instant]:
+        """Return the instants that ``instant`` must be compared with.
+
+        Parameters
+        ----------
+        began, now
+            The fenced timeline when the action began, and now, under the lock.
+        instant
+            The action about to complete.
+        """
+        ...
+
+    def conflict(self, mine: CommitMetadata, theirs: CommitMetadata) -> str | None:
+        """Return why both cannot stand, to follow "because"; ``None`` when both can.
+
+        Parameters
+        ----------
+        mine
+            What is about to be committed.
+        theirs
+            What one of the candidates committed.
+        """
+        ...

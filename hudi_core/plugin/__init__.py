@@ -1,0 +1,1 @@
+"""Table formats and observers as plugins: finding, checking and calling them."""

@@ -1,0 +1,59 @@
+"""What a table or an action needs of its format, and refusing what the format does not declare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hudi_core.config.kinds import KeyGeneratorType, TableType
+from hudi_core.config.table import TableConfig
+from hudi_core.errors import UnsupportedCapabilityError
+from hudi_core.model.capability import SCHEMA_EVOLUTION, Capability, FormatCapabilities
+
+__all__ = [
+    "SCHEMA_EVOLUTION",
+    "Capability",
+    "FormatCapabilities",
+    "require",
+    "table_needs",
+]
+
+_COMPUTED = frozenset({KeyGeneratorType.TIMESTAMP, KeyGeneratorType.CUSTOM})
+
+
+def require(name: str, declared: FormatCapabilities, needed: Iterable[Capability]) -> None:
+    """Refuse what a format does not declare.
+
+    Parameters
+    ----------
+    name
+        Name of the format.
+    declared
+        What it can do.
+    needed
+        What is wanted of it.
+
+    Raises
+    ------
+    UnsupportedCapabilityError
+        Names what is missing.
+    """
+    missing = [capability.words for capability in needed if capability not in declared]
+    if missing:
+        raise UnsupportedCapabilityError(name, ", ".join(missing))
+
+
+def table_needs(config: TableConfig) -> tuple[Capability, ...]:
+    """Return what a table of these settings needs of its format, whatever is done with it."""
+    is_cow = config.table_type is TableType.COPY_ON_WRITE
+    needs = [Capability.COPY_ON_WRITE if is_cow else Capability.MERGE_ON_READ]
+    if not config.partition_fields:
+        needs.append(Capability.UNPARTITIONED)
+    elif config.keygen_type in _COMPUTED:
+        needs.append(Capability.TRANSFORMED_PARTITIONS)
+    else:
+        needs.append(Capability.IDENTITY_PARTITIONS)
+    if not config.populate_meta_fields:
+        needs.append(Capability.VIRTUAL_KEYS)
+    if config.drop_partition_columns:
+        needs.append(Capability.DROPPED_PARTITION_COLUMNS)
+    return tuple(needs)

@@ -1,0 +1,117 @@
+"""The fence: the Hudi timeline as the formats of a table see it.
+
+An instant is complete when step 1 (the Hudi timeline) and step 2 (the format's current lineage)
+have both happened (RFC-93, "Commit Protocol"). What only step 1 has reached is shown as inflight,
+so that no reader, planner, cleaner or archiver takes it for complete. It keeps its completion time,
+which no other inflight instant has: that is how recovery tells a pending publication, which is
+rolled forward, from a write that failed, which is rolled back.
+
+The fence is over a list of publications: a table that is published to several formats at once is
+complete when all of them hold an instant. Today the list has one element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from hudi_core.model.format import Publication, PublishedInstants
+from hudi_core.model.instant import Action, Instant, State
+from hudi_core.model.instant_time import InstantTime
+from hudi_core.model.protocols import TimelineView
+from hudi_core.timeline.timeline import InstantKey, Timeline, instant_key
+
+UNPUBLISHED_ACTIONS: Final = frozenset({Action.INDEXING})
+"""Actions that no hook tells a format of: they change the metadata table only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """What a format has read from its current lineage; a :class:`PublishedInstants`.
+
+    Attributes
+    ----------
+    publications
+        What the lineage holds, by requested time and the action as which the instant completed.
+    completed_watermark
+        Instants that completed up to this time are complete, also where the format has forgotten
+        them; ``None`` when it has never forgotten any. Step 2 follows the order of completion
+        times, so that nothing that completed earlier can still be on its way.
+    """
+
+    publications: Mapping[InstantKey, Publication] = field(default_factory=dict)
+    completed_watermark: InstantTime | None = None
+
+    @classmethod
+    def of(
+        cls, publications: Iterable[Publication], completed_watermark: InstantTime | None = None
+    ) -> Lineage:
+        """Return the lineage of these publications."""
+        held = {(one.requested_time, one.action.completed_action): one for one in publications}
+        return cls(held, completed_watermark)
+
+    def find(self, instant: Instant) -> Publication | None:
+        """Return the publication of ``instant``; ``None`` where the lineage does not name it."""
+        return self.publications.get(instant_key(instant))
+
+    def holds(self, instant: Instant) -> bool:
+        """Tell whether ``instant``, completed in step 1, is complete in the format too."""
+        if self.find(instant) is not None:
+            return True
+        watermark = self.completed_watermark
+        return watermark is not None and instant.effective_completion_time <= watermark
+
+
+@dataclass(frozen=True, slots=True)
+class CompletedIn:
+    """What a fenced timeline holds, as a :class:`PublishedInstants`.
+
+    With it the timelines that several formats give can be put together into one.
+    """
+
+    timeline: TimelineView
+
+    def holds(self, instant: Instant) -> bool:
+        """Tell whether the timeline holds ``instant`` as completed."""
+        found = self.timeline.find(instant.requested_time, instant.action)
+        return found is not None and found.is_completed
+
+
+def fence(timeline: Timeline, publications: Sequence[PublishedInstants]) -> Timeline:
+    """Return the timeline in which only what every format holds is completed.
+
+    Parameters
+    ----------
+    timeline
+        The Hudi timeline, read *before* the lineages: an instant that completes in between is then
+        seen as requested or inflight, never as complete too early.
+    publications
+        What each format of the table holds. Without any, step 1 alone completes an instant.
+    """
+
+    def seen(instant: Instant) -> Instant:
+        if not instant.is_completed or instant.action in UNPUBLISHED_ACTIONS:
+            return instant
+        if all(one.holds(instant) for one in publications):
+            return instant
+        return replace(instant, state=State.INFLIGHT)
+
+    return replace(timeline, instants=tuple(map(seen, timeline.instants)))
+
+
+def pending_publications(timeline: TimelineView) -> tuple[Instant, ...]:
+    """Return the instants of a fenced timeline that step 1 has reached and step 2 has not.
+
+    Returns
+    -------
+    tuple of Instant
+        As the Hudi timeline has them, completed, and in the order of completion times: the order in
+        which recovery publishes them.
+    """
+    found = [
+        replace(instant, state=State.COMPLETED)
+        for instant in timeline.instants
+        if instant.state is State.INFLIGHT and instant.completion_time is not None
+    ]
+    return tuple(sorted(found, key=lambda instant: instant.effective_completion_time))

@@ -1,0 +1,156 @@
+"""Finds installed plugins by the entry points of their distributions.
+
+Finding reads the metadata of distributions and imports nothing of them; only the format that a
+table names is imported, and the observers.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from typing import Final
+
+from hudi_core.config.table_keys import FORMAT
+from hudi_core.errors import PluginConflictError, PluginLoadError, UnknownTableFormatError
+from hudi_core.plugin.foreign import Raised, attempt
+
+FORMAT_GROUP: Final = "hudi.table_formats"
+OBSERVER_GROUP: Final = "hudi.observers"
+KNOWN_PACKAGES: Final[Mapping[str, str]] = {
+    "native": "hudi-core",
+    "iceberg": "hudi-iceberg-format",
+    "delta": "hudi-delta-format",
+}
+"""The distributions that provide the formats of the project."""
+
+_NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,31}")
+_log = logging.getLogger(__name__)
+
+FindEntryPoints = Callable[[str], Iterable[EntryPoint]]
+"""Returns the entry points of a group."""
+
+
+@dataclass(frozen=True, slots=True)
+class InstalledFormat:
+    """A format that a distribution registers; nothing of it has been imported.
+
+    Attributes
+    ----------
+    name
+        Name of the format, in lower case.
+    distribution, version
+        Name and version of the distribution.
+    target
+        What the entry point names, ``module:attribute``.
+    """
+
+    name: str
+    distribution: str
+    version: str
+    target: str
+
+
+class FormatRegistry:
+    """The table formats and observers that are installed.
+
+    Parameters
+    ----------
+    find
+        Returns the entry points of a group; those of all installed distributions by default.
+    """
+
+    def __init__(self, find: FindEntryPoints | None = None) -> None:
+        self._find: FindEntryPoints = find or _installed
+
+    def installed(self) -> tuple[InstalledFormat, ...]:
+        """Return every claim to a format name, by name and distribution; imports nothing."""
+        claims = {_claim(name, entry) for name, entry in self._formats()}
+        return tuple(sorted(claims, key=lambda claim: (claim.name, claim.distribution)))
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the installed formats, sorted; imports nothing."""
+        return tuple(sorted({name for name, _ in self._formats()}))
+
+    def load(self, name: str) -> object:
+        """Import a format and return the plugin object; a class is called to make one.
+
+        Parameters
+        ----------
+        name
+            Name of the format, compared without regard to case.
+
+        Raises
+        ------
+        InvalidOptionError
+            The text cannot be the name of a format.
+        UnknownTableFormatError
+            No distribution provides it.
+        PluginConflictError
+            Several do.
+        PluginLoadError
+            Its module cannot be imported, or the class cannot be called.
+        """
+        name = FORMAT.parse_as(FORMAT.key, name)
+        claims = {_claim(found, entry): entry for found, entry in self._formats() if found == name}
+        if not claims:
+            known = KNOWN_PACKAGES.get(name)
+            raise UnknownTableFormatError(
+                name, self.names(), known or f"hudi-{name}-format", known=known is not None
+            )
+        if len(claims) > 1:
+            raise PluginConflictError(name, sorted(claim.distribution for claim in claims))
+        ((claim, entry),) = claims.items()
+        outcome = attempt(lambda: _make(entry))
+        if isinstance(outcome, Raised):
+            raise PluginLoadError(name, claim.distribution, outcome.reason) from outcome.error
+        return outcome.value
+
+    def load_observers(self) -> dict[str, object]:
+        """Import the installed observers; return them by name and distribution, in that order.
+
+        One that cannot be imported is logged and left out: an observer never decides whether a
+        table can be used.
+        """
+        found: dict[str, object] = {}
+        for entry in self._find(OBSERVER_GROUP):
+            label = f"{entry.name} of {_distribution(entry)}"
+            outcome = attempt(lambda entry=entry: _make(entry))  # type: ignore[misc]
+            if isinstance(outcome, Raised):
+                _log.error("observer %s cannot be loaded", label, exc_info=outcome.error)
+            else:
+                found[label] = outcome.value
+        return dict(sorted(found.items()))
+
+    def _formats(self) -> Iterable[tuple[str, EntryPoint]]:
+        for entry in self._find(FORMAT_GROUP):
+            # lower() makes ASCII of a few other letters, which must not pass for a known name
+            name = entry.name.lower() if entry.name.isascii() else ""
+            if _NAME.fullmatch(name):
+                yield name, entry
+            else:
+                _log.warning(
+                    "distribution %s registers the table format %r, a name that no table can have",
+                    _distribution(entry),
+                    entry.name,
+                )
+
+
+def _installed(group: str) -> Iterable[EntryPoint]:
+    return entry_points(group=group)
+
+
+def _claim(name: str, entry: EntryPoint) -> InstalledFormat:
+    version = entry.dist.version if entry.dist else ""
+    return InstalledFormat(name, _distribution(entry), version, entry.value)
+
+
+def _distribution(entry: EntryPoint) -> str:
+    return entry.dist.name if entry.dist else "an unnamed distribution"
+
+
+def _make(entry: EntryPoint) -> object:
+    loaded: object = entry.load()
+    return loaded() if isinstance(loaded, type) else loaded

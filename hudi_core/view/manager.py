@@ -1,0 +1,40 @@
+"""Views of one table's files for those who are given no view, such as the hooks of its format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hudi_core.model.protocols import FileLister, TimelineView
+from hudi_core.view.file_system import FileSystemView
+from hudi_core.view.replaced import ReadCommit, replaced_groups, written_files
+
+
+class ViewManager:
+    """Makes views of one table; nothing is read until the first one is asked for.
+
+    Parameters
+    ----------
+    read_commit
+        Reads the metadata of a write of the table.
+    lister
+        Lists the table's files.
+    timeline
+        Loads the timeline that a view is of when none is given: the fenced one.
+    """
+
+    def __init__(
+        self, read_commit: ReadCommit, lister: FileLister, timeline: Callable[[], TimelineView]
+    ) -> None:
+        self._read_commit = read_commit
+        self._lister = lister
+        self._timeline = timeline
+
+    def view(self, timeline: TimelineView | None = None) -> FileSystemView:
+        """Return the view as of ``timeline``; by default of the table as it is now."""
+        seen = self._timeline() if timeline is None else timeline
+        return FileSystemView(
+            self._lister,
+            seen,
+            replaced_groups(seen, self._read_commit),
+            written_files(seen, self._read_commit),
+        )

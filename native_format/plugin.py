@@ -1,0 +1,147 @@
+"""The hooks of the native format.
+
+Hudi's own format keeps no metadata beside the Hudi timeline, so there is no step 2: a receipt says
+what step 1 did, and nothing has to be taken back before files are deleted.
+"""
+
+from __future__ import annotations
+
+from hudi_core.spi import (
+    EARLIEST,
+    WRITE_ACTIONS,
+    Capability,
+    FormatCapabilities,
+    FormatCommit,
+    Instant,
+    MetaClientView,
+    Publication,
+    hookimpl,
+)
+from native_format.metadata import NativeMetadataFactory
+from native_format.timeline import NativeTimelineFactory
+
+_CAPABILITIES = FormatCapabilities.of(
+    Capability.SINGLE_STEP,
+    Capability.COPY_ON_WRITE,
+    Capability.VIRTUAL_KEYS,
+    Capability.DROPPED_PARTITION_COLUMNS,
+    Capability.UNPARTITIONED,
+    Capability.IDENTITY_PARTITIONS,
+    Capability.TRANSFORMED_PARTITIONS,
+    Capability.REPLACE,
+    Capability.CLUSTERING,
+    Capability.SAVEPOINT,
+    Capability.RESTORE,
+    Capability.CONVERSION,
+    Capability.ADD_COLUMN,
+    Capability.DROP_COLUMN,
+    Capability.RENAME_COLUMN,
+    Capability.REORDER_COLUMNS,
+    Capability.PROMOTE_TYPE,
+)
+
+
+class NativeTableFormat:
+    """Apache Hudi's own table format."""
+
+    @hookimpl
+    def get_capabilities(self) -> FormatCapabilities:
+        """Everything that a copy-on-write Hudi table can hold."""
+        return _CAPABILITIES
+
+    @hookimpl
+    def get_timeline_factory(self) -> NativeTimelineFactory:
+        """The Hudi timeline is the truth."""
+        return NativeTimelineFactory()
+
+    @hookimpl
+    def get_metadata_factory(self) -> NativeMetadataFactory:
+        """The table's folders tell which files there are."""
+        return NativeMetadataFactory()
+
+    @hookimpl
+    def initialize(self, meta_client: MetaClientView) -> FormatCommit:
+        """Nothing to make: the version is the completion time of the last completed instant."""
+        completed = (one for one in meta_client.timeline().instants if one.is_completed)
+        times = (one.effective_completion_time for one in completed)
+        return FormatCommit(version=max(times, default=EARLIEST))
+
+    @hookimpl
+    def find_publication(self, meta_client: MetaClientView, instant: Instant) -> Publication | None:
+        """An instant is published when the Hudi timeline holds it as completed."""
+        timeline = meta_client.timeline()
+        action = instant.action.completed_action
+        found = timeline.find(instant.requested_time, action)
+        if found is not None:
+            return _publication(found) if found.is_completed else None
+        # not on the active timeline any more: an archived write was complete
+        if action in WRITE_ACTIONS and timeline.is_committed(instant.requested_time):
+            return _publication(instant)
+        return None
+
+    @hookimpl
+    def complete_write(self, instant: Instant) -> FormatCommit:
+        """Step 1 has made the files of the write visible."""
+        return _receipt(instant)
+
+    @hookimpl
+    def complete_clustering(self, instant: Instant) -> FormatCommit:
+        """Step 1 has put the new file groups in the place of the old ones."""
+        return _receipt(instant)
+
+    @hookimpl
+    def complete_schema_change(self, instant: Instant) -> FormatCommit:
+        """The commit metadata keeps the new schema."""
+        return _receipt(instant)
+
+    @hookimpl
+    def before_clean(self) -> None:
+        """No metadata names the files that go."""
+
+    @hookimpl
+    def complete_clean(self, instant: Instant) -> FormatCommit:
+        """Step 1 has recorded what was deleted."""
+        return _receipt(instant)
+
+    @hookimpl
+    def archive_instants(self) -> None:
+        """No metadata is kept per instant."""
+
+    @hookimpl
+    def before_rollback(self) -> None:
+        """The caller takes the completed file away, and with it the instant."""
+
+    @hookimpl
+    def complete_rollback(self, instant: Instant) -> FormatCommit:
+        """Step 1 has recorded what was undone."""
+        return _receipt(instant)
+
+    @hookimpl
+    def complete_savepoint(self, instant: Instant) -> FormatCommit:
+        """The savepoint on the timeline pins its files."""
+        return _receipt(instant)
+
+    @hookimpl
+    def complete_delete_savepoint(self, instant: Instant) -> FormatCommit:
+        """The savepoint goes with its files on the timeline."""
+        return _receipt(instant)
+
+    @hookimpl
+    def before_restore(self) -> None:
+        """The rollbacks inside the restore take the completed files away."""
+
+    @hookimpl
+    def complete_restore(self, instant: Instant) -> FormatCommit:
+        """Step 1 has recorded what was undone."""
+        return _receipt(instant)
+
+
+def _receipt(instant: Instant) -> FormatCommit:
+    return FormatCommit(version=instant.effective_completion_time)
+
+
+def _publication(instant: Instant) -> Publication:
+    time = instant.effective_completion_time
+    return Publication(
+        instant.requested_time, instant.action.completed_action, time, instant.completion_time
+    )

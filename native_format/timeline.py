@@ -1,0 +1,13 @@
+"""The timeline of the native format: the Hudi timeline itself."""
+
+from __future__ import annotations
+
+from hudi_core.spi import MetaClientView, TimelineView
+
+
+class NativeTimelineFactory:
+    """Gives the Hudi timeline without a fence: step 1 is all there is."""
+
+    def active_timeline(self, meta_client: MetaClientView) -> TimelineView:
+        """Return the Hudi timeline as it is now; one listing."""
+        return meta_client.timeline()
