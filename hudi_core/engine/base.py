@@ -1,0 +1,109 @@
+"""What an engine is: two ways to run a function in parallel, and the shape of what it accepts.
+
+A function that an engine runs is importable, takes frozen values and Arrow batches, and returns frozen
+values; it may run in another process, more than once, and at the same time as another attempt at itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+import pyarrow as pa
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class TaskContext:
+    """Which attempt at which task this is.
+
+    Attributes
+    ----------
+    task
+        Index of the task within its stage; the same for every attempt.
+    stage
+        Ordinal of the stage within the write.
+    attempt
+        A number that no other attempt at this task of this write has.
+    """
+
+    task: int
+    stage: int
+    attempt: int
+
+
+InputFunction = Callable[[TaskContext, Iterator[pa.RecordBatch]], Iterator[R]]
+TaskFunction = Callable[[TaskContext, T], R]
+
+
+class Engine(Protocol):
+    """Runs the project's functions over rows and over tasks."""
+
+    @property
+    def name(self) -> str:
+        """``local`` or ``spark``."""
+        ...
+
+    @property
+    def parallelism(self) -> int:
+        """How many tasks run at the same time."""
+        ...
+
+    @property
+    def shares_memory(self) -> bool:
+        """Whether what a task returns may hold Arrow data for a later task to use as it is."""
+        ...
+
+    def schema_of(self, data: Any) -> pa.Schema:
+        """Return the Arrow schema of the rows, without reading them."""
+        ...
+
+    def map_input(self, data: Any, function: InputFunction[R], stage: int) -> list[R]:
+        """Run ``function`` over every split of the rows, each row once per successful task.
+
+        Returns
+        -------
+        list
+            What the tasks yielded, in the order of the tasks.
+        """
+        ...
+
+    def map_tasks(
+        self,
+        tasks: Sequence[T],
+        function: TaskFunction[T, R],
+        stage: int,
+        weights: Sequence[int] | None = None,
+    ) -> list[R]:
+        """Run ``function`` once for every task; return the results in the order of the tasks.
+
+        Parameters
+        ----------
+        weights
+            Expected cost of each task, in any unit; lets the engine spread the work evenly.
+        """
+        ...
+
+
+def heaviest_first(count: int, weights: Sequence[int] | None) -> list[int]:
+    """Return the task numbers, the heaviest first: the order in which the longest tail is shortest."""
+    if weights is None:
+        return list(range(count))
+    return sorted(range(count), key=lambda task: -weights[task])
+
+
+def bins(count: int, weights: Sequence[int] | None, number: int) -> list[list[int]]:
+    """Spread tasks over at most ``number`` bins so that their weights come out even.
+
+    Longest processing time first: each task, the heaviest first, goes to the lightest bin.
+    """
+    loads = [0] * max(1, min(number, count))
+    spread: list[list[int]] = [[] for _ in loads]
+    for task in heaviest_first(count, weights):
+        lightest = loads.index(min(loads))
+        spread[lightest].append(task)
+        loads[lightest] += (weights[task] if weights else 1) + 1
+    return spread

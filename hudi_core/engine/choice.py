@@ -1,0 +1,57 @@
+"""The one place that picks an engine, and so the one that imports the engine on Spark, when it is asked for."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from hudi_core.engine.base import Engine
+from hudi_core.engine.local import LocalEngine
+from hudi_core.model.instant_time import InstantTime
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def engine_for(data: Any) -> Engine:
+    """Return the engine that takes these rows: Spark for DataFrames, this process for everything else."""
+    if not is_spark_frame(data):
+        return LocalEngine()
+    from hudi_core.engine.spark import SparkEngine  # noqa: PLC0415 - pyspark is optional
+
+    return SparkEngine(data.sparkSession)
+
+
+def is_spark_frame(data: Any) -> bool:
+    """Return whether the rows are a Spark DataFrame, without importing Spark."""
+    module = sys.modules.get("pyspark.sql")
+    return module is not None and isinstance(data, module.DataFrame)
+
+
+def is_spark_schema(schema: Any) -> bool:
+    """Return whether a schema is a Spark ``StructType``, without importing Spark."""
+    module = sys.modules.get("pyspark.sql.types")
+    return module is not None and isinstance(schema, module.StructType)
+
+
+def arrow_schema(schema: Any) -> pa.Schema:
+    """Return a Spark ``StructType`` as an Arrow schema."""
+    from hudi_core.engine.spark.schema import to_arrow  # noqa: PLC0415 - pyspark is optional
+
+    return to_arrow(schema)
+
+
+def frame_of_files(
+    spark: SparkSession,
+    uris: Sequence[str],
+    schema: pa.Schema,
+    columns: Sequence[str] | None = None,
+    commit_times: frozenset[InstantTime] | None = None,
+) -> DataFrame:
+    """Return the rows of planned files as a DataFrame; see :func:`hudi_core.engine.spark.read_files`."""
+    from hudi_core.engine.spark import read_files  # noqa: PLC0415 - pyspark is optional
+
+    return read_files(spark, uris, schema, columns, commit_times)

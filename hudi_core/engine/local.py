@@ -1,0 +1,102 @@
+"""The engine without a JVM: Arrow data and threads of this process."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from hudi_core.engine.base import InputFunction, TaskContext, TaskFunction, heaviest_first
+from hudi_core.errors import SchemaError
+
+T = TypeVar("T")
+R = TypeVar("R")
+S = TypeVar("S")
+
+_ROWS_PER_SPLIT = 250_000
+"""A table is split among threads only when each gets at least this many rows: smaller splits make small files."""
+
+
+class LocalEngine:
+    """Runs in this process, on threads: pyarrow releases the interpreter lock where the work is.
+
+    Parameters
+    ----------
+    parallelism
+        Number of threads; by default the number of processors this process may use.
+    """
+
+    name = "local"
+    shares_memory = True
+
+    def __init__(self, parallelism: int | None = None) -> None:
+        self.parallelism = parallelism or len(os.sched_getaffinity(0))
+
+    def schema_of(self, data: Any) -> pa.Schema:
+        return as_arrow(data).schema
+
+    def map_input(self, data: Any, function: InputFunction[R], stage: int) -> list[R]:
+        source = as_arrow(data)
+        if isinstance(source, pa.RecordBatchReader):
+            return list(function(TaskContext(0, stage, 0), iter(source)))
+        splits = self._split(source)
+
+        def run(task: int) -> list[R]:
+            return list(function(TaskContext(task, stage, 0), iter(splits[task].to_batches())))
+
+        return [result for results in self._each(run, range(len(splits))) for result in results]
+
+    def map_tasks(
+        self,
+        tasks: Sequence[T],
+        function: TaskFunction[T, R],
+        stage: int,
+        weights: Sequence[int] | None = None,
+    ) -> list[R]:
+        def run(task: int) -> tuple[int, R]:
+            return task, function(TaskContext(task, stage, 0), tasks[task])
+
+        done = dict(self._each(run, heaviest_first(len(tasks), weights)))
+        return [done[task] for task in range(len(tasks))]
+
+    def _split(self, table: pa.Table) -> list[pa.Table]:
+        count = max(1, min(self.parallelism, table.num_rows // _ROWS_PER_SPLIT))
+        step = -(-table.num_rows // count)
+        return [table.slice(task * step, step) for task in range(count)]
+
+    def _each(self, run: Callable[[int], S], tasks: Sequence[int]) -> Iterator[S]:
+        if len(tasks) <= 1 or self.parallelism == 1:
+            return map(run, tasks)
+        with ThreadPoolExecutor(min(self.parallelism, len(tasks))) as pool:
+            return iter(list(pool.map(run, tasks)))
+
+
+def as_arrow(data: Any) -> pa.Table | pa.RecordBatchReader:
+    """Return the rows as an Arrow table, or as a reader where they come as a stream.
+
+    Parameters
+    ----------
+    data
+        A ``pyarrow`` table, record batch or reader, a list of dictionaries, or anything with
+        ``__arrow_c_stream__`` (pandas, polars, DuckDB relations).
+
+    Raises
+    ------
+    SchemaError
+        The object holds no rows that Arrow can read.
+    """
+    if isinstance(data, pa.Table | pa.RecordBatchReader):
+        return data
+    if isinstance(data, pa.RecordBatch):
+        return pa.Table.from_batches([data])
+    if isinstance(data, list):
+        return pa.Table.from_pylist(data)
+    if hasattr(data, "__arrow_c_stream__"):
+        return pa.table(data)
+    raise SchemaError(
+        f"Rows of type {type(data).__module__}.{type(data).__qualname__} cannot be read",
+        "Give a Spark DataFrame, an Arrow table or reader, or a pandas or polars frame.",
+    )

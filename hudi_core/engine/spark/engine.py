@@ -1,0 +1,162 @@
+"""The distributed engine: Arrow in the tasks, by ``mapInArrow``, and nothing but frozen values in between."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, TypeVar
+
+import pyarrow as pa
+from pyspark import TaskContext as SparkTask
+from pyspark.sql import DataFrame, SparkSession
+
+from hudi_core.engine.base import InputFunction, TaskContext, TaskFunction, bins
+from hudi_core.engine.spark.schema import to_arrow
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_RESULT: Final = "result binary"
+_BINS_PER_SLOT: Final = 2
+_WIDE_ROW_BYTES: Final = 4096
+_BATCH_SIZE_CHECK: Final = "spark.sql.execution.arrow.maxBytesPerBatch"
+_BATCH_ROWS: Final = "spark.sql.execution.arrow.maxRecordsPerBatch"
+
+
+class SparkEngine:
+    """Runs on the executors of a Spark session.
+
+    Values cross between driver and executors pickled, inside Spark's own channel and never at rest; rows
+    cross as Arrow.
+
+    Parameters
+    ----------
+    session
+        The session whose executors do the work.
+    """
+
+    name = "spark"
+    shares_memory = False
+
+    def __init__(self, session: SparkSession) -> None:
+        self._session = session
+
+    @property
+    def parallelism(self) -> int:
+        return max(1, int(self._session.sparkContext.defaultParallelism))
+
+    def schema_of(self, data: DataFrame) -> pa.Schema:
+        return to_arrow(data.schema)
+
+    def map_input(self, data: DataFrame, function: InputFunction[R], stage: int) -> list[R]:
+        schema = self.schema_of(data)
+
+        def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            task = _task_context(stage)
+            typed = (_with_schema(batch, schema) for batch in batches)
+            for result in function(task, typed):
+                yield _packed(task.task, result)
+
+        with self._large_batches(schema):
+            rows = data.mapInArrow(run, f"task int, {_RESULT}").collect()
+        return [_unpacked(row.result) for row in sorted(rows, key=lambda row: row.task)]
+
+    def map_tasks(
+        self,
+        tasks: Sequence[T],
+        function: TaskFunction[T, R],
+        stage: int,
+        weights: Sequence[int] | None = None,
+    ) -> list[R]:
+        if not tasks:
+            return []
+        spread = bins(len(tasks), weights, _BINS_PER_SLOT * self.parallelism)
+        jobs = pa.table(
+            {
+                "bin": pa.array(
+                    [number for number, members in enumerate(spread) for _ in members], pa.int32()
+                ),
+                "task": pa.array([task for members in spread for task in members], pa.int32()),
+                "work": pa.array(
+                    [pickle.dumps(tasks[task]) for members in spread for task in members],
+                    pa.binary(),
+                ),
+            }
+        )
+
+        def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            attempt = _task_context(stage).attempt
+            for batch in batches:
+                for number, work in zip(batch.column("task"), batch.column("work"), strict=True):
+                    task = TaskContext(number.as_py(), stage, attempt)
+                    yield _packed(task.task, function(task, _unpacked(work.as_py())))
+
+        frame = self._session.createDataFrame(jobs).repartitionById(len(spread), "bin")
+        rows = frame.mapInArrow(run, f"task int, {_RESULT}").collect()
+        done = {row.task: _unpacked(row.result) for row in rows}
+        return [done[task] for task in range(len(tasks))]
+
+    @contextmanager
+    def _large_batches(self, schema: pa.Schema) -> Iterator[None]:
+        """Lift Spark's size check of Arrow batches, which it makes for every row, where rows are narrow.
+
+        The check guards memory: it stays for schemas whose rows can be wide.
+        """
+        if _is_wide(schema):
+            yield
+            return
+        conf = self._session.conf
+        settings = {_BATCH_SIZE_CHECK: "2147483647", _BATCH_ROWS: "65536"}
+        before = {key: conf.get(key, None) for key in settings}
+        try:
+            for key, value in settings.items():
+                conf.set(key, value)
+            yield
+        finally:
+            for key, old in before.items():
+                if old is None:
+                    conf.unset(key)
+                else:
+                    conf.set(key, old)
+
+
+def _is_wide(schema: pa.Schema) -> bool:
+    weight = 0
+    for field in schema:
+        nested = pa.types.is_nested(field.type)
+        blob = pa.types.is_binary(field.type) or pa.types.is_large_binary(field.type)
+        weight += 1024 if nested or blob else 32
+    return weight > _WIDE_ROW_BYTES
+
+
+def _with_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Bring a batch to the declared types: Spark hands timestamps over in the session's zone."""
+    if batch.schema.equals(schema):
+        return batch
+    columns: list[Any] = [
+        column.cast(field.type) for column, field in zip(batch.columns, schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _task_context(stage: int) -> TaskContext:
+    task = SparkTask.get()
+    assert task is not None, "runs inside a Spark task"
+    return TaskContext(task.partitionId(), stage, task.taskAttemptId())
+
+
+def _packed(task: int, result: object) -> pa.RecordBatch:
+    return pa.record_batch(
+        {
+            "task": pa.array([task], pa.int32()),
+            "result": pa.array([pickle.dumps(result)], pa.binary()),
+        }
+    )
+
+
+def _unpacked(data: bytes) -> Any:
+    # made by this very job in _packed, and only ever inside Spark's authenticated channel
+    return pickle.loads(data)  # noqa: S301
+
+

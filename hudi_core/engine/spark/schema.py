@@ -1,0 +1,12 @@
+"""Spark schemas as Arrow schemas."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+
+def to_arrow(schema: StructType) -> pa.Schema:
+    """Return the Arrow schema of a Spark schema; timestamps with a zone are in UTC."""
+    return to_arrow_schema(schema, timezone="UTC")

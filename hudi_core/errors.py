@@ -1,0 +1,417 @@
+"""The one tree of errors.
+
+Every error carries its facts as attributes, builds its message from them, and ends with a sentence that
+says what to do. ``retryable`` tells whether the same call may succeed when it is made again unchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+
+class HudiError(Exception):
+    """Root of everything the project raises on purpose.
+
+    Parameters
+    ----------
+    what
+        What is wrong, as one sentence without the final full stop.
+    hint
+        What the reader of the message can do about it.
+    facts
+        The values the message was built from; kept as the attribute ``facts`` for programs.
+    """
+
+    retryable: ClassVar[bool] = False
+
+    def __init__(self, what: str, hint: str, **facts: object) -> None:
+        self.what = what
+        self.hint = hint
+        self.facts = facts
+        super().__init__(f"{what}. {hint}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # errors cross from executors to the driver, where Spark unpickles them
+        return (_rebuild, (type(self), self.what, self.hint, self.facts))
+
+
+def _rebuild(kind: type[HudiError], what: str, hint: str, facts: dict[str, object]) -> HudiError:
+    error = kind.__new__(kind)
+    HudiError.__init__(error, what, hint, **facts)
+    for name, value in facts.items():
+        setattr(error, name, value)
+    return error
+
+
+# --- configuration ---------------------------------------------------------------------------------
+
+
+class ConfigError(HudiError):
+    """An option is unknown, malformed, or contradicts what the table has stored."""
+
+
+class InvalidOptionError(ConfigError):
+    """The value of one option cannot be used."""
+
+    def __init__(self, key: str, value: object, reason: str, hint: str) -> None:
+        self.key, self.value = key, value
+        super().__init__(f"{key}={value!r} cannot be used: {reason}", hint, key=key, value=value)
+
+
+class OptionConflictError(ConfigError):
+    """An option contradicts the value stored in the table's ``hoodie.properties``."""
+
+    def __init__(self, key: str, given: object, stored: object) -> None:
+        self.key, self.given, self.stored = key, given, stored
+        super().__init__(
+            f"{key}={given!r} contradicts the table, which was created with {stored!r}",
+            "Drop the option to use the table's value, or write to a new table.",
+            key=key,
+            given=given,
+            stored=stored,
+        )
+
+
+class UnsupportedTableError(ConfigError):
+    """The table has a feature that this release does not handle, and guessing would lose data."""
+
+    def __init__(self, base_path: str, feature: str, hint: str) -> None:
+        self.base_path, self.feature = base_path, feature
+        super().__init__(
+            f"The table at {base_path} {feature}", hint, base_path=base_path, feature=feature
+        )
+
+
+# --- timeline --------------------------------------------------------------------------------------
+
+
+class TimelineError(HudiError):
+    """The timeline does not allow what was asked of it."""
+
+
+class InvalidInstantTimeError(TimelineError):
+    """A text is not an instant time."""
+
+    def __init__(self, text: str, reason: str) -> None:
+        self.text, self.reason = text, reason
+        super().__init__(
+            f"{text!r} is not an instant time: {reason}",
+            "Use 17 digits (yyyyMMddHHmmssSSS, UTC), 14 digits, or an RFC 3339 date and time.",
+            text=text,
+            reason=reason,
+        )
+
+
+class InstantNotFoundError(TimelineError):
+    """No instant of that time (and action) is on the timeline."""
+
+    def __init__(self, instant: str, where: str) -> None:
+        self.instant, self.where = instant, where
+        super().__init__(
+            f"Instant {instant} is not on {where}",
+            "List the instants with `hudi timeline PATH`.",
+            instant=instant,
+            where=where,
+        )
+
+
+class HistoryExpiredError(TimelineError):
+    """A past state, or changes since then, need a data file that has been removed."""
+
+    def __init__(self, instant: str, path: str) -> None:
+        self.instant, self.path = instant, path
+        super().__init__(
+            f"{path}, which instant {instant} wrote, is no longer stored",
+            "Clean has removed that version: begin later, or read the latest snapshot.",
+            instant=instant,
+            path=path,
+        )
+
+
+# --- commit ----------------------------------------------------------------------------------------
+
+
+class CommitError(HudiError):
+    """A commit did not take place."""
+
+
+class CommitConflictError(CommitError):
+    """Another writer committed something that this commit contradicts."""
+
+    retryable = True
+
+
+class ConcurrentWriterError(CommitConflictError):
+    """A second writer is at work without a lock that both share."""
+
+    def __init__(self, base_path: str, instant: str) -> None:
+        self.base_path, self.instant = base_path, instant
+        super().__init__(
+            f"Another live writer is writing instant {instant} to {base_path}",
+            "Wait for it to finish, or give both writers "
+            "hoodie.write.concurrency.mode=OPTIMISTIC_CONCURRENCY_CONTROL and the same "
+            "hoodie.write.lock.provider.",
+            base_path=base_path,
+            instant=instant,
+        )
+
+
+class CommitStateUnknownError(CommitError):
+    """Whether the commit took place cannot be told; nothing was deleted."""
+
+    retryable = True
+
+
+class IncompleteCommitError(CommitError):
+    """The commit is on the Hudi timeline but the format's own metadata does not hold it yet."""
+
+    retryable = True
+
+
+# --- locks and storage -----------------------------------------------------------------------------
+
+
+class LockError(HudiError):
+    """A lock could not be taken or was lost."""
+
+    retryable = True
+
+
+class StorageError(HudiError):
+    """The store did not do what was asked."""
+
+
+class PathNotFoundError(StorageError):
+    """Nothing is stored under a path."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        super().__init__(f"Nothing is stored at {path}", "Check the path.", path=path)
+
+
+class AlreadyExistsError(StorageError):
+    """Put-if-absent found something under the path."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        super().__init__(
+            f"{path} exists already", "Another writer was first; reload and try again.", path=path
+        )
+
+
+class PreconditionFailedError(StorageError):
+    """Compare-and-set found another version than the one expected."""
+
+    retryable = True
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        super().__init__(
+            f"{path} changed since it was read", "Read it again and repeat the change.", path=path
+        )
+
+
+class UnsafePathError(StorageError):
+    """A path would leave the table, or cannot be stored safely."""
+
+    def __init__(self, path: str, reason: str, hint: str = "Use another value.") -> None:
+        self.path, self.reason = path, reason
+        super().__init__(f"{path!r} is not a safe path: {reason}", hint, path=path, reason=reason)
+
+
+class DataFileError(StorageError):
+    """A data file that the timeline names cannot be read."""
+
+    def __init__(self, base_path: str, reason: str) -> None:
+        self.base_path, self.reason = base_path, reason
+        super().__init__(
+            f"A data file of the table at {base_path} cannot be read: {reason}",
+            "Open the table anew, in case clean removed the file meanwhile; if the error stays, the file is "
+            "damaged or lost: restore it from a backup, or roll its instant back.",
+            base_path=base_path,
+            reason=reason,
+        )
+
+
+# --- schema and data -------------------------------------------------------------------------------
+
+
+class SchemaError(HudiError):
+    """Rows and table do not fit together, or a change of schema is not possible."""
+
+
+class RecordKeyError(SchemaError):
+    """A record key is missing or null."""
+
+
+class PartitionValueError(SchemaError):
+    """A partition value cannot become a path."""
+
+
+# --- services and damage ---------------------------------------------------------------------------
+
+
+class TableServiceError(HudiError):
+    """A table service (rollback, clean, clustering, ...) cannot do what was asked."""
+
+
+class NotATableError(HudiError):
+    """The path does not hold a Hudi table, or holds something else."""
+
+    def __init__(self, base_path: str, reason: str, hint: str) -> None:
+        self.base_path, self.reason = base_path, reason
+        super().__init__(f"{base_path} {reason}", hint, base_path=base_path, reason=reason)
+
+
+class CorruptMetadataError(HudiError):
+    """A metadata file of a table is damaged."""
+
+    def __init__(
+        self, path: str, reason: str, hint: str = "Restore the file from a backup of the table."
+    ) -> None:
+        self.path, self.reason = path, reason
+        super().__init__(f"{path} is damaged: {reason}", hint, path=path, reason=reason)
+
+
+# --- plugins ---------------------------------------------------------------------------------------
+
+
+class PluginError(HudiError):
+    """A table-format plugin cannot be used."""
+
+
+class UnknownTableFormatError(PluginError):
+    """No installed distribution provides the table's format.
+
+    Parameters
+    ----------
+    name
+        The format's name.
+    installed
+        Names of the formats that are installed.
+    package
+        The distribution to install.
+    known
+        Whether ``package`` is known to provide it; otherwise it is what custom would call it.
+    """
+
+    def __init__(
+        self, name: str, installed: Sequence[str], package: str, *, known: bool = True
+    ) -> None:
+        self.name, self.installed = name, tuple(installed)
+        self.package, self.known = package, known
+        hint = (
+            f"pip install {package}"
+            if known
+            else "Install the distribution that registers it under the entry-point group "
+            f"hudi.table_formats; by custom it is called {package}, but check whose it is first."
+        )
+        super().__init__(
+            f"No installed plugin provides the table format {name!r} "
+            f"(installed: {', '.join(installed) or 'none'})",
+            hint,
+            name=name,
+            installed=tuple(installed),
+            package=package,
+            known=known,
+        )
+
+
+class PluginConflictError(PluginError):
+    """Two distributions claim the same format name."""
+
+    def __init__(self, name: str, distributions: Sequence[str]) -> None:
+        self.name, self.distributions = name, tuple(distributions)
+        super().__init__(
+            f"The table format {name!r} is provided by several distributions: "
+            f"{', '.join(distributions)}",
+            "Uninstall all but one of them.",
+            name=name,
+            distributions=tuple(distributions),
+        )
+
+
+class PluginLoadError(PluginError):
+    """The plugin's entry point cannot be imported."""
+
+    def __init__(self, name: str, distribution: str, reason: str) -> None:
+        self.name, self.distribution, self.reason = name, distribution, reason
+        super().__init__(
+            f"The table format {name!r} of distribution {distribution} cannot be loaded: {reason}",
+            f"Reinstall or upgrade {distribution}.",
+            name=name,
+            distribution=distribution,
+            reason=reason,
+        )
+
+
+class PluginContractError(PluginError):
+    """A plugin broke the contract of :mod:`hudi_core.hookspecs`."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        self.name, self.reason = name, reason
+        super().__init__(
+            f"The table format {name!r} breaks its contract: {reason}",
+            "Report it to the plugin's authors; hudi_core.hookspecs says what each hook owes.",
+            name=name,
+            reason=reason,
+        )
+
+
+class PluginHookError(PluginError):
+    """A hook of the table's format failed with an error that is none of the project's.
+
+    What the hook had done by then is not known; for a ``complete_*`` hook the format may hold the
+    instant or not.
+    """
+
+    def __init__(self, name: str, hook: str, reason: str) -> None:
+        self.name, self.hook, self.reason = name, hook, reason
+        super().__init__(
+            f"The table format {name!r} failed in {hook}: {reason}",
+            "Report it to the plugin's authors; the next write finds out how far the format came.",
+            name=name,
+            hook=hook,
+            reason=reason,
+        )
+
+
+class UnsupportedCapabilityError(PluginError):
+    """The table's format does not declare the ability an action needs."""
+
+    def __init__(self, name: str, capability: str) -> None:
+        self.name, self.capability = name, capability
+        super().__init__(
+            f"The table format {name!r} does not support {capability}",
+            "Use another format, or a release of the plugin that declares it.",
+            name=name,
+            capability=capability,
+        )
+
+
+class CommandLoadError(PluginError):
+    """A command that another distribution adds to `hudi` cannot be imported."""
+
+    def __init__(self, name: str, distribution: str, reason: str) -> None:
+        self.name, self.distribution, self.reason = name, distribution, reason
+        super().__init__(
+            f"The command {name!r} of distribution {distribution} cannot be loaded: {reason}",
+            f"Reinstall or upgrade {distribution}.",
+            name=name,
+            distribution=distribution,
+            reason=reason,
+        )
+
+
+class CommandConflictError(PluginError):
+    """Two distributions add a command of the same name to `hudi`."""
+
+    def __init__(self, name: str, distributions: Sequence[str]) -> None:
+        self.name, self.distributions = name, tuple(distributions)
+        super().__init__(
+            f"The command {name!r} is provided by several distributions: {', '.join(distributions)}",
+            "Uninstall all but one of them.",
+            name=name,
+            distributions=tuple(distributions),
+        )

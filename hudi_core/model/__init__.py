@@ -1,0 +1,1 @@
+"""Frozen values and protocols; nothing here touches storage."""

@@ -1,0 +1,218 @@
+"""What the other actions leave on the timeline: plans and results.
+
+Field names are Hudi's in snake case, in the order of Hudi's Avro records (``hudi-format`` section
+3). Paths are kept as the file holds them, absolute or relative to the base path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class InstantInfo:
+    """An instant named inside another instant's metadata."""
+
+    commit_time: str
+    action: str
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackRequest:
+    """The files of one file group that a rollback deletes (absolute paths on disk)."""
+
+    partition_path: str
+    file_id: str | None = None
+    latest_base_instant: str | None = None
+    files_to_be_deleted: tuple[str, ...] = ()
+    log_blocks_to_be_deleted: Mapping[str, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackPlan:
+    """The body of ``rollback.requested``."""
+
+    instant_to_rollback: InstantInfo | None
+    rollback_requests: tuple[RollbackRequest, ...] = ()
+    version: int | None = 1
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackPartitionMetadata:
+    """What a rollback deleted in one partition."""
+
+    partition_path: str
+    success_delete_files: tuple[str, ...] = ()
+    failed_delete_files: tuple[str, ...] = ()
+    rollback_log_files: Mapping[str, int] | None = None
+    log_files_from_failed_commit: Mapping[str, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackMetadata:
+    """The body of a completed rollback."""
+
+    start_rollback_time: str
+    time_taken_in_millis: int
+    total_files_deleted: int
+    commits_rollback: tuple[str, ...]
+    partition_metadata: Mapping[str, RollbackPartitionMetadata] = field(default_factory=dict)
+    version: int | None = 1
+    instants_rollback: tuple[InstantInfo, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ClusteringSlice:
+    """A file slice that a clustering plan reads (paths as the writer stored them)."""
+
+    data_file_path: str | None = None
+    delta_file_paths: tuple[str, ...] | None = None
+    file_id: str | None = None
+    partition_path: str | None = None
+    bootstrap_file_path: str | None = None
+    version: int | None = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ClusteringGroup:
+    """Slices that a clustering plan rewrites together."""
+
+    slices: tuple[ClusteringSlice, ...] | None = None
+    metrics: Mapping[str, float] | None = None
+    num_output_file_groups: int | None = 1
+    extra_metadata: Mapping[str, str] | None = None
+    version: int | None = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ClusteringStrategy:
+    """How a clustering plan is to be executed, in the words of its writer."""
+
+    strategy_class_name: str | None = None
+    strategy_params: Mapping[str, str] | None = None
+    version: int | None = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ClusteringPlan:
+    """The file slices a clustering replaces."""
+
+    input_groups: tuple[ClusteringGroup, ...] | None = None
+    strategy: ClusteringStrategy | None = None
+    extra_metadata: Mapping[str, str] | None = None
+    version: int | None = 1
+    preserve_hoodie_metadata: bool | None = None
+    missing_schedule_partitions: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RequestedReplaceMetadata:
+    """The body of ``replacecommit.requested`` and ``clustering.requested``.
+
+    Only a clustering has a plan; other writes that replace file groups leave it ``None``.
+    """
+
+    operation_type: str | None = None
+    clustering_plan: ClusteringPlan | None = None
+    extra_metadata: Mapping[str, str] | None = None
+    version: int | None = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ActionInstant:
+    """An instant named inside a cleaner plan."""
+
+    timestamp: str
+    action: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class CleanFileInfo:
+    """A file that a clean deletes (an absolute path on disk)."""
+
+    file_path: str | None = None
+    is_bootstrap_base_file: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CleanerPlan:
+    """The body of ``clean.requested``."""
+
+    earliest_instant_to_retain: ActionInstant | None
+    last_completed_commit_timestamp: str
+    policy: str
+    files_to_be_deleted_per_partition: Mapping[str, tuple[str, ...]] | None = None
+    version: int | None = 2
+    file_paths_to_be_deleted_per_partition: Mapping[str, tuple[CleanFileInfo, ...]] | None = None
+    partitions_to_be_deleted: tuple[str, ...] | None = None
+    extra_metadata: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CleanPartitionMetadata:
+    """What a clean deleted in one partition; plain file names."""
+
+    partition_path: str
+    policy: str
+    delete_path_patterns: tuple[str, ...] = ()
+    success_delete_files: tuple[str, ...] = ()
+    failed_delete_files: tuple[str, ...] = ()
+    is_partition_deleted: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CleanMetadata:
+    """The body of a completed clean."""
+
+    start_clean_time: str
+    time_taken_in_millis: int
+    total_files_deleted: int
+    earliest_commit_to_retain: str
+    last_completed_commit_timestamp: str = ""
+    partition_metadata: Mapping[str, CleanPartitionMetadata] = field(default_factory=dict)
+    version: int | None = 2
+    bootstrap_partition_metadata: Mapping[str, CleanPartitionMetadata] | None = None
+    extra_metadata: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SavepointPartitionMetadata:
+    """The files of one partition that a savepoint keeps; plain file names."""
+
+    partition_path: str
+    savepoint_data_file: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SavepointMetadata:
+    """The body of a completed savepoint; ``savepointed_at`` is milliseconds since the epoch."""
+
+    savepointed_by: str
+    savepointed_at: int
+    comments: str
+    partition_metadata: Mapping[str, SavepointPartitionMetadata] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RestorePlan:
+    """The body of ``restore.requested``: the instants to roll back, the latest first."""
+
+    instants_to_rollback: tuple[InstantInfo, ...] = ()
+    version: int | None = 2
+    savepoint_to_restore_timestamp: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreMetadata:
+    """The body of a completed restore."""
+
+    start_restore_time: str
+    time_taken_in_millis: int
+    instants_to_rollback: tuple[str, ...]
+    hoodie_restore_metadata: Mapping[str, tuple[RollbackMetadata, ...]] = field(
+        default_factory=dict
+    )
+    version: int | None = 1
+    restore_instant_info: tuple[InstantInfo, ...] = ()

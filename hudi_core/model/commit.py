@@ -1,0 +1,135 @@
+"""What a write leaves on the timeline: write stats and commit metadata.
+
+Field names are Hudi's in snake case; the order of the fields is the order of Hudi's Avro records
+(``hudi-format`` section 3), which :mod:`hudi_core.timeline.serde` relies on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from hudi_core.model.files import FileId, PartitionPath
+from hudi_core.model.stats import ColumnStats
+
+NO_PREVIOUS_COMMIT = "null"
+"""What ``prev_commit`` says for a new file group."""
+SCHEMA_KEY = "schema"
+"""Key of ``extra_metadata`` under which a commit keeps the table's Avro schema, without meta fields."""
+
+
+class WriteOperation(StrEnum):
+    """The operation a commit records; the value is Hudi's word in commit metadata."""
+
+    INSERT = "INSERT"
+    UPSERT = "UPSERT"
+    BULK_INSERT = "BULK_INSERT"
+    DELETE = "DELETE"
+    INSERT_OVERWRITE = "INSERT_OVERWRITE"
+    INSERT_OVERWRITE_TABLE = "INSERT_OVERWRITE_TABLE"
+    DELETE_PARTITION = "DELETE_PARTITION"
+    CLUSTER = "CLUSTER"
+    COMPACT = "COMPACT"
+    INDEX = "INDEX"
+    UNKNOWN = "UNKNOWN"
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeStats:
+    """Milliseconds a write spent."""
+
+    total_scan_time: int = 0
+    total_create_time: int = 0
+    total_upsert_time: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class WriteStat:
+    """What one write did to one file.
+
+    Counts are rows, sizes are bytes. ``path`` is relative to the base path. ``num_writes`` counts every row
+    of the new file, copied ones included; ``num_inserts`` and ``num_update_writes`` are part of it.
+    """
+
+    file_id: str | None = None
+    path: str | None = None
+    prev_commit: str | None = None
+    num_writes: int | None = 0
+    num_deletes: int | None = 0
+    num_update_writes: int | None = 0
+    total_write_bytes: int | None = 0
+    total_write_errors: int | None = 0
+    partition_path: str | None = None
+    total_log_records: int | None = 0
+    total_log_files: int | None = 0
+    total_updated_records_compacted: int | None = 0
+    num_inserts: int | None = 0
+    total_log_blocks: int | None = 0
+    total_corrupt_log_block: int | None = 0
+    total_rollback_blocks: int | None = 0
+    file_size_in_bytes: int | None = 0
+    log_version: int | None = None
+    log_offset: int | None = None
+    base_file: str | None = None
+    log_files: tuple[str, ...] | None = None
+    cdc_stats: Mapping[str, int] | None = None
+    prev_base_file: str | None = None
+    min_event_time: int | None = None
+    max_event_time: int | None = None
+    runtime_stats: RuntimeStats | None = None
+    total_log_files_compacted: int | None = 0
+    total_log_read_time_ms: int | None = 0
+    total_log_size_compacted: int | None = 0
+    temp_path: str | None = None
+    num_updates: int | None = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CommitMetadata:
+    """The body of a completed commit or deltacommit."""
+
+    partition_to_write_stats: Mapping[str, tuple[WriteStat, ...]] = field(default_factory=dict)
+    compacted: bool | None = False
+    extra_metadata: Mapping[str, str] = field(default_factory=dict)
+    version: int | None = 1
+    operation_type: str | None = None
+
+    @property
+    def stats(self) -> tuple[WriteStat, ...]:
+        """Every write stat, partition by partition."""
+        return tuple(
+            stat for stats in self.partition_to_write_stats.values() for stat in stats
+        )
+
+    @property
+    def schema_json(self) -> str | None:
+        """The table's Avro schema as this commit left it; ``None`` where the commit keeps none."""
+        return self.extra_metadata.get(SCHEMA_KEY) or None
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaceCommitMetadata(CommitMetadata):
+    """The body of a completed replacecommit: a commit that also takes file groups out of the table."""
+
+    partition_to_replace_file_ids: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class WriteStatus:
+    """What a handle reports for one file it wrote: the write stat and what later steps need beside it.
+
+    Attributes
+    ----------
+    partition_path, file_id
+        The file group.
+    stat
+        The write stat that goes into the commit metadata.
+    columns
+        Statistics of the new file by leaf path; empty when the write left no file.
+    """
+
+    partition_path: PartitionPath
+    file_id: FileId
+    stat: WriteStat
+    columns: Mapping[str, ColumnStats] = field(default_factory=dict)

@@ -1,0 +1,230 @@
+"""Names of data files, and what they add up to: file groups and file slices.
+
+Source: ``hudi-format`` section 4. A base file is ``<fileId>_<writeToken>_<instant>.<extension>``; a log file is
+``.<fileId>_<instant>.log.<version>_<writeToken>``.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from dataclasses import dataclass
+from typing import Final, NewType
+
+from hudi_core.errors import InvalidInstantTimeError
+from hudi_core.model.instant_time import InstantTime, parse_instant_time
+
+BasePath = NewType("BasePath", str)
+"""Absolute path or URI of a table, without a trailing slash."""
+PartitionPath = NewType("PartitionPath", str)
+"""Path of a partition relative to the table; empty for a table without partitions."""
+FileId = NewType("FileId", str)
+"""Identity of a file group within its partition, ``<uuid>-<n>``."""
+
+PARTITION_METADATA_FILE: Final = ".hoodie_partition_metadata"
+_NAMESPACE: Final = uuid.UUID("4f1d3a52-3b0a-5d55-9f6c-0a6a2a4be0d7")
+
+
+def derive_file_id(instant: InstantTime, task: int, n: int) -> FileId:
+    """Return the id of the ``n``-th new file group of a task.
+
+    Derived, not drawn, so that a retried or speculative task makes the same file groups as its first attempt.
+
+    Parameters
+    ----------
+    instant
+        Requested time of the writing instant.
+    task
+        Index of the task within the instant, unique over all stages that create file groups.
+    n
+        Ordinal of the file group within the task.
+    """
+    return FileId(f"{uuid.uuid5(_NAMESPACE, f'{instant}/{task}/{n}')}-0")
+
+
+@dataclass(frozen=True, slots=True)
+class WriteToken:
+    """Three integers that tell the attempts at one file apart."""
+
+    task: int
+    stage: int
+    attempt: int
+
+    def __str__(self) -> str:
+        return f"{self.task}-{self.stage}-{self.attempt}"
+
+
+_BASE: Final = re.compile(
+    r"(?P<id>[^_/]+)_(?P<token>[0-9]+-[0-9]+-[0-9]+)_(?P<time>[0-9]{14}|[0-9]{17})(?P<ext>\.[a-z]+)"
+)
+_LOG: Final = re.compile(
+    r"\.(?P<id>[^_/]+)_(?P<time>[0-9]{14}|[0-9]{17})\.log\.(?P<version>[0-9]+)"
+    r"(?:_(?P<token>[0-9]+-[0-9]+-[0-9]+))?(?P<suffix>-cdc)?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FileStatus:
+    """One stored file as a listing tells it.
+
+    Attributes
+    ----------
+    path
+        Path relative to the table's base path, with ``/``.
+    size
+        Bytes.
+    modified_ms
+        Last change, milliseconds since the epoch; 0 where the listing does not know.
+    """
+
+    path: str
+    size: int
+    modified_ms: int = 0
+
+    @property
+    def name(self) -> str:
+        return self.path.rsplit("/", 1)[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class BaseFileName:
+    """The parts of a base file's name."""
+
+    file_id: FileId
+    write_token: str
+    instant: InstantTime
+    extension: str = ".parquet"
+
+    def __str__(self) -> str:
+        return f"{self.file_id}_{self.write_token}_{self.instant}{self.extension}"
+
+    @classmethod
+    def parse(cls, name: str) -> BaseFileName | None:
+        """Return the parts of ``name``; ``None`` when it is not a base file's name."""
+        match = _BASE.fullmatch(name)
+        if match is None:
+            return None
+        try:
+            time = parse_instant_time(match["time"])
+        except InvalidInstantTimeError:
+            return None
+        return cls(FileId(match["id"]), match["token"], time, match["ext"])
+
+
+@dataclass(frozen=True, slots=True)
+class LogFileName:
+    """The parts of a log file's name."""
+
+    file_id: FileId
+    instant: InstantTime
+    version: int
+    write_token: str | None = None
+    is_cdc: bool = False
+
+    def __str__(self) -> str:
+        token = f"_{self.write_token}" if self.write_token else ""
+        cdc = "-cdc" if self.is_cdc else ""
+        return f".{self.file_id}_{self.instant}.log.{self.version}{token}{cdc}"
+
+    @classmethod
+    def parse(cls, name: str) -> LogFileName | None:
+        """Return the parts of ``name``; ``None`` when it is not a log file's name."""
+        match = _LOG.fullmatch(name)
+        if match is None:
+            return None
+        try:
+            time = parse_instant_time(match["time"])
+        except InvalidInstantTimeError:
+            return None
+        return cls(
+            FileId(match["id"]), time, int(match["version"]), match["token"], bool(match["suffix"])
+        )
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class FileGroupId:
+    """A file group: all versions of one set of rows of one partition."""
+
+    partition_path: PartitionPath
+    file_id: FileId
+
+
+@dataclass(frozen=True, slots=True)
+class BaseFile:
+    """A base file of a file group."""
+
+    status: FileStatus
+    name: BaseFileName
+
+    @property
+    def path(self) -> str:
+        return self.status.path
+
+    @property
+    def size(self) -> int:
+        return self.status.size
+
+    @property
+    def instant(self) -> InstantTime:
+        return self.name.instant
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """A log file of a file group."""
+
+    status: FileStatus
+    name: LogFileName
+
+
+@dataclass(frozen=True, slots=True)
+class FileSlice:
+    """One version of a file group: a base file and the log files written after it.
+
+    Attributes
+    ----------
+    group
+        The file group.
+    base_instant
+        Requested time of the base file, or of the first log file where there is no base file.
+    base_file
+        ``None`` only for slices that hold nothing but log files.
+    log_files
+        In the order of instant and version; always empty for copy-on-write tables.
+    """
+
+    group: FileGroupId
+    base_instant: InstantTime
+    base_file: BaseFile | None
+    log_files: tuple[LogFile, ...] = ()
+
+    @property
+    def partition_path(self) -> PartitionPath:
+        return self.group.partition_path
+
+    @property
+    def file_id(self) -> FileId:
+        return self.group.file_id
+
+    @property
+    def total_size(self) -> int:
+        """Bytes of all files of the slice."""
+        base = self.base_file.size if self.base_file else 0
+        return base + sum(log.status.size for log in self.log_files)
+
+
+@dataclass(frozen=True, slots=True)
+class FileGroup:
+    """A file group with its slices, newest first."""
+
+    id: FileGroupId
+    slices: tuple[FileSlice, ...]
+
+    @property
+    def latest(self) -> FileSlice:
+        return self.slices[0]
+
+
+def join_path(partition_path: str, name: str) -> str:
+    """Return the path of a file of a partition, relative to the base path."""
+    return f"{partition_path}/{name}" if partition_path else name

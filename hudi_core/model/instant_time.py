@@ -1,0 +1,99 @@
+"""Instant times: the clock readings that name everything on a timeline.
+
+An instant time is 17 digits, ``yyyyMMddHHmmssSSS``, in the timeline's time zone (UTC for every table this
+project creates). Text order is time order. Tables of earlier Hudi releases hold 14-digit times (whole
+seconds); they are read, never written.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Final, NewType
+
+from hudi_core.errors import InvalidInstantTimeError
+
+InstantTime = NewType("InstantTime", str)
+"""A validated instant time."""
+
+_DIGITS: Final = re.compile(r"[0-9]{14}|[0-9]{17}")
+SOLO_PREFIX: Final = "00000000000000"
+"""First 14 digits of the metadata table's bootstrap instants, which are not dates."""
+
+EARLIEST: Final = InstantTime(SOLO_PREFIX + "000")
+
+
+def parse_instant_time(text: str) -> InstantTime:
+    """Return ``text`` as an instant time.
+
+    Parameters
+    ----------
+    text
+        14 or 17 ASCII digits that spell a real date and time, or a bootstrap instant of a metadata table.
+
+    Raises
+    ------
+    InvalidInstantTimeError
+        Anything else, with the reason.
+    """
+    if not _DIGITS.fullmatch(text):
+        raise InvalidInstantTimeError(text, "it is not 14 or 17 digits")
+    if not text.startswith(SOLO_PREFIX):
+        _to_datetime(text)
+    return InstantTime(text)
+
+
+def instant_time_of(moment: datetime) -> InstantTime:
+    """Return the instant time of an aware ``moment``, in UTC, cut to milliseconds."""
+    moment = moment.astimezone(UTC)
+    return InstantTime(moment.strftime("%Y%m%d%H%M%S") + f"{moment.microsecond // 1000:03d}")
+
+
+def to_datetime(time: InstantTime) -> datetime:
+    """Return the UTC moment of an instant time of a UTC timeline."""
+    return _to_datetime(time)
+
+
+def _to_datetime(text: str) -> datetime:
+    try:
+        whole = datetime.strptime(text[:14], "%Y%m%d%H%M%S").replace(tzinfo=UTC)
+    except ValueError as error:
+        raise InvalidInstantTimeError(text, "its digits are not a date and time") from error
+    return whole + timedelta(milliseconds=int(text[14:] or 0))
+
+
+def to_epoch_millis(time: InstantTime) -> int:
+    """Return milliseconds since the epoch of an instant time of a UTC timeline."""
+    return round(to_datetime(time).timestamp() * 1000)
+
+
+def next_instant_time(after: InstantTime | None, now: datetime) -> InstantTime:
+    """Return the earliest instant time that is neither before ``now`` nor at or before ``after``."""
+    current = instant_time_of(now)
+    if after is None or current > after:
+        return current
+    return instant_time_of(to_datetime(after) + timedelta(milliseconds=1))
+
+
+def parse_query_time(text: str) -> InstantTime:
+    """Return the instant time a user means by ``text``.
+
+    Accepts 17 or 14 digits, a date ``yyyy-MM-dd``, an RFC 3339 date and time (a missing zone means UTC),
+    and seconds or milliseconds since the epoch (10 or 13 digits).
+
+    Raises
+    ------
+    InvalidInstantTimeError
+        The text is none of these.
+    """
+    text = text.strip()
+    if _DIGITS.fullmatch(text):
+        return parse_instant_time(text)
+    if re.fullmatch(r"[0-9]{10}|[0-9]{13}", text):
+        seconds = int(text) / (1000 if len(text) == 13 else 1)
+        return instant_time_of(datetime.fromtimestamp(seconds, UTC))
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise InvalidInstantTimeError(text, "no known form of a time") from error
+    return instant_time_of(moment if moment.tzinfo else moment.replace(tzinfo=UTC))

@@ -1,0 +1,152 @@
+"""What a lower room needs from a higher one, as protocols."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol, runtime_checkable
+
+from hudi_core.model.files import FileGroupId, FileStatus, PartitionPath
+from hudi_core.model.instant import Action, Instant
+from hudi_core.model.instant_time import InstantTime
+
+
+class FileLister(Protocol):
+    """Answers which files a table holds: a storage listing, a metadata table, or a format's manifests."""
+
+    def list_partitions(self) -> Sequence[PartitionPath]:
+        """Return every partition path, sorted; ``[""]`` for a table without partitions."""
+        ...
+
+    def list_files(
+        self, partitions: Sequence[PartitionPath]
+    ) -> Mapping[PartitionPath, Sequence[FileStatus]]:
+        """Return the files of each partition, in-flight and old ones included."""
+        ...
+
+
+@runtime_checkable
+class TimelineView(Protocol):
+    """The instants of a table as their reader is meant to see them (fenced by the table's format)."""
+
+    @property
+    def instants(self) -> tuple[Instant, ...]:
+        """All instants in time order, each in its highest state."""
+        ...
+
+    def completed_writes(self) -> tuple[Instant, ...]:
+        """Completed instants that change rows, in time order."""
+        ...
+
+    def is_committed(self, time: InstantTime) -> bool:
+        """Whether files of this requested time belong to the table (archived times included)."""
+        ...
+
+    def find(self, time: InstantTime, action: Action | None = None) -> Instant | None:
+        """Return the instant of that requested time."""
+        ...
+
+
+class ReplacedGroups(Protocol):
+    """Answers which file groups a completed replacecommit took out of the table, and when."""
+
+    def __call__(self) -> Mapping[FileGroupId, Instant]: ...
+
+
+@runtime_checkable
+class LockProvider(Protocol):
+    """A lock on one table; see RFC-93, `getLockProvider`."""
+
+    def try_lock(self, timeout_s: float) -> bool:
+        """Take the lock within ``timeout_s`` seconds; ``False`` when it stays taken."""
+        ...
+
+    def unlock(self) -> None:
+        """Give the lock back; no effect when it is not held."""
+        ...
+
+    def lease_left(self) -> float:
+        """Seconds until the lock may be taken by another; ``inf`` for locks without a lease."""
+        ...
+
+    @property
+    def excludes_processes(self) -> bool:
+        """Whether the lock excludes other processes, not only other threads of this one."""
+        ...
+
+
+class LockScope(Protocol):
+    """Makes a context in which the table's lock is held (re-entrant within one transaction)."""
+
+    def __call__(self) -> AbstractContextManager[None]: ...
+
+
+class Storage(Protocol):
+    """Small metadata files of one root, with the atomic steps a timeline needs.
+
+    Paths are relative to the root, with ``/``, and never leave it. Data files do not pass through here
+    but for existence, listing and deletion; see :mod:`hudi_core.storage.data_files`.
+    """
+
+    @property
+    def root(self) -> str:
+        """Absolute path or URI of the root, without a trailing slash."""
+        ...
+
+    def read(self, path: str, max_bytes: int | None = None) -> bytes:
+        """Return a file's bytes; at most ``max_bytes`` are accepted.
+
+        Raises
+        ------
+        PathNotFoundError
+            Nothing is stored there.
+        """
+        ...
+
+    def put_if_absent(self, path: str, data: bytes) -> None:
+        """Create a file atomically.
+
+        Raises
+        ------
+        AlreadyExistsError
+            Something is stored there already; it is left as it is.
+        """
+        ...
+
+    def put(self, path: str, data: bytes) -> None:
+        """Create or replace a file atomically: readers see the old or the new bytes, never a part."""
+        ...
+
+    def head(self, path: str) -> FileStatus | None:
+        """Return size and time of a file; ``None`` when there is none."""
+        ...
+
+    def version(self, path: str) -> tuple[bytes, str]:
+        """Return a file's bytes and an opaque tag that changes whenever the bytes do."""
+        ...
+
+    def compare_and_set(self, path: str, data: bytes, expected: str | None) -> str:
+        """Replace a file if its tag is still ``expected`` (``None``: if it is absent); return the new tag.
+
+        Raises
+        ------
+        PreconditionFailedError
+            The file has changed, or exists although it was expected to be absent.
+        """
+        ...
+
+    def list(self, prefix: str = "", recursive: bool = False) -> Iterator[FileStatus]:
+        """Yield the files below a folder, which need not exist. Temporary files are left out."""
+        ...
+
+    def list_folders(self, prefix: str = "") -> Sequence[str]:
+        """Return the paths of the folders directly below a folder, sorted."""
+        ...
+
+    def delete(self, path: str) -> bool:
+        """Delete a file; ``False`` when there was none."""
+        ...
+
+    def delete_tree(self, prefix: str) -> int:
+        """Delete everything below a folder and the folder; return the number of files deleted."""
+        ...

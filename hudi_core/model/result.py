@@ -1,0 +1,60 @@
+"""What a write gives back to its caller."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from hudi_core.model.commit import CommitMetadata, WriteOperation, WriteStatus
+from hudi_core.model.format import FormatCommit
+from hudi_core.model.instant import Instant
+
+
+@dataclass(frozen=True, slots=True)
+class CommitResult:
+    """A completed write.
+
+    Attributes
+    ----------
+    instant
+        The completed instant on the timeline.
+    operation
+        What was asked for.
+    inserted, updated, deleted
+        Rows that the table gained, replaced and lost. Late rows, which lost against a stored row, count nowhere.
+    files, bytes_written
+        Data files written, and their bytes.
+    timings
+        Seconds by step: ``stage``, ``tag``, ``write``, ``commit``, ``total``.
+    receipt
+        What the table's format recorded.
+    metadata
+        The commit metadata.
+    statuses
+        What the handles reported, file by file, with the statistics of every column.
+    """
+
+    instant: Instant
+    operation: WriteOperation
+    inserted: int
+    updated: int
+    deleted: int
+    files: int
+    bytes_written: int
+    timings: Mapping[str, float]
+    receipt: FormatCommit
+    metadata: CommitMetadata = field(repr=False)
+    statuses: tuple[WriteStatus, ...] = field(default=(), repr=False)
+
+    @property
+    def action(self) -> str:
+        """The instant's action, as in its file name."""
+        return self.instant.action.value
+
+    def __str__(self) -> str:
+        return (
+            f"{self.operation.value.lower()} {self.instant.requested_time}: "
+            f"{self.inserted:,} inserted, {self.updated:,} updated, {self.deleted:,} deleted "
+            f"in {self.files} files ({self.bytes_written / 1e6:.1f} MB, "
+            f"{self.timings.get('total', 0):.2f} s)"
+        )

@@ -1,0 +1,224 @@
+"""The schema of a table: Arrow types, and an id on every field that no other field ever gets.
+
+Sources: house rule on field ids; ``hudi-format`` section 4 (meta columns) and sections 2 and 3
+(Avro schemas).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from hudi_core.errors import SchemaError
+from hudi_core.model.arrow_types import (
+    DOC,
+    field_id,
+    normalise_field,
+    refuse_twins,
+    walk,
+)
+from hudi_core.model.avro_types import record_from_avro, record_to_avro
+from hudi_core.model.casting import cast_array, missing_column, refuse_unknown
+from hudi_core.model.field_ids import FieldIds
+
+COMMIT_TIME: Final = "_hoodie_commit_time"
+COMMIT_SEQNO: Final = "_hoodie_commit_seqno"
+RECORD_KEY: Final = "_hoodie_record_key"
+PARTITION_PATH: Final = "_hoodie_partition_path"
+FILE_NAME: Final = "_hoodie_file_name"
+META_COLUMNS: Final = (COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY, PARTITION_PATH, FILE_NAME)
+"""Names of the meta columns, in the order in which they precede the data columns of a file."""
+OPERATION: Final = "_hoodie_operation"
+"""Name that Hudi keeps for a meta column of change logs."""
+IS_DELETED: Final = "_hoodie_is_deleted"
+"""Name of the boolean data column by which a row says that it deletes."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TableSchema:
+    """The columns of a table, with field ids.
+
+    Equality compares ids and comments too, unlike that of Arrow's schemas.
+
+    Attributes
+    ----------
+    arrow
+        The data columns. Every field, at any depth, carries its id as ``PARQUET:field_id``.
+    meta_ids
+        Ids of the five meta columns, in their order.
+    last_column_id
+        Greatest id ever given out, that of dropped columns included.
+    """
+
+    arrow: pa.Schema
+    meta_ids: tuple[int, ...]
+    last_column_id: int
+
+    @classmethod
+    def create(cls, schema: pa.Schema) -> TableSchema:
+        """Return the schema of a new table.
+
+        Types are normalised (:func:`~hudi_core.model.arrow_types.normalise_type`); meta columns,
+        which rows read from another table still have, are left out. Ids: the meta columns have 1
+        to 5, then fields are numbered depth first, each before its children.
+
+        Raises
+        ------
+        SchemaError
+            No columns; a name that occurs twice, is kept by Hudi, or that Avro cannot hold; a type
+            that cannot be stored.
+        """
+        names = [field.name for field in schema]
+        refuse_twins(names, "The schema")
+        if OPERATION in names:
+            raise SchemaError(
+                f"Column {OPERATION} has a name that Hudi keeps for itself", "Rename the column."
+            )
+        fields = [
+            normalise_field(field, field.name) for field in schema if field.name not in META_COLUMNS
+        ]
+        return cls._with_ids(fields, _meta_fields(), {}, 0)
+
+    @classmethod
+    def from_avro(
+        cls,
+        text: str,
+        field_ids: Mapping[str, int] | None = None,
+        last_column_id: int | None = None,
+    ) -> TableSchema:
+        """Return the schema that an Avro schema in JSON describes.
+
+        Each field gets the id of its attribute, else the one ``field_ids`` has under its path
+        (another writer dropped the attributes), else a new one.
+
+        Parameters
+        ----------
+        text
+            Avro record with or without the meta columns, as commits and properties hold it.
+        field_ids, last_column_id
+            As the table's properties keep them.
+
+        Raises
+        ------
+        SchemaError
+            The text is no Avro record schema, a type has no counterpart, or two fields have one id.
+        """
+        fields = record_from_avro(text)
+        refuse_twins([field.name for field in fields], "The Avro schema")
+        meta = {field.name: field for field in _meta_fields()}
+        meta |= {field.name: field for field in fields if field.name in META_COLUMNS}
+        data = [field for field in fields if field.name not in META_COLUMNS]
+        return cls._with_ids(data, list(meta.values()), field_ids or {}, last_column_id or 0)
+
+    @classmethod
+    def _with_ids(
+        cls,
+        data: list[pa.Field],
+        meta: list[pa.Field],
+        remembered: Mapping[str, int],
+        last: int,
+    ) -> TableSchema:
+        if not data:
+            raise SchemaError("The schema has no columns", "Give the table at least one column.")
+        ids = FieldIds(remembered, last)
+        ids.reserve([*meta, *data])
+        ids.reserve_first(meta)
+        meta_ids = tuple(field_id(ids.assign(field, field.name)) or 0 for field in meta)
+        fields = [ids.assign(field, field.name) for field in data]
+        return cls(pa.schema(fields), meta_ids, ids.last)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, TableSchema):
+            return NotImplemented
+        return (
+            self.meta_ids == other.meta_ids
+            and self.last_column_id == other.last_column_id
+            and bool(self.arrow.equals(other.arrow, check_metadata=True))
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.last_column_id, tuple(self.field_ids().items())))
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the data columns."""
+        return list(self.arrow.names)
+
+    def field(self, path: str) -> pa.Field | None:
+        """Return the data field at a path (``address.city``); ``None`` when there is none."""
+        return next((field for found, field in walk(self.arrow) if found == path), None)
+
+    def with_meta(self) -> pa.Schema:
+        """Return the schema of data files: the meta columns, then the data columns."""
+        ids = FieldIds(dict(zip(META_COLUMNS, self.meta_ids, strict=True)), 0)
+        meta = [ids.assign(field, field.name) for field in _meta_fields()]
+        return pa.schema([*meta, *self.arrow])
+
+    def field_ids(self) -> dict[str, int]:
+        """Return the id of every field by path, the meta columns included."""
+        return {path: field_id(field) or 0 for path, field in walk(self.with_meta())}
+
+    def to_avro(self, table_name: str, with_meta: bool = False) -> str:
+        """Return the Avro schema as JSON, without blanks.
+
+        Parameters
+        ----------
+        table_name
+            Name of the table, from which Hudi derives the record's name and namespace.
+        with_meta
+            Whether the meta columns are part of it: so in data files, not in commits.
+        """
+        name = _avro_name(table_name)
+        fields = list(self.with_meta() if with_meta else self.arrow)
+        if with_meta:
+            # Hudi gives its meta columns an empty comment
+            count = len(META_COLUMNS)
+            commented = [f.with_metadata({**f.metadata, DOC: b""}) for f in fields[:count]]
+            fields = [*commented, *fields[count:]]
+        record = record_to_avro(f"{name}_record", f"hoodie.{name}", fields)
+        return json.dumps(record, separators=(",", ":"), ensure_ascii=False)
+
+    def cast_batch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return rows as the table stores them: its columns, in its order and of its types.
+
+        Columns that may be null and are missing are filled with nulls; meta columns, which rows
+        read from a table still have, are dropped.
+
+        Raises
+        ------
+        SchemaError
+            A column the table lacks, a required column that is missing or has nulls, a type or a
+            value that does not fit.
+        """
+        names = [name for name in batch.schema.names if name not in META_COLUMNS]
+        refuse_twins(names, "The batch of rows")
+        refuse_unknown(names, self.names, "The table")
+        columns = [
+            cast_array(batch.column(field.name), field, field.name)
+            if field.name in names
+            else missing_column(field, batch.num_rows, field.name)
+            for field in self.arrow
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=self.arrow)
+
+
+def _meta_fields() -> list[pa.Field]:
+    return [pa.field(name, pa.string()) for name in META_COLUMNS]
+
+
+def _avro_name(table_name: str) -> str:
+    """Return a table's name with what Avro names cannot hold replaced, as Hudi does."""
+    name = re.sub(r"[^A-Za-z0-9_]", "__", table_name)
+    return re.sub(r"^[0-9]", "__", name)
+
+
+def is_deleted_column(schema: pa.Schema) -> bool:
+    """Whether rows of this schema say by themselves that they delete (``_hoodie_is_deleted``)."""
+    index = schema.get_field_index(IS_DELETED)
+    return index >= 0 and bool(pt.is_boolean(schema.field(index).type))

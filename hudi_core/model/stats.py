@@ -1,0 +1,45 @@
+"""Column statistics of one data file, in the form every format derives its own from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+
+Scalar = bool | int | float | str | bytes | Decimal
+"""A bound in internal form: date = days, time and timestamp = microseconds, since the epoch (or
+midnight)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnStats:
+    """What is known of one leaf column of one file.
+
+    Attributes
+    ----------
+    min_value, max_value
+        Exact bounds in internal form; ``None`` when no bound is known (all null, or a type without
+        order). Floating-point bounds leave NaN out; zeros compare as equal, whatever their sign.
+        Texts are ordered by their UTF-8 bytes.
+    value_count
+        Number of values, nulls included; below a list or map, null and empty ones count as one.
+    null_count
+        Number of nulls; ``None`` where it was not counted.
+    nan_count
+        Number of NaN; 0 for types without NaN.
+    compressed_size, uncompressed_size
+        Bytes of the column's chunks in the file.
+    """
+
+    min_value: Scalar | None
+    max_value: Scalar | None
+    value_count: int
+    null_count: int | None
+    nan_count: int
+    compressed_size: int
+    uncompressed_size: int
+
+
+FileStats = Mapping[str, ColumnStats]
+"""Statistics of a file by leaf path, as :mod:`hudi_core.model.arrow_types` spells paths
+(``address.city``, ``tags.list.element``, ``props.key_value.value``)."""

@@ -1,0 +1,138 @@
+"""Making a table, and dropping one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from hudi_core.config.resolve import resolve_table_config
+from hudi_core.config.table import KeyGeneratorType, TableConfig
+from hudi_core.config.table_keys import NAME
+from hudi_core.engine.choice import arrow_schema, is_spark_schema
+from hudi_core.errors import NotATableError, RecordKeyError, SchemaError
+from hudi_core.model.schema import META_COLUMNS, TableSchema
+from hudi_core.plugin.registry import FormatRegistry
+from hudi_core.services.opening import open_table
+from hudi_core.storage.open import open_storage, resolve_base_path
+from hudi_core.storage.options import StorageOptions
+from hudi_core.storage.properties_file import PROPERTIES_PATH, write_new
+from hudi_core.txn.open_table import OpenTable
+
+SchemaLike = Any
+"""A ``pyarrow.Schema`` or a Spark ``StructType``."""
+
+
+def as_arrow_schema(schema: SchemaLike) -> pa.Schema:
+    """Return the schema as Arrow's.
+
+    Raises
+    ------
+    SchemaError
+        It is neither Arrow's nor Spark's.
+    """
+    if isinstance(schema, pa.Schema):
+        return schema
+    if is_spark_schema(schema):
+        return arrow_schema(schema)
+    raise SchemaError(
+        f"A schema of type {type(schema).__qualname__} cannot be used",
+        "Give a pyarrow.Schema or a Spark StructType.",
+    )
+
+
+def create_table(path: str, schema: pa.Schema, options: Mapping[str, str]) -> OpenTable:
+    """Create an empty table and open it.
+
+    Parameters
+    ----------
+    schema
+        Columns; meta columns in it are ignored.
+    options
+        Hudi options.
+
+    Raises
+    ------
+    NotATableError
+        The path holds something already.
+    SchemaError, RecordKeyError, ConfigError, PluginError
+        What was asked for cannot be; nothing is written.
+    """
+    own = pa.schema([field for field in schema if field.name not in META_COLUMNS])
+    base_path = resolve_base_path(path)
+    given = dict(options)
+    if not NAME.is_given(given):
+        given[NAME.key] = base_path.rsplit("/", 1)[-1]
+    table_schema = TableSchema.create(own)
+    config = resolve_table_config(given, None)
+    _check_columns(config, own)
+    config = replace(
+        config,
+        create_schema=table_schema.to_avro(config.name),
+        last_column_id=table_schema.last_column_id,
+        field_ids=table_schema.field_ids(),
+    )
+    config.validate_for_write(base_path)
+    FormatRegistry().load(config.table_format)  # a missing plugin is told before anything is written
+    storage = open_storage(base_path, StorageOptions.from_options(options))
+    _refuse_occupied(base_path, storage)
+    write_new(storage, config.to_properties())
+    return open_table(base_path, options)
+
+
+def drop_table(path: str, options: Mapping[str, str]) -> None:
+    """Delete a table with all its rows and history.
+
+    Raises
+    ------
+    NotATableError
+        There is no table at the path: nothing is deleted.
+    """
+    opened = open_table(path, options)
+    opened.client.storage.delete_tree("")
+
+
+def _refuse_occupied(base_path: str, storage: Any) -> None:
+    if storage.head(PROPERTIES_PATH) is not None:
+        raise NotATableError(
+            base_path, "holds a table already", "Open it with Table.open, or use another path."
+        )
+    strange = next(iter(storage.list("", recursive=True)), None)
+    if strange is not None:
+        raise NotATableError(
+            base_path,
+            f"is not a Hudi table and holds other files ({strange.path})",
+            "Use an empty folder.",
+        )
+
+
+def _check_columns(config: TableConfig, schema: pa.Schema) -> None:
+    names = set(schema.names)
+    missing = [name for name in config.record_key_fields if name not in names]
+    if missing or not config.record_key_fields:
+        raise RecordKeyError(
+            f"The record key {', '.join(map(repr, missing)) or 'is not given and'} is no column"
+            if missing
+            else "No record key is given",
+            "Name columns of the schema in hoodie.datasource.write.recordkey.field: "
+            f"{', '.join(schema.names)}.",
+            columns=missing,
+        )
+    if config.keygen_type is KeyGeneratorType.NON_PARTITION and config.partition_fields:
+        raise SchemaError(
+            "Partition columns are given together with the NON_PARTITION key generator",
+            "Drop one of them.",
+        )
+    for key, columns in (
+        ("hoodie.datasource.write.partitionpath.field", config.partition_fields),
+        ("hoodie.table.ordering.fields", (config.ordering_field,) if config.ordering_field else ()),
+    ):
+        unknown = [name for name in columns if name not in names]
+        if unknown:
+            raise SchemaError(
+                f"{key} names {', '.join(map(repr, unknown))}, which is no column",
+                f"The columns are: {', '.join(schema.names)}.",
+                columns=unknown,
+            )

@@ -1,0 +1,50 @@
+"""Opening a table: properties, format, timeline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hudi_core.config.resolve import resolve_table_config
+from hudi_core.config.table import TableConfig
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.plugin.host import FormatHost
+from hudi_core.plugin.registry import FormatRegistry
+from hudi_core.storage.open import open_storage, resolve_base_path
+from hudi_core.storage.options import StorageOptions
+from hudi_core.storage.properties_file import PROPERTIES_PATH, has_properties, read_properties
+from hudi_core.txn.open_table import OpenTable
+
+
+def open_table(path: str, options: Mapping[str, str]) -> OpenTable:
+    """Open the table at ``path``.
+
+    Parameters
+    ----------
+    options
+        Hudi options, checked against what the table stores, and credentials of the store.
+
+    Raises
+    ------
+    NotATableError
+        There is no table.
+    CorruptMetadataError
+        The properties are damaged and the backup does not help.
+    OptionConflictError
+        An option contradicts the table.
+    UnknownTableFormatError, PluginError
+        The table's format cannot be used.
+    """
+    base_path = resolve_base_path(path)
+    storage_options = StorageOptions.from_options(options)
+    storage = open_storage(base_path, storage_options)
+    properties = read_properties(storage)
+    stored = TableConfig.from_properties(properties, f"{base_path}/{PROPERTIES_PATH}")
+    config = resolve_table_config(options, stored)
+    host = FormatHost.load(FormatRegistry(), config.table_format)
+    return OpenTable(TableMetaClient(base_path, storage, config, storage_options), host)
+
+
+def table_exists(path: str, options: Mapping[str, str]) -> bool:
+    """Return whether a table is at ``path``."""
+    storage = open_storage(resolve_base_path(path), StorageOptions.from_options(options))
+    return has_properties(storage)

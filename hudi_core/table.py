@@ -1,0 +1,349 @@
+"""The facade: a table to create, open, write and read.
+
+Two doors lead to one path. :class:`Table` is named and typed; :func:`write` and :func:`read` take Hudi's
+options as they are. Rows are a Spark DataFrame, which is written by Spark, or anything Arrow can read, which is
+written in this process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import pyarrow as pa
+
+from hudi_core.config.read import QueryType, ReadConfig
+from hudi_core.config.resolve import text_options
+from hudi_core.config.table import TableConfig
+from hudi_core.config.write import WriteConfig
+from hudi_core.engine.base import Engine
+from hudi_core.engine.choice import engine_for, frame_of_files
+from hudi_core.errors import HudiError, NotATableError
+from hudi_core.model.commit import WriteOperation
+from hudi_core.model.files import FileSlice
+from hudi_core.model.instant import Instant
+from hudi_core.model.protocols import TimelineView
+from hudi_core.model.result import CommitResult
+from hudi_core.read.filters import RowFilter
+from hudi_core.read.incremental import IncrementalQuery
+from hudi_core.read.query import SnapshotQuery
+from hudi_core.read.scan import scan
+from hudi_core.services.create import SchemaLike, as_arrow_schema, create_table, drop_table
+from hudi_core.services.opening import open_table, table_exists
+from hudi_core.services.rollback import roll_back_instant
+from hudi_core.txn.open_table import OpenTable
+from hudi_core.txn.table_lock import table_lock
+from hudi_core.write.client import WriteClient
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Options = Mapping[str, object]
+"""Hudi options: texts, numbers, truth values, lists of names."""
+SaveMode = Literal["append", "overwrite", "errorifexists", "error", "ignore"]
+
+
+class Table:
+    """One open table.
+
+    Made by :meth:`create` or :meth:`open`. It sees what others commit at its next call, not in the middle of one.
+    """
+
+    def __init__(self, opened: OpenTable, options: Mapping[str, str]) -> None:
+        self._opened = opened
+        self._options = dict(options)
+
+    # --- opening -----------------------------------------------------------------------------------
+
+    @classmethod
+    def create(
+        cls,
+        path: str,
+        schema: SchemaLike,
+        *,
+        name: str | None = None,
+        record_key: str | Sequence[str] | None = None,
+        partition_by: str | Sequence[str] | None = None,
+        ordering_field: str | None = None,
+        format: str | None = None,  # noqa: A002 - the word every user of tables knows
+        options: Options | None = None,
+    ) -> Table:
+        """Create an empty table.
+
+        Parameters
+        ----------
+        path
+            Local path or URI of a folder that is empty or does not exist.
+        schema
+            Columns of the table: a ``pyarrow.Schema`` or a Spark ``StructType``.
+        name
+            Name of the table; by default the last part of the path.
+        record_key, partition_by
+            Column names, one or several.
+        ordering_field
+            Column that decides between versions of a row: the greater value wins. Without it the later write wins.
+        format
+            Name of the table format; ``native`` by default.
+        options
+            Further Hudi options; the named arguments win over them.
+
+        Raises
+        ------
+        NotATableError
+            The path holds a table already, or something else.
+        SchemaError, ConfigError
+            A column that does not exist, an option that cannot be used.
+        UnknownTableFormatError
+            No installed plugin provides the format.
+        """
+        named = {
+            "hoodie.table.name": name,
+            "hoodie.datasource.write.recordkey.field": _joined(record_key),
+            "hoodie.datasource.write.partitionpath.field": _joined(partition_by),
+            "hoodie.table.ordering.fields": ordering_field,
+            "hoodie.table.format": format,
+        }
+        given = {key: value for key, value in named.items() if value is not None}
+        merged = text_options({**(options or {}), **given})
+        return cls(create_table(path, as_arrow_schema(schema), merged), merged)
+
+    @classmethod
+    def open(cls, path: str, options: Options | None = None) -> Table:
+        """Open an existing table.
+
+        Parameters
+        ----------
+        options
+            Hudi options for later calls, and credentials of the store.
+
+        Raises
+        ------
+        NotATableError
+            There is no table at the path.
+        CorruptMetadataError
+            Its properties are damaged and no backup helps.
+        UnknownTableFormatError
+            The table's format is not installed.
+        OptionConflictError
+            An option contradicts what the table stores.
+        """
+        given = text_options(options or {})
+        return cls(open_table(path, given), given)
+
+    # --- what the table is -------------------------------------------------------------------------
+
+    @property
+    def path(self) -> str:
+        """Base path of the table."""
+        return self._opened.client.base_path
+
+    @property
+    def config(self) -> TableConfig:
+        """The stored properties, typed."""
+        return self._opened.client.config
+
+    @property
+    def format(self) -> str:
+        """Name of the table format."""
+        return self.config.table_format
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns of the table as of its latest commit, without the meta columns."""
+        return self._opened.client.schema.arrow
+
+    @property
+    def timeline(self) -> TimelineView:
+        """The instants, as the table's format sees them."""
+        return self._opened.timeline()
+
+    def file_slices(
+        self, as_of: str | None = None, filter: RowFilter | None = None  # noqa: A002
+    ) -> tuple[FileSlice, ...]:
+        """Return the file slices a snapshot query reads."""
+        return self._snapshot().file_slices(as_of, filter)
+
+    # --- writing -----------------------------------------------------------------------------------
+
+    def insert(self, data: Any, *, options: Options | None = None, engine: Engine | None = None) -> CommitResult:
+        """Add rows; small files are filled up first. Keys are not looked up."""
+        return self._write(data, WriteOperation.INSERT, options, engine)
+
+    def bulk_insert(self, data: Any, *, options: Options | None = None, engine: Engine | None = None) -> CommitResult:
+        """Add rows to new files only: the fastest way in."""
+        return self._write(data, WriteOperation.BULK_INSERT, options, engine)
+
+    def upsert(self, data: Any, *, options: Options | None = None, engine: Engine | None = None) -> CommitResult:
+        """Add rows whose keys are new and replace the others, as the ordering field says."""
+        return self._write(data, WriteOperation.UPSERT, options, engine)
+
+    def delete(self, data: Any, *, options: Options | None = None, engine: Engine | None = None) -> CommitResult:
+        """Remove the rows with the keys in ``data``, which needs just the columns of key and partition."""
+        return self._write(data, WriteOperation.DELETE, options, engine)
+
+    def rollback(self, instant: str) -> Instant:
+        """Undo the last completed write, or a pending one whose writer is gone.
+
+        Returns
+        -------
+        Instant
+            The completed rollback.
+        """
+        config = WriteConfig.from_options(self._options)
+        return roll_back_instant(self._opened, table_lock(self._opened, config), config, instant)
+
+    def _write(
+        self, data: Any, operation: WriteOperation, options: Options | None, engine: Engine | None
+    ) -> CommitResult:
+        merged = {**self._options, **text_options(options or {})}
+        opened = open_table(self.path, merged)
+        config = WriteConfig.from_options(merged)
+        writer = WriteClient(opened, table_lock(opened, config), engine or engine_for(data), config)
+        self._opened = opened
+        return writer.write(data, operation)
+
+    # --- reading -----------------------------------------------------------------------------------
+
+    def to_arrow(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: RowFilter | None = None,  # noqa: A002
+        as_of: str | None = None,
+    ) -> pa.Table:
+        """Return the rows, meta columns first.
+
+        Parameters
+        ----------
+        columns
+            Names of the columns to return; ``None`` for all.
+        filter
+            A ``pyarrow.compute`` expression, or a list of conditions such as ``("city", "=", "Rome")``.
+        as_of
+            A time to go back to: an instant, or a date and time.
+        """
+        return self.to_batches(columns, filter, as_of).read_all()
+
+    def to_batches(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: RowFilter | None = None,  # noqa: A002
+        as_of: str | None = None,
+    ) -> pa.RecordBatchReader:
+        """Return the rows as a stream of batches; see :meth:`to_arrow`."""
+        return self._snapshot().to_arrow(columns, filter, as_of)
+
+    def read(
+        self,
+        spark: SparkSession,
+        columns: Sequence[str] | None = None,
+        filter: RowFilter | None = None,  # noqa: A002
+        as_of: str | None = None,
+    ) -> DataFrame:
+        """Return the rows as a Spark DataFrame: Spark's own reader over exactly the files of the snapshot.
+
+        ``filter`` prunes partitions; filter the rows themselves on the DataFrame.
+        """
+        plan = self._snapshot().plan(as_of, filter)
+        return frame_of_files(spark, plan.uris, plan.schema, columns)
+
+    def incremental(
+        self, begin: str | None = None, end: str | None = None, spark: SparkSession | None = None
+    ) -> Any:
+        """Return the rows written by commits that completed after ``begin`` and not after ``end``.
+
+        Returns
+        -------
+        pyarrow.Table or DataFrame
+            A DataFrame where a session is given.
+        """
+        query = IncrementalQuery(self._opened.client, self._opened.timeline())
+        plan = query.plan(begin, end)
+        if spark is not None:
+            return frame_of_files(spark, plan.uris, plan.schema, None, plan.commit_times)
+        return scan(self._opened.client, plan).read_all()
+
+    def _snapshot(self) -> SnapshotQuery:
+        opened = self._opened
+        return SnapshotQuery(opened.client, opened.lister(), opened.timeline())
+
+
+def write(
+    data: Any,
+    path: str,
+    mode: SaveMode = "append",
+    options: Options | None = None,
+    engine: Engine | None = None,
+) -> CommitResult | None:
+    """Write rows with Hudi's options, creating the table where there is none.
+
+    Parameters
+    ----------
+    data
+        A Spark DataFrame, or anything Arrow can read.
+    path
+        Base path of the table.
+    mode
+        ``append`` writes to the table or makes it; ``overwrite`` drops a table first; ``errorifexists`` refuses an
+        existing one; ``ignore`` leaves it alone.
+    options
+        Hudi's options: ``hoodie.datasource.write.operation`` (``upsert`` by default) says what to do.
+
+    Returns
+    -------
+    CommitResult or None
+        ``None`` when ``ignore`` met a table.
+    """
+    given = text_options(options or {})
+    config = WriteConfig.from_options(given)
+    engine = engine or engine_for(data)
+    exists = table_exists(path, given)
+    if exists and mode in ("errorifexists", "error"):
+        raise NotATableError(
+            path, "holds a table already", "Use mode='append', or another path."
+        )
+    if exists and mode == "ignore":
+        return None
+    if exists and mode == "overwrite":
+        drop_table(path, given)
+        exists = False
+    if exists:
+        return Table.open(path, given)._write(data, config.operation, None, engine)
+    table = Table(create_table(path, engine.schema_of(data), given), given)
+    try:
+        return table._write(data, config.operation, None, engine)
+    except HudiError:
+        if not table.timeline.completed_writes():
+            drop_table(path, given)  # made by this call alone, and still empty
+        raise
+
+
+def read(spark: SparkSession | None, path: str, options: Options | None = None) -> Any:
+    """Read a table with Hudi's options.
+
+    Parameters
+    ----------
+    spark
+        The session to read with; ``None`` for an Arrow table.
+    options
+        ``as.of.instant``, or ``hoodie.datasource.query.type=incremental`` with
+        ``hoodie.datasource.read.begin.instanttime`` and ``...end.instanttime``.
+
+    Returns
+    -------
+    DataFrame or pyarrow.Table
+    """
+    given = text_options(options or {})
+    table = Table.open(path, given)
+    query = ReadConfig.from_options(given)
+    if query.query_type is QueryType.INCREMENTAL:
+        return table.incremental(query.begin, query.end, spark)
+    if spark is not None:
+        return table.read(spark, as_of=query.as_of)
+    return table.to_arrow(as_of=query.as_of)
+
+
+def _joined(names: str | Sequence[str] | None) -> str | None:
+    if names is None or isinstance(names, str):
+        return names
+    return ",".join(names)

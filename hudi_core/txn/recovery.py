@@ -1,0 +1,98 @@
+"""What a writer does before its own write: make good what dead writers left.
+
+A pending write whose heartbeat has stopped is rolled back; one whose writer is alive is left alone or, where
+no lock is shared, stops this writer. Pending actions of kinds that are not built here stop it as well: going
+on over a compaction or clustering of another engine would lose rows.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hudi_core.config.kinds import ConcurrencyMode
+from hudi_core.config.write import WriteConfig
+from hudi_core.errors import ConcurrentWriterError, UnsupportedTableError
+from hudi_core.model.instant import Action, Instant
+from hudi_core.timeline.serde import decode_rollback
+from hudi_core.txn import rollback
+from hudi_core.txn.heartbeat import is_alive
+from hudi_core.txn.open_table import OpenTable
+
+_OWN_WRITES: Final = frozenset({Action.COMMIT, Action.REPLACECOMMIT})
+
+
+def recover(table: OpenTable, config: WriteConfig) -> list[Instant]:
+    """Bring the timeline to a state that a new write can build on; runs under the table's lock.
+
+    Returns
+    -------
+    list of Instant
+        The rollbacks that were made or finished.
+
+    Raises
+    ------
+    ConcurrentWriterError
+        A live writer is at work and the writers do not share a lock.
+    UnsupportedTableError
+        An action is pending that this release does not know how to continue or undo.
+    """
+    client = table.client
+    refuse_unknown_actions(table)
+    done: list[Instant] = []
+    for pending in client.timeline().pending():
+        if pending.action is Action.ROLLBACK:
+            finished = rollback.resume(table, pending)
+            done += [finished] if finished else []
+    undone = _rolled_back(table)
+    for pending in client.timeline().pending():
+        if pending.requested_time in undone:
+            rollback.finish(table, pending)
+        elif is_writing(table, pending, config):
+            if config.concurrency_mode is ConcurrencyMode.SINGLE_WRITER:
+                raise ConcurrentWriterError(client.base_path, pending.requested_time)
+        else:
+            done.append(rollback.roll_back(table, pending))
+    return done
+
+
+def is_writing(table: OpenTable, pending: Instant, config: WriteConfig) -> bool:
+    """Return whether the writer of a pending instant is alive."""
+    return is_alive(
+        table.client.storage,
+        pending.requested_time,
+        config.heartbeat_interval_ms,
+        config.heartbeat_misses,
+    )
+
+
+def refuse_unknown_actions(table: OpenTable) -> None:
+    """Refuse a table with pending actions of kinds that this release does not write."""
+    timeline = table.client.timeline()
+    strange = [
+        str(instant)
+        for instant in timeline.pending()
+        if instant.action not in _OWN_WRITES and instant.action is not Action.ROLLBACK
+    ]
+    strange += timeline.unknown
+    if strange:
+        raise UnsupportedTableError(
+            table.client.base_path,
+            f"has pending actions that this release does not write: {', '.join(strange)}",
+            "Let the engine that started them finish or roll them back, then write again.",
+        )
+
+
+def _rolled_back(table: OpenTable) -> set[str]:
+    """Return the pending instants whose rollback is complete but whose files were not all removed."""
+    active = table.client.active
+    timeline = table.client.timeline()
+    pending = {str(instant.requested_time) for instant in timeline.pending()}
+    if not pending:
+        return set()
+    oldest = min(pending)
+    named: set[str] = set()
+    for instant in timeline.completed():
+        if instant.action is Action.ROLLBACK and instant.requested_time > oldest:
+            metadata = decode_rollback(active.read(instant), active.path(instant))
+            named |= set(metadata.commits_rollback)
+    return named & pending

@@ -1,0 +1,113 @@
+"""Rolling back one instant as a transaction: plan, delete, complete, tell the format.
+
+What happens in which order, and why, is in :mod:`hudi_core.actions.rollback`. Everything here runs under the
+table's lock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from hudi_core.actions.rollback import (
+    delete_files,
+    files_of_instant,
+    make_plan,
+    relative_files,
+)
+from hudi_core.model.actions import InstantInfo, RollbackPlan
+from hudi_core.model.files import PartitionPath
+from hudi_core.model.instant import Action, Instant, State
+from hudi_core.model.instant_time import parse_instant_time
+from hudi_core.timeline.clock import TimelineClock
+from hudi_core.timeline.serde import decode_rollback_plan, encode
+from hudi_core.txn.heartbeat import remove_heartbeat
+from hudi_core.txn.markers import Markers
+from hudi_core.txn.open_table import OpenTable
+
+
+def roll_back(table: OpenTable, target: Instant) -> Instant:
+    """Undo ``target``, which no reader counts, or which is the last completed write.
+
+    Parameters
+    ----------
+    target
+        The instant as it stands on the Hudi timeline.
+
+    Returns
+    -------
+    Instant
+        The completed rollback.
+    """
+    active = table.client.active
+    files = _files_written(table, target)
+    plan = make_plan(table.client.storage.root, target, files)
+    requested = Instant(TimelineClock(active).next_time(), Action.ROLLBACK, State.REQUESTED)
+    active.create_requested(requested, encode(plan))
+    return _execute(table, requested, plan, target)
+
+
+def resume(table: OpenTable, rollback: Instant) -> Instant | None:
+    """Finish a rollback that an earlier writer began.
+
+    Returns
+    -------
+    Instant or None
+        The completed rollback; ``None`` when its plan names no instant, and it was dropped.
+    """
+    active = table.client.active
+    requested = rollback.to(State.REQUESTED)
+    plan = decode_rollback_plan(active.read(requested), active.path(requested))
+    if plan.instant_to_rollback is None:
+        for state in (State.INFLIGHT, State.REQUESTED):
+            active.delete(rollback.to(state))
+        return None
+    return _execute(table, rollback, plan, _target(table, plan.instant_to_rollback))
+
+
+def finish(table: OpenTable, target: Instant) -> None:
+    """Remove what is left of an instant that is undone: markers and heartbeat, timeline files last."""
+    storage = table.client.storage
+    Markers(storage, target.requested_time).delete_all()
+    remove_heartbeat(storage, target.requested_time)
+    for state in (State.INFLIGHT, State.REQUESTED):
+        table.client.active.delete(Instant(target.requested_time, target.action, state))
+
+
+def _execute(
+    table: OpenTable, rollback: Instant, plan: RollbackPlan, target: Instant
+) -> Instant:
+    client = table.client
+    where = client.active.path(rollback.to(State.REQUESTED))
+    files = relative_files(plan, client.storage.root, target.requested_time, where)
+    if rollback.state is State.REQUESTED:
+        rollback = client.active.to_inflight(rollback)
+    if target.is_completed:
+        table.host.before_rollback(client, target)
+        client.active.delete(target)  # from here on no reader counts it
+    metadata = delete_files(client.storage, files, target, rollback.requested_time)
+    completion = TimelineClock(client.active).next_time()
+    completed = client.active.complete(rollback, completion, encode(metadata))
+    table.host.complete_rollback(client, metadata, completed)
+    finish(table, target)
+    return completed
+
+
+def _target(table: OpenTable, info: InstantInfo) -> Instant:
+    time = parse_instant_time(info.commit_time)
+    found = table.client.timeline().find(time)
+    return found or Instant(time, Action(info.action), State.INFLIGHT)
+
+
+def _files_written(
+    table: OpenTable, target: Instant
+) -> Mapping[PartitionPath, Iterable[str]]:
+    """Find the files of an instant: all that carry its time in the partitions its markers name.
+
+    Without a single marker the writer may have kept them in another way, so the whole table is listed.
+    """
+    lister = table.lister()
+    markers = Markers(table.client.storage, target.requested_time).list()
+    partitions = sorted({marker.partition_path for marker in markers})
+    if not markers or target.is_completed:
+        partitions = list(lister.list_partitions())
+    return files_of_instant(lister.list_files(partitions), target.requested_time)

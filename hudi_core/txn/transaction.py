@@ -1,0 +1,209 @@
+"""One write, from requested to complete.
+
+``begin`` takes the lock, makes good what dead writers left, and puts the instant on the timeline. Rows are
+written without the lock. ``commit`` takes it again: conflict check, files of lost task attempts deleted, the
+completed file on the Hudi timeline (step 1), then the format's own commit (step 2). RFC-93, "Commit Protocol".
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from hudi_core.config.write import WriteConfig
+from hudi_core.errors import CommitStateUnknownError, IncompleteCommitError, StorageError
+from hudi_core.model.commit import (
+    CommitMetadata,
+    ReplaceCommitMetadata,
+    WriteOperation,
+    WriteStatus,
+)
+from hudi_core.model.files import join_path
+from hudi_core.model.format import FormatCommit
+from hudi_core.model.instant import Action, Instant, State
+from hudi_core.model.protocols import TimelineView
+from hudi_core.timeline.clock import TimelineClock
+from hudi_core.timeline.serde import encode
+from hudi_core.txn import rollback
+from hudi_core.txn.conflicts import check_conflicts, completed_since
+from hudi_core.txn.heartbeat import Heartbeat
+from hudi_core.txn.markers import Markers
+from hudi_core.txn.open_table import OpenTable
+from hudi_core.txn.recovery import recover
+from hudi_core.txn.table_lock import TableLock
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """A commit that took place.
+
+    Attributes
+    ----------
+    instant
+        The completed instant.
+    receipt
+        What the table's format says it recorded.
+    """
+
+    instant: Instant
+    receipt: FormatCommit
+
+
+@dataclass(slots=True)
+class Transaction:
+    """A write under way; made by :func:`begin`.
+
+    Attributes
+    ----------
+    instant
+        The inflight instant.
+    began
+        The timeline, fenced by the format, that the write builds on.
+    timings
+        Seconds by step; filled in as the write goes.
+    """
+
+    table: OpenTable
+    lock: TableLock
+    instant: Instant
+    began: TimelineView
+    heartbeat: Heartbeat
+    timings: dict[str, float] = field(default_factory=dict)
+
+    def commit(self, metadata: CommitMetadata, statuses: Sequence[WriteStatus]) -> Committed:
+        """Make the write visible, in the Hudi timeline and in the format, or raise.
+
+        Parameters
+        ----------
+        metadata
+            The body of the completed instant.
+        statuses
+            Every file the write counts; all other files that its markers name are deleted first, because a
+            foreign reader takes any file of a completed instant.
+
+        Raises
+        ------
+        CommitConflictError
+            Another writer changed a file group that this write touches. Nothing is visible.
+        IncompleteCommitError
+            This write was rolled back by another writer. Nothing is visible.
+        CommitStateUnknownError
+            The store failed while the completed file was put; the next writer finds out.
+        """
+        started = time.monotonic()
+        client = self.table.client
+        with self.lock.held():
+            self._require_pending()
+            others = completed_since(self.began, self.table.timeline())
+            check_conflicts(metadata, others, client.read_commit)
+            self._delete_lost_attempts(statuses)
+            completed = self._complete(metadata)
+            if (
+                isinstance(metadata, ReplaceCommitMetadata)
+                and metadata.operation_type == WriteOperation.CLUSTER
+            ):
+                receipt = self.table.host.complete_clustering(
+                    client, metadata, completed, statuses
+                )
+            else:
+                receipt = self.table.host.complete_write(client, metadata, completed, statuses)
+        self.timings["commit"] = time.monotonic() - started
+        self._tidy()
+        return Committed(completed, receipt)
+
+    def abort(self) -> None:
+        """Undo the write after a failure in this process.
+
+        A write that has made no data file yet leaves no trace; otherwise a rollback is recorded.
+        """
+        self.heartbeat.stop()
+        with self.lock.held():
+            if Markers(self.table.client.storage, self.instant.requested_time).list():
+                rollback.roll_back(self.table, self.instant)
+            else:
+                rollback.finish(self.table, self.instant)
+
+    def _require_pending(self) -> None:
+        found = self.table.client.timeline().find(
+            self.instant.requested_time, self.instant.action
+        )
+        if found is None or found.is_completed:
+            raise IncompleteCommitError(
+                f"Instant {self.instant.requested_time} was rolled back by another writer",
+                "Its heartbeat stopped for too long. Nothing of this write is visible; run it again.",
+                instant=self.instant.requested_time,
+            )
+
+    def _delete_lost_attempts(self, statuses: Sequence[WriteStatus]) -> None:
+        storage = self.table.client.storage
+        named = {status.stat.path for status in statuses}
+        for marker in Markers(storage, self.instant.requested_time).list():
+            path = join_path(marker.partition_path, marker.file_name)
+            if path not in named:
+                storage.delete(path)
+
+    def _complete(self, metadata: CommitMetadata) -> Instant:
+        active = self.table.client.active
+        completion = TimelineClock(active).next_time()
+        body = encode(metadata)
+        try:
+            return active.complete(self.instant, completion, body)
+        except StorageError as error:
+            # the store may have applied the put before it failed: only the timeline can tell
+            found = self.table.client.timeline().find(self.instant.requested_time)
+            if found is not None and found.completion_time == completion:
+                return found
+            raise CommitStateUnknownError(
+                f"The store failed while instant {self.instant.requested_time} was completed",
+                "Look at the timeline: if the instant is there as completed the write is visible, "
+                "otherwise the next writer rolls it back.",
+                instant=self.instant.requested_time,
+            ) from error
+
+    def _tidy(self) -> None:
+        Markers(self.table.client.storage, self.instant.requested_time).delete_all()
+        self.heartbeat.stop()
+
+
+def begin(
+    table: OpenTable,
+    lock: TableLock,
+    config: WriteConfig,
+    action: Action,
+    requested_body: bytes = b"",
+) -> Transaction:
+    """Put a new write on the timeline.
+
+    Parameters
+    ----------
+    action
+        ``commit`` or ``replacecommit``.
+    requested_body
+        Bytes of the requested file.
+
+    Raises
+    ------
+    ConcurrentWriterError, UnsupportedTableError
+        See :func:`hudi_core.txn.recovery.recover`.
+    LockError
+        The lock stays taken.
+    """
+    client = table.client
+    with lock.held():
+        client.require_writable()
+        recover(table, config)
+        table.host.initialize(client, create=False)
+        began = table.timeline()
+        time_ = TimelineClock(client.active).next_time()
+        requested = Instant(time_, action, State.REQUESTED)
+        # the heart beats before the instant can be seen, so that nobody takes it for dead
+        heartbeat = Heartbeat(client.storage, time_, config.heartbeat_interval_ms)
+        heartbeat.start()
+        try:
+            client.active.create_requested(requested, requested_body)
+            inflight = client.active.to_inflight(requested)
+        except BaseException:
+            heartbeat.stop()
+            raise
+    return Transaction(table, lock, inflight, began, heartbeat)

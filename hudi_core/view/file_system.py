@@ -1,0 +1,259 @@
+"""File groups and file slices over any lister of files.
+
+A listing shows everything that lies in a partition: files of running writes, of failed ones, and every old
+version. The view keeps what the timeline calls committed and sorts it into file groups and slices.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from hudi_core.model.files import (
+    BaseFile,
+    BaseFileName,
+    FileGroup,
+    FileGroupId,
+    FileSlice,
+    FileStatus,
+    LogFile,
+    LogFileName,
+    PartitionPath,
+)
+from hudi_core.model.instant import Instant
+from hudi_core.model.instant_time import InstantTime
+from hudi_core.model.protocols import FileLister, TimelineView
+
+_log = logging.getLogger(__name__)
+
+WrittenFiles = Callable[[InstantTime], Collection[str] | None]
+"""Paths (relative to the base path) that the metadata of an instant names; ``None`` where it is not at hand."""
+
+
+@dataclass(frozen=True, slots=True)
+class DuplicateBaseFile:
+    """An anomaly: several base files of one file group carry the same instant.
+
+    A task that was retried, or run twice, and whose first file was not removed leaves this behind. Reading all
+    of them would double rows.
+
+    Attributes
+    ----------
+    group, instant
+        Where it happened.
+    kept
+        Path of the file the view uses.
+    ignored
+        Paths of the files it leaves out.
+    """
+
+    group: FileGroupId
+    instant: InstantTime
+    kept: str
+    ignored: tuple[str, ...]
+
+
+class FileSystemView:
+    """The file groups of one table at one state of its timeline.
+
+    Partitions are listed when they are first asked for, and kept; the view of a later timeline is another
+    view. Of several base files of one group and instant the one that the instant's metadata names is used;
+    where the metadata does not tell, the one with the highest attempt, stage and task of its write token.
+
+    Parameters
+    ----------
+    lister
+        Tells which files there are.
+    timeline
+        Tells which of them are committed, as this reader is meant to see it.
+    replaced
+        File groups that completed replacecommits took out of the table, with the instant that did it.
+    written_files
+        Decides between several base files of one group and instant; asked only then.
+    """
+
+    def __init__(
+        self,
+        lister: FileLister,
+        timeline: TimelineView,
+        replaced: Mapping[FileGroupId, Instant],
+        written_files: WrittenFiles | None = None,
+    ) -> None:
+        self._lister = lister
+        self._timeline = timeline
+        self._replaced = replaced
+        self._written_files = written_files
+        self._partitions: tuple[PartitionPath, ...] | None = None
+        self._groups: dict[PartitionPath, tuple[FileGroup, ...]] = {}
+        self._duplicates: list[DuplicateBaseFile] = []
+        self._completed = {
+            instant.requested_time: instant.effective_completion_time
+            for instant in timeline.completed_writes()
+        }
+
+    @property
+    def replaced(self) -> Mapping[FileGroupId, Instant]:
+        """The replaced file groups the view was made with."""
+        return self._replaced
+
+    @property
+    def duplicates(self) -> tuple[DuplicateBaseFile, ...]:
+        """The anomalies found in the partitions listed so far."""
+        return tuple(self._duplicates)
+
+    def partitions(self) -> tuple[PartitionPath, ...]:
+        """Return every partition path, sorted."""
+        if self._partitions is None:
+            self._partitions = tuple(self._lister.list_partitions())
+        return self._partitions
+
+    def file_groups(
+        self, partitions: Sequence[PartitionPath] | None = None
+    ) -> tuple[FileGroup, ...]:
+        """Return the file groups with at least one committed file, replaced groups included.
+
+        Parameters
+        ----------
+        partitions
+            Which partitions; ``None`` for all. Partitions without files give no groups.
+
+        Returns
+        -------
+        tuple of FileGroup
+            Sorted by partition path and file id; the slices of a group newest first.
+        """
+        wanted = self.partitions() if partitions is None else partitions
+        missing = [path for path in dict.fromkeys(wanted) if path not in self._groups]
+        if missing:
+            for path, files in self._lister.list_files(missing).items():
+                self._groups[path] = tuple(self._build(path, files))
+        return tuple(
+            chain.from_iterable(self._groups.get(path, ()) for path in sorted(set(wanted)))
+        )
+
+    def latest_slices(
+        self,
+        partitions: Sequence[PartitionPath] | None = None,
+        as_of: InstantTime | None = None,
+    ) -> tuple[FileSlice, ...]:
+        """Return the slice of every file group that a reader sees.
+
+        Parameters
+        ----------
+        partitions
+            Which partitions; ``None`` for all.
+        as_of
+            Requested time up to which instants count, itself included; ``None`` for the latest state.
+            A group is gone from the requested time of the instant that replaced it.
+        """
+        return tuple(
+            found
+            for group in self.file_groups(partitions)
+            if not self._is_gone(group.id, as_of) and (found := _newest(group, as_of)) is not None
+        )
+
+    def all_slices(
+        self, partitions: Sequence[PartitionPath] | None = None
+    ) -> tuple[FileSlice, ...]:
+        """Return every committed slice, of replaced groups too: group by group, newest first."""
+        return tuple(chain.from_iterable(group.slices for group in self.file_groups(partitions)))
+
+    def latest_base_files(
+        self,
+        partitions: Sequence[PartitionPath] | None = None,
+        as_of: InstantTime | None = None,
+    ) -> tuple[BaseFile, ...]:
+        """Return the base files of :meth:`latest_slices`."""
+        slices = self.latest_slices(partitions, as_of)
+        return tuple(found.base_file for found in slices if found.base_file is not None)
+
+    def base_files_before(
+        self, time: InstantTime, partitions: Sequence[PartitionPath] | None = None
+    ) -> tuple[BaseFile, ...]:
+        """Return every base file whose requested time is before ``time``: group by group, newest first."""
+        return tuple(
+            found.base_file
+            for found in self.all_slices(partitions)
+            if found.base_file is not None and found.base_instant < time
+        )
+
+    def _is_gone(self, group: FileGroupId, as_of: InstantTime | None) -> bool:
+        by = self._replaced.get(group)
+        return by is not None and (as_of is None or by.requested_time <= as_of)
+
+    def _build(self, partition: PartitionPath, files: Iterable[FileStatus]) -> Iterable[FileGroup]:
+        bases: dict[FileGroupId, dict[InstantTime, list[BaseFile]]] = defaultdict(dict)
+        logs: dict[FileGroupId, list[LogFile]] = defaultdict(list)
+        for status in files:
+            if (base := BaseFileName.parse(status.name)) is not None:
+                if self._timeline.is_committed(base.instant):
+                    group = FileGroupId(partition, base.file_id)
+                    bases[group].setdefault(base.instant, []).append(BaseFile(status, base))
+            elif (log := LogFileName.parse(status.name)) is not None and not log.is_cdc:
+                if self._timeline.is_committed(log.instant):
+                    logs[FileGroupId(partition, log.file_id)].append(LogFile(status, log))
+        for group in sorted(bases.keys() | logs.keys()):
+            chosen = [self._one(group, versions) for versions in bases[group].values()]
+            yield FileGroup(group, self._slices(group, chosen, logs[group]))
+
+    def _one(self, group: FileGroupId, versions: list[BaseFile]) -> BaseFile:
+        if len(versions) == 1:
+            return versions[0]
+        instant = versions[0].instant
+        named = self._written_files(instant) if self._written_files else None
+        ranked = sorted(
+            versions,
+            key=lambda file: (named is not None and file.path in named, _attempt(file), file.path),
+        )
+        found = DuplicateBaseFile(
+            group, instant, ranked[-1].path, tuple(sorted(file.path for file in ranked[:-1]))
+        )
+        self._duplicates.append(found)
+        _log.warning(
+            "instant %s left %d base files of file group %s; using %s and ignoring %s",
+            instant,
+            len(versions),
+            group.file_id,
+            found.kept,
+            ", ".join(found.ignored),
+        )
+        return ranked[-1]
+
+    def _slices(
+        self, group: FileGroupId, bases: list[BaseFile], logs: list[LogFile]
+    ) -> tuple[FileSlice, ...]:
+        starts = sorted(base.instant for base in bases)
+        attached: dict[InstantTime, list[LogFile]] = defaultdict(list)
+        orphans: list[LogFile] = []
+        for log in logs:
+            # a log belongs to the newest base file that was requested before the log was complete, so that
+            # logs written while a compaction ran go to the slice the compaction makes
+            done = self._completed.get(log.name.instant, log.name.instant)
+            home = [start for start in starts if start <= done]
+            (attached[home[-1]] if home else orphans).append(log)
+        slices = [
+            FileSlice(group, base.instant, base, _in_order(attached[base.instant]))
+            for base in bases
+        ]
+        if orphans:
+            first = min(log.name.instant for log in orphans)
+            slices.append(FileSlice(group, first, None, _in_order(orphans)))
+        return tuple(sorted(slices, key=lambda found: found.base_instant, reverse=True))
+
+
+def _newest(group: FileGroup, as_of: InstantTime | None) -> FileSlice | None:
+    if as_of is None:
+        return group.latest
+    return next((found for found in group.slices if found.base_instant <= as_of), None)
+
+
+def _attempt(file: BaseFile) -> tuple[int, int, int]:
+    task, stage, attempt = (int(part) for part in file.name.write_token.split("-"))
+    return attempt, stage, task
+
+
+def _in_order(logs: list[LogFile]) -> tuple[LogFile, ...]:
+    return tuple(sorted(logs, key=lambda log: (log.name.instant, log.name.version)))

@@ -1,0 +1,52 @@
+"""Which of several rows with one key wins, within a batch and against the stored row.
+
+Event-time ordering: the greater ordering value wins and a tie goes to the later arrival. A null ordering
+value is the lowest within a batch; against a stored row a null on either side lets the incoming row win, as
+a row that does not know its time cannot be told to be late. Commit-time ordering: the later arrival wins.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Positions = np.ndarray[Any, np.dtype[np.int64]]
+
+
+def winners(keys: pa.ChunkedArray, ordering: pa.ChunkedArray | None) -> Positions | None:
+    """Return the positions of the winning rows in arrival order; ``None`` when no key occurs twice.
+
+    Parameters
+    ----------
+    keys
+        Record key of every row, in arrival order, without nulls.
+    ordering
+        Ordering value of every row; ``None`` for commit-time ordering.
+    """
+    encoded = keys.combine_chunks().dictionary_encode()
+    if len(encoded.dictionary) == len(encoded):
+        return None
+    codes = encoded.indices.to_numpy()
+    repeated = np.bincount(codes)[codes] > 1
+    rows = np.flatnonzero(repeated)
+    columns: dict[str, Any] = {"code": pa.array(codes[rows]), "row": pa.array(rows)}
+    sort_keys = [("code", "ascending"), ("row", "ascending")]
+    if ordering is not None:
+        columns["ordering"] = ordering.combine_chunks().take(pa.array(rows))
+        sort_keys.insert(1, ("ordering", "ascending"))
+    order = pc.sort_indices(
+        pa.table(columns), sort_keys=sort_keys, null_placement="at_start"
+    ).to_numpy()
+    sorted_codes = codes[rows][order]
+    last = np.append(sorted_codes[1:] != sorted_codes[:-1], True)
+    keep = ~repeated
+    keep[rows[order[last]]] = True
+    return np.flatnonzero(keep)
+
+
+def stored_wins(stored: pa.Array, incoming: pa.Array) -> pa.BooleanArray:
+    """Return for each pair whether the stored row stays: its ordering value is strictly greater."""
+    return pc.fill_null(pc.greater(stored, incoming), False)

@@ -1,0 +1,63 @@
+"""Where handles put base files: marker first, then the partition's own metadata, then the file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from hudi_core.errors import AlreadyExistsError
+from hudi_core.model.files import PARTITION_METADATA_FILE, PartitionPath, join_path
+from hudi_core.storage.data_files import data_filesystem
+from hudi_core.storage.layout import Layout
+from hudi_core.storage.open import open_storage
+from hudi_core.txn.markers import MarkerKind, Markers
+from hudi_core.write.base_file import BaseFileOptions, BaseFileWriter
+from hudi_core.write.context import WriteContext
+from hudi_core.write.record_keys import BloomSizing
+
+
+def mark(
+    context: WriteContext, partition_path: PartitionPath, file_name: str, kind: MarkerKind
+) -> None:
+    """Leave the marker by which a rollback finds the file, before the file exists."""
+    storage = open_storage(context.base_path, context.storage_options, fsync=context.write.fsync)
+    Markers(storage, context.instant).create(partition_path, file_name, kind)
+    metadata = join_path(partition_path, PARTITION_METADATA_FILE)
+    if storage.head(metadata) is None:
+        depth = len(partition_path.split("/")) if partition_path else 0
+        lines = ("#partition metadata", f"commitTime={context.instant}", f"partitionDepth={depth}")
+        try:
+            storage.put_if_absent(metadata, ("\n".join(lines) + "\n").encode())
+        except AlreadyExistsError:
+            pass  # another task of this write was first; both would say the same
+
+
+@contextmanager
+def open_base_file(
+    context: WriteContext, partition_path: PartitionPath, file_name: str
+) -> Iterator[BaseFileWriter]:
+    """Open a new base file of the write; a file that is not closed in full is never named in a commit."""
+    filesystem, root = data_filesystem(context.base_path, context.storage_options)
+    path = Layout.of(context.table).physical(join_path(partition_path, file_name))
+    writer = BaseFileWriter(
+        filesystem, f"{root}/{path}", context.schema, context.table.name, _options(context)
+    )
+    try:
+        yield writer
+    except BaseException:
+        writer.abort()
+        raise
+
+
+def _options(context: WriteContext) -> BaseFileOptions:
+    write = context.write
+    bloom = BloomSizing(write.bloom_fpp, write.bloom_max_entries, write.bloom_entries)
+    return BaseFileOptions(
+        codec=write.compression_codec,
+        level=write.compression_level,
+        row_group_bytes=write.row_group_bytes,
+        page_bytes=write.page_bytes,
+        dictionary=write.dictionary_enabled,
+        bloom=bloom if write.bloom_enabled else None,
+        fsync=write.fsync,
+    )

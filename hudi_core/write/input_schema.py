@@ -1,0 +1,91 @@
+"""Checks of the incoming columns against the table, before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from hudi_core.config.table import TableConfig
+from hudi_core.errors import RecordKeyError, SchemaError
+from hudi_core.model.commit import WriteOperation
+from hudi_core.model.casting import cast_array
+from hudi_core.model.schema import IS_DELETED, META_COLUMNS, TableSchema
+
+
+def staged_schema(
+    incoming: pa.Schema, table: TableSchema, config: TableConfig, operation: WriteOperation
+) -> TableSchema:
+    """Return the columns a write stages: the table's, with the delete flag where the input has one.
+
+    A delete needs no more than the columns that make key and partition path.
+
+    Parameters
+    ----------
+    incoming
+        Schema of the rows as they come; meta columns in it are ignored.
+
+    Raises
+    ------
+    RecordKeyError
+        A record key column is missing.
+    SchemaError
+        A column is missing, unknown to the table, or of a type that does not fit; names it and the way out.
+    """
+    names = [name for name in incoming.names if name not in META_COLUMNS]
+    _refuse_repeated(names)
+    missing_keys = [name for name in config.record_key_fields if name not in names]
+    if missing_keys:
+        raise RecordKeyError(
+            f"The rows lack the record key column {', '.join(map(repr, missing_keys))}",
+            f"Add it; the rows have: {', '.join(names)}.",
+            columns=missing_keys,
+        )
+    if operation is WriteOperation.DELETE:
+        needed = [*config.record_key_fields, *config.partition_fields]
+        _require(needed, names, "a delete needs the columns of key and partition")
+        fields = [table.arrow.field(name) for name in dict.fromkeys(needed)]
+        _check_types(incoming, fields)
+        return replace(table, arrow=pa.schema(fields))
+    unknown = [
+        name for name in names if name not in table.arrow.names and name != IS_DELETED
+    ]
+    if unknown:
+        raise SchemaError(
+            f"The table has no column {', '.join(map(repr, unknown))}",
+            "Drop it from the rows, or write to a table that has it.",
+            columns=unknown,
+        )
+    _require(table.arrow.names, names, "every column of the table must be there")
+    fields = list(table.arrow)
+    if IS_DELETED in names and IS_DELETED not in table.arrow.names:
+        fields.append(pa.field(IS_DELETED, pa.bool_()))
+    _check_types(incoming, fields)
+    return replace(table, arrow=pa.schema(fields))
+
+
+def _refuse_repeated(names: Sequence[str]) -> None:
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise SchemaError(
+            f"The rows have several columns named {', '.join(map(repr, repeated))}",
+            "Rename or drop all but one.",
+            columns=repeated,
+        )
+
+
+def _require(needed: Sequence[str], names: Sequence[str], why: str) -> None:
+    missing = [name for name in needed if name not in names]
+    if missing:
+        raise SchemaError(
+            f"The rows lack the column {', '.join(map(repr, missing))}: {why}",
+            "Add it, with nulls where there is no value.",
+            columns=missing,
+        )
+
+
+def _check_types(incoming: pa.Schema, fields: Sequence[pa.Field]) -> None:
+    for field in fields:
+        # a column without rows tells whether the types go together; values are checked as they come
+        cast_array(pa.array([], incoming.field(field.name).type), field, field.name)

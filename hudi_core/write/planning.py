@@ -1,0 +1,156 @@
+"""Which file group every row goes to: small files first, then new groups of the target size.
+
+The plan is made on the driver from counts alone, so both engines size files alike. It follows Hudi: inserts
+fill the files below the small-file limit up to the target size, by the average record size of the last
+commit that is large enough to tell; what is left goes to new groups of as many rows as fill one file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from hudi_core.config.write import WriteConfig
+from hudi_core.model.commit import NO_PREVIOUS_COMMIT, CommitMetadata
+from hudi_core.model.files import BaseFile, FileId, PartitionPath, derive_file_id
+from hudi_core.model.instant_time import InstantTime
+
+
+@dataclass(frozen=True, slots=True)
+class GroupWrite:
+    """The rows that one file group receives.
+
+    Attributes
+    ----------
+    file_id
+        The group, existing or new.
+    base_file
+        The slice it builds on; ``None`` for a new group.
+    candidate
+        Ordinal of ``base_file`` among the partition's candidates where incoming rows update it.
+    updates
+        How many stored rows meet an incoming one.
+    first_insert, inserts
+        Which of the partition's new rows it receives: that many from that ordinal on.
+    """
+
+    partition_path: PartitionPath
+    file_id: FileId
+    base_file: BaseFile | None
+    candidate: int | None
+    updates: int
+    first_insert: int
+    inserts: int
+
+    @property
+    def prev_commit(self) -> str:
+        return self.base_file.instant if self.base_file else NO_PREVIOUS_COMMIT
+
+    @property
+    def weight(self) -> int:
+        """Bytes this write is expected to cost, to spread tasks evenly."""
+        return (self.base_file.size if self.base_file else 0) + 100 * (self.updates + self.inserts)
+
+
+def average_record_size(commits: Iterable[CommitMetadata], config: WriteConfig) -> int:
+    """Return bytes per row in base files, from the newest commit that wrote enough to tell.
+
+    Parameters
+    ----------
+    commits
+        Metadata of completed writes, newest first; read only as far as needed.
+    """
+    for commit in commits:
+        size = sum(stat.total_write_bytes or 0 for stat in commit.stats)
+        rows = sum(stat.num_writes or 0 for stat in commit.stats)
+        if rows and size > config.record_size_threshold * config.small_file_limit:
+            return max(1, -(-size // rows))
+    return config.record_size_estimate
+
+
+class FileSizing:
+    """Assigns the rows of each partition to file groups.
+
+    Parameters
+    ----------
+    instant
+        The write; new file ids derive from it.
+    record_size
+        Expected bytes per row; see :func:`average_record_size`.
+    """
+
+    def __init__(self, config: WriteConfig, instant: InstantTime, record_size: int) -> None:
+        self._config = config
+        self._instant = instant
+        self._record_size = record_size
+        self._new_groups = 0
+
+    def assign(
+        self,
+        partition_path: PartitionPath,
+        base_files: Sequence[BaseFile],
+        located: Mapping[int, int],
+        inserts: int,
+    ) -> list[GroupWrite]:
+        """Return the writes of one partition.
+
+        Parameters
+        ----------
+        base_files
+            The partition's latest base files, in the order of the candidates.
+        located
+            Stored rows that incoming rows meet, by candidate.
+        inserts
+            Number of new rows.
+        """
+        share = self._fill_small_files(base_files, inserts)
+        writes = []
+        placed = 0
+        for ordinal, base_file in enumerate(base_files):
+            updates, added = located.get(ordinal, 0), share.get(ordinal, 0)
+            if updates or added:
+                writes.append(
+                    GroupWrite(
+                        partition_path,
+                        base_file.name.file_id,
+                        base_file,
+                        ordinal if updates else None,
+                        updates,
+                        placed,
+                        added,
+                    )
+                )
+                placed += added
+        for added in self._new_group_sizes(inserts - placed):
+            writes.append(
+                GroupWrite(partition_path, self._new_file_id(), None, None, 0, placed, added)
+            )
+            placed += added
+        return writes
+
+    def _fill_small_files(self, base_files: Sequence[BaseFile], inserts: int) -> dict[int, int]:
+        share: dict[int, int] = {}
+        for ordinal, base_file in enumerate(base_files):
+            if inserts <= 0:
+                break
+            if base_file.size >= self._config.small_file_limit:
+                continue
+            room = (self._config.max_file_size - base_file.size) // self._record_size
+            if room > 0:
+                share[ordinal] = min(room, inserts)
+                inserts -= share[ordinal]
+        return share
+
+    def _new_group_sizes(self, inserts: int) -> list[int]:
+        if inserts <= 0:
+            return []
+        per_group = self._config.insert_split_size
+        if self._config.insert_auto_split:
+            per_group = self._config.max_file_size // self._record_size
+        count = -(-inserts // max(1, per_group))
+        even, extra = divmod(inserts, count)
+        return [even + (number < extra) for number in range(count)]
+
+    def _new_file_id(self) -> FileId:
+        self._new_groups += 1
+        return derive_file_id(self._instant, 0, self._new_groups - 1)

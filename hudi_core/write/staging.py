@@ -1,0 +1,230 @@
+"""Incoming rows, scattered by partition once, so that every later task reads just its own.
+
+The input of a write is evaluated exactly once. Each input task sorts its rows by partition path and keeps
+them as Arrow batches, in memory where the engine shares it, else as one Arrow file below the instant's
+temporary folder. A part counts only when the task's result names it: what a failed or speculative attempt
+left behind is never read, and a source that gives other rows when it is asked twice cannot split a row
+between two file groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.fs as pafs
+
+from hudi_core.engine.base import TaskContext
+from hudi_core.keygen import key_generator
+from hudi_core.model.files import PartitionPath
+from hudi_core.model.schema import META_COLUMNS, TableSchema
+from hudi_core.storage.data_files import data_filesystem
+from hudi_core.txn.markers import temp_folder
+from hudi_core.write.context import WriteContext
+
+_FLUSH_ROWS: Final = 65_536
+_FLUSH_BYTES: Final = 64 << 20
+_SMALL_CODES: Final = np.iinfo(np.uint16).max
+
+
+@dataclass(frozen=True, slots=True)
+class StagedPart:
+    """The staged rows of one input task.
+
+    Attributes
+    ----------
+    task
+        The input task; parts in task order and batches in their own order are the arrival order.
+    schema
+        Columns of the batches.
+    location
+        Path of the Arrow file relative to the base path; ``None`` when ``batches`` holds the rows.
+    batches
+        The rows, where the engine shares memory.
+    batch_numbers, rows
+        For every partition path: which batches hold its rows, and how many rows they are.
+    """
+
+    task: int
+    schema: pa.Schema
+    location: str | None
+    batches: tuple[pa.RecordBatch, ...]
+    batch_numbers: Mapping[PartitionPath, tuple[int, ...]] = field(default_factory=dict)
+    rows: Mapping[PartitionPath, int] = field(default_factory=dict)
+
+
+def stage_folder(context: WriteContext) -> str:
+    """Return the folder of staged files, relative to the base path."""
+    return f"{temp_folder(context.instant)}/.stage"
+
+
+def stage_rows(
+    task: TaskContext,
+    batches: Iterator[pa.RecordBatch],
+    context: WriteContext,
+    schema: TableSchema,
+    in_memory: bool,
+) -> Iterator[StagedPart]:
+    """Stage the rows of one input task; yields one part, or none when there are no rows.
+
+    Parameters
+    ----------
+    schema
+        What the rows are brought to; for deletes only the columns that make key and partition.
+    in_memory
+        Keep the batches in the part instead of writing a file.
+
+    Raises
+    ------
+    SchemaError
+        Rows that do not fit the schema, a null or empty record key, a partition value without a safe path.
+    """
+    sink = _MemorySink() if in_memory else _FileSink(context, schema.arrow, task)
+    keys = key_generator(context.table, schema)
+    numbers: dict[PartitionPath, list[int]] = {}
+    rows: dict[PartitionPath, int] = {}
+    count = 0
+    for chunk in _chunks(batches, schema):
+        keys.record_keys(chunk)  # refuses rows without a key before any data file exists
+        for path, piece in scatter(chunk, keys.partition_paths(chunk)):
+            sink.write(piece)
+            numbers.setdefault(path, []).append(count)
+            rows[path] = rows.get(path, 0) + piece.num_rows
+            count += 1
+    location, kept = sink.close()
+    if count:
+        yield StagedPart(
+            task.task,
+            schema.arrow,
+            location,
+            kept,
+            {path: tuple(batch_numbers) for path, batch_numbers in numbers.items()},
+            rows,
+        )
+
+
+def scatter(
+    batch: pa.RecordBatch, partition_paths: pa.DictionaryArray
+) -> Iterator[tuple[PartitionPath, pa.RecordBatch]]:
+    """Yield the rows of each partition, in arrival order, by one stable sort and one gather."""
+    paths = [PartitionPath(path) for path in partition_paths.dictionary.to_pylist()]
+    if len(paths) == 1:
+        yield paths[0], batch
+        return
+    codes = partition_paths.indices.to_numpy()
+    small = codes.astype(np.uint16) if len(paths) <= _SMALL_CODES else codes
+    ordered = batch.take(pa.array(np.argsort(small, kind="stable")))
+    start = 0
+    for path, length in zip(paths, np.bincount(codes, minlength=len(paths)), strict=True):
+        if length:
+            yield path, ordered.slice(start, int(length))
+        start += int(length)
+
+
+def normalised(batches: Iterator[pa.RecordBatch], schema: TableSchema) -> Iterator[pa.RecordBatch]:
+    """Yield the batches in the table's types and column order; a caller's own meta columns are dropped."""
+    for batch in batches:
+        own = [name for name in batch.schema.names if name not in META_COLUMNS]
+        yield schema.cast_batch(batch.select(own))
+
+
+def _chunks(batches: Iterator[pa.RecordBatch], schema: TableSchema) -> Iterator[pa.RecordBatch]:
+    held: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in normalised(batches, schema):
+        if not batch.num_rows:
+            continue
+        held.append(batch)
+        rows += batch.num_rows
+        size += batch.nbytes
+        if rows >= _FLUSH_ROWS or size >= _FLUSH_BYTES:
+            yield _one(held)
+            held, rows, size = [], 0, 0
+    if held:
+        yield _one(held)
+
+
+def _one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+
+
+class _MemorySink:
+    def __init__(self) -> None:
+        self._batches: list[pa.RecordBatch] = []
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._batches.append(batch)
+
+    def close(self) -> tuple[str | None, tuple[pa.RecordBatch, ...]]:
+        return None, tuple(self._batches)
+
+
+class _FileSink:
+    """Writes one Arrow file; the attempt in its name keeps two attempts from meeting."""
+
+    def __init__(self, context: WriteContext, schema: pa.Schema, task: TaskContext) -> None:
+        self._location = f"{stage_folder(context)}/{task.stage}-{task.task}-{task.attempt}.arrow"
+        filesystem, root = data_filesystem(context.base_path, context.storage_options)
+        path = f"{root}/{self._location}"
+        if isinstance(filesystem, pafs.LocalFileSystem):
+            filesystem.create_dir(path.rsplit("/", 1)[0], recursive=True)
+        self._stream = filesystem.open_output_stream(path)
+        self._writer = pa.ipc.new_file(self._stream, schema)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._writer.write_batch(batch)
+
+    def close(self) -> tuple[str | None, tuple[pa.RecordBatch, ...]]:
+        self._writer.close()
+        self._stream.close()
+        return self._location, ()
+
+
+class StagedRows:
+    """Reads back the staged rows of one partition, in arrival order."""
+
+    def __init__(
+        self, context: WriteContext, parts: Sequence[StagedPart], partition_path: PartitionPath
+    ) -> None:
+        self._context = context
+        self._parts = [part for part in parts if partition_path in part.batch_numbers]
+        self._path = partition_path
+
+    def table(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """Return the partition's rows; positions in it are arrival positions."""
+        batches = [batch for part in self._parts for batch in self._read(part)]
+        table = pa.Table.from_batches(batches, self._parts[0].schema)
+        return table if columns is None else table.select(list(columns))
+
+    def _read(self, part: StagedPart) -> Iterator[pa.RecordBatch]:
+        numbers = part.batch_numbers[self._path]
+        if part.location is None:
+            yield from (part.batches[number] for number in numbers)
+            return
+        filesystem, root = data_filesystem(
+            self._context.base_path, self._context.storage_options
+        )
+        path = f"{root}/{part.location}"
+        local = isinstance(filesystem, pafs.LocalFileSystem)
+        source = pa.memory_map(path) if local else filesystem.open_input_file(path)
+        reader = pa.ipc.open_file(source)
+        for number in numbers:
+            yield reader.get_batch(number)
+
+
+def partition_rows(parts: Sequence[StagedPart]) -> dict[PartitionPath, int]:
+    """Return the number of staged rows of every partition, in partition order."""
+    totals: dict[PartitionPath, int] = {}
+    for part in parts:
+        for path, rows in part.rows.items():
+            totals[path] = totals.get(path, 0) + rows
+    return dict(sorted(totals.items()))
+
+
+def true_mask(column: pa.ChunkedArray) -> np.ndarray:
+    """Return a boolean column as a mask, null counting as false."""
+    return np.asarray(pc.fill_null(column, False).combine_chunks().to_numpy(zero_copy_only=False))

@@ -1,0 +1,203 @@
+"""From staged rows to located rows: combine duplicates, ask the index, and note who goes where.
+
+One tag task takes one partition. What it finds is three kinds of arrays of arrival positions, kept beside
+the staged rows; only counts travel to the driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.fs as pafs
+
+from hudi_core.engine.base import TaskContext
+from hudi_core.index.simple import SimpleIndex
+from hudi_core.keygen import key_generator
+from hudi_core.model.files import BaseFile, PartitionPath
+from hudi_core.model.schema import TableSchema
+from hudi_core.storage.data_files import data_filesystem
+from hudi_core.write.combine import Positions, winners
+from hudi_core.model.schema import IS_DELETED
+from hudi_core.write.context import WriteContext
+from hudi_core.write.stored_file import read_record_keys
+from hudi_core.write.staging import StagedPart, StagedRows, stage_folder, true_mask
+
+_INSERTS = -1
+
+
+@dataclass(frozen=True, slots=True)
+class TagTask:
+    """Locate the rows of one partition.
+
+    Attributes
+    ----------
+    parts
+        The staged input.
+    base_files
+        Candidate files: the latest base file of every file group of the partition; empty to look nothing up.
+    combine
+        Whether rows with one key are combined into one.
+    """
+
+    partition_path: PartitionPath
+    parts: tuple[StagedPart, ...]
+    base_files: tuple[BaseFile, ...]
+    combine: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Tagged:
+    """Where the rows of one partition go.
+
+    Attributes
+    ----------
+    located
+        For every candidate file with matches, its ordinal: how many stored rows meet an incoming one.
+    inserts
+        How many rows are new.
+    positions
+        Arrival positions of the new rows (key -1), and of incoming and stored rows per candidate file, where
+        the engine shares memory.
+    location
+        Path of the file that keeps ``positions`` otherwise, relative to the base path.
+    """
+
+    partition_path: PartitionPath
+    located: Mapping[int, int]
+    inserts: int
+    positions: Mapping[int, tuple[np.ndarray, np.ndarray]] | None
+    location: str | None
+
+
+def tag_partition(
+    task: TaskContext, item: TagTask, context: WriteContext, schema: TableSchema, in_memory: bool
+) -> Tagged:
+    """Locate the rows of one partition; see :class:`TagTask`."""
+    rows = StagedRows(context, item.parts, item.partition_path).table()
+    chosen = _chosen_rows(rows, item, context, schema)
+    positions: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+    is_new = np.ones(len(chosen), dtype=bool)
+    if item.base_files:
+        keys = record_keys(rows, context, schema).take(pa.array(chosen)).combine_chunks()
+        matches = SimpleIndex().tag(
+            keys,
+            range(len(item.base_files)),
+            lambda ordinal: read_record_keys(context, item.base_files[ordinal].path),
+        )
+        for match in matches:
+            positions[match.candidate] = (chosen[match.incoming].astype(np.int32), match.stored)
+            is_new[match.incoming] = False
+    if IS_DELETED in rows.column_names:
+        is_new &= ~true_mask(rows.column(IS_DELETED))[chosen]
+    new = chosen[is_new].astype(np.int32)
+    positions[_INSERTS] = (new, np.empty(0, dtype=np.int32))
+    located = {ordinal: len(pair[1]) for ordinal, pair in positions.items() if ordinal >= 0}
+    if in_memory:
+        return Tagged(item.partition_path, located, len(new), positions, None)
+    location = f"{stage_folder(context)}/tag-{task.task}-{task.attempt}.arrow"
+    _save(context, location, positions)
+    return Tagged(item.partition_path, located, len(new), None, location)
+
+
+def record_keys(rows: pa.Table, context: WriteContext, schema: TableSchema) -> pa.ChunkedArray:
+    """Return the record key of every row."""
+    keys = key_generator(context.table, schema)
+    return pa.chunked_array(
+        [keys.record_keys(batch) for batch in rows.to_batches()], type=pa.string()
+    )
+
+
+def _chosen_rows(
+    rows: pa.Table, item: TagTask, context: WriteContext, schema: TableSchema
+) -> Positions:
+    """Return the arrival positions of the rows that count once duplicates are combined."""
+    if not item.combine:
+        return np.arange(rows.num_rows)
+    ordering_field = context.event_time_field
+    ordering = (
+        rows.column(ordering_field)
+        if ordering_field is not None and ordering_field in rows.column_names
+        else None
+    )
+    chosen = winners(record_keys(rows, context, schema), ordering)
+    return np.arange(rows.num_rows) if chosen is None else chosen
+
+
+def located_rows(
+    context: WriteContext, tagged: Tagged, candidate: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the arrival positions and the stored positions of the rows one candidate file holds."""
+    positions = tagged.positions or _load(context, tagged.location or "")
+    return positions[candidate]
+
+
+def new_rows(context: WriteContext, tagged: Tagged) -> np.ndarray:
+    """Return the arrival positions of the partition's new rows."""
+    return located_rows(context, tagged, _INSERTS)[0]
+
+
+def _save(
+    context: WriteContext, location: str, positions: Mapping[int, tuple[np.ndarray, np.ndarray]]
+) -> None:
+    filesystem, root = data_filesystem(context.base_path, context.storage_options)
+    path = f"{root}/{location}"
+    if isinstance(filesystem, pafs.LocalFileSystem):
+        filesystem.create_dir(path.rsplit("/", 1)[0], recursive=True)
+    schema = pa.schema(
+        [
+            ("candidate", pa.int32()),
+            ("incoming", pa.list_(pa.int32())),
+            ("stored", pa.list_(pa.int32())),
+        ]
+    )
+    with (
+        filesystem.open_output_stream(path) as stream,
+        pa.ipc.new_file(stream, schema) as writer,
+    ):
+        for candidate, (incoming, stored) in positions.items():
+            columns = [
+                pa.array([candidate], pa.int32()),
+                _one_list(incoming),
+                _one_list(stored),
+            ]
+            writer.write_batch(pa.record_batch(columns, schema=schema))
+
+
+def _one_list(values: np.ndarray) -> pa.ListArray:
+    offsets = pa.array([0, len(values)], pa.int32())
+    return pa.ListArray.from_arrays(offsets, pa.array(values, pa.int32()))
+
+
+def _load(context: WriteContext, location: str) -> dict[int, tuple[np.ndarray, np.ndarray]]:
+    filesystem, root = data_filesystem(context.base_path, context.storage_options)
+    with filesystem.open_input_file(f"{root}/{location}") as source:
+        reader = pa.ipc.open_file(source)
+        batches = [reader.get_batch(number) for number in range(reader.num_record_batches)]
+    return {
+        batch.column(0)[0].as_py(): (
+            batch.column(1).values.to_numpy(),
+            batch.column(2).values.to_numpy(),
+        )
+        for batch in batches
+    }
+
+
+def tag_tasks(
+    parts: Sequence[StagedPart],
+    base_files: Mapping[PartitionPath, tuple[BaseFile, ...]],
+    partitions: Sequence[PartitionPath],
+    combine: bool,
+) -> list[TagTask]:
+    """Return one task per partition, each with just the parts that hold rows of it."""
+    return [
+        TagTask(
+            path,
+            tuple(part for part in parts if path in part.batch_numbers),
+            base_files.get(path, ()),
+            combine,
+        )
+        for path in partitions
+    ]

@@ -1,0 +1,219 @@
+"""Random operation sequences against a dictionary: rows, counts, statistics and file sizing.
+
+The model is a dictionary of rows by key. After every operation the rows of this project's reader and of hudi-rs
+must equal it, the counts of the result must equal what happened to it, and both engines must have decided the
+same about files.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import hypothesis.strategies as st
+import pyarrow as pa
+import pytest
+from hudi import HudiTableBuilder
+from hypothesis import HealthCheck, given, settings
+
+import hudi_core as hudi
+from hudi_core.engine.base import Engine
+
+SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.string()),
+        pa.field("city", pa.string()),
+        pa.field("ts", pa.int64()),
+        pa.field("value", pa.float64()),
+        pa.field("tags", pa.list_(pa.string())),
+    ]
+)
+CITIES = ("rome", "oslo", "new york", "a%b")
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Step:
+    operation: str
+    rows: tuple[Row, ...]
+
+
+@st.composite
+def rows(draw: st.DrawFn, keys: int) -> Row:
+    key = draw(st.integers(0, keys))
+    return {
+        "id": f"k{key}",
+        # a key lives in one partition, as the index looks only there
+        "city": CITIES[key % len(CITIES)],
+        "ts": draw(st.integers(0, 5)),
+        "value": draw(st.none() | st.floats(allow_nan=False, width=32)),
+        "tags": draw(st.none() | st.lists(st.none() | st.text("ab\u00e9", max_size=3), max_size=3)),
+    }
+
+
+def steps() -> st.SearchStrategy[list[Step]]:
+    batch = st.lists(rows(12), min_size=1, max_size=12).map(tuple)
+    operation = st.sampled_from(["upsert", "upsert", "delete", "insert", "bulk_insert"])
+    return st.lists(st.builds(Step, operation, batch), min_size=1, max_size=5)
+
+
+@dataclass
+class Model:
+    """What the table must hold, and what each operation must report."""
+
+    event_time: bool
+    held: dict[str, Row] = field(default_factory=dict)
+
+    def apply(self, step: Step) -> tuple[int, int, int]:
+        if step.operation == "delete":
+            keys = {row["id"] for row in step.rows} & self.held.keys()
+            for key in keys:
+                del self.held[key]
+            return 0, 0, len(keys)
+        inserted = updated = 0
+        for row in self._combined(step.rows):
+            stored = self.held.get(row["id"])
+            if stored is None:
+                inserted += 1
+            elif self.event_time and stored["ts"] > row["ts"]:
+                continue
+            else:
+                updated += 1
+            self.held[row["id"]] = row
+        return inserted, updated, 0
+
+    def _combined(self, batch: tuple[Row, ...]) -> list[Row]:
+        best: dict[str, Row] = {}
+        for row in batch:
+            other = best.get(row["id"])
+            if other is None or not self.event_time or row["ts"] >= other["ts"]:
+                best[row["id"]] = row
+        return list(best.values())
+
+
+def runnable(step: Step, held: dict[str, Row]) -> Step:
+    """Inserts bring only new keys, each once: they look nothing up, so duplicates would stay."""
+    if step.operation not in ("insert", "bulk_insert"):
+        return step
+    fresh = {row["id"]: row for row in step.rows if row["id"] not in held}
+    return Step(step.operation, tuple(fresh.values()))
+
+
+def new_table(path: Path, event_time: bool, partitioned: bool, version: int) -> hudi.Table:
+    return hudi.Table.create(
+        str(path),
+        SCHEMA,
+        name="model",
+        record_key="id",
+        partition_by="city" if partitioned else None,
+        ordering_field="ts" if event_time else None,
+        options={
+            "hoodie.write.table.version": str(version),
+            "hoodie.datasource.write.partitionpath.urlencode": "true",
+            # small files stay open for two more rows, and new files hold three
+            "hoodie.copyonwrite.insert.auto.split": "false",
+            "hoodie.copyonwrite.insert.split.size": "3",
+            "hoodie.fs.fsync": "false",
+        },
+    )
+
+
+def content(table: pa.Table) -> Counter[str]:
+    names = sorted(SCHEMA.names)
+    return Counter(repr([row[name] for name in names]) for row in table.to_pylist())
+
+
+def expected(model: Model) -> Counter[str]:
+    names = sorted(SCHEMA.names)
+    return Counter(repr([row[name] for name in names]) for row in model.held.values())
+
+
+def decisions(result: hudi.CommitResult) -> Counter[str]:
+    """What was decided per file, without ids and byte sizes, which differ from table to table."""
+    return Counter(
+        repr(
+            (
+                status.partition_path,
+                status.stat.num_writes,
+                status.stat.num_inserts,
+                status.stat.num_update_writes,
+                status.stat.num_deletes,
+                sorted(
+                    (path, stats.min_value, stats.max_value, stats.null_count, stats.value_count)
+                    for path, stats in status.columns.items()
+                    if not path.startswith("_hoodie_")
+                ),
+            )
+        )
+        for status in result.statuses
+    )
+
+
+def run(
+    table: hudi.Table, step: Step, engine: Engine | None = None, data: Any = None
+) -> hudi.CommitResult:
+    batch = pa.Table.from_pylist(list(step.rows), SCHEMA) if data is None else data
+    method = getattr(table, step.operation)
+    result: hudi.CommitResult = method(batch, engine=engine)
+    return result
+
+
+@given(
+    plan=steps(),
+    event_time=st.booleans(),
+    partitioned=st.booleans(),
+    version=st.sampled_from([8, 9]),
+)
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_rows_and_counts_follow_the_model(
+    tmp_path_factory: pytest.TempPathFactory,
+    plan: list[Step],
+    event_time: bool,
+    partitioned: bool,
+    version: int,
+) -> None:
+    path = tmp_path_factory.mktemp("model") / "table"
+    table = new_table(path, event_time, partitioned, version)
+    model = Model(event_time)
+    for drawn in plan:
+        step = runnable(drawn, model.held)
+        if not step.rows:
+            continue
+        result = run(table, step)
+        counts = model.apply(step)
+        assert (result.inserted, result.updated, result.deleted) == counts
+        assert content(table.to_arrow()) == expected(model)
+        batches = HudiTableBuilder.from_base_uri(str(path)).build().read()
+        foreign = [row for batch in batches for row in batch.to_pylist()]
+        assert content(pa.Table.from_pylist(foreign, SCHEMA)) == expected(model)
+
+
+@pytest.mark.spark
+def test_both_engines_decide_alike(tmp_path: Path, spark: Any) -> None:
+    drawn: list[tuple[list[Step], bool]] = []
+
+    @given(plan=steps(), event_time=st.booleans())
+    @settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
+    def check(plan: list[Step], event_time: bool) -> None:
+        folder = tmp_path / str(len(drawn))
+        drawn.append((plan, event_time))
+        local = new_table(folder / "local", event_time, True, 9)
+        distributed = new_table(folder / "spark", event_time, True, 9)
+        model = Model(event_time)
+        for step in (runnable(step, model.held) for step in plan):
+            if not step.rows:
+                continue
+            here = run(local, step)
+            frame = spark.createDataFrame(pa.Table.from_pylist(list(step.rows), SCHEMA))
+            there = run(distributed, step, data=frame.coalesce(1))
+            counts = model.apply(step)
+            assert (there.inserted, there.updated, there.deleted) == counts
+            assert decisions(here) == decisions(there)
+            assert content(distributed.to_arrow()) == expected(model)
+            assert content(distributed.read(spark).toArrow()) == expected(model)
+
+    check()
+    assert drawn
