@@ -41,20 +41,26 @@ settings.register_profile("search", deadline=None, max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 
-@pytest.fixture
-def real_tables(tmp_path: Path) -> Callable[[str], Path]:
-    """Give the test its own copy of a table that Apache Hudi wrote, by name."""
+@pytest.fixture(scope="session")
+def real_tables_folder() -> Path:
+    """Give the folder with the tables that Apache Hudi wrote, or skip the test."""
     folder = Path(os.environ.get(REAL_TABLES_VARIABLE, REAL_TABLES_DEFAULT))
     if not folder.is_dir():
         pytest.skip(
             f"the tables written by Apache Hudi are not at {folder}; "
             f"set {REAL_TABLES_VARIABLE} to the folder that holds their zip files"
         )
+    return folder
+
+
+@pytest.fixture
+def real_tables(real_tables_folder: Path, tmp_path: Path) -> Callable[[str], Path]:
+    """Give the test its own copy of a table that Apache Hudi wrote, by name."""
 
     def unzip(name: str) -> Path:
         target = tmp_path / "real" / name
         if not target.exists():
-            with zipfile.ZipFile(folder / f"{name}.zip") as archive:
+            with zipfile.ZipFile(real_tables_folder / f"{name}.zip") as archive:
                 members = [m for m in archive.namelist() if not m.startswith("__MACOSX/")]
                 archive.extractall(target, members)
         # a table with a metadata table holds a second table, deeper

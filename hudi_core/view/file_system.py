@@ -1,7 +1,8 @@
 """File groups and file slices over any lister of files.
 
-A listing shows everything that lies in a partition: files of running writes, of failed ones, and every old
-version. The view keeps what the timeline calls committed and sorts it into file groups and slices.
+A listing shows everything that lies in a partition: files of running writes, of failed ones, and
+every old version. The view keeps what the timeline calls committed and sorts it into file groups
+and slices.
 """
 
 from __future__ import annotations
@@ -30,15 +31,18 @@ from hudi_core.model.protocols import FileLister, TimelineView
 _log = logging.getLogger(__name__)
 
 WrittenFiles = Callable[[InstantTime], Collection[str] | None]
-"""Paths (relative to the base path) that the metadata of an instant names; ``None`` where it is not at hand."""
+"""Paths, relative to the base path, that the metadata of an instant names.
+
+``None`` where the metadata is not at hand.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class DuplicateBaseFile:
     """An anomaly: several base files of one file group carry the same instant.
 
-    A task that was retried, or run twice, and whose first file was not removed leaves this behind. Reading all
-    of them would double rows.
+    A task that was retried, or run twice, and whose first file was not removed leaves this behind.
+    Reading all of them would double rows.
 
     Attributes
     ----------
@@ -59,9 +63,10 @@ class DuplicateBaseFile:
 class FileSystemView:
     """The file groups of one table at one state of its timeline.
 
-    Partitions are listed when they are first asked for, and kept; the view of a later timeline is another
-    view. Of several base files of one group and instant the one that the instant's metadata names is used;
-    where the metadata does not tell, the one with the highest attempt, stage and task of its write token.
+    Partitions are listed when they are first asked for, and kept; the view of a later timeline is
+    another view. Of several base files of one group and instant the one that the instant's metadata
+    names is used; where the metadata does not tell, the one with the highest attempt, stage and
+    task of its write token.
 
     Parameters
     ----------
@@ -70,7 +75,8 @@ class FileSystemView:
     timeline
         Tells which of them are committed, as this reader is meant to see it.
     replaced
-        File groups that completed replacecommits took out of the table, with the instant that did it.
+        File groups that completed replacecommits took out of the table, with the instant that did
+        it.
     written_files
         Decides between several base files of one group and instant; asked only then.
     """
@@ -146,8 +152,8 @@ class FileSystemView:
         partitions
             Which partitions; ``None`` for all.
         as_of
-            Requested time up to which instants count, itself included; ``None`` for the latest state.
-            A group is gone from the requested time of the instant that replaced it.
+            Requested time up to which instants count, itself included; ``None`` for the latest
+            state. A group is gone from the requested time of the instant that replaced it.
         """
         return tuple(
             found
@@ -173,7 +179,7 @@ class FileSystemView:
     def base_files_before(
         self, time: InstantTime, partitions: Sequence[PartitionPath] | None = None
     ) -> tuple[BaseFile, ...]:
-        """Return every base file whose requested time is before ``time``: group by group, newest first."""
+        """Return every base file requested before ``time``: group by group, newest first."""
         return tuple(
             found.base_file
             for found in self.all_slices(partitions)
@@ -192,9 +198,12 @@ class FileSystemView:
                 if self._timeline.is_committed(base.instant):
                     group = FileGroupId(partition, base.file_id)
                     bases[group].setdefault(base.instant, []).append(BaseFile(status, base))
-            elif (log := LogFileName.parse(status.name)) is not None and not log.is_cdc:
-                if self._timeline.is_committed(log.instant):
-                    logs[FileGroupId(partition, log.file_id)].append(LogFile(status, log))
+            elif (
+                (log := LogFileName.parse(status.name)) is not None
+                and not log.is_cdc
+                and self._timeline.is_committed(log.instant)
+            ):
+                logs[FileGroupId(partition, log.file_id)].append(LogFile(status, log))
         for group in sorted(bases.keys() | logs.keys()):
             chosen = [self._one(group, versions) for versions in bases[group].values()]
             yield FileGroup(group, self._slices(group, chosen, logs[group]))
@@ -229,8 +238,8 @@ class FileSystemView:
         attached: dict[InstantTime, list[LogFile]] = defaultdict(list)
         orphans: list[LogFile] = []
         for log in logs:
-            # a log belongs to the newest base file that was requested before the log was complete, so that
-            # logs written while a compaction ran go to the slice the compaction makes
+            # a log belongs to the newest base file that was requested before the log was complete,
+            # so that logs written while a compaction ran go to the slice the compaction makes
             done = self._completed.get(log.name.instant, log.name.instant)
             home = [start for start in starts if start <= done]
             (attached[home[-1]] if home else orphans).append(log)

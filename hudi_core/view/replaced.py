@@ -1,4 +1,4 @@
-"""What only the metadata of an instant knows: replaced file groups, and which files were written."""
+"""What only the metadata of an instant knows: file groups it replaced, files it wrote."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ ReadCommit = Callable[[Instant], CommitMetadata]
 
 
 def replaced_groups(timeline: TimelineView, read_commit: ReadCommit) -> dict[FileGroupId, Instant]:
-    """Return the file groups that replacecommits took out of the table, with the first one that did.
+    """Return the file groups that replacecommits took out, each with the first that did.
 
-    Only replacecommits are read. Archived ones are not needed: they are archived after the files they
-    replaced were removed.
+    Only replacecommits are read. Archived ones are not needed: they are archived after the files
+    they replaced were removed.
 
     Parameters
     ----------

@@ -32,7 +32,7 @@ def run_serially(
 
 @dataclass(frozen=True, slots=True)
 class _Probe:
-    """Looks at one folder; a value, so that an engine can send it away together with its storage."""
+    """Looks at one folder; a value, which an engine can send away with its storage."""
 
     storage: Storage
     skip: frozenset[str]
@@ -71,9 +71,9 @@ def _is_marker(name: str) -> bool:
 class StorageLister:
     """Lists a table's folders; needs nothing but the storage.
 
-    A partition is a folder with a ``.hoodie_partition_metadata`` file; folders below it are not looked at, as
-    Hudi does. Where writers left that file out, a folder that holds base files is one too. Cost: one call per
-    partition to find it, one to list it.
+    A partition is a folder with a ``.hoodie_partition_metadata`` file; folders below it are not
+    looked at, as Hudi does. Where writers left that file out, a folder that holds base files is one
+    too. Cost: one call per partition to find it, one to list it.
 
     Parameters
     ----------

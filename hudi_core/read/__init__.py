@@ -1,0 +1,1 @@
+"""Queries: which files a reader reads, and their rows as Arrow batches."""

@@ -1,0 +1,188 @@
+"""Row filters as expressions.
+
+A filter is an expression object or a sequence of plain conditions; it is never text that somebody
+parses.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import UTC, datetime, time
+from decimal import Decimal
+from functools import reduce
+from typing import Any, Final, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_core.errors import SchemaError
+
+Condition: TypeAlias = tuple[str, str, Any]
+"""Column name, operator (one of :data:`OPERATORS`) and value.
+
+``is null`` and ``is not null`` ignore the value.
+"""
+RowFilter: TypeAlias = pc.Expression | Sequence[Condition]
+"""What callers give: an Arrow expression, or conditions that all have to hold."""
+
+_COMPARISONS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
+    "=": operator.eq,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+OPERATORS: Final = (*_COMPARISONS, "in", "not in", "is null", "is not null")
+"""The operators of a condition. As in SQL, a null value satisfies none of them but ``is null``."""
+
+
+def to_expression(row_filter: RowFilter | None, schema: pa.Schema) -> pc.Expression | None:
+    """Return a filter as an expression that is known to fit a schema.
+
+    Values of conditions are converted to the type of their column, text included: ``("day", ">=",
+    "2026-01-31")`` compares dates where ``day`` is a date column.
+
+    Parameters
+    ----------
+    row_filter
+        The filter; ``None`` or an empty sequence for no filter.
+    schema
+        Schema of the rows to filter.
+
+    Raises
+    ------
+    SchemaError
+        The filter names a column that is not in the schema, an unknown operator, a value that does
+        not fit its column, or does not evaluate to true or false.
+    """
+    if row_filter is None:
+        return None
+    if isinstance(row_filter, pc.Expression):
+        expression = row_filter
+    else:
+        if not row_filter:
+            return None
+        expression = reduce(operator.and_, (_condition(each, schema) for each in row_filter))
+    try:
+        schema.empty_table().filter(expression)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        reason = str(error).split(" in ", 1)[0].split("\n", 1)[0]
+        raise SchemaError(
+            f"The filter {expression} does not fit the table: {reason}",
+            f"The table has the columns {', '.join(schema.names)}.",
+            filter=str(expression),
+            reason=reason,
+        ) from error
+    return expression
+
+
+def check_columns(columns: Sequence[str] | None, schema: pa.Schema) -> None:
+    """Refuse a projection that names columns a schema lacks, or one twice.
+
+    Raises
+    ------
+    SchemaError
+        Naming every such column.
+    """
+    given = list(columns or ())
+    twice = sorted({name for name in given if given.count(name) > 1})
+    if twice:
+        raise SchemaError(
+            f"The columns {', '.join(map(repr, twice))} are asked for twice",
+            "Ask for each column once.",
+            columns=tuple(twice),
+        )
+    unknown = [name for name in given if name not in schema.names]
+    if unknown:
+        raise SchemaError(
+            f"The table has no column {', '.join(map(repr, unknown))}",
+            f"Its columns are {', '.join(schema.names)}.",
+            columns=tuple(unknown),
+        )
+
+
+def _condition(condition: Condition, schema: pa.Schema) -> pc.Expression:
+    try:
+        name, op, value = condition
+    except (TypeError, ValueError) as error:
+        raise SchemaError(
+            f"{condition!r} is not a condition",
+            "A condition is a tuple (column, operator, value).",
+            condition=condition,
+        ) from error
+    check_columns([name], schema)
+    op = " ".join(str(op).lower().split())
+    column = pc.field(name)
+    kind = schema.field(name).type
+    if op in _COMPARISONS:
+        return _COMPARISONS[op](column, _literal(value, kind, condition))
+    match op:
+        case "is null":
+            return column.is_null()
+        case "is not null":
+            return column.is_valid()
+        case "in" | "not in":
+            if isinstance(value, str | bytes) or not isinstance(value, Collection) or not value:
+                raise SchemaError(
+                    f"The filter {condition!r} needs a list of values",
+                    f"Write ({name!r}, {op!r}, [value, ...]).",
+                    condition=condition,
+                )
+            values = [_literal(each, kind, condition).as_py() for each in value]
+            found = column.isin(pa.array(values, kind))
+            return found if op == "in" else ~found & column.is_valid()
+    raise SchemaError(
+        f"{op!r} in the filter {condition!r} is not an operator",
+        f"Use one of {', '.join(OPERATORS)}.",
+        condition=condition,
+    )
+
+
+def _literal(value: object, kind: pa.DataType, condition: Condition) -> pa.Scalar:
+    if value is None:
+        raise SchemaError(
+            f"The filter {condition!r} compares with null, which no value satisfies",
+            f"Write ({condition[0]!r}, 'is null', None).",
+            condition=condition,
+        )
+    try:
+        return _converted(value, kind)
+    except (
+        pa.ArrowInvalid,
+        pa.ArrowTypeError,
+        pa.ArrowNotImplementedError,
+        TypeError,
+        ValueError,
+        OverflowError,
+    ) as error:
+        raise SchemaError(
+            f"The value of the filter {condition!r} does not fit its column, which is {kind}",
+            "Give a value of that type.",
+            condition=condition,
+        ) from error
+
+
+def _converted(value: object, kind: pa.DataType) -> pa.Scalar:
+    """Return ``value`` in the type of a column; the casts are safe, so that 3.5 is never 3."""
+    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    match value:
+        case str() if pa.types.is_timestamp(kind):
+            moment = datetime.fromisoformat(value)
+            # a text without a zone means UTC, as in query times
+            aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+            return pa.scalar(aware if kind.tz else aware.replace(tzinfo=None), kind)
+        case float() if pa.types.is_decimal(kind):
+            return pa.scalar(Decimal(repr(value)), kind)
+        case str():
+            return pa.scalar(value).cast(kind)
+        case _ if is_text or isinstance(value, bool) != pa.types.is_boolean(kind):
+            raise TypeError(f"{type(value).__name__} is not {kind}")
+        case datetime() if pa.types.is_date(kind) and value.time() != time.min:
+            raise TypeError("a date has no time of day")
+        case int():
+            return pa.scalar(value, kind)
+        case _:
+            return pa.scalar(value).cast(kind)

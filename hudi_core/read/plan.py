@@ -1,0 +1,110 @@
+"""What a query plans: the exact files to read, and which of their rows count."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.model.files import FileGroupId, FileId, PartitionPath
+from hudi_core.model.instant_time import InstantTime
+from hudi_core.model.protocols import TimelineView
+from hudi_core.model.schema import COMMIT_TIME
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedFile:
+    """One base file to read.
+
+    Attributes
+    ----------
+    path
+        Logical path, relative to the base path.
+    uri
+        Where the file physically is: an absolute local path, or a URI.
+    size
+        Bytes.
+    partition_path, file_id
+        Its file group.
+    partition_values
+        Texts of the partition path by partition field. For the timestamp generator this is the
+        formatted text, not the column's value. Empty for tables without partitions, and where the
+        path does not decode.
+    instant
+        Requested time of the instant that wrote it.
+    """
+
+    path: str
+    uri: str
+    size: int
+    partition_path: PartitionPath
+    file_id: FileId
+    partition_values: Mapping[str, str | None]
+    instant: InstantTime
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPlan:
+    """The answer of a query before a row is read; what Spark and Arrow readers execute.
+
+    Attributes
+    ----------
+    files
+        In the order of partition path and file id; exactly the files to read, no folder is to be
+        scanned.
+    schema
+        The table's columns, meta columns first. A file may lack columns (they are null) or hold
+        narrower types.
+    commit_times
+        Only rows whose ``_hoodie_commit_time`` is one of these count; ``None``: all rows count.
+    """
+
+    files: tuple[PlannedFile, ...]
+    schema: pa.Schema
+    commit_times: frozenset[InstantTime] | None = None
+
+    @property
+    def uris(self) -> tuple[str, ...]:
+        """Where the files physically are."""
+        return tuple(file.uri for file in self.files)
+
+    @property
+    def total_size(self) -> int:
+        """Bytes of all files."""
+        return sum(file.size for file in self.files)
+
+    def row_condition(self) -> pc.Expression | None:
+        """Return :attr:`commit_times` as an expression over the meta column."""
+        if self.commit_times is None:
+            return None
+        times = pa.array(sorted(self.commit_times), pa.string())
+        column = pc.field(COMMIT_TIME)
+        if not self.commit_times:
+            return column.isin(times)
+        # the bounds let a reader skip row groups by their statistics, which it cannot do for a set
+        return (column >= times[0]) & (column <= times[-1]) & column.isin(times)
+
+
+def read_schema(client: TableMetaClient, timeline: TimelineView) -> pa.Schema:
+    """Return the columns that readers get: those of the latest schema, meta columns first."""
+    schema = client.schema_at(timeline)
+    return schema.with_meta() if client.config.populate_meta_fields else schema.arrow
+
+
+def planned_file(
+    client: TableMetaClient,
+    group: FileGroupId,
+    *,
+    path: str,
+    size: int,
+    instant: InstantTime,
+    partition_values: Mapping[str, str | None],
+) -> PlannedFile:
+    """Return one file of a plan with its physical place."""
+    uri = f"{client.base_path}/{client.layout.physical(path)}"
+    return PlannedFile(
+        path, uri, size, group.partition_path, group.file_id, partition_values, instant
+    )

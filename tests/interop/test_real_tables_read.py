@@ -1,0 +1,362 @@
+"""Tables that Apache Hudi wrote, read by us and by hudi-rs: the same files, the same rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import hudi
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from hudi_core.config.table import TableConfig
+from hudi_core.errors import DataFileError, SchemaError, UnsupportedTableError
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.model.files import BasePath
+from hudi_core.model.instant import Action
+from hudi_core.read.filters import Condition
+from hudi_core.read.incremental import IncrementalQuery
+from hudi_core.read.query import SnapshotQuery
+from hudi_core.storage.open import open_storage
+from hudi_core.storage.options import StorageOptions
+from hudi_core.storage.properties_file import read_properties
+from hudi_core.view.storage_lister import StorageLister
+
+RealTables = Callable[[str], Path]
+Row = dict[str, Any]
+
+COW = (
+    "cow__v6_nonpartitioned",
+    "cow__v6_simplekeygen_nonhivestyle",
+    "cow__v8_complexkeygen_hivestyle",
+    "cow__v8_nonpartitioned",
+    "cow__v9_timebasedkeygen_unixtimestamp",
+    "cow__v9_txns_simple_meta",
+)
+MOR = (
+    "mor__avro__v8_trips_8i3u1d",
+    "mor__avro__v9_nonpartitioned_rollback",
+    "mor__avro__v9_txns_nonpart_nometa",
+)
+TXNS = "cow__v9_txns_simple_meta"
+COMPLEX = "cow__v8_complexkeygen_hivestyle"
+TIMESTAMP = "cow__v9_timebasedkeygen_unixtimestamp"
+ALL_TYPES = "cow__v8_nonpartitioned"
+
+
+def open_client(path: Path) -> TableMetaClient:
+    options = StorageOptions.from_options({})
+    storage = open_storage(str(path), options)
+    config = TableConfig.from_properties(read_properties(storage))
+    return TableMetaClient(BasePath(str(path)), storage, config, options)
+
+
+def snapshot(client: TableMetaClient) -> SnapshotQuery:
+    lister = StorageLister(client.storage, client.config.is_partitioned)
+    return SnapshotQuery(client, lister, client.timeline())
+
+
+def ordered(rows: Iterable[Row]) -> list[Row]:
+    return sorted(rows, key=lambda row: (row["_hoodie_record_key"], row["_hoodie_file_name"]))
+
+
+def ours(reader: pa.RecordBatchReader) -> list[Row]:
+    return ordered(reader.read_all().to_pylist())
+
+
+def theirs(path: Path, options: hudi.HudiReadOptions | None = None) -> list[Row]:
+    return ordered(
+        row for batch in hudi.HudiTable(str(path)).read(options) for row in batch.to_pylist()
+    )
+
+
+def completed_times(client: TableMetaClient) -> list[tuple[str, str]]:
+    return [
+        (instant.requested_time, instant.effective_completion_time)
+        for instant in client.timeline().completed_writes()
+    ]
+
+
+@pytest.mark.parametrize("name", COW)
+def test_snapshot_has_the_expected_rows(
+    name: str, real_tables: RealTables, real_tables_folder: Path
+) -> None:
+    table = snapshot(open_client(real_tables(name))).to_arrow().read_all()
+
+    expected = json.loads((real_tables_folder / "expected.json").read_text())[name]
+    assert table.num_rows == expected["rows"]
+    assert sorted(table["_hoodie_record_key"].to_pylist()) == expected["record_keys"]
+    assert table.column_names == expected["columns"]
+
+
+@pytest.mark.parametrize("name", COW)
+def test_snapshot_equals_hudi_rs(name: str, real_tables: RealTables) -> None:
+    path = real_tables(name)
+    table = snapshot(open_client(path)).to_arrow().read_all()
+
+    assert ordered(table.to_pylist()) == theirs(path)
+    oracle = hudi.HudiTable(str(path)).get_schema_with_meta_fields()
+    assert [field.type for field in table.schema] == [field.type for field in oracle]
+
+
+@pytest.mark.parametrize("name", COW)
+def test_file_slices_equal_hudi_rs(name: str, real_tables: RealTables) -> None:
+    path = real_tables(name)
+    query = snapshot(open_client(path))
+
+    def facts(as_of: str | None) -> list[tuple[Any, ...]]:
+        return sorted(
+            (found.partition_path, found.file_id, found.base_instant, base.path, base.size)
+            for found in query.file_slices(as_of)
+            if (base := found.base_file) is not None
+        )
+
+    def oracle(as_of: str | None) -> list[tuple[Any, ...]]:
+        options = hudi.HudiReadOptions()
+        if as_of is not None:
+            options = options.with_as_of_timestamp(as_of)
+        return sorted(
+            (
+                found.partition_path,
+                found.file_id,
+                found.creation_instant_time,
+                found.base_file_relative_path(),
+                found.base_file_size,
+            )
+            for found in hudi.HudiTable(str(path)).get_file_slices(options)
+        )
+
+    assert facts(None) == oracle(None)
+    for time, _ in completed_times(open_client(path)):
+        assert facts(time) == oracle(time)
+
+
+@pytest.mark.parametrize("name", COW)
+def test_every_past_state_equals_hudi_rs(name: str, real_tables: RealTables) -> None:
+    path = real_tables(name)
+    client = open_client(path)
+    query = snapshot(client)
+
+    states = set()
+    for requested, completed in completed_times(client):
+        for time in (requested, completed):
+            rows = ours(query.to_arrow(as_of=time))
+            assert rows == theirs(path, hudi.HudiReadOptions().with_as_of_timestamp(time)), time
+        states.add(str(rows))
+    assert len(states) > 1
+
+
+def test_before_the_first_commit_a_table_is_empty(real_tables: RealTables) -> None:
+    query = snapshot(open_client(real_tables(TXNS)))
+
+    table = query.to_arrow(as_of="2026-01-01").read_all()
+
+    assert table.num_rows == 0
+    assert table.schema == query.schema
+
+
+@pytest.mark.parametrize("name", COW)
+def test_every_window_equals_hudi_rs(name: str, real_tables: RealTables) -> None:
+    path = real_tables(name)
+    client = open_client(path)
+    query = IncrementalQuery(client, client.timeline())
+    times: list[str | None] = [None, *(completed for _, completed in completed_times(client))]
+
+    changed = 0
+    for begin, end in combinations(times, 2):
+        assert end is not None
+        options = hudi.HudiReadOptions().with_query_type(hudi.HudiQueryType.Incremental)
+        if begin is not None:
+            options = options.with_start_timestamp(begin)
+        rows = ours(query.to_arrow(begin, end))
+        assert rows == theirs(path, options.with_end_timestamp(end)), (begin, end)
+        changed += len(rows)
+    assert changed > 0
+
+
+def test_consecutive_windows_show_every_write_once(real_tables: RealTables) -> None:
+    client = open_client(real_tables(TXNS))
+    query = IncrementalQuery(client, client.timeline())
+    requested, completed = zip(*completed_times(client), strict=True)
+
+    for time, begin, end in zip(requested, (None, *completed), completed, strict=False):
+        plan = query.plan(begin, end)
+        assert plan.commit_times == frozenset({time})
+        assert {row["_hoodie_commit_time"] for row in ours(query.to_arrow(begin, end))} <= {time}
+    assert query.plan(completed[-1]).files == ()
+
+
+def test_windows_without_begin(real_tables: RealTables) -> None:
+    client = open_client(real_tables(TXNS))
+    query = IncrementalQuery(client, client.timeline())
+
+    everything = ours(snapshot(client).to_arrow())
+
+    for begin in (None, "earliest", "000", "0" * 17, "2020-01-01"):
+        assert ours(query.to_arrow(begin)) == everything
+
+
+def test_a_window_reads_commit_metadata_and_lists_nothing(
+    real_tables: RealTables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = open_client(real_tables(TXNS))
+    query = IncrementalQuery(client, client.timeline())
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("listed")
+
+    monkeypatch.setattr(StorageLister, "list_files", refuse)
+    monkeypatch.setattr(StorageLister, "list_partitions", refuse)
+
+    assert len(ours(query.to_arrow(None))) == 12
+
+
+FILTERS: tuple[tuple[str, list[Condition], int], ...] = (
+    (TXNS, [("region", "=", "us")], 5),
+    (TXNS, [("region", "!=", "us")], 7),
+    (TXNS, [("region", "in", ["us", "apac"])], 9),
+    (TXNS, [("amount", ">", "300.00")], 8),
+    (TXNS, [("region", "=", "us"), ("is_international", "=", "false")], 5),
+    (TXNS, [("txn_date", ">=", "2024-01-16")], 10),
+    (COMPLEX, [("byteField", "=", "10")], 2),
+    (COMPLEX, [("byteField", ">", "10"), ("shortField", "=", "100")], 2),
+    (COMPLEX, [("intField", ">", "1")], 4),
+)
+
+
+@pytest.mark.parametrize(("name", "conditions", "rows"), FILTERS)
+def test_filters_equal_hudi_rs(
+    name: str, conditions: list[Condition], rows: int, real_tables: RealTables
+) -> None:
+    path = real_tables(name)
+
+    found = ours(snapshot(open_client(path)).to_arrow(row_filter=conditions))
+
+    texts = [
+        (column, op.upper(), ",".join(value) if isinstance(value, list) else value)
+        for column, op, value in conditions
+    ]
+    assert found == theirs(path, hudi.HudiReadOptions().with_filters(texts))
+    assert len(found) == rows
+
+
+def test_partitions_that_a_filter_excludes_are_not_listed(real_tables: RealTables) -> None:
+    query = snapshot(open_client(real_tables(TXNS)))
+
+    plan = query.plan(row_filter=[("region", "=", "us"), ("amount", ">", 0)])
+
+    assert {file.partition_path for file in plan.files} == {"region=us"}
+    assert {tuple(file.partition_values.items()) for file in plan.files} == {(("region", "us"),)}
+    assert query.plan(row_filter=[("amount", "<", 0)]).files == query.plan().files
+
+
+def test_the_timestamp_generator_prunes_by_path_only(real_tables: RealTables) -> None:
+    """Its paths hold a date made from the column: filters on the column keep every partition."""
+    query = snapshot(open_client(real_tables(TIMESTAMP)))
+
+    by_column = query.plan(row_filter=[("ts_epoch", "=", "1705311000")])
+    by_path = query.plan(row_filter=[("_hoodie_partition_path", "=", "2024/01/15")])
+
+    assert len(by_column.files) == 4
+    assert {file.partition_values["ts_epoch"] for file in by_path.files} == {"2024/01/15"}
+    assert len(ours(query.to_arrow(row_filter=[("ts_epoch", "=", "1705311000")]))) == 2
+
+
+def test_columns_that_changed_their_type_are_read_in_the_latest_one(
+    real_tables: RealTables,
+) -> None:
+    """Some files of this table hold ``ts_epoch`` as a number, later ones as a text."""
+    table = snapshot(open_client(real_tables(TIMESTAMP))).to_arrow(["ts_epoch"]).read_all()
+
+    assert table.schema.field("ts_epoch").type == pa.string()
+    assert min(table["ts_epoch"].to_pylist()) == "1705311000"
+
+
+def test_a_projection_comes_in_the_order_asked_for(real_tables: RealTables) -> None:
+    query = snapshot(open_client(real_tables(ALL_TYPES)))
+
+    table = query.to_arrow(["structField", "id"], pc.field("intField") > 0).read_all()
+
+    everything = {row["id"]: row for row in ours(query.to_arrow()) if row["intField"] > 0}
+    assert table.column_names == ["structField", "id"]
+    assert table.num_rows == len(everything) > 0
+    for row in table.to_pylist():
+        assert row["structField"] == everything[row["id"]]["structField"]
+
+
+def test_unknown_columns_are_refused_by_name(real_tables: RealTables) -> None:
+    client = open_client(real_tables(ALL_TYPES))
+    query = snapshot(client)
+
+    with pytest.raises(SchemaError, match="'colour'"):
+        query.to_arrow(["id", "colour"])
+    with pytest.raises(SchemaError, match="colour"):
+        query.plan(row_filter=pc.field("colour") == 1)
+    with pytest.raises(SchemaError, match="'colour'"):
+        IncrementalQuery(client, client.timeline()).to_arrow(row_filter=[("colour", "=", 1)])
+
+
+@pytest.mark.parametrize("name", MOR)
+def test_merge_on_read_tables_are_refused_by_name(name: str, real_tables: RealTables) -> None:
+    client = open_client(real_tables(name))
+
+    with pytest.raises(UnsupportedTableError, match="MERGE_ON_READ"):
+        snapshot(client)
+    with pytest.raises(UnsupportedTableError, match="MERGE_ON_READ"):
+        IncrementalQuery(client, client.timeline())
+
+
+@pytest.mark.parametrize("name", COW)
+def test_files_of_a_pending_write_are_invisible(name: str, real_tables: RealTables) -> None:
+    path = real_tables(name)
+    client = open_client(path)
+    last = client.timeline().completed_writes()[-1]
+    client.storage.delete(client.active.path(last))
+
+    rows = ours(snapshot(open_client(path)).to_arrow())
+
+    before = client.timeline().completed_writes()[-1].requested_time
+    assert rows == ours(snapshot(client).to_arrow(as_of=before)) == theirs(path)
+
+
+def test_a_file_that_is_gone_is_an_error(real_tables: RealTables) -> None:
+    client = open_client(real_tables(TXNS))
+    query = snapshot(client)
+    lost = query.plan().files[0]
+    Path(lost.uri).unlink()
+
+    reader = query.to_arrow()
+    with pytest.raises(DataFileError, match=lost.file_id):
+        reader.read_all()
+
+
+def test_a_damaged_file_is_an_error(real_tables: RealTables) -> None:
+    query = snapshot(open_client(real_tables(TXNS)))
+    damaged = Path(query.plan().files[0].uri)
+    damaged.write_bytes(damaged.read_bytes()[:-100])
+
+    reader = query.to_arrow()
+    with pytest.raises(DataFileError, match=damaged.name):
+        reader.read_all()
+
+
+def test_replacecommits_alone_are_read_for_a_snapshot(
+    real_tables: RealTables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = open_client(real_tables(TXNS))
+    query = snapshot(client)
+    assert query.schema is not None
+    read: list[Action] = []
+    original = TableMetaClient.read_commit
+
+    def note(self: TableMetaClient, instant: Any) -> Any:
+        read.append(instant.action)
+        return original(self, instant)
+
+    monkeypatch.setattr(TableMetaClient, "read_commit", note)
+    assert len(query.plan().files) == 5
+    assert read == [Action.REPLACECOMMIT] * 2

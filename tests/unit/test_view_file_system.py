@@ -1,0 +1,193 @@
+"""The file-system view over a lister and a timeline made of values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from hudi_core.model.files import FileGroupId, FileId, FileStatus, PartitionPath, join_path
+from hudi_core.model.instant import Action, Instant, State
+from hudi_core.model.instant_time import InstantTime
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.view.file_system import DuplicateBaseFile, FileSystemView, WrittenFiles
+
+P = PartitionPath("region=eu")
+A, B = FileId("aaaa-0"), FileId("bbbb-0")
+
+
+def at(n: int) -> InstantTime:
+    return InstantTime(f"202601010000{n:05d}")
+
+
+T1, T2, T3, T4, T5 = (at(n * 10) for n in range(1, 6))
+
+
+class Listing:
+    """A lister over a list of paths; counts what it is asked."""
+
+    def __init__(self, *names: str, partition: PartitionPath = P) -> None:
+        self.files = {partition: [FileStatus(join_path(partition, name), 10) for name in names]}
+        self.asked: list[PartitionPath] = []
+
+    def list_partitions(self) -> Sequence[PartitionPath]:
+        return sorted(self.files)
+
+    def list_files(
+        self, partitions: Sequence[PartitionPath]
+    ) -> Mapping[PartitionPath, Sequence[FileStatus]]:
+        self.asked += partitions
+        return {path: self.files.get(path, []) for path in partitions}
+
+
+def commits(*times: InstantTime, pending: Sequence[InstantTime] = ()) -> Timeline:
+    done = [
+        Instant(time, Action.COMMIT, State.COMPLETED, InstantTime(str(int(time) + 5)))
+        for time in times
+    ]
+    return Timeline.of([*done, *(Instant(t, Action.COMMIT, State.INFLIGHT) for t in pending)])
+
+
+def base(file_id: FileId, time: InstantTime, token: str = "0-1-2") -> str:
+    return f"{file_id}_{token}_{time}.parquet"
+
+
+def seen(view: FileSystemView, as_of: InstantTime | None = None) -> list[tuple[str, str]]:
+    return [(found.file_id, found.base_instant) for found in view.latest_slices(as_of=as_of)]
+
+
+def test_each_group_gives_its_newest_committed_slice() -> None:
+    listing = Listing(base(A, T1), base(A, T3), base(B, T2), ".hoodie_partition_metadata", "x.crc")
+
+    view = FileSystemView(listing, commits(T1, T2, T3), {})
+
+    assert seen(view) == [(A, T3), (B, T2)]
+    assert [found.base_instant for found in view.all_slices()] == [T3, T1, T2]
+
+
+def test_pending_and_unknown_instants_are_invisible() -> None:
+    listing = Listing(base(A, T1), base(A, T3), base(B, T4))
+
+    view = FileSystemView(listing, commits(T1, pending=[T3]), {})
+
+    assert seen(view) == [(A, T1)]
+    assert [group.id.file_id for group in view.file_groups()] == [A]
+
+
+def test_archived_instants_are_committed() -> None:
+    view = FileSystemView(Listing(base(A, T1), base(B, T3)), commits(T2, T3), {})
+
+    assert seen(view) == [(A, T1), (B, T3)]
+
+
+def test_as_of_compares_requested_times() -> None:
+    view = FileSystemView(Listing(base(A, T1), base(A, T3), base(B, T2)), commits(T1, T2, T3), {})
+
+    assert seen(view, at(9)) == []
+    assert seen(view, T1) == [(A, T1)]
+    assert seen(view, at(29)) == [(A, T1), (B, T2)]
+    assert seen(view, T3) == [(A, T3), (B, T2)]
+
+
+def test_replaced_groups_are_gone_from_the_replacing_instant_on() -> None:
+    by = Instant(T3, Action.REPLACECOMMIT, State.COMPLETED, at(35))
+    listing = Listing(base(A, T1), base(B, T3))
+
+    view = FileSystemView(listing, commits(T1, T3), {FileGroupId(P, A): by})
+
+    assert seen(view) == [(B, T3)]
+    assert seen(view, T3) == [(B, T3)]
+    assert seen(view, at(29)) == [(A, T1)]
+    assert [group.id.file_id for group in view.file_groups()] == [A, B]
+    assert view.replaced == {FileGroupId(P, A): by}
+
+
+def test_a_group_is_identified_with_its_partition() -> None:
+    other = PartitionPath("region=us")
+    by = Instant(T3, Action.REPLACECOMMIT, State.COMPLETED, at(35))
+    listing = Listing(base(A, T1))
+    listing.files[other] = [FileStatus(join_path(other, base(A, T1)), 10)]
+
+    view = FileSystemView(listing, commits(T1, T3), {FileGroupId(P, A): by})
+
+    assert [found.partition_path for found in view.latest_slices()] == [other]
+
+
+@pytest.mark.parametrize(
+    ("names", "kept"),
+    [
+        (None, "0-1-11"),
+        (lambda _: None, "0-1-11"),
+        (lambda time: {join_path(P, base(A, time, "0-1-9"))}, "0-1-9"),
+    ],
+)
+def test_two_base_files_of_one_instant_are_an_anomaly(
+    names: WrittenFiles | None, kept: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    tokens = ["0-1-9", "3-1-2", "0-1-11"]  # numbers, not texts: attempt 11 is after attempt 9
+    listing = Listing(*(base(A, T1, token) for token in tokens))
+
+    view = FileSystemView(listing, commits(T1), {}, names)
+
+    (found,) = view.latest_base_files()
+    paths = {token: join_path(P, base(A, T1, token)) for token in tokens}
+    assert found.path == paths[kept]
+    ignored = tuple(sorted(path for token, path in paths.items() if token != kept))
+    assert view.duplicates == (DuplicateBaseFile(FileGroupId(P, A), T1, paths[kept], ignored),)
+    assert T1 in caplog.text
+
+
+def test_metadata_is_asked_only_about_duplicates() -> None:
+    def fail(time: InstantTime) -> None:
+        raise AssertionError(time)
+
+    view = FileSystemView(Listing(base(A, T1), base(A, T2)), commits(T1, T2), {}, fail)
+
+    assert seen(view) == [(A, T2)]
+    assert view.duplicates == ()
+
+
+def test_log_files_belong_to_the_base_file_requested_before_they_were_complete() -> None:
+    # T4 is a log that was written while the compaction at T3 ran and completed after its request
+    logs = [f".{A}_{time}.log.{n}_0-1-2" for time, n in ((T2, 1), (T4, 2), (T4, 1), (T5, 1))]
+    listing = Listing(base(A, T1), base(A, T3), *logs, f".{A}_{T4}.log.1_0-1-2-cdc")
+
+    view = FileSystemView(listing, commits(T1, T2, T3, T4), {})
+
+    newest, oldest = view.all_slices()
+    assert [(log.name.instant, log.name.version) for log in newest.log_files] == [(T4, 1), (T4, 2)]
+    assert [log.name.instant for log in oldest.log_files] == [T2]
+    assert newest.total_size == 30
+
+
+def test_a_group_of_log_files_alone_is_a_slice() -> None:
+    view = FileSystemView(Listing(f".{A}_{T2}.log.1_0-1-2"), commits(T1, T2), {})
+
+    (found,) = view.latest_slices()
+    assert (found.base_instant, found.base_file) == (T2, None)
+    assert view.latest_base_files() == ()
+
+
+def test_base_files_before_a_time() -> None:
+    view = FileSystemView(Listing(base(A, T1), base(A, T2), base(B, T3)), commits(T1, T2, T3), {})
+
+    assert [found.instant for found in view.base_files_before(T3)] == [T2, T1]
+
+
+def test_a_partition_is_listed_once_and_only_when_asked_for() -> None:
+    other = PartitionPath("region=us")
+    listing = Listing(base(A, T1))
+    listing.files[other] = [FileStatus(join_path(other, base(B, T1)), 10)]
+    view = FileSystemView(listing, commits(T1), {})
+
+    assert len(view.latest_slices([P])) == 1
+    assert len(view.latest_slices([P, P])) == 1
+    assert listing.asked == [P]
+    assert len(view.latest_slices()) == 2
+    assert listing.asked == [P, other]
+
+
+def test_a_partition_that_does_not_exist_has_no_groups() -> None:
+    view = FileSystemView(Listing(base(A, T1)), commits(T1), {})
+
+    assert view.latest_slices([PartitionPath("region=nowhere")]) == ()
