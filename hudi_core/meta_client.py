@@ -19,8 +19,9 @@ from hudi_core.model.files import BasePath
 from hudi_core.model.instant import Instant
 from hudi_core.model.protocols import Storage, TimelineView
 from hudi_core.model.schema import TableSchema
-from hudi_core.storage.layout import DefaultLayout
+from hudi_core.storage.layout import Layout, StrategyLayout
 from hudi_core.storage.options import StorageOptions
+from hudi_core.storage.strategy import STRATEGY_KEY, storage_strategy
 from hudi_core.timeline.active import LAYOUT_1, ActiveTimeline
 from hudi_core.timeline.archived import ArchivedTimeline
 from hudi_core.timeline.timeline import Timeline
@@ -64,9 +65,9 @@ class TableMetaClient:
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @cached_property
-    def layout(self) -> DefaultLayout:
+    def layout(self) -> Layout:
         """Where a file of the table physically is."""
-        return DefaultLayout()
+        return StrategyLayout(storage_strategy(self.config.raw.get(STRATEGY_KEY)))
 
     @cached_property
     def active(self) -> ActiveTimeline:

@@ -13,10 +13,12 @@ from hudi_core.config.table import KeyGeneratorType, TableConfig
 from hudi_core.config.table_keys import NAME
 from hudi_core.engine.choice import arrow_schema, is_spark_schema
 from hudi_core.errors import NotATableError, RecordKeyError, SchemaError
+from hudi_core.model.files import BasePath
 from hudi_core.model.schema import META_COLUMNS, TableSchema
 from hudi_core.plugin.registry import FormatRegistry
 from hudi_core.services.opening import open_table
-from hudi_core.storage.open import open_storage, resolve_base_path
+from hudi_core.storage.location import parse_location
+from hudi_core.storage.open import open_storage
 from hudi_core.storage.options import StorageOptions
 from hudi_core.storage.properties_file import PROPERTIES_PATH, write_new
 from hudi_core.txn.open_table import OpenTable
@@ -61,7 +63,7 @@ def create_table(path: str, schema: pa.Schema, options: Mapping[str, str]) -> Op
         What was asked for cannot be; nothing is written.
     """
     own = pa.schema([field for field in schema if field.name not in META_COLUMNS])
-    base_path = resolve_base_path(path)
+    base_path = BasePath(parse_location(path).uri)
     given = dict(options)
     if not NAME.is_given(given):
         given[NAME.key] = base_path.rsplit("/", 1)[-1]

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hudi_core.config.resolve import resolve_table_config
+from hudi_core.config.storage import FSYNC
 from hudi_core.config.table import TableConfig
 from hudi_core.meta_client import TableMetaClient
+from hudi_core.model.files import BasePath
 from hudi_core.plugin.host import FormatHost
 from hudi_core.plugin.registry import FormatRegistry
-from hudi_core.storage.open import open_storage, resolve_base_path
+from hudi_core.storage.location import parse_location
+from hudi_core.storage.open import open_storage
 from hudi_core.storage.options import StorageOptions
 from hudi_core.storage.properties_file import PROPERTIES_PATH, has_properties, read_properties
 from hudi_core.txn.open_table import OpenTable
@@ -34,17 +37,18 @@ def open_table(path: str, options: Mapping[str, str]) -> OpenTable:
     UnknownTableFormatError, PluginError
         The table's format cannot be used.
     """
-    base_path = resolve_base_path(path)
+    base_path = BasePath(parse_location(path).uri)
     storage_options = StorageOptions.from_options(options)
-    storage = open_storage(base_path, storage_options)
+    storage = open_storage(base_path, storage_options, fsync=FSYNC.read(options))
     properties = read_properties(storage)
     stored = TableConfig.from_properties(properties, f"{base_path}/{PROPERTIES_PATH}")
     config = resolve_table_config(options, stored)
     host = FormatHost.load(FormatRegistry(), config.table_format)
-    return OpenTable(TableMetaClient(base_path, storage, config, storage_options), host)
+    client = TableMetaClient(base_path, storage, config, storage_options, options=options)
+    return OpenTable(client, host)
 
 
 def table_exists(path: str, options: Mapping[str, str]) -> bool:
     """Return whether a table is at ``path``."""
-    storage = open_storage(resolve_base_path(path), StorageOptions.from_options(options))
+    storage = open_storage(path, StorageOptions.from_options(options))
     return has_properties(storage)

@@ -1,0 +1,1 @@
+"""Transactions: locks, heartbeats, markers, commits and their recovery."""

@@ -1,6 +1,257 @@
+"""Signs of life: while a writer works, a file in the table says so.
+
+The file is ``.hoodie/.heartbeat/<instant>``, as in Hudi, which looks at its time of change alone.
+Two more things are in it here:
+
+* on local paths its writer holds a lock of the operating system on it, and says on which machine. A
+  writer that died there is known to be dead at once, and one that was merely stopped is never taken
+  for dead;
+* the interval it promises, so that a reader with a shorter one does not bury it alive.
+
+Where there is no such lock the file's age decides, measured by the store's own clock.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import threading
+import uuid
+from dataclasses import dataclass
+from typing import Any, Final
+
+from hudi_core.errors import PathNotFoundError, PreconditionFailedError, StorageError
+from hudi_core.model.instant_time import InstantTime
+from hudi_core.model.protocols import Storage
+from hudi_core.storage.location import parse_location
+from hudi_core.storage.posix_errors import translated
+from hudi_core.txn.host_token import host_token
+from hudi_core.txn.os_lock import HeldFile, hold, is_held
+
+FOLDER: Final = ".hoodie/.heartbeat"
+_CLOCK_FOLDER: Final = ".hoodie/.temp"
+_MAX_BYTES: Final = 4096
+_MAX_INTERVAL_MS: Final = 3_600_000
+_CLOCK_STEP_MS: Final = 1000
+"""What some stores round times of change to."""
+
+
+def heartbeat_path(instant: InstantTime) -> str:
+    """Return the path of an instant's heartbeat, relative to the table."""
+    return f"{FOLDER}/{instant}"
+
+
 class Heartbeat:
-    def __init__(self, storage, instant, interval): pass
-    def start(self): pass
-    def stop(self): pass
-def is_alive(storage, instant, interval_ms, misses): return False
-def remove_heartbeat(storage, instant): pass
+    """The sign of life of one writer, given by a thread of its own.
+
+    Parameters
+    ----------
+    storage
+        Storage of the table.
+    instant
+        Requested time of the write.
+    interval_ms
+        Milliseconds between two signs.
+    """
+
+    def __init__(self, storage: Storage, instant: InstantTime, interval_ms: int) -> None:
+        self._storage = storage
+        self._path = heartbeat_path(instant)
+        self._beat = _Beat(uuid.uuid4().hex, interval_ms)
+        self._interval_s = interval_ms / 1000
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._held: HeldFile | None = None
+        self._tag = ""
+        self._process = os.getpid()
+        self._lost = False
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether somebody else removed or replaced the file: this writer was taken for dead."""
+        return self._lost
+
+    def start(self) -> None:
+        """Give the first sign and go on until :meth:`stop`.
+
+        Raises
+        ------
+        StorageError
+            The file cannot be written.
+        """
+        self._storage.put_if_absent(self._path, self._beat.encode())
+        try:
+            self._tag = self._storage.version(self._path)[1]
+            self._held = self._hold()
+            if self._held is not None and self._held.is_locked:
+                # not before: whoever finds the machine's word without the lock takes us for dead
+                self._beat.host = host_token()
+                self._held.overwrite(self._beat.encode())
+            name = f"heartbeat-{self._path.rpartition('/')[2]}"
+            self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+            self._thread.start()
+        except BaseException:
+            self._give_up()
+            raise
+
+    def stop(self) -> None:
+        """End the thread, give the lock back and remove the file.
+
+        May be called more than once and without :meth:`start`. In a process forked since it has no
+        effect, for the heart is the parent's.
+        """
+        if os.getpid() != self._process:
+            return
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+            self._give_up()
+
+    def _give_up(self) -> None:
+        if self._held is not None:
+            self._held.close()
+            self._held = None
+        # a file that stays is one of a dead writer, which the next rollback of the instant removes;
+        # what the writer has done meanwhile must not fail for it
+        with contextlib.suppress(StorageError):
+            if not self._lost:
+                self._storage.delete(self._path)
+
+    def _hold(self) -> HeldFile | None:
+        path = _local_path(self._storage, self._path)
+        if path is None:
+            return None
+        with translated(path):
+            return hold(path)
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._interval_s) and not self._lost:
+            self._beat.number += 1
+            # a sign that does not get through is a miss, and misses are allowed for
+            with contextlib.suppress(StorageError, OSError):
+                self._give_sign()
+
+    def _give_sign(self) -> None:
+        if self._held is not None:
+            self._held.overwrite(self._beat.encode())
+            self._lost = self._held.is_deleted
+            return
+        data = self._beat.encode()
+        try:
+            # never a plain put: it would bring back the file of an instant that was rolled back
+            self._tag = self._storage.compare_and_set(self._path, data, self._tag)
+        except PreconditionFailedError:
+            self._take_up()
+
+    def _take_up(self) -> None:
+        """Go on if the file is still ours: an earlier sign got there unanswered."""
+        try:
+            data, tag = self._storage.version(self._path)
+        except PathNotFoundError:
+            self._lost = True
+            return
+        if _Beat.decode(data).writer == self._beat.writer:
+            self._tag = tag
+        else:
+            self._lost = True
+
+
+def is_alive(storage: Storage, instant: InstantTime, interval_ms: int, misses: int) -> bool:
+    """Tell whether the writer of a pending instant is at work.
+
+    Parameters
+    ----------
+    interval_ms
+        Milliseconds between two signs of life; the writer's own word counts where it says more.
+    misses
+        Signs that may be missing.
+
+    Raises
+    ------
+    StorageError
+        The store does not answer, so nothing can be said.
+    """
+    path = heartbeat_path(instant)
+    found = storage.head(path)
+    if found is None:
+        return False
+    try:
+        beat = _Beat.decode(storage.read(path, _MAX_BYTES))
+        local = _local_path(storage, path)
+        held = is_held(local) if local is not None else None
+    except (PathNotFoundError, FileNotFoundError):
+        return False  # removed meanwhile, which only its writer or a rollback does
+    if held:
+        return True
+    if held is False and beat.host is not None and beat.host == host_token():
+        return False
+    promised = max(interval_ms, min(beat.interval_ms, _MAX_INTERVAL_MS))
+    age = _now_ms(storage) - found.modified_ms
+    return age <= promised * (misses + 1) + _CLOCK_STEP_MS
+
+
+def remove_heartbeat(storage: Storage, instant: InstantTime) -> None:
+    """Remove the heartbeat of an instant whose writer is gone; no effect when there is none."""
+    storage.delete(heartbeat_path(instant))
+
+
+@dataclass(slots=True)
+class _Beat:
+    """What a heartbeat says: who, how often, on which machine (if locked), and which sign."""
+
+    writer: str = ""
+    interval_ms: int = 0
+    host: str | None = None
+    number: int = 0
+
+    def encode(self) -> bytes:
+        """Return JSON of one length whatever the values, for it is overwritten in place."""
+        text = json.dumps(
+            {
+                "writer": self.writer,
+                "interval_ms": self.interval_ms,
+                "host": self.host,
+                "number": self.number,
+            }
+        )
+        return text.ljust(254).encode() + b"\n"
+
+    @classmethod
+    def decode(cls, data: bytes) -> _Beat:
+        """Return what ``data`` says; of Hudi's own, which are empty, nothing is known."""
+        try:
+            read: Any = json.loads(data)
+        except (ValueError, RecursionError):
+            return cls()
+        if not isinstance(read, dict):
+            return cls()
+        writer, interval, host = read.get("writer"), read.get("interval_ms"), read.get("host")
+        return cls(
+            writer if isinstance(writer, str) else "",
+            interval if type(interval) is int else 0,
+            host if isinstance(host, str) else None,
+        )
+
+
+def _local_path(storage: Storage, path: str) -> str | None:
+    location = parse_location(storage.root)
+    return os.path.join(location.key, path) if location.is_local else None
+
+
+def _now_ms(storage: Storage) -> int:
+    """Return the time on the store's own clock, which dates its files."""
+    probe = f"{_CLOCK_FOLDER}/clock-{uuid.uuid4().hex}"
+    storage.put_if_absent(probe, b"")
+    try:
+        status = storage.head(probe)
+    finally:
+        storage.delete(probe)
+    if status is None:
+        raise StorageError(
+            f"{storage.root}/{probe} vanished after it was written",
+            "Check that no other program deletes files in the table's folder.",
+            path=f"{storage.root}/{probe}",
+        )
+    return status.modified_ms

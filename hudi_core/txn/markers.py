@@ -1,22 +1,112 @@
-from enum import StrEnum
+"""Markers: a file's name on record before the file exists, so that a rollback finds it.
+
+Hudi's direct markers, ``.hoodie/.temp/<instant>/<partition>/<file>.marker.<kind>``, each an empty
+file.
+"""
+
+from __future__ import annotations
+
+import contextlib
 from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from hudi_core.errors import AlreadyExistsError, CorruptMetadataError, UnsafePathError
+from hudi_core.model.files import BaseFileName, LogFileName, PartitionPath, join_path
+from hudi_core.model.instant_time import InstantTime
+from hudi_core.model.protocols import Storage
+from hudi_core.storage.safe_path import check_path
+
+_SIGN: Final = ".marker."
+
+
 class MarkerKind(StrEnum):
-    CREATE="CREATE"; MERGE="MERGE"; APPEND="APPEND"
-@dataclass(frozen=True)
+    """What is about to happen to the marked file."""
+
+    CREATE = "CREATE"
+    """A base file of a new file group."""
+    MERGE = "MERGE"
+    """A new base file of an existing file group."""
+    APPEND = "APPEND"
+    """A log file."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
 class Marker:
-    partition_path: str; file_name: str; kind: MarkerKind
-def temp_folder(instant): return f".hoodie/.temp/{instant}"
+    """A marked file."""
+
+    partition_path: PartitionPath
+    file_name: str
+    kind: MarkerKind
+
+
+def temp_folder(instant: InstantTime) -> str:
+    """Return the folder of an instant's temporary files, relative to the table."""
+    return f".hoodie/.temp/{instant}"
+
+
 class Markers:
-    def __init__(self, storage, instant): self.s=storage; self.i=instant
-    def create(self, pp, name, kind):
-        self.s.put(f"{temp_folder(self.i)}/{pp+'/' if pp else ''}{name}.marker.{kind}", b"")
-    def list(self):
-        out=[]; base=temp_folder(self.i)+"/"
-        for f in self.s.list(temp_folder(self.i), True):
-            rel=f.path[len(base):]
-            if ".marker." not in rel: continue
-            p,k=rel.rsplit(".marker.",1)
-            pp,_,n=p.rpartition("/")
-            out.append(Marker(pp,n,MarkerKind(k)))
-        return out
-    def delete_all(self): self.s.delete_tree(temp_folder(self.i))
+    """The markers of one write. Cheap to make, where a task runs as well.
+
+    Parameters
+    ----------
+    storage
+        Storage of the table.
+    instant
+        Requested time of the write.
+    """
+
+    def __init__(self, storage: Storage, instant: InstantTime) -> None:
+        self._storage = storage
+        self._instant = instant
+        self._folder = temp_folder(instant)
+
+    def create(self, partition_path: PartitionPath, file_name: str, kind: MarkerKind) -> None:
+        """Mark a file before it is written; a file may be marked twice."""
+        name = f"{file_name}{_SIGN}{kind}"
+        path = join_path(self._folder, join_path(partition_path, name))
+        with contextlib.suppress(AlreadyExistsError):
+            self._storage.put_if_absent(path, b"")
+
+    def list(self) -> set[Marker]:
+        """Return all markers of the write.
+
+        Raises
+        ------
+        CorruptMetadataError
+            A marker names a file that this write cannot have made. Markers decide what is deleted,
+            and anybody who can write the table can leave one.
+        """
+        found = self._storage.list(self._folder, recursive=True)
+        return {
+            self._parse(status.path)
+            for status in found
+            if _SIGN in status.name  # other temporary files of the write lie here too
+        }
+
+    def delete_all(self) -> None:
+        """Delete the markers and everything else in the write's temporary folder."""
+        self._storage.delete_tree(self._folder)
+
+    def _parse(self, path: str) -> Marker:
+        inner = path.removeprefix(f"{self._folder}/")
+        partition_path, _, name = inner.rpartition("/")
+        file_name, _, kind = name.rpartition(_SIGN)
+        parsed = BaseFileName.parse(file_name) or LogFileName.parse(file_name)
+        try:
+            check_path(inner)
+            known = MarkerKind(kind)
+        except (UnsafePathError, ValueError) as error:
+            raise self._forged(path, "is not a marker") from error
+        if parsed is None or parsed.instant != self._instant:
+            raise self._forged(path, f"marks a file that instant {self._instant} did not write")
+        if partition_path.split("/", 1)[0] == ".hoodie":
+            raise self._forged(path, "marks a file outside the table's data")
+        return Marker(PartitionPath(partition_path), file_name, known)
+
+    def _forged(self, path: str, reason: str) -> CorruptMetadataError:
+        return CorruptMetadataError(
+            f"{self._storage.root}/{path}",
+            f"it {reason}",
+            "Nothing was deleted. Remove the marker if it is not from a writer you trust.",
+        )

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from hudi_core.config.kinds import ConcurrencyMode
+from hudi_core.config.write import WriteConfig
 from hudi_core.errors import LockError
 from hudi_core.model.protocols import LockProvider
+from hudi_core.txn.locks import lock_provider
+from hudi_core.txn.open_table import OpenTable
 
 
 class TableLock:
@@ -18,12 +23,18 @@ class TableLock:
     provider
         Excludes other threads and, where it can, other processes.
     timeout_s
-        How long to wait for the lock, in seconds.
+        How long one attempt waits for the lock, in seconds.
+    retries, pause_s
+        How often a failed attempt is made again, and seconds in between.
     """
 
-    def __init__(self, provider: LockProvider, timeout_s: float) -> None:
+    def __init__(
+        self, provider: LockProvider, timeout_s: float, retries: int = 0, pause_s: float = 0.0
+    ) -> None:
         self._provider = provider
         self._timeout_s = timeout_s
+        self._retries = retries
+        self._pause_s = pause_s
         self._owner: int | None = None
 
     @property
@@ -43,7 +54,7 @@ class TableLock:
         if self._owner == threading.get_ident():
             yield
             return
-        if not self._provider.try_lock(self._timeout_s):
+        if not self._taken():
             raise LockError(
                 f"The table's lock was not free within {self._timeout_s:g} s",
                 "Another writer holds it; try again, or raise "
@@ -57,7 +68,31 @@ class TableLock:
             self._owner = None
             self._provider.unlock()
 
+    def _taken(self) -> bool:
+        for attempt in range(self._retries + 1):
+            if attempt:
+                time.sleep(self._pause_s)
+            if self._provider.try_lock(self._timeout_s):
+                return True
+        return False
+
 
 def table_lock(table: OpenTable, config: WriteConfig) -> TableLock:
-    from hudi_core.txn.locks import DummyLock
-    return TableLock(DummyLock(), 10)
+    """Return the lock of a table, as the options say and the store allows.
+
+    A single writer waits for it once; writers that expect others try again as often as they are told to.
+
+    Raises
+    ------
+    InvalidOptionError
+        The lock does not work for tables at such a path.
+    """
+    options = config.lock
+    provider = lock_provider(options.provider, table.client.base_path, options.path)
+    alone = options.concurrency_mode is ConcurrencyMode.SINGLE_WRITER
+    return TableLock(
+        provider,
+        options.wait_ms / 1000,
+        0 if alone else options.retries,
+        options.retry_wait_ms / 1000,
+    )

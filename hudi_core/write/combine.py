@@ -33,13 +33,11 @@ def winners(keys: pa.ChunkedArray, ordering: pa.ChunkedArray | None) -> Position
     repeated = np.bincount(codes)[codes] > 1
     rows = np.flatnonzero(repeated)
     columns: dict[str, Any] = {"code": pa.array(codes[rows]), "row": pa.array(rows)}
-    sort_keys = [("code", "ascending"), ("row", "ascending")]
+    sort_keys = [(name, "ascending", "at_start") for name in ("code", "row")]
     if ordering is not None:
         columns["ordering"] = ordering.combine_chunks().take(pa.array(rows))
-        sort_keys.insert(1, ("ordering", "ascending"))
-    order = pc.sort_indices(
-        pa.table(columns), sort_keys=sort_keys, null_placement="at_start"
-    ).to_numpy()
+        sort_keys.insert(1, ("ordering", "ascending", "at_start"))
+    order = pc.sort_indices(pa.table(columns), sort_keys=sort_keys).to_numpy()
     sorted_codes = codes[rows][order]
     last = np.append(sorted_codes[1:] != sorted_codes[:-1], True)
     keep = ~repeated

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from hudi_core.errors import AlreadyExistsError
 from hudi_core.model.files import PARTITION_METADATA_FILE, PartitionPath, join_path
 from hudi_core.storage.data_files import data_filesystem
-from hudi_core.storage.layout import Layout
+from hudi_core.storage.layout import layout_of
 from hudi_core.storage.open import open_storage
 from hudi_core.txn.markers import MarkerKind, Markers
 from hudi_core.write.base_file import BaseFileOptions, BaseFileWriter
@@ -38,7 +38,7 @@ def open_base_file(
 ) -> Iterator[BaseFileWriter]:
     """Open a new base file of the write; a file that is not closed in full is never named in a commit."""
     filesystem, root = data_filesystem(context.base_path, context.storage_options)
-    path = Layout.of(context.table).physical(join_path(partition_path, file_name))
+    path = layout_of(context.table.raw).physical(join_path(partition_path, file_name))
     writer = BaseFileWriter(
         filesystem, f"{root}/{path}", context.schema, context.table.name, _options(context)
     )

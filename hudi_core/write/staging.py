@@ -21,7 +21,7 @@ import pyarrow.fs as pafs
 from hudi_core.engine.base import TaskContext
 from hudi_core.keygen import key_generator
 from hudi_core.model.files import PartitionPath
-from hudi_core.model.schema import META_COLUMNS, TableSchema
+from hudi_core.model.schema import TableSchema
 from hudi_core.storage.data_files import data_filesystem
 from hudi_core.txn.markers import temp_folder
 from hudi_core.write.context import WriteContext
@@ -126,9 +126,13 @@ def scatter(
 
 
 def normalised(batches: Iterator[pa.RecordBatch], schema: TableSchema) -> Iterator[pa.RecordBatch]:
-    """Yield the batches in the table's types and column order; a caller's own meta columns are dropped."""
+    """Yield the batches in the table's types and column order.
+
+    Only the schema's columns are kept: what else may come was checked before, and a delete needs no more.
+    """
+    wanted = set(schema.names)
     for batch in batches:
-        own = [name for name in batch.schema.names if name not in META_COLUMNS]
+        own = [name for name in batch.schema.names if name in wanted]
         yield schema.cast_batch(batch.select(own))
 
 

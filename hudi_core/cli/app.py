@@ -1,0 +1,66 @@
+"""The application `hudi`: its commands, and the entry of the console script."""
+
+from __future__ import annotations
+
+import io
+import sys
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+
+from hudi_core.cli.formats import formats
+from hudi_core.cli.rollback import rollback
+from hudi_core.cli.root import RootGroup
+from hudi_core.cli.table import table_app
+from hudi_core.cli.terminal import write_line
+from hudi_core.cli.timeline import timeline
+
+app = typer.Typer(
+    name="hudi",
+    cls=RootGroup,
+    no_args_is_help=True,
+    add_completion=False,
+    # every error ends in RootGroup
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        write_line(f"hudi-core {version('hudi-core')}")
+        raise typer.Exit
+
+
+@app.callback()
+def hudi(
+    show_version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
+        ),
+    ] = False,
+    traceback: Annotated[
+        bool, typer.Option("--traceback", help="Show where an error comes from.")
+    ] = False,
+) -> None:
+    """Work with Hudi tables, whatever their format.
+
+    Exit codes: 0 done, 1 error, 2 wrong usage, 3 outcome unknown, 4 a check failed.
+    """
+
+
+app.add_typer(table_app, name="table")
+app.command()(timeline)
+app.command()(rollback)
+app.command()(formats)
+
+
+def main() -> None:
+    """Run the command line of this process and exit with its code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # a terminal that knows less than Unicode shows escapes rather than an error
+            stream.reconfigure(errors="backslashreplace")
+    app()

@@ -1,0 +1,51 @@
+"""Arguments and options that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+PathArgument = Annotated[
+    str, typer.Argument(metavar="PATH", help="Base path of the table: a local folder or a URI.")
+]
+JsonOption = Annotated[
+    bool, typer.Option("--json", help="Write one JSON object instead of text for people.")
+]
+OptionsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--option",
+        "-o",
+        metavar="KEY=VALUE",
+        help="A Hudi option, or an option of the store; may be repeated.",
+    ),
+]
+
+
+def parse_options(pairs: Sequence[str] | None) -> dict[str, str]:
+    """Return the values of ``--option KEY=VALUE``.
+
+    Raises
+    ------
+    typer.BadParameter
+        A text has no ``=``, or one key is given twice with different values.
+    """
+    options: dict[str, str] = {}
+    for pair in pairs or ():
+        key, equals, value = pair.partition("=")
+        key = key.strip()
+        if not equals or not key:
+            # the text is not repeated: it may be a secret
+            raise typer.BadParameter("an option is written KEY=VALUE", param_hint="'--option'")
+        if options.setdefault(key, value) != value:
+            raise typer.BadParameter(f"{key} is given twice", param_hint="'--option'")
+    return options
+
+
+def parse_names(text: str | None) -> list[str] | None:
+    """Return the column names of a list with commas; ``None`` when there are none."""
+    if text is None:
+        return None
+    return [name.strip() for name in text.split(",") if name.strip()] or None

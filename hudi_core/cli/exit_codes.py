@@ -1,0 +1,38 @@
+"""What the exit code of `hudi` tells a script."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from hudi_core.errors import CommitStateUnknownError, HudiError, IncompleteCommitError
+
+
+class ExitCode(IntEnum):
+    """The exit codes; everything that is no success writes one message to the standard error.
+
+    Attributes
+    ----------
+    OK
+        It was done.
+    ERROR
+        It was not done; the table is as it was.
+    USAGE
+        The command line is wrong; the table was not looked at.
+    UNKNOWN_OUTCOME
+        It may have been done: a repetition has to look first.
+    VALIDATION_FAILED
+        A check was made, and the table did not pass it.
+    """
+
+    OK = 0
+    ERROR = 1
+    USAGE = 2
+    UNKNOWN_OUTCOME = 3
+    VALIDATION_FAILED = 4
+
+
+def exit_code_of(error: HudiError) -> ExitCode:
+    """Return the exit code for an error that ended a command."""
+    if isinstance(error, CommitStateUnknownError | IncompleteCommitError):
+        return ExitCode.UNKNOWN_OUTCOME
+    return ExitCode.ERROR

@@ -1,0 +1,77 @@
+"""The outermost line of `hudi`: where commands are looked up, and where every error ends."""
+
+from __future__ import annotations
+
+import errno
+import traceback
+import warnings
+from collections.abc import Mapping
+from functools import cached_property
+from importlib.metadata import EntryPoint
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from hudi_core.cli import extensions
+from hudi_core.cli.exit_codes import ExitCode, exit_code_of
+from hudi_core.cli.terminal import write_error, write_warning
+from hudi_core.config.resolve import UnknownOptionWarning
+from hudi_core.errors import HudiError
+
+
+class RootGroup(TyperGroup):
+    """The group of all commands, the ones of other distributions included.
+
+    The type of a context is no public name of typer, hence ``Any`` in the signatures.
+    """
+
+    @cached_property
+    def _extensions(self) -> Mapping[str, tuple[EntryPoint, ...]]:
+        return extensions.discover()
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of all commands, own ones first, without importing any."""
+        own = sorted(super().list_commands(ctx))
+        for name in self._extensions.keys() & own:
+            owners = ", ".join(map(extensions.distribution_of, self._extensions[name]))
+            write_warning(f"the command {name!r} of {owners} is not available: the name is taken")
+        return [*own, *(name for name in self._extensions if name not in own)]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return the command of a name, or ``None``; other distributions are asked last."""
+        own = super().get_command(ctx, cmd_name)
+        if own is not None or cmd_name not in self._extensions:
+            return own
+        return extensions.command(cmd_name, self._extensions[cmd_name])
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command; turn what ends it into one message and an exit code."""
+        try:
+            with warnings.catch_warnings():
+                warnings.showwarning = _show_warning
+                # said to people, whatever Python is told to do about warnings
+                warnings.simplefilter("always", UnknownOptionWarning)
+                return super().invoke(ctx)
+        except (typer.TyperException, typer.Exit, typer.Abort):
+            raise  # usage errors and the like, which typer reports
+        except HudiError as error:
+            self._report(ctx, str(error), error)
+            raise typer.Exit(exit_code_of(error)) from error
+        except Exception as error:
+            if isinstance(error, OSError) and error.errno == errno.EPIPE:
+                raise  # whoever read our output has seen enough; typer ends quietly
+            self._report(ctx, f"unexpected {type(error).__name__}: {error}", error)
+            raise typer.Exit(ExitCode.ERROR) from error
+
+    @staticmethod
+    def _report(ctx: Any, message: str, error: Exception) -> None:
+        if ctx.params.get("traceback"):
+            for line in "".join(traceback.format_exception(error)).splitlines():
+                write_warning(line)
+        write_error(message)
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    # where a warning was raised means nothing to who typed the command
+    write_warning(str(message))

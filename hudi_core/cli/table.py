@@ -1,0 +1,113 @@
+"""`hudi table`: make a table, and show what a table is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import pyarrow as pa
+import typer
+
+from hudi_core.cli.arguments import (
+    JsonOption,
+    OptionsOption,
+    PathArgument,
+    parse_names,
+    parse_options,
+)
+from hudi_core.cli.schema_file import read_avro_schema, read_parquet_schema
+from hudi_core.cli.table_document import table_document
+from hudi_core.cli.terminal import write_facts, write_grid, write_json, write_line
+from hudi_core.table import Table
+
+table_app = typer.Typer(no_args_is_help=True, help="Create and show tables.")
+
+
+@table_app.command()
+def create(
+    path: PathArgument,
+    *,
+    name: Annotated[
+        str | None, typer.Option(help="Name of the table; by default the last part of the path.")
+    ] = None,
+    record_key: Annotated[
+        str | None, typer.Option(metavar="COLUMNS", help="Columns of the record key, with commas.")
+    ] = None,
+    partition_by: Annotated[
+        str | None, typer.Option(metavar="COLUMNS", help="Partition columns, with commas.")
+    ] = None,
+    ordering_field: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Of two rows with one key the greater value wins."),
+    ] = None,
+    table_format: Annotated[
+        str | None, typer.Option("--format", help="Table format; see `hudi formats`.")
+    ] = None,
+    schema: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.json", help="The columns, as an Avro record schema."),
+    ] = None,
+    schema_from: Annotated[
+        Path | None, typer.Option(metavar="FILE.parquet", help="Take the columns of this file.")
+    ] = None,
+    option: OptionsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Create an empty table."""
+    options = parse_options(option)
+    columns = _columns(schema, schema_from)
+    table = Table.create(
+        path,
+        columns,
+        name=name,
+        record_key=parse_names(record_key),
+        partition_by=parse_names(partition_by),
+        ordering_field=ordering_field,
+        format=table_format,
+        options=options,
+    )
+    if as_json:
+        write_json(table_document(table))
+        return
+    made = f"{len(table.schema)} columns, format {table.format}"
+    write_line(f"Created {table.config.name} at {table.path}: {made}.")
+
+
+@table_app.command()
+def show(path: PathArgument, option: OptionsOption = None, as_json: JsonOption = False) -> None:
+    """Show what a table is: settings, columns, size, latest write."""
+    document = table_document(Table.open(path, parse_options(option)))
+    if as_json:
+        write_json(document)
+        return
+    columns = document.pop("columns")
+    write_facts([(name.replace("_", " "), _fact(value)) for name, value in document.items()])
+    write_grid(
+        "",
+        ["id", "column", "type", "nullable"],
+        [[_fact(value) for value in column.values()] for column in columns],
+    )
+
+
+def _columns(schema: Path | None, schema_from: Path | None) -> pa.Schema:
+    if schema is not None and schema_from is None:
+        return read_avro_schema(schema)
+    if schema_from is not None and schema is None:
+        return read_parquet_schema(schema_from)
+    raise typer.BadParameter("give one of --schema and --schema-from", param_hint="'--schema'")
+
+
+def _fact(value: Any) -> str:
+    match value:
+        case None | []:
+            return "-"
+        case bool():
+            return "yes" if value else "no"
+        case int():
+            return f"{value:,}"
+        case list():
+            return ", ".join(map(str, value))
+        case {"instant": instant, "action": action}:
+            return f"{instant} ({action})"
+        case _:
+            return str(value)

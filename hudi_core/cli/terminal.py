@@ -1,0 +1,100 @@
+"""What a command writes: tables for people, JSON for programs, messages for both.
+
+Whatever a table holds was written by somebody else. Text from it reaches the terminal as text only:
+rich gets it as :class:`rich.text.Text`, which knows no markup, and characters that a terminal would
+obey or hide (escape sequences, line breaks, changes of the writing direction) are shown as escapes.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import unicodedata
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table as Grid
+from rich.text import Text
+
+_UNSEEN: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+"""Unicode categories of what is no visible text: controls, formats, lone surrogates, separators."""
+
+
+_UNBOUNDED: Final = 1 << 20
+_USUAL: Final = 80
+"""Widths in characters."""
+
+
+def visible(text: str) -> str:
+    """Return ``text`` with every character that is not visible text replaced by its escape."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(map(_visible, text))
+
+
+def _visible(char: str) -> str:
+    return ascii(char)[1:-1] if unicodedata.category(char) in _UNSEEN else char
+
+
+def write_json(document: Mapping[str, Any]) -> None:
+    """Write one JSON object, ASCII only, to the standard output."""
+    typer.echo(json.dumps(document, indent=2, ensure_ascii=True, allow_nan=False))
+
+
+def write_line(text: str) -> None:
+    """Write one line to the standard output."""
+    typer.echo(visible(text))
+
+
+def write_error(text: str) -> None:
+    """Write the one message of a command that failed to the standard error."""
+    _on_stderr("error", "bold red", text)
+
+
+def write_warning(text: str) -> None:
+    """Write something that does not stop a command to the standard error."""
+    _on_stderr("warning", "yellow", text)
+
+
+def write_facts(facts: Sequence[tuple[str, str]]) -> None:
+    """Write names with their values, one pair a line."""
+    grid = Grid(box=None, show_header=False, pad_edge=False)
+    grid.add_column(style="bold", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, value in facts:
+        grid.add_row(Text(visible(name)), Text(visible(value)))
+    _print(grid)
+
+
+def write_grid(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Write rows under headings; numbers (texts of digits) are aligned to the right."""
+    caption = Text(visible(title)) if title else None
+    grid = Grid(box=box.SIMPLE_HEAD, title=caption, title_justify="left", pad_edge=False)
+    for position, heading in enumerate(headings):
+        cells = [row[position] for row in rows]
+        is_number = bool(cells) and all(_is_number(cell) for cell in cells)
+        grid.add_column(heading, justify="right" if is_number else "left", overflow="fold")
+    for row in rows:
+        grid.add_row(*(Text(visible(cell)) for cell in row))
+    _print(grid)
+
+
+def _is_number(cell: str) -> bool:
+    return cell.replace(",", "").isdigit()
+
+
+def _print(grid: Grid) -> None:
+    console = Console(file=sys.stdout, markup=False, emoji=False, highlight=False)
+    if not console.is_terminal:
+        # whoever reads a pipe wants whole values, not lines of eighty characters
+        console.width = _UNBOUNDED
+        console.width = max(_USUAL, console.measure(grid).maximum)
+    console.print(grid)
+
+
+def _on_stderr(kind: str, style: str, text: str) -> None:
+    console = Console(file=sys.stderr, markup=False, emoji=False, highlight=False, soft_wrap=True)
+    console.print(Text.assemble((f"{kind}: ", style), visible(text)))

@@ -1,0 +1,69 @@
+"""`hudi timeline`: what happened to a table, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import typer
+
+from hudi_core.cli.arguments import JsonOption, OptionsOption, PathArgument, parse_options
+from hudi_core.cli.terminal import write_grid, write_json
+from hudi_core.model.instant import Instant
+from hudi_core.services.opening import open_table
+from hudi_core.table import Table
+from hudi_core.timeline.timeline import instant_key
+
+
+def timeline(
+    path: PathArgument,
+    show_all: Annotated[
+        bool, typer.Option("--all", help="Show archived instants too, the oldest first.")
+    ] = False,
+    option: OptionsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the instants of a table in the order in which they were requested."""
+    options = parse_options(option)
+    table = Table.open(path, options)
+    active = table.timeline.instants
+    archived = _archived(path, options, active) if show_all else ()
+    if as_json:
+        instants = [
+            *(instant_document(instant, archived=True) for instant in archived),
+            *(instant_document(instant, archived=False) for instant in active),
+        ]
+        write_json({"path": table.path, "instants": instants})
+        return
+    headings = ["instant", "action", "state", "completed"]
+    rows = [_row(instant, "archived") for instant in archived] + [_row(one) for one in active]
+    write_grid(f"{table.config.name}: {len(rows)} instants", headings, rows)
+
+
+def instant_document(instant: Instant, *, archived: bool) -> dict[str, Any]:
+    """Return an instant as the JSON of every command shows it."""
+    return {
+        "instant": instant.requested_time,
+        "action": instant.action.value,
+        "state": instant.state.value,
+        "completion_time": instant.completion_time,
+        "archived": archived,
+    }
+
+
+def _archived(
+    path: str, options: Mapping[str, str], active: Sequence[Instant]
+) -> Sequence[Instant]:
+    """Return the archived instants that are not on the active timeline as well."""
+    shown = {instant_key(instant) for instant in active}
+    found = (one.instant for one in open_table(path, options).client.archived.load())
+    return [instant for instant in found if instant_key(instant) not in shown]
+
+
+def _row(instant: Instant, state: str | None = None) -> Sequence[str]:
+    return (
+        instant.requested_time,
+        instant.action.value,
+        state or instant.state.value,
+        instant.completion_time or "",
+    )

@@ -1,0 +1,73 @@
+"""Record keys and partition paths, made from columns of rows."""
+
+from __future__ import annotations
+
+from hudi_core.config.kinds import WRITABLE_KEY_GENERATORS, KeyGeneratorType
+from hudi_core.config.table import TableConfig
+from hudi_core.errors import InvalidOptionError
+from hudi_core.keygen.base import KeyColumns, KeyGenerator
+from hudi_core.keygen.complex import ComplexKeyGenerator, prefixes_single_field
+from hudi_core.keygen.nonpartitioned import NonpartitionedKeyGenerator
+from hudi_core.keygen.simple import SimpleKeyGenerator
+from hudi_core.model.schema import TableSchema
+
+__all__ = ["KeyGenerator", "key_generator"]
+
+_KEY = "hoodie.table.keygenerator.type"
+
+
+def key_generator(
+    config: TableConfig, schema: TableSchema, *, consistent_logical_timestamps: bool = False
+) -> KeyGenerator:
+    """Return the key generator of a table.
+
+    Parameters
+    ----------
+    config
+        The table's properties.
+    schema
+        The table's schema; the batches given to the generator have been cast to it.
+    consistent_logical_timestamps
+        Value of ``hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled``:
+        timestamps with a zone become texts (``2026-01-31 12:00:00.0``, UTC, cut to milliseconds)
+        instead of microseconds since the epoch.
+
+    Raises
+    ------
+    InvalidOptionError
+        Tables with this key generator are read, not written; or it cannot have that many fields.
+    RecordKeyError
+        The table has no key column of that name, or no record key.
+    PartitionValueError
+        The table has no partition column of that name.
+    SchemaError
+        The type of a key or partition column has no text form.
+    """
+    kind = config.keygen_type
+    if kind not in WRITABLE_KEY_GENERATORS:
+        raise InvalidOptionError(
+            _KEY,
+            kind.value,
+            "tables with this key generator are read, not written",
+            f"Use {', '.join(each.value for each in WRITABLE_KEY_GENERATORS)}.",
+        )
+    columns = KeyColumns.resolve(
+        schema, config.record_key_fields, config.partition_fields, consistent_logical_timestamps
+    )
+    if kind is KeyGeneratorType.COMPLEX:
+        return ComplexKeyGenerator(
+            columns, config.hive_style, config.url_encode, prefixes_single_field(config)
+        )
+    if kind is KeyGeneratorType.SIMPLE:
+        if len(columns.record_key) > 1 or len(columns.partition) != 1:
+            raise _wrong_number(kind, "needs one record key field and one partition field")
+        return SimpleKeyGenerator(columns, config.hive_style, config.url_encode)
+    if columns.partition:
+        raise _wrong_number(kind, "makes no partitions, and the table has partition fields")
+    return NonpartitionedKeyGenerator(columns)
+
+
+def _wrong_number(kind: KeyGeneratorType, reason: str) -> InvalidOptionError:
+    return InvalidOptionError(
+        _KEY, kind.value, f"it {reason}", f"Use {KeyGeneratorType.COMPLEX.value}, or leave it out."
+    )

@@ -1,0 +1,145 @@
+"""What key generators share: the columns they read, and keys and paths of whole batches.
+
+Source: Hudi's ``KeyGenUtils`` and ``KeyGenerator.constructRecordKey`` (``hudi-format`` section 4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from hudi_core.errors import PartitionValueError, RecordKeyError, SchemaError
+from hudi_core.keygen.text import check_has_text, to_text
+from hudi_core.model.schema import TableSchema
+
+NULL_PART: Final = "__null__"
+EMPTY_PART: Final = "__empty__"
+
+
+class KeyGenerator(Protocol):
+    """Makes record keys and partition paths of batches that were cast to the table's schema."""
+
+    def record_keys(self, batch: pa.RecordBatch) -> pa.StringArray:
+        """Return the record key of every row.
+
+        Raises
+        ------
+        RecordKeyError
+            Rows have no key; names the columns and counts the rows.
+        """
+        ...
+
+    def partition_paths(self, batch: pa.RecordBatch) -> pa.DictionaryArray:
+        """Return the partition path of every row, each path once in the dictionary.
+
+        Raises
+        ------
+        PartitionValueError, UnsafePathError
+            A value cannot become a path.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class KeyColumn:
+    """One column that keys or paths are made of: its path in the schema, and how it is reached."""
+
+    name: str
+    top: str
+    below: tuple[str, ...]
+
+    def of(self, batch: pa.RecordBatch) -> pa.Array:
+        """Return the column's values; null where a struct around them is."""
+        values = batch.column(self.top)
+        return pc.struct_field(values, list(self.below)) if self.below else values
+
+
+@dataclass(frozen=True, slots=True)
+class KeyColumns:
+    """The columns of a key generator, found in the schema."""
+
+    record_key: tuple[KeyColumn, ...]
+    partition: tuple[KeyColumn, ...]
+    timestamps_as_text: bool = False
+
+    @classmethod
+    def resolve(
+        cls,
+        schema: TableSchema,
+        record_key: Sequence[str],
+        partition: Sequence[str],
+        timestamps_as_text: bool,
+    ) -> KeyColumns:
+        """Find the columns; see :func:`hudi_core.keygen.key_generator` for what is raised."""
+        if not record_key:
+            raise RecordKeyError(
+                "The table has no record key",
+                "Name the key's columns in hoodie.datasource.write.recordkey.field.",
+            )
+        return cls(
+            tuple(_find(schema, name, RecordKeyError, "record key") for name in record_key),
+            tuple(_find(schema, name, PartitionValueError, "partition") for name in partition),
+            timestamps_as_text,
+        )
+
+    def text(self, batch: pa.RecordBatch, column: KeyColumn) -> pa.StringArray:
+        """Return a column's values as the texts keys are made of."""
+        return to_text(column.of(batch), self.timestamps_as_text)
+
+    def bare_key(self, batch: pa.RecordBatch) -> pa.StringArray:
+        """Return keys that are the values of one column."""
+        (column,) = self.record_key
+        keys = self.text(batch, column)
+        missing = pc.fill_null(pc.equal(pc.binary_length(keys), 0), True)
+        self._require_keys(missing)
+        return keys
+
+    def joined_key(self, batch: pa.RecordBatch) -> pa.StringArray:
+        """Return keys of the form ``f1:v1,f2:v2``, with a word each for null and empty values."""
+        parts: list[pa.Array | pa.Scalar] = []
+        missing = pa.scalar(True)
+        before = ""
+        for column in self.record_key:
+            value = self.text(batch, column)
+            empty = pc.fill_null(pc.equal(pc.binary_length(value), 0), True)
+            missing = pc.and_(missing, empty)
+            if pc.any(empty, min_count=0).as_py():
+                value = pc.fill_null(pc.if_else(empty, _or_null(value), value), NULL_PART)
+            parts += [pa.scalar(f"{before}{column.name}:"), value]
+            before = ","
+        self._require_keys(missing)
+        return pc.binary_join_element_wise(*parts, "")
+
+    def _require_keys(self, missing: pa.BooleanArray) -> None:
+        count = pc.sum(missing, min_count=0).as_py()
+        if count:
+            names = ", ".join(column.name for column in self.record_key)
+            raise RecordKeyError(
+                f"The record key ({names}) is null or empty in {count} of {len(missing)} rows",
+                "Give every row a key, or drop these rows.",
+                columns=tuple(column.name for column in self.record_key),
+                rows=count,
+            )
+
+
+def _or_null(value: pa.StringArray) -> pa.StringArray:
+    return pc.if_else(value.is_valid(), pa.scalar(EMPTY_PART), pa.scalar(None, pa.string()))
+
+
+def _find(schema: TableSchema, name: str, error: type[SchemaError], purpose: str) -> KeyColumn:
+    top, *below = name.split(".")
+    around = [schema.field(name.rsplit(".", count + 1)[0]) for count in range(len(below))]
+    field = schema.field(name)
+    if field is None or any(each is None or not pt.is_struct(each.type) for each in around):
+        raise error(
+            f"The table has no column {name!r}, which its {purpose} names",
+            f"Use one of {', '.join(schema.names)}.",
+            column=name,
+        )
+    check_has_text(field, name, purpose)
+    return KeyColumn(name, top, tuple(below))

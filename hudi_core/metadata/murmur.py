@@ -1,0 +1,125 @@
+"""Hadoop's variant of MurmurHash2 over many byte strings at once.
+
+Source: ``hudi-format`` section 4. One hash of a string is the seed of its next, so the words of a
+string are mixed once and only folded into the running hash for every further one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+U32 = npt.NDArray[np.uint32]
+Bools = npt.NDArray[np.bool_]
+
+_M: Final = np.uint32(0x5BD1E995)
+_R: Final = np.uint32(24)
+
+
+class ByteStrings:
+    """Byte strings laid one behind the other.
+
+    Attributes
+    ----------
+    data
+        All bytes, followed by three that belong to no string, so that four bytes can be read
+        anywhere.
+    starts, lengths
+        Where each string begins, and how many bytes it has.
+    """
+
+    def __init__(
+        self,
+        data: npt.NDArray[np.uint8],
+        starts: npt.NDArray[np.int64],
+        lengths: npt.NDArray[np.int64],
+    ) -> None:
+        self.data = np.concatenate([data, np.zeros(3, np.uint8)])
+        self.starts = starts
+        self.lengths = lengths
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+
+class HashChain:
+    """The chained hashes of some byte strings: each is the seed of the next, 0 that of the first.
+
+    Parameters
+    ----------
+    strings
+        All strings.
+    rows
+        Which of them to hash, by position.
+    """
+
+    def __init__(self, strings: ByteStrings, rows: npt.NDArray[np.int64]) -> None:
+        # the longest first: those with a word of a given number are then a prefix
+        self.rows = rows[np.argsort(-strings.lengths[rows], kind="stable")]
+        starts, lengths = strings.starts[self.rows], strings.lengths[self.rows]
+        data = strings.data
+        # little-endian words that begin at every byte, not only at every fourth
+        words = np.ndarray(len(data) - 3, "<u4", data, strides=(1,))
+        counts = lengths // 4
+        self._words: list[U32] = []
+        for number in range(int(counts[0]) if len(counts) else 0):
+            holders = int(np.searchsorted(-counts, -number, side="left"))
+            word = words[starts[:holders] + 4 * number] * _M
+            word ^= word >> _R
+            word *= _M
+            self._words.append(word)
+        self._tail, self._has_tail = _tails(data.view(np.int8), starts + lengths, lengths % 4)
+        self._length = lengths.astype(np.uint32)
+        self._hash = np.zeros(len(self.rows), np.uint32)
+
+    def next(self) -> U32:
+        """Return the next hash of each string; the array is the chain's own."""
+        hashes = self._hash ^ self._length
+        for word in self._words:
+            prefix = hashes[: len(word)]
+            prefix *= _M
+            prefix ^= word
+        hashes ^= self._tail
+        np.multiply(hashes, _M, out=hashes, where=self._has_tail)
+        hashes ^= hashes >> np.uint32(13)
+        hashes *= _M
+        hashes ^= hashes >> np.uint32(15)
+        self._hash = hashes
+        return hashes
+
+    def keep(self, kept: Bools) -> None:
+        """Go on with some of the strings only."""
+        self._words = [word[kept[: len(word)]] for word in self._words]
+        self._words = [word for word in self._words if len(word)]
+        self.rows, self._length = self.rows[kept], self._length[kept]
+        self._tail, self._has_tail = self._tail[kept], self._has_tail[kept]
+        self._hash = self._hash[kept]
+
+
+def _tails(
+    data: npt.NDArray[np.int8], ends: npt.NDArray[np.int64], left: npt.NDArray[np.int64]
+) -> tuple[U32, Bools]:
+    """Return what the last one to three bytes of each string fold to, and whether there are any.
+
+    Hadoop reads them backwards from the end, and as signed numbers.
+    """
+    tail = np.zeros(len(ends), np.int32)
+    for back, shift in ((1, 0), (2, 8), (3, 16)):
+        has = left >= back
+        tail[has] ^= data[ends[has] - back].astype(np.int32) << shift
+    return tail.view(np.uint32), left > 0
+
+
+def positions(hashes: U32, size: int) -> U32:
+    """Return the bit each hash stands for: ``abs(hash % size)`` with Java's signs."""
+    signed = hashes.view(np.int32).astype(np.int64)
+    return (np.abs(signed) % size).astype(np.uint32)
+
+
+def chunks(count: int, size: int = 1 << 14) -> Iterator[npt.NDArray[np.int64]]:
+    """Yield the numbers below ``count`` in pieces whose hashes fit into a processor's cache."""
+    for start in range(0, count, size):
+        yield np.arange(start, min(start + size, count))

@@ -1,0 +1,1 @@
+"""All input and output: metadata files, data files, and where they are."""

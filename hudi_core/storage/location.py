@@ -1,0 +1,124 @@
+"""Where a table is: the kind of store, and what the store calls the place."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from hudi_core.errors import StorageError, UnsafePathError
+from hudi_core.storage.safe_path import check_folder
+
+
+class StoreKind(StrEnum):
+    """The kinds of store that can hold a table."""
+
+    LOCAL = "local"
+    S3 = "s3"
+    GCS = "gcs"
+    AZURE = "azure"
+    MEMORY = "memory"
+
+
+_SCHEMES: Final = {
+    "file": StoreKind.LOCAL,
+    "s3": StoreKind.S3,
+    "s3a": StoreKind.S3,
+    "s3n": StoreKind.S3,
+    "gs": StoreKind.GCS,
+    "gcs": StoreKind.GCS,
+    "abfs": StoreKind.AZURE,
+    "abfss": StoreKind.AZURE,
+    "wasb": StoreKind.AZURE,
+    "wasbs": StoreKind.AZURE,
+    "memory": StoreKind.MEMORY,
+}
+_URI: Final = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<rest>.*)", re.DOTALL)
+_BUCKET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}")
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A place in a store.
+
+    Attributes
+    ----------
+    kind
+        The kind of store.
+    uri
+        The place as users write it, without a trailing slash; for local paths the absolute path.
+    bucket
+        Bucket, container, or name of a store in memory; empty for local paths.
+    key
+        Path below the bucket, without slashes at its ends; for local paths the absolute path.
+    account
+        Azure: the storage account that the URI names, else ``None``.
+    """
+
+    kind: StoreKind
+    uri: str
+    bucket: str
+    key: str
+    account: str | None = None
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the place is a folder of this machine, mounted file systems included."""
+        return self.kind is StoreKind.LOCAL
+
+
+def parse_location(uri: str) -> Location:
+    """Return the place that a path or URI names.
+
+    Characters stand for themselves: nothing is percent-decoded, because Hadoop does not do it
+    either.
+
+    Raises
+    ------
+    StorageError
+        The scheme is unknown, or the URI has no bucket or carries credentials.
+    UnsafePathError
+        The path has an empty, ``.`` or ``..`` segment behind the bucket, or a NUL character.
+    """
+    if "\0" in uri:
+        raise UnsafePathError(uri, "it has a NUL character")
+    match = _URI.fullmatch(uri)
+    if match is None:
+        return _local(uri.removeprefix("file:"))
+    scheme, rest = match["scheme"].lower(), match["rest"]
+    kind = _SCHEMES.get(scheme)
+    if kind is None:
+        raise StorageError(
+            f"Paths that begin with {scheme}:// are not supported",
+            f"Supported: a local path, {', '.join(f'{name}://' for name in _SCHEMES)}.",
+            scheme=scheme,
+        )
+    if kind is StoreKind.LOCAL:
+        if not rest.startswith("/"):
+            raise UnsafePathError(uri, "it names a host", "Write file:///folder.")
+        return _local(rest)
+    authority, _, key = rest.partition("/")
+    account = None
+    if kind is StoreKind.AZURE and "@" in authority:
+        # abfss://container@account.dfs.core.windows.net/folder
+        authority, _, host = authority.partition("@")
+        account = host.split(".", 1)[0]
+    if not _BUCKET.fullmatch(authority):
+        # the URI is not repeated: what stands where the bucket belongs may be a password
+        raise StorageError(
+            f"A path that begins with {scheme}:// does not name a bucket",
+            f"Write {scheme}://bucket/folder; credentials go into options or the environment.",
+            scheme=scheme,
+        )
+    key = check_folder(key.rstrip("/"))
+    place = uri[: len(scheme) + 3] + rest.rstrip("/")
+    return Location(kind, place, authority, key, account)
+
+
+def _local(path: str) -> Location:
+    if not path:
+        raise UnsafePathError(path, "it is empty", "Name the table's folder.")
+    absolute = os.path.abspath(path)
+    return Location(StoreKind.LOCAL, absolute, "", absolute)

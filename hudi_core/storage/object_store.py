@@ -1,0 +1,265 @@
+"""Metadata files on S3, GCS and Azure, and in memory: atomic by conditional puts.
+
+A store may apply a put and lose the answer, and a client that repeats the put is then told that
+somebody else was first. So every put carries a token of its own in the object's metadata; after
+every error but a clear refusal the object is looked at, and the token tells whose it is.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any, Final
+
+import obstore
+from obstore.exceptions import AlreadyExistsError as ObjectExists
+from obstore.exceptions import BaseError, PreconditionError
+from obstore.store import AzureStore, GCSStore, MemoryStore, S3Store
+
+from hudi_core.errors import (
+    AlreadyExistsError,
+    PathNotFoundError,
+    PreconditionFailedError,
+    StorageError,
+)
+from hudi_core.model.files import FileStatus
+from hudi_core.storage.location import StoreKind, parse_location
+from hudi_core.storage.options import StorageOptions
+from hudi_core.storage.safe_path import check_folder, check_path, check_size
+
+_MARK: Final = "hudiput"
+_ATTEMPTS: Final = 6
+_FIRST_PAUSE_S: Final = 0.05
+_FAILURES: Final = (BaseError, OSError, ValueError)
+"""What obstore raises: its own, FileNotFoundError, ValueError for paths it does not take."""
+
+_Store = S3Store | GCSStore | AzureStore | MemoryStore
+_memory: Final[dict[str, MemoryStore]] = {}
+
+
+class ObjectStorage:
+    """The :class:`~hudi_core.model.protocols.Storage` of a place in an object store.
+
+    Picklable: what crosses is the URI and the options, and the client is made where it is needed.
+
+    Parameters
+    ----------
+    root
+        URI of the place, such as ``s3://bucket/table``. ``memory://name/table`` is for tests: the
+        store of that name lives as long as the process.
+    options
+        How to reach the store.
+    """
+
+    def __init__(self, root: str, options: StorageOptions | None = None) -> None:
+        self._location = parse_location(root)
+        self._prefix = f"{self._location.key}/" if self._location.key else ""
+        self._options = options or StorageOptions()
+
+    @property
+    def root(self) -> str:
+        """URI of the place, without a trailing slash."""
+        return self._location.uri
+
+    def read(self, path: str, max_bytes: int | None = None) -> bytes:
+        """Return a file's bytes.
+
+        Raises
+        ------
+        PathNotFoundError
+            Nothing is stored there.
+        CorruptMetadataError
+            The file has more than ``max_bytes`` bytes.
+        """
+        return self._read(path, max_bytes)[0]
+
+    def put_if_absent(self, path: str, data: bytes) -> None:
+        """Create a file atomically; AlreadyExistsError when there is one."""
+        self._conditional_put(check_path(path), data, None)
+
+    def put(self, path: str, data: bytes) -> None:
+        """Create or replace a file atomically."""
+        with self._translated(check_path(path)):
+            obstore.put(self._store, self._prefix + path, data, use_multipart=False)
+
+    def head(self, path: str) -> FileStatus | None:
+        """Return size and time of a file; ``None`` when there is none."""
+        with self._translated(check_path(path)):
+            try:
+                return self._file_status(obstore.head(self._store, self._prefix + path))
+            except FileNotFoundError:
+                return None
+
+    def version(self, path: str) -> tuple[bytes, str]:
+        """Return a file's bytes and the tag that :meth:`compare_and_set` takes."""
+        data, found = self._read(path, None)
+        return data, _tag(found)
+
+    def compare_and_set(self, path: str, data: bytes, expected: str | None) -> str:
+        """Replace a file if its tag is still ``expected``; return the new tag.
+
+        Raises
+        ------
+        PreconditionFailedError
+            The file has changed, or exists although it was expected to be absent.
+        """
+        try:
+            return self._conditional_put(check_path(path), data, expected)
+        except AlreadyExistsError as error:
+            raise PreconditionFailedError(self._full(path)) from error
+
+    def list(self, prefix: str = "", recursive: bool = False) -> Iterator[FileStatus]:
+        """Yield the files below a folder."""
+        return self._list(check_folder(prefix), recursive)
+
+    def list_folders(self, prefix: str = "") -> Sequence[str]:
+        """Return the paths of the folders directly below a folder, sorted."""
+        with self._translated(check_folder(prefix)):
+            found = obstore.list_with_delimiter(self._store, self._prefix + prefix)
+            return sorted(path.removeprefix(self._prefix) for path in found["common_prefixes"])
+
+    def delete(self, path: str) -> bool:
+        """Delete a file; ``False`` when there was none."""
+        if self.head(path) is None:
+            return False  # a delete would not tell
+        with self._translated(path):
+            try:
+                obstore.delete(self._store, self._prefix + path)
+            except FileNotFoundError:
+                return False
+        return True
+
+    def delete_tree(self, prefix: str) -> int:
+        """Delete everything below a folder; return the number of files deleted."""
+        count = 0
+        with self._translated(check_path(prefix)):
+            for batch in obstore.list(self._store, self._prefix + prefix):
+                paths = [found["path"] for found in batch]
+                obstore.delete(self._store, paths)
+                count += len(paths)
+        return count
+
+    @property
+    def _store(self) -> _Store:
+        place = self._location
+        return _open_store(place.kind, place.bucket, place.account, self._options)
+
+    def _full(self, path: str) -> str:
+        return f"{self.root}/{path}" if path else self.root
+
+    def _read(self, path: str, max_bytes: int | None) -> tuple[bytes, Any]:
+        full = self._full(check_path(path))
+        with self._translated(path):
+            try:
+                found = obstore.get(self._store, self._prefix + path)
+                check_size(full, found.meta["size"], max_bytes)
+                return bytes(found.bytes()), found.meta
+            except FileNotFoundError as error:
+                raise PathNotFoundError(full) from error
+
+    def _list(self, folder: str, recursive: bool) -> Iterator[FileStatus]:
+        prefix = self._prefix + folder
+        with self._translated(folder):
+            if recursive:
+                for batch in obstore.list(self._store, prefix):
+                    yield from map(self._file_status, batch)
+            else:
+                found = obstore.list_with_delimiter(self._store, prefix)
+                yield from map(self._file_status, found["objects"])
+
+    def _file_status(self, found: Any) -> FileStatus:
+        modified = int(found["last_modified"].timestamp() * 1000)
+        return FileStatus(found["path"].removeprefix(self._prefix), found["size"], modified)
+
+    def _conditional_put(self, path: str, data: bytes, expected: str | None) -> str:
+        """Put ``data`` where the object's tag is ``expected`` (``None``: where no object is)."""
+        token = uuid.uuid4().hex
+        mode: Any = "create" if expected is None else json.loads(expected)
+        for attempt in range(_ATTEMPTS):
+            try:
+                with self._translated(path):
+                    return _tag(self._put_with_token(path, data, mode, token))
+            except StorageError as error:
+                with self._translated(path):
+                    found, owner = self._owner(path)
+                if owner == token:
+                    return _tag(found)  # the put was applied, and only its answer was lost
+                refused = isinstance(error.__cause__, (ObjectExists, PreconditionError))
+                missing = isinstance(error.__cause__, FileNotFoundError) and expected is not None
+                if not (refused or missing):
+                    raise
+                if expected is None and found is not None:
+                    raise AlreadyExistsError(self._full(path)) from error
+                if expected is not None and (found is None or _tag(found) != expected):
+                    raise PreconditionFailedError(self._full(path)) from error
+                # refused, although the condition holds: two puts met in the store, and neither need
+                # have won
+                time.sleep(_FIRST_PAUSE_S * 2**attempt)
+        raise StorageError(
+            f"{self._full(path)} could not be written: the store kept refusing the request",
+            "Other writers are at the same file; try again.",
+            path=self._full(path),
+        )
+
+    def _put_with_token(self, path: str, data: bytes, mode: Any, token: str) -> Any:
+        return obstore.put(
+            self._store,
+            self._prefix + path,
+            data,
+            attributes={_MARK: token},
+            mode=mode,
+            use_multipart=False,
+        )
+
+    def _owner(self, path: str) -> tuple[Any, str | None]:
+        """Return what is stored under a path and the token of the put that stored it."""
+        try:
+            found = obstore.get(self._store, self._prefix + path)
+        except FileNotFoundError:
+            return None, None
+        return found.meta, found.attributes.get(_MARK)
+
+    @contextmanager
+    def _translated(self, path: str) -> Iterator[None]:
+        try:
+            yield
+        except _FAILURES as error:
+            full = self._full(path)
+            # the rest of the text is the client's own state; requests in it may carry what nobody
+            # should see
+            reason = str(error).split("\n", 1)[0].split("?", 1)[0]
+            raise StorageError(
+                f"{full}: {reason}",
+                "Check the address, the bucket and the credentials, and try again.",
+                path=full,
+            ) from error
+
+
+@lru_cache(maxsize=64)
+def _open_store(
+    kind: StoreKind, bucket: str, account: str | None, options: StorageOptions
+) -> _Store:
+    arguments = options.for_obstore(kind, bucket, account)
+    match kind:
+        case StoreKind.S3:
+            return S3Store(bucket, **arguments)
+        case StoreKind.GCS:
+            return GCSStore(bucket, **arguments)
+        case StoreKind.AZURE:
+            return AzureStore(bucket, **arguments)
+        case StoreKind.MEMORY:
+            return _memory.setdefault(bucket, MemoryStore())
+    raise StorageError(
+        "A local folder is no object store",
+        "Open local paths with hudi_core.storage.posix.PosixStorage.",
+    )
+
+
+def _tag(found: Any) -> str:
+    # S3 and Azure compare e_tag, GCS version; what a store does not know must not be named
+    known = {name: found[name] for name in ("e_tag", "version") if found.get(name) is not None}
+    return json.dumps(known, sort_keys=True)

@@ -1,0 +1,257 @@
+"""How to reach a table's store: one value, and one translator for each client that opens stores.
+
+Pyarrow and obstore know the same facts under different names, and each looks into the environment
+by itself, in its own order. So the environment is read here, once, and what is found is told to
+both.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from hudi_core.config import storage as keys
+from hudi_core.config.key import ConfigKey, Secret
+from hudi_core.errors import InvalidOptionError
+from hudi_core.storage.location import StoreKind
+
+_Value = TypeVar("_Value")
+_S3_CREDENTIALS: Final[tuple[ConfigKey[Any], ...]] = (
+    keys.S3_ACCESS_KEY,
+    keys.S3_SECRET_KEY,
+    keys.S3_SESSION_TOKEN,
+)
+_AZURE_CREDENTIALS: Final[tuple[ConfigKey[Any], ...]] = (
+    keys.AZURE_ACCOUNT_KEY,
+    keys.AZURE_SAS_TOKEN,
+)
+_ENDPOINT_FOR_S3: Final = "AWS_ENDPOINT_URL_S3"
+_KEY_FILE_VARIABLE: Final = "GOOGLE_APPLICATION_CREDENTIALS"
+
+
+@dataclass(frozen=True, slots=True)
+class StorageOptions:
+    """Credentials and addresses; hashable, picklable, and silent about its secrets.
+
+    What is ``None`` the clients find out themselves (instance roles, profiles, defaults).
+
+    Attributes
+    ----------
+    s3_access_key, s3_secret_key, s3_session_token
+        S3 credentials, all from one source.
+    s3_endpoint
+        Address of the service with its scheme.
+    s3_region
+        Region of the bucket.
+    s3_path_style
+        Whether the bucket is named in the path instead of the host.
+    gcs_key_file
+        Path of a service account's key file.
+    azure_account, azure_account_key, azure_sas_token
+        Storage account, and its key or a shared access signature.
+    """
+
+    s3_access_key: Secret | None = None
+    s3_secret_key: Secret | None = None
+    s3_session_token: Secret | None = None
+    s3_endpoint: str | None = None
+    s3_region: str | None = None
+    s3_path_style: bool = False
+    gcs_key_file: str | None = None
+    azure_account: str | None = None
+    azure_account_key: Secret | None = None
+    azure_sas_token: Secret | None = None
+
+    @classmethod
+    def from_options(
+        cls, options: Mapping[str, str], environment: Mapping[str, str] | None = None
+    ) -> StorageOptions:
+        """Return the view of a user's options; what they leave open the environment answers.
+
+        Credentials come from the options or from the environment, never some from each.
+
+        Parameters
+        ----------
+        environment
+            Environment variables; by default those of this process.
+
+        Raises
+        ------
+        InvalidOptionError
+            A value that cannot be used, or an access key without its secret.
+        """
+        source = _Source(options, os.environ if environment is None else environment)
+        access, secret, token = source.group(_S3_CREDENTIALS)
+        if (access is None) is not (secret is None):
+            missing, given = keys.S3_ACCESS_KEY.key, keys.S3_SECRET_KEY.key
+            if secret is None:
+                missing, given = given, missing
+            raise InvalidOptionError(
+                given,
+                "***",
+                f"{missing} is missing",
+                "Give both, or neither for an instance's role.",
+            )
+        account_key, sas_token = source.group(_AZURE_CREDENTIALS)
+        endpoint = source.read(keys.S3_ENDPOINT, first=(_ENDPOINT_FOR_S3,))
+        if endpoint is not None and "://" not in endpoint:
+            endpoint = f"{'https' if source.read(keys.S3_TLS) else 'http'}://{endpoint}"
+        path_style = endpoint is not None  # Amazon alone is sure to have a host for every bucket
+        if keys.S3_PATH_STYLE.is_given(options):
+            path_style = keys.S3_PATH_STYLE.read(options)
+        return cls(
+            s3_access_key=access,
+            s3_secret_key=secret,
+            s3_session_token=token,
+            s3_endpoint=endpoint,
+            s3_region=source.read(keys.S3_REGION),
+            s3_path_style=path_style,
+            gcs_key_file=source.read(keys.GCS_KEY_FILE),
+            azure_account=source.read(keys.AZURE_ACCOUNT),
+            azure_account_key=account_key,
+            azure_sas_token=sas_token,
+        )
+
+    def for_obstore(
+        self, kind: StoreKind, bucket: str, account: str | None = None
+    ) -> dict[str, Any]:
+        """Return the keyword arguments of obstore's class for a kind of store.
+
+        Parameters
+        ----------
+        bucket
+            The bucket or container.
+        account
+            Azure: the storage account that the path names; it goes before the option.
+        """
+        match kind:
+            case StoreKind.S3:
+                return self._s3_for_obstore(bucket)
+            case StoreKind.GCS:
+                return _given({"config": _given({"service_account": self.gcs_key_file})})
+            case StoreKind.AZURE:
+                config = {
+                    "account_name": account or self.azure_account,
+                    "account_key": _revealed(self.azure_account_key),
+                    "sas_key": _revealed(self.azure_sas_token),
+                }
+                return _given({"config": _given(config)})
+        return {}
+
+    def for_pyarrow(self, kind: StoreKind, account: str | None = None) -> dict[str, Any]:
+        """Return the keyword arguments of pyarrow's file system class for a kind of store.
+
+        Parameters
+        ----------
+        account
+            Azure: the storage account that the path names; it goes before the option.
+
+        Raises
+        ------
+        InvalidOptionError
+            GCS with a key file that pyarrow is not told of: it looks into the environment only.
+        """
+        match kind:
+            case StoreKind.S3:
+                arguments: dict[str, Any] = {
+                    "access_key": _revealed(self.s3_access_key),
+                    "secret_key": _revealed(self.s3_secret_key),
+                    "session_token": _revealed(self.s3_session_token),
+                    "region": self.s3_region,
+                }
+                if self.s3_endpoint is not None:
+                    scheme, _, host = self.s3_endpoint.partition("://")
+                    arguments["scheme"] = scheme
+                    arguments["endpoint_override"] = host.rstrip("/")
+                    arguments["force_virtual_addressing"] = not self.s3_path_style
+                return _given(arguments)
+            case StoreKind.GCS:
+                if self.gcs_key_file not in (None, os.environ.get(_KEY_FILE_VARIABLE)):
+                    raise InvalidOptionError(
+                        keys.GCS_KEY_FILE.key,
+                        self.gcs_key_file,
+                        "data files are opened with the key file that the environment names",
+                        f"Set {_KEY_FILE_VARIABLE} to the same path, here and on the executors.",
+                    )
+                return {}
+            case StoreKind.AZURE:
+                return _given(
+                    {
+                        "account_name": account or self.azure_account,
+                        "account_key": _revealed(self.azure_account_key),
+                        "sas_token": _revealed(self.azure_sas_token),
+                    }
+                )
+        return {}
+
+    def _s3_for_obstore(self, bucket: str) -> dict[str, Any]:
+        config: dict[str, Any] = {
+            "region": self.s3_region,
+            "virtual_hosted_style_request": not self.s3_path_style,
+        }
+        client: dict[str, Any] = {}
+        if self.s3_endpoint is not None:
+            scheme, _, host = self.s3_endpoint.rstrip("/").partition("://")
+            # obstore takes the host as it is to be called, and prefers an endpoint for S3 alone,
+            # which the environment may name
+            called = host if self.s3_path_style else f"{bucket}.{host}"
+            config["endpoint"] = config["aws_endpoint_url_s3"] = f"{scheme}://{called}"
+            client["allow_http"] = scheme == "http"
+        arguments: dict[str, Any] = {"config": _given(config)}
+        if client:
+            arguments["client_options"] = client
+        if self.s3_access_key is not None and self.s3_secret_key is not None:
+            # as configuration they would be mixed with a session token of the environment
+            arguments["credential_provider"] = _FixedCredentials(
+                self.s3_access_key, self.s3_secret_key, self.s3_session_token
+            )
+        return arguments
+
+
+@dataclass(frozen=True, slots=True)
+class _FixedCredentials:
+    """Answers obstore's question for S3 credentials."""
+
+    access_key: Secret
+    secret_key: Secret
+    session_token: Secret | None
+
+    def __call__(self) -> dict[str, Any]:
+        return {
+            "access_key_id": self.access_key.reveal(),
+            "secret_access_key": self.secret_key.reveal(),
+            "token": _revealed(self.session_token),
+            "expires_at": None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    options: Mapping[str, str]
+    environment: Mapping[str, str]
+
+    def read(self, key: ConfigKey[_Value], first: tuple[str, ...] = ()) -> _Value:
+        return key.read(self.options) if key.is_given(self.options) else self._variable(key, first)
+
+    def group(self, group: tuple[ConfigKey[Any], ...]) -> list[Any]:
+        if any(key.is_given(self.options) for key in group):
+            return [key.read(self.options) for key in group]
+        return [self._variable(key) for key in group]
+
+    def _variable(self, key: ConfigKey[_Value], first: tuple[str, ...] = ()) -> _Value:
+        # unlike options, variables of one meaning may differ: the first one counts
+        for name in (*first, *key.names):
+            text = self.environment.get(name, "").strip()
+            if text:
+                return key.parse_as(name, text)
+        return key.default
+
+
+def _revealed(secret: Secret | None) -> str | None:
+    return None if secret is None else secret.reveal()
+
+
+def _given(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in arguments.items() if value not in (None, {})}

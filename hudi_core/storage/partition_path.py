@@ -1,0 +1,235 @@
+"""Partition values as folders and back.
+
+What is written is what Hudi writes for the same two stored flags (its ``PartitionPathEncodeUtils``
+and ``KeyGenUtils``), as far as that is safe and can be read back:
+
+* a null is ``__HIVE_DEFAULT_PARTITION__``. Hudi maps the empty text to the same folder, so that it
+  comes back as null; here it is refused, as is the folder's own name as a value;
+* with ``url_encode``, the characters that Hive escapes are written ``%XX``, and so is a first ``.``
+  or ``_`` where it would begin a folder's name (Hudi leaves those: such folders are hidden, or are
+  not folders of their own);
+* without it, values are written as they are. A ``/`` makes more levels, which Hudi's users rely on
+  for values such as ``2026/01/31``; here only where it can be undone, with one partition field and
+  without hive style. All else that would not be one visible folder below the table is refused.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from hudi_core.errors import PartitionValueError
+from hudi_core.model.files import PartitionPath
+from hudi_core.storage.safe_path import check_folder
+
+DEFAULT_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
+"""Name of the folder that holds the rows whose partition value is null."""
+MAX_SEGMENT_BYTES: Final = 255
+"""What common file systems take as one name."""
+
+URL_ENCODE_KEY: Final = "hoodie.datasource.write.partitionpath.urlencode"
+_ENCODE_HINT: Final = f"Set {URL_ENCODE_KEY}=true when the table is created, or change the value."
+_CHANGE_HINT: Final = "Change the value."
+_ESCAPED: Final = re.compile(r"""[\x00-\x1f\x7f"#%'*/:=?\\{\[\]^]""")
+_ESCAPE: Final = re.compile(r"%([0-9A-Fa-f]{2})")
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+
+
+class PartitionPathCodec:
+    """Writes the values of one table's partition fields as a path, and reads them back.
+
+    For every tuple of values that is not refused, ``decode(encode(values)) == values``; so no two
+    tuples share a path. Values are texts compared by their code points: nothing is normalised.
+
+    Parameters
+    ----------
+    fields
+        Names of the partition fields, in order.
+    hive_style
+        Whether a folder is named ``field=value``.
+    url_encode
+        Whether special characters are written ``%XX``.
+    """
+
+    def __init__(self, fields: Sequence[str], hive_style: bool, url_encode: bool) -> None:
+        self._fields = tuple(fields)
+        self._hive_style = hive_style
+        self._url_encode = url_encode
+
+    def encode(self, values: Sequence[str | None]) -> PartitionPath:
+        """Return the path of one partition; no fields, no path.
+
+        Parameters
+        ----------
+        values
+            One text per field, ``None`` for null.
+
+        Raises
+        ------
+        PartitionValueError
+            A value cannot be a folder; the error names value, field and way out.
+        """
+        if len(values) != len(self._fields):
+            raise PartitionValueError(
+                f"{len(values)} values were given for the partition fields {self._names()}",
+                "Give one value per field.",
+            )
+        segments = [
+            self._segment(field, value, first=n == 0)
+            for n, (field, value) in enumerate(zip(self._fields, values, strict=True))
+        ]
+        return PartitionPath("/".join(segments))
+
+    def decode(self, path: str) -> tuple[str | None, ...]:
+        """Return the values of one partition's path.
+
+        Paths that other writers made are read as well: more levels than fields, hive style too,
+        where there is one field.
+
+        Raises
+        ------
+        PartitionValueError
+            The path does not have this table's form.
+        UnsafePathError
+            The path leaves the table.
+        """
+        check_folder(path)
+        # with one field the whole path is its value, however many levels it has
+        segments = path.split("/", -1 if len(self._fields) > 1 else 0) if path else []
+        if len(segments) != len(self._fields):
+            raise self._foreign(path)
+        return tuple(
+            self._value(field, segment, path)
+            for field, segment in zip(self._fields, segments, strict=True)
+        )
+
+    def _segment(self, field: str, value: str | None, *, first: bool) -> str:
+        if value is None:
+            text = DEFAULT_PARTITION
+        else:
+            self._refuse_always(field, value)
+            text = self._escaped(value) if self._url_encode else self._plain(field, value, first)
+        if self._hive_style:
+            if "/" in field or _CONTROL.search(field):
+                raise PartitionValueError(
+                    f"The partition field {field!r} cannot be part of a folder's name",
+                    "Rename the column, or create the table without hive-style partitioning.",
+                    field=field,
+                )
+            text = f"{field}={text}"
+        longest = max(len(part.encode()) for part in text.split("/"))
+        if longest > MAX_SEGMENT_BYTES:
+            raise self._refused(
+                field,
+                value,
+                f"its folder's name would have {longest} bytes of {MAX_SEGMENT_BYTES} possible",
+                "Partition by something shorter.",
+            )
+        return text
+
+    def _refuse_always(self, field: str, value: str) -> None:
+        reason = None
+        if not value:
+            reason = "it is empty, which would read back as null"
+        elif value == DEFAULT_PARTITION:
+            reason = "it is the name of the folder for nulls"
+        elif "\0" in value:
+            reason = "it has a NUL character"
+        elif any("\ud800" <= character <= "\udfff" for character in value):
+            reason = "it is not Unicode text"
+        if reason is not None:
+            raise self._refused(field, value, reason, "Use null or another value.")
+
+    def _escaped(self, value: str) -> str:
+        text = _ESCAPED.sub(lambda match: f"%{ord(match[0]):02X}", value)
+        if not self._hive_style and text[0] in "._":
+            text = f"%{ord(text[0]):02X}{text[1:]}"
+        return text
+
+    def _plain(self, field: str, value: str, first: bool) -> str:
+        reason = None
+        parts = value.split("/")
+        if _CONTROL.search(value):
+            reason = "it has a control character"
+        elif "\\" in value:
+            reason = "it has a backslash, which some readers take for a slash"
+        elif len(parts) > 1 and (self._hive_style or len(self._fields) > 1):
+            reason = "it has a slash, which would make one more level of folders"
+        elif any(part in ("", ".", "..") for part in parts):
+            reason = "it would not be a folder of its own below the table"
+        elif self._hive_style and "=" in value:
+            reason = "it has an equals sign, and so has the folder's name"
+        elif not self._hive_style and any(part.startswith(".") for part in parts):
+            reason = "readers take a folder that begins with a dot for hidden"
+        elif not self._hive_style and first and value.startswith("_"):
+            reason = "readers take a folder that begins with an underscore for hidden"
+        elif DEFAULT_PARTITION in parts:
+            reason = "it has the name of the folder for nulls"
+        if reason is not None:
+            raise self._refused(field, value, reason, _ENCODE_HINT)
+        return value
+
+    def _value(self, field: str, segment: str, path: str) -> str | None:
+        if self._hive_style:
+            prefix = f"{field}="
+            if not segment.startswith(prefix) or segment == prefix:
+                raise self._foreign(path)
+            segment = segment[len(prefix) :]
+        if segment == DEFAULT_PARTITION:
+            return None
+        if self._url_encode:
+            return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), segment)
+        return segment
+
+    def _refused(
+        self, field: str, value: str | None, reason: str, hint: str
+    ) -> PartitionValueError:
+        return PartitionValueError(
+            f"The value {value!r} of the partition field {field!r} cannot be a folder: {reason}",
+            hint,
+            field=field,
+            value=value,
+            reason=reason,
+        )
+
+    def _foreign(self, path: str) -> PartitionValueError:
+        style = "hive-style " if self._hive_style else ""
+        return PartitionValueError(
+            f"{path!r} is not a {style}path of the partition fields {self._names()}",
+            "The folder was made by another writer, or the table's partition fields were changed.",
+            path=path,
+        )
+
+    def _names(self) -> str:
+        return ", ".join(self._fields) or "(none)"
+
+
+def refuse_nested(paths: Iterable[str]) -> None:
+    """Refuse partitions that lie within each other, as the values ``2026`` and ``2026/01`` would.
+
+    Listings, Hudi's as well, do not look for partitions below a partition: rows of the inner one
+    would vanish.
+
+    Parameters
+    ----------
+    paths
+        All partition paths of the table, those about to be written included.
+
+    Raises
+    ------
+    PartitionValueError
+        One of the paths begins another.
+    """
+    ordered = sorted({tuple(path.split("/")) for path in paths if path})
+    for outer, inner in itertools.pairwise(ordered):
+        if inner[: len(outer)] == outer:
+            raise PartitionValueError(
+                f"The partition {'/'.join(inner)!r} would lie within the partition "
+                f"{'/'.join(outer)!r}, where readers do not look for it",
+                f"Give all values the same number of levels, or set {URL_ENCODE_KEY}=true when "
+                "the table is created.",
+                outer="/".join(outer),
+                inner="/".join(inner),
+            )

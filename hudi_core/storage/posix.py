@@ -1,0 +1,240 @@
+"""Metadata files on local paths: atomic by link and rename, durable by fsync.
+
+A new file is written under a hidden name in its own folder, flushed, and given its name by ``link``
+(which refuses a name that is taken) or ``rename`` (which replaces). Readers see all of it or
+nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import uuid
+from collections.abc import Iterator
+from typing import Final
+
+from hudi_core.errors import (
+    AlreadyExistsError,
+    PathNotFoundError,
+    PreconditionFailedError,
+    StorageError,
+)
+from hudi_core.storage.disk import Disk, open_descriptor
+from hudi_core.storage.posix_errors import translated
+from hudi_core.storage.posix_reader import TEMPORARY_PREFIX, PosixReader, tag_of
+from hudi_core.storage.safe_path import check_path
+
+_ATTEMPTS: Final = 8
+_NO_FOLDER_LOCKS: Final = frozenset(
+    {errno.EBADF, errno.ENOLCK, errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP}
+)
+
+
+class PosixStorage(PosixReader):
+    """The :class:`~hudi_core.model.protocols.Storage` of a local folder.
+
+    Cheap to make and picklable: executors make their own. Symbolic links are followed only where
+    they stay below the root.
+
+    Parameters
+    ----------
+    root
+        The folder; it need not exist.
+    fsync
+        Whether what is written survives a power failure. A crash of the process it survives in any
+        case.
+    disk
+        Does every change; see :mod:`hudi_core.storage.disk`.
+    """
+
+    def __init__(self, root: str, fsync: bool = True, disk: Disk | None = None) -> None:
+        super().__init__(root)
+        self._fsync = fsync
+        self._disk = disk or Disk()
+
+    def put_if_absent(self, path: str, data: bytes) -> None:
+        """Create a file atomically; AlreadyExistsError when there is one."""
+        full = self._for_change(path)
+        with translated(full), self._written(full, data) as temporary:
+            self._link(temporary, full)
+
+    def put(self, path: str, data: bytes) -> None:
+        """Create or replace a file atomically."""
+        full = self._for_change(path)
+        with (
+            translated(full),
+            self._written(full, data) as temporary,
+            self._folder_locked(full, must=False),
+        ):
+            self._replace(temporary, full)
+
+    def compare_and_set(self, path: str, data: bytes, expected: str | None) -> str:
+        """Replace a file if its tag is still ``expected``, atomically.
+
+        Raises
+        ------
+        PreconditionFailedError
+            The file has changed, or exists although it was expected to be absent.
+        StorageError
+            The file system has no locks.
+        """
+        full = self._for_change(path)
+        with (
+            translated(full),
+            self._written(full, data) as temporary,
+            self._folder_locked(full, must=True),
+        ):
+            tag = tag_of(data, os.stat(temporary))
+            if expected is None:
+                try:
+                    self._link(temporary, full)
+                except AlreadyExistsError as error:
+                    raise PreconditionFailedError(full) from error
+                return tag
+            try:
+                found = self.version(path)[1]
+            except PathNotFoundError as error:
+                raise PreconditionFailedError(full) from error
+            if found != expected:
+                raise PreconditionFailedError(full)
+            self._replace(temporary, full)
+            return tag
+
+    def delete(self, path: str) -> bool:
+        """Delete a file (of a symbolic link the link); ``False`` when there was none."""
+        full = self._for_change(path)
+        with translated(full):
+            try:
+                with self._folder_locked(full, must=False):
+                    self._disk.remove(full)
+                    self._sync(os.path.dirname(full))
+            except (FileNotFoundError, NotADirectoryError):
+                return False
+        return True
+
+    def delete_tree(self, prefix: str) -> int:
+        """Delete everything below a folder and the folder; return the number of files deleted.
+
+        Symbolic links are removed, never followed. What others delete meanwhile does not matter; a
+        folder that others keep filling is an error.
+        """
+        full = self._for_change(prefix)
+        removed: set[str] = set()
+        with translated(full):
+            if not os.path.isdir(full) or os.path.islink(full):
+                return 0
+            for _ in range(_ATTEMPTS):
+                try:
+                    self._empty(full, removed)
+                    self._disk.remove_folder(full)
+                    self._sync(os.path.dirname(full))
+                except FileNotFoundError:
+                    return len(removed)  # somebody else deleted it too
+                except OSError as error:
+                    if error.errno != errno.ENOTEMPTY:
+                        raise
+                else:
+                    return len(removed)
+        raise StorageError(
+            f"{full} could not be emptied, because files keep being written to it",
+            "Stop the process that writes them and try again.",
+            path=full,
+        )
+
+    def _for_change(self, path: str) -> str:
+        # the last segment may be a link: it is replaced or removed itself, never followed
+        path = check_path(path)
+        self._below_root(path.rpartition("/")[0])
+        return self._full(path)
+
+    @contextlib.contextmanager
+    def _written(self, full: str, data: bytes) -> Iterator[str]:
+        """Write a temporary file beside ``full``; it is gone after the block."""
+        folder = os.path.dirname(full)
+        temporary = f"{folder}/{TEMPORARY_PREFIX}{uuid.uuid4().hex}"
+        try:
+            for attempt in range(_ATTEMPTS):
+                try:
+                    self._disk.write_new(temporary, data, sync=self._fsync)
+                    break
+                except FileNotFoundError:
+                    # the folder is not there yet, or was deleted since it was made
+                    if attempt == _ATTEMPTS - 1:
+                        raise
+                    self._make_folders(folder)
+            yield temporary
+        finally:
+            # what is left of it when this fails no reader sees; the put itself has happened or not
+            with contextlib.suppress(OSError):
+                self._disk.remove(temporary)
+
+    def _make_folders(self, folder: str) -> None:
+        missing = []
+        while not os.path.isdir(folder):
+            missing.append(folder)
+            folder = os.path.dirname(folder)
+        for path in reversed(missing):
+            with contextlib.suppress(FileExistsError):
+                self._disk.make_folder(path)
+            self._sync(os.path.dirname(path))
+
+    def _link(self, temporary: str, full: str) -> None:
+        try:
+            self._disk.link(temporary, full)
+        except FileExistsError as error:
+            # over NFS the answer to a link that succeeded may be lost, and its repetition find the
+            # name taken: two names of the temporary file tell that it is ours
+            if os.stat(temporary).st_nlink != 2:
+                raise AlreadyExistsError(full) from error
+        self._sync(os.path.dirname(full))
+
+    def _replace(self, temporary: str, full: str) -> None:
+        self._disk.replace(temporary, full)
+        self._sync(os.path.dirname(full))
+
+    def _sync(self, folder: str) -> None:
+        if self._fsync:
+            self._disk.sync_folder(folder)
+
+    @contextlib.contextmanager
+    def _folder_locked(self, full: str, *, must: bool) -> Iterator[None]:
+        """Keep others from replacing or deleting files of the folder of ``full``.
+
+        ``compare_and_set`` cannot do without; for the others it only keeps a compare_and_set
+        atomic.
+        """
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+        with open_descriptor(os.path.dirname(full), flags) as descriptor:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            except OSError as error:
+                if must or error.errno not in _NO_FOLDER_LOCKS:
+                    raise
+            try:
+                yield
+            finally:
+                # not by closing alone: a process forked meanwhile has a copy of the descriptor
+                with contextlib.suppress(OSError):
+                    fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+    def _empty(self, top: str, removed: set[str]) -> None:
+        """Remove everything below a folder; note the files in ``removed``."""
+        folders, pending = [], [top]
+        while pending:
+            current = pending.pop()
+            folders.append(current)
+            with os.scandir(current) as entries:
+                found = list(entries)
+            for entry in found:
+                if entry.is_dir(follow_symlinks=False):
+                    pending.append(entry.path)
+                    continue
+                with contextlib.suppress(FileNotFoundError):
+                    self._disk.remove(entry.path)
+                    if not entry.name.startswith(TEMPORARY_PREFIX):
+                        removed.add(entry.path)
+        for folder in reversed(folders[1:]):
+            with contextlib.suppress(FileNotFoundError):
+                self._disk.remove_folder(folder)

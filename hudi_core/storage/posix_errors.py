@@ -1,0 +1,49 @@
+"""Errors of the operating system as errors of the project, at the one edge where it is called."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from hudi_core.errors import PathNotFoundError, StorageError
+
+_HINTS: Final = {
+    errno.ENOSPC: "Free space on the disk and try again.",
+    errno.EDQUOT: "The quota is used up: free space and try again.",
+    errno.EACCES: "Check the permissions of the file and its folders.",
+    errno.EPERM: "Check the permissions; a file system without hard links cannot hold a table.",
+    errno.EROFS: "The file system is read-only: mount it for writing.",
+    errno.ENOTDIR: "A file stands where a folder is needed: move it away.",
+    errno.EIO: "The disk may be failing: check the system log.",
+    errno.ENAMETOOLONG: "Use a shorter name.",
+    errno.EMFILE: "Raise the limit on open files.",
+    errno.ENOTSUP: "The file system cannot do this: use another one for tables.",
+}
+_DEFAULT_HINT: Final = "Check the disk and try again."
+
+
+@contextmanager
+def translated(location: str) -> Iterator[None]:
+    """Raise what the block raises for ``location`` as one of the project's errors.
+
+    Raises
+    ------
+    PathNotFoundError
+        There is no such file or folder.
+    StorageError
+        Anything else; its facts name the path and the error number.
+    """
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise PathNotFoundError(location) from error
+    except OSError as error:
+        number = error.errno or 0
+        raise StorageError(
+            f"{location}: {error.strerror or error}",
+            _HINTS.get(number, _DEFAULT_HINT),
+            path=location,
+            errno=number,
+        ) from error

@@ -1,0 +1,169 @@
+"""Reading below a local folder, symbolic links followed only where they stay in it."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from hudi_core.errors import PathNotFoundError, UnsafePathError
+from hudi_core.model.files import FileStatus, join_path
+from hudi_core.storage.disk import open_descriptor
+from hudi_core.storage.posix_errors import translated
+from hudi_core.storage.safe_path import check_folder, check_path, check_size
+
+TEMPORARY_PREFIX: Final = ".hudi-tmp-"
+"""Names that begin so are files half written; no listing shows them."""
+# a named pipe in a table must not keep its reader waiting
+_READ: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
+
+
+class PosixReader:
+    """The part of a :class:`~hudi_core.model.protocols.Storage` that changes nothing.
+
+    Parameters
+    ----------
+    root
+        The folder; it need not exist.
+    """
+
+    def __init__(self, root: str) -> None:
+        self._root = os.path.abspath(root)
+        self._real_root = os.path.realpath(root)
+
+    @property
+    def root(self) -> str:
+        """Absolute path of the folder."""
+        return self._root
+
+    def read(self, path: str, max_bytes: int | None = None) -> bytes:
+        """Return a file's bytes.
+
+        Raises
+        ------
+        PathNotFoundError
+            Nothing is stored there.
+        CorruptMetadataError
+            The file has more than ``max_bytes`` bytes.
+        """
+        return self._read(check_path(path), max_bytes)[0]
+
+    def head(self, path: str) -> FileStatus | None:
+        """Return size and time of a file; ``None`` when there is none."""
+        full = self._below_root(check_path(path))
+        with translated(full):
+            try:
+                status = os.stat(full)
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+        return _file_status(path, status) if stat.S_ISREG(status.st_mode) else None
+
+    def version(self, path: str) -> tuple[bytes, str]:
+        """Return a file's bytes and the tag that :meth:`compare_and_set` takes."""
+        data, status = self._read(check_path(path), None)
+        return data, tag_of(data, status)
+
+    def list(self, prefix: str = "", recursive: bool = False) -> Iterator[FileStatus]:
+        """Yield the files below a folder by name; temporary files are left out.
+
+        With ``recursive``, links to folders are not followed, for they may lead in circles.
+
+        Raises
+        ------
+        UnsafePathError
+            A symbolic link below the folder leaves the root.
+        """
+        return self._list(check_folder(prefix), recursive)
+
+    def list_folders(self, prefix: str = "") -> Sequence[str]:
+        """Return the paths of the folders directly below a folder, sorted."""
+        folder = check_folder(prefix)
+        with translated(self._full(folder)):
+            return [path for path, entry in self._entries(folder) if self._is_folder(path, entry)]
+
+    def _full(self, path: str) -> str:
+        return os.path.join(self._root, path) if path else self._root
+
+    def _below_root(self, path: str) -> str:
+        """Return the full path; refuse it when symbolic links lead it out of the root."""
+        full = self._full(path)
+        real = os.path.realpath(full)
+        if not _is_below(real, self._real_root):
+            self._real_root = os.path.realpath(self._root)  # the root itself may have become a link
+            if not _is_below(real, self._real_root):
+                raise UnsafePathError(
+                    full,
+                    f"a symbolic link leads it to {real}, out of the table",
+                    "Remove the link, or move what it points to into the table.",
+                )
+        return full
+
+    def _read(self, path: str, max_bytes: int | None) -> tuple[bytes, os.stat_result]:
+        full = self._below_root(path)
+        with translated(full):
+            try:
+                with open_descriptor(full, _READ) as descriptor:
+                    status = os.fstat(descriptor)
+                    if not stat.S_ISREG(status.st_mode):
+                        raise PathNotFoundError(full)
+                    check_size(full, status.st_size, max_bytes)
+                    with open(descriptor, "rb", closefd=False) as file:
+                        return file.read(), status
+            except NotADirectoryError as error:
+                raise PathNotFoundError(full) from error
+
+    def _list(self, folder: str, recursive: bool) -> Iterator[FileStatus]:
+        pending = [folder]
+        while pending:
+            current = pending.pop()
+            found: list[FileStatus] = []
+            below: list[str] = []
+            with translated(self._full(current)):
+                for path, entry in self._entries(current):
+                    if self._is_folder(path, entry):
+                        if not entry.is_symlink():
+                            below.append(path)
+                        continue
+                    with contextlib.suppress(FileNotFoundError):  # deleted since
+                        status = entry.stat()
+                        if stat.S_ISREG(status.st_mode):
+                            found.append(_file_status(path, status))
+            yield from found
+            if recursive:
+                pending += reversed(below)
+
+    def _entries(self, folder: str) -> Sequence[tuple[str, os.DirEntry[str]]]:
+        full = self._below_root(folder)
+        try:
+            with os.scandir(full) as entries:
+                named = sorted((entry.name, entry) for entry in entries)
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        return [
+            (join_path(folder, name), entry)
+            for name, entry in named
+            if not name.startswith(TEMPORARY_PREFIX)
+        ]
+
+    def _is_folder(self, path: str, entry: os.DirEntry[str]) -> bool:
+        if entry.is_symlink():
+            self._below_root(path)
+        return entry.is_dir()
+
+
+def _is_below(path: str, root: str) -> bool:
+    return path == root or path.startswith(root.rstrip("/") + "/")
+
+
+def _file_status(path: str, status: os.stat_result) -> FileStatus:
+    return FileStatus(path, status.st_size, status.st_mtime_ns // 1_000_000)
+
+
+def tag_of(data: bytes, status: os.stat_result) -> str:
+    """Return what tells this version of a file from every other."""
+    # the file's identity too: bytes that came, went and came back are another version
+    digest = hashlib.sha256(data).hexdigest()[:32]
+    return f"{status.st_ino:x}.{status.st_mtime_ns:x}.{digest}"

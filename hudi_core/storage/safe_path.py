@@ -1,0 +1,47 @@
+"""Which texts are paths inside a table, and which sizes its metadata may have."""
+
+from __future__ import annotations
+
+from hudi_core.errors import CorruptMetadataError, UnsafePathError
+
+
+def check_path(path: str) -> str:
+    """Return ``path`` if it names something below a root, whatever the root is.
+
+    A table's own metadata names paths, and anybody who can write the table can write its metadata;
+    every path is checked here before a store sees it.
+
+    Raises
+    ------
+    UnsafePathError
+        The path is empty or absolute, has an empty, ``.`` or ``..`` segment, or a NUL character.
+    """
+    if not path:
+        raise UnsafePathError(path, "it is empty", "Name a file or folder below the root.")
+    if "\0" in path:
+        raise UnsafePathError(path, "it has a NUL character")
+    if path.startswith("/"):
+        raise UnsafePathError(path, "it is absolute", "Paths are relative to the table.")
+    for segment in path.split("/"):
+        if segment in ("", ".", ".."):
+            raise UnsafePathError(path, f"it has a segment {segment!r}", "Paths go downwards only.")
+    return path
+
+
+def check_folder(path: str) -> str:
+    """Return ``path`` if it is safe, or empty for the root itself."""
+    return check_path(path) if path else path
+
+
+def check_size(location: str, size: int, max_bytes: int | None) -> None:
+    """Refuse a file with more bytes than its reader accepts, before it is read.
+
+    Raises
+    ------
+    CorruptMetadataError
+        It has.
+    """
+    if max_bytes is not None and size > max_bytes:
+        raise CorruptMetadataError(
+            location, f"its {size} bytes are more than the {max_bytes} accepted"
+        )

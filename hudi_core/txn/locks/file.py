@@ -1,0 +1,112 @@
+"""A lock between the processes that share a file system."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import math
+import os
+import time
+from typing import Final
+
+import filelock
+
+from hudi_core.errors import LockError
+from hudi_core.storage.location import parse_location
+from hudi_core.txn.locks.in_process import InProcessLock, canonical_path
+
+_POLL_S: Final = 0.02
+
+
+class FileLock:
+    """Excludes other processes by a lock of the operating system on a file.
+
+    The system gives the lock back when its holder ends, however it ends. The file itself stays: a
+    lock file that is removed can be locked twice.
+
+    Parameters
+    ----------
+    base_path
+        The table; a local path.
+    folder
+        Folder of the lock file. By default ``.hoodie/.locks`` of the table. A folder may serve many
+        tables: the file's name is made from the table's path.
+    """
+
+    def __init__(self, base_path: str, folder: str | None = None) -> None:
+        table = canonical_path(base_path)
+        if folder is None:
+            self._path = os.path.join(table, ".hoodie", ".locks", "table.lock")
+        else:
+            name = hashlib.sha256(table.encode("utf-8", "surrogateescape")).hexdigest()[:32]
+            self._path = os.path.join(parse_location(folder).key, f"table-{name}.lock")
+        # the system's lock alone would do, but threads are served faster without polling
+        self._threads = InProcessLock(self._path)
+        self._held: filelock.BaseFileLock | None = None
+
+    @property
+    def path(self) -> str:
+        """Path of the lock file."""
+        return self._path
+
+    def try_lock(self, timeout_s: float) -> bool:
+        """Take the lock within ``timeout_s`` seconds; ``False`` when it stays taken, or is ours.
+
+        Raises
+        ------
+        LockError
+            The file cannot be locked at all.
+        """
+        deadline = time.monotonic() + max(timeout_s, 0.0)
+        if not self._threads.try_lock(timeout_s):
+            return False
+        taken = False
+        try:
+            taken = self._lock_file(max(deadline - time.monotonic(), 0.0))
+        finally:
+            if not taken:
+                self._threads.unlock()
+        return taken
+
+    def unlock(self) -> None:
+        """Give the lock back; no effect when the calling thread does not hold it."""
+        if not self._threads.is_held:
+            return
+        held, self._held = self._held, None
+        try:
+            if held is not None:
+                held.release()
+        finally:
+            self._threads.unlock()
+
+    def lease_left(self) -> float:
+        """Return infinity: the lock lasts as long as its holder wants and lives."""
+        return math.inf
+
+    @property
+    def excludes_processes(self) -> bool:
+        """True."""
+        return True
+
+    def _lock_file(self, timeout_s: float) -> bool:
+        try:
+            os.makedirs(os.path.dirname(self._path), exist_ok=True)
+            lock = filelock.FileLock(
+                self._path,
+                thread_local=False,
+                poll_interval=_POLL_S,
+                fallback_to_soft=False,
+                preserve_lock_file=True,
+            )
+            with contextlib.suppress(filelock.Timeout):
+                lock.acquire(timeout=timeout_s)
+                self._held = lock
+                return True
+        except (OSError, NotImplementedError) as error:
+            raise LockError(
+                f"{self._path} cannot be locked: {error}",
+                "Check the permissions. On a file system without locks, name a local folder that "
+                "all writers share in hoodie.write.lock.filesystem.path.",
+                path=self._path,
+            ) from error
+        return False

@@ -1,0 +1,104 @@
+"""A lock between the threads of one process."""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+import weakref
+from typing import Final
+
+from hudi_core.storage.location import parse_location
+
+
+class _Mutex:
+    """A lock that a weak dictionary can hold."""
+
+    __slots__ = ("__weakref__", "lock")
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+
+
+class _Mutexes:
+    """One mutex per key, for as long as anybody holds or awaits it."""
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        self._guard = threading.Lock()
+        self._by_key: weakref.WeakValueDictionary[str, _Mutex] = weakref.WeakValueDictionary()
+
+    def get(self, key: str) -> _Mutex:
+        with self._guard:
+            mutex = self._by_key.get(key)
+            if mutex is None:
+                mutex = self._by_key[key] = _Mutex()
+            return mutex
+
+
+_mutexes: Final = _Mutexes()
+# the threads that hold the parent's mutexes do not exist in a forked child
+os.register_at_fork(after_in_child=_mutexes.reset)
+
+
+class InProcessLock:
+    """Excludes the other threads of this process, whatever provider objects they use.
+
+    The owner is the thread that took the lock through this very object. It cannot take it twice,
+    and nobody else can give it back.
+
+    Parameters
+    ----------
+    base_path
+        The table. Different spellings of one local path are one lock.
+    """
+
+    def __init__(self, base_path: str) -> None:
+        self._key = canonical_path(base_path)
+        self._held: _Mutex | None = None
+        self._owner: tuple[int, int] | None = None
+
+    def try_lock(self, timeout_s: float) -> bool:
+        """Take the lock within ``timeout_s`` seconds; ``False`` when it stays taken, or is ours."""
+        if self.is_held:
+            return False
+        mutex = _mutexes.get(self._key)
+        if not mutex.lock.acquire(timeout=min(max(timeout_s, 0.0), threading.TIMEOUT_MAX)):
+            return False
+        self._held, self._owner = mutex, _me()
+        return True
+
+    def unlock(self) -> None:
+        """Give the lock back; no effect when the calling thread does not hold it."""
+        if self._held is None or not self.is_held:
+            return
+        mutex, self._held, self._owner = self._held, None, None
+        mutex.lock.release()
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the calling thread holds the lock through this object."""
+        return self._owner == _me()
+
+    def lease_left(self) -> float:
+        """Return infinity: the lock ends when it is given back."""
+        return math.inf
+
+    @property
+    def excludes_processes(self) -> bool:
+        """False: other processes do not see the lock."""
+        return False
+
+
+def canonical_path(base_path: str) -> str:
+    """Return one text for all spellings of a table's path, as far as this machine can tell them."""
+    location = parse_location(base_path)
+    if location.is_local:
+        return os.path.realpath(location.key)
+    return f"{location.kind}://{location.account or ''}@{location.bucket}/{location.key}"
+
+
+def _me() -> tuple[int, int]:
+    return os.getpid(), threading.get_ident()

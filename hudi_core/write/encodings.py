@@ -1,0 +1,46 @@
+"""Which columns of a file are dictionary encoded.
+
+A dictionary makes columns with few distinct values small and quick to read, and costs about three
+times the encoding of one with many (``performance`` section 1). So the first row group is sampled.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from hudi_core.model.arrow_types import leaves
+from hudi_core.write.statistics import leaf_columns
+
+_PIECES: Final = 4
+_PIECE_ROWS: Final = 2048
+_REPEATS: Final = 4
+"""How often each value of a sample occurs on average, at least, where a dictionary pays."""
+
+
+def dictionary_leaves(group: pa.Table, schema: pa.Schema) -> list[str]:
+    """Return the paths of the leaves of a file to dictionary encode, by a sample of its rows.
+
+    Parameters
+    ----------
+    group
+        The first row group.
+    schema
+        The schema of the file.
+    """
+    step = max(_PIECE_ROWS, group.num_rows // _PIECES)
+    starts = range(0, group.num_rows, step)
+    sample = pa.concat_tables([group.slice(start, _PIECE_ROWS) for start in starts] or [group])
+    return [
+        path
+        for (path, field), chunks in zip(leaves(schema), leaf_columns(sample), strict=True)
+        if not pt.is_boolean(field.type) and _repeats(pa.chunked_array(chunks, field.type))
+    ]
+
+
+def _repeats(values: pa.ChunkedArray) -> bool:
+    present = len(values) - values.null_count
+    return bool(present and pc.count_distinct(values).as_py() * _REPEATS <= present)

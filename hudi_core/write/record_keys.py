@@ -1,0 +1,103 @@
+"""What a file's footer says of its record keys: the least, the greatest, and a bloom filter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_core.metadata.bloom import DynamicBloom
+
+_FIRST_SUPPLEMENTARY = 0xF0
+"""UTF-8 begins characters beyond U+FFFF, and only them, with this byte or a greater one."""
+
+
+@dataclass(frozen=True, slots=True)
+class BloomSizing:
+    """How large the bloom filter of a file is.
+
+    Attributes
+    ----------
+    fpp
+        Rate of false positives.
+    max_entries
+        Keys beyond which a filter of set ``entries`` grows no further.
+    entries
+        Keys a row of the filter is made for; ``None`` for as many as the file has, all in one row.
+    """
+
+    fpp: float = 1e-9
+    max_entries: int = 100_000
+    entries: int | None = None
+
+
+class RecordKeyCollector:
+    """Collects the record keys of one file.
+
+    The least and greatest key are those of Java's ``String.compareTo``, by UTF-16 units: readers
+    compare so, and it differs from the order of UTF-8 bytes for characters beyond U+FFFF.
+
+    Parameters
+    ----------
+    bloom
+        Size of the bloom filter; ``None`` for none.
+    """
+
+    def __init__(self, bloom: BloomSizing | None) -> None:
+        self._sizing = bloom
+        self._data: list[npt.NDArray[np.uint8]] = []
+        self._lengths: list[npt.NDArray[np.int64]] = []
+        self.min_key: str | None = None
+        self.max_key: str | None = None
+
+    def add(self, keys: pa.StringArray) -> None:
+        """Take note of some keys."""
+        if not len(keys):
+            return
+        large = keys.cast(pa.large_string())
+        _, offsets, data = large.buffers()
+        ends = np.frombuffer(offsets, np.int64, len(large) + 1, large.offset * 8)
+        content = np.frombuffer(data, np.uint8, int(ends[-1] - ends[0]), int(ends[0]))
+        low, high = _extremes(keys, content)
+        self.min_key = _pick(min, self.min_key, low)
+        self.max_key = _pick(max, self.max_key, high)
+        if self._sizing is not None:
+            # copies, so that not the whole batch stays in memory until the file is complete
+            self._data.append(content.copy())
+            self._lengths.append(np.diff(ends))
+
+    def bloom(self) -> DynamicBloom | None:
+        """Return the bloom filter of all keys; ``None`` when none was wanted."""
+        if self._sizing is None:
+            return None
+        lengths = np.concatenate([np.zeros(1, np.int64), *self._lengths])
+        data = np.concatenate([np.zeros(0, np.uint8), *self._data])
+        count = len(lengths) - 1
+        keys = pa.LargeStringArray.from_buffers(
+            count, pa.py_buffer(np.cumsum(lengths)), pa.py_buffer(data)
+        )
+        if self._sizing.entries is None:
+            return DynamicBloom.build(keys, max(1, count), self._sizing.fpp)
+        return DynamicBloom.build(
+            keys, self._sizing.entries, self._sizing.fpp, self._sizing.max_entries
+        )
+
+
+def _extremes(keys: pa.StringArray, content: npt.NDArray[np.uint8]) -> tuple[str, str]:
+    if int(content.max(initial=0)) < _FIRST_SUPPLEMENTARY:
+        found = pc.min_max(keys)
+        return str(found["min"]), str(found["max"])
+    texts = keys.to_pylist()
+    return min(texts, key=_utf16), max(texts, key=_utf16)
+
+
+def _pick(choose: Callable[..., str], known: str | None, new: str) -> str:
+    return new if known is None else choose(known, new, key=_utf16)
+
+
+def _utf16(text: str) -> bytes:
+    return text.encode("utf-16-be")
