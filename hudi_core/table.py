@@ -1,14 +1,13 @@
 """The facade: a table to create, open, write and read.
 
-Two doors lead to one path. :class:`Table` is named and typed; :func:`write` and :func:`read` take Hudi's
-options as they are. Rows are a Spark DataFrame, which is written by Spark, or anything Arrow can read, which is
-written in this process.
+Two doors lead to one path. :class:`Table` is named and typed; :func:`write` and :func:`read` take
+Hudi's options as they are. Rows are a Spark DataFrame, which is written by Spark, or anything Arrow
+can read, which is written in this process.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
@@ -47,14 +46,16 @@ SaveMode = Literal["append", "overwrite", "errorifexists", "error", "ignore"]
 class Table:
     """One open table.
 
-    Made by :meth:`create` or :meth:`open`. It sees what others commit at its next call, not in the middle of one.
+    Made by :meth:`create` or :meth:`open`. It sees what others commit at its next call, not in the
+    middle of one.
     """
 
     def __init__(self, opened: OpenTable, options: Mapping[str, str]) -> None:
         self._opened = opened
         self._options = dict(options)
 
-    # --- opening -----------------------------------------------------------------------------------
+    # --- opening
+    # -----------------------------------------------------------------------------------
 
     @classmethod
     def create(
@@ -82,7 +83,8 @@ class Table:
         record_key, partition_by
             Column names, one or several.
         ordering_field
-            Column that decides between versions of a row: the greater value wins. Without it the later write wins.
+            Column that decides between versions of a row: the greater value wins. Without it the
+            later write wins.
         format
             Name of the table format; ``native`` by default.
         options
@@ -131,7 +133,8 @@ class Table:
         given = text_options(options or {})
         return cls(open_table(path, given), given)
 
-    # --- what the table is -------------------------------------------------------------------------
+    # --- what the table is
+    # -------------------------------------------------------------------------
 
     @property
     def path(self) -> str:
@@ -159,27 +162,39 @@ class Table:
         return self._opened.timeline()
 
     def file_slices(
-        self, as_of: str | None = None, filter: RowFilter | None = None  # noqa: A002
+        self,
+        as_of: str | None = None,
+        filter: RowFilter | None = None,  # noqa: A002
     ) -> tuple[FileSlice, ...]:
         """Return the file slices a snapshot query reads."""
         return self._snapshot().file_slices(as_of, filter)
 
-    # --- writing -----------------------------------------------------------------------------------
+    # --- writing
+    # -----------------------------------------------------------------------------------
 
-    def insert(self, data: Any, *, options: Options | None = None, engine: Engine | None = None) -> CommitResult:
+    def insert(
+        self, data: Any, *, options: Options | None = None, engine: Engine | None = None
+    ) -> CommitResult:
         """Add rows; small files are filled up first. Keys are not looked up."""
         return self._write(data, WriteOperation.INSERT, options, engine)
 
-    def bulk_insert(self, data: Any, *, options: Options | None = None, engine: Engine | None = None) -> CommitResult:
+    def bulk_insert(
+        self, data: Any, *, options: Options | None = None, engine: Engine | None = None
+    ) -> CommitResult:
         """Add rows to new files only: the fastest way in."""
         return self._write(data, WriteOperation.BULK_INSERT, options, engine)
 
-    def upsert(self, data: Any, *, options: Options | None = None, engine: Engine | None = None) -> CommitResult:
+    def upsert(
+        self, data: Any, *, options: Options | None = None, engine: Engine | None = None
+    ) -> CommitResult:
         """Add rows whose keys are new and replace the others, as the ordering field says."""
         return self._write(data, WriteOperation.UPSERT, options, engine)
 
-    def delete(self, data: Any, *, options: Options | None = None, engine: Engine | None = None) -> CommitResult:
-        """Remove the rows with the keys in ``data``, which needs just the columns of key and partition."""
+    def delete(
+        self, data: Any, *, options: Options | None = None, engine: Engine | None = None
+    ) -> CommitResult:
+        """Remove the rows with the keys in ``data``, which needs just the columns of key and
+        partition."""
         return self._write(data, WriteOperation.DELETE, options, engine)
 
     def rollback(self, instant: str) -> Instant:
@@ -203,7 +218,8 @@ class Table:
         self._opened = opened
         return writer.write(data, operation)
 
-    # --- reading -----------------------------------------------------------------------------------
+    # --- reading
+    # -----------------------------------------------------------------------------------
 
     def to_arrow(
         self,
@@ -218,7 +234,8 @@ class Table:
         columns
             Names of the columns to return; ``None`` for all.
         filter
-            A ``pyarrow.compute`` expression, or a list of conditions such as ``("city", "=", "Rome")``.
+            A ``pyarrow.compute`` expression, or a list of conditions such as ``("city", "=",
+            "Rome")``.
         as_of
             A time to go back to: an instant, or a date and time.
         """
@@ -240,7 +257,8 @@ class Table:
         filter: RowFilter | None = None,  # noqa: A002
         as_of: str | None = None,
     ) -> DataFrame:
-        """Return the rows as a Spark DataFrame: Spark's own reader over exactly the files of the snapshot.
+        """Return the rows as a Spark DataFrame: Spark's own reader over exactly the files of the
+        snapshot.
 
         ``filter`` prunes partitions; filter the rows themselves on the DataFrame.
         """
@@ -284,10 +302,11 @@ def write(
     path
         Base path of the table.
     mode
-        ``append`` writes to the table or makes it; ``overwrite`` drops a table first; ``errorifexists`` refuses an
-        existing one; ``ignore`` leaves it alone.
+        ``append`` writes to the table or makes it; ``overwrite`` drops a table first;
+        ``errorifexists`` refuses an existing one; ``ignore`` leaves it alone.
     options
-        Hudi's options: ``hoodie.datasource.write.operation`` (``upsert`` by default) says what to do.
+        Hudi's options: ``hoodie.datasource.write.operation`` (``upsert`` by default) says what to
+        do.
 
     Returns
     -------
@@ -299,9 +318,7 @@ def write(
     engine = engine or engine_for(data)
     exists = table_exists(path, given)
     if exists and mode in ("errorifexists", "error"):
-        raise NotATableError(
-            path, "holds a table already", "Use mode='append', or another path."
-        )
+        raise NotATableError(path, "holds a table already", "Use mode='append', or another path.")
     if exists and mode == "ignore":
         return None
     if exists and mode == "overwrite":

@@ -1,8 +1,8 @@
 """The mechanics of undoing one instant of any Hudi table.
 
-Order (a crash at any point leaves a state the next attempt continues): plan, inflight, files deleted,
-rollback completed, and only then the undone instant's own timeline files. Readers see nothing of it: the
-instant was invisible before, or was made so first.
+Order (a crash at any point leaves a state the next attempt continues): plan, inflight, files
+deleted, rollback completed, and only then the undone instant's own timeline files. Readers see
+nothing of it: the instant was invisible before, or was made so first.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ def written_by(name: str) -> InstantTime | None:
 def make_plan(
     root: str, target: Instant, files: Mapping[PartitionPath, Iterable[str]]
 ) -> RollbackPlan:
-    """Return the plan that deletes ``files``, one request per file group, with absolute paths as in Hudi."""
+    """Return the plan that deletes ``files``, one request per file group, with absolute paths as in
+    Hudi."""
     requests = []
     for partition in sorted(files):
         groups: dict[str, list[str]] = {}
@@ -76,8 +77,8 @@ def relative_files(
 ) -> list[tuple[str, str]]:
     """Return (partition path, path relative to the root) of every file a stored plan deletes.
 
-    A plan on disk may have been written by anybody who can write the table's folder: only data files of the
-    instant that is rolled back, inside the table, are accepted.
+    A plan on disk may have been written by anybody who can write the table's folder: only data
+    files of the instant that is rolled back, inside the table, are accepted.
 
     Parameters
     ----------

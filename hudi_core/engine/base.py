@@ -1,7 +1,8 @@
 """What an engine is: two ways to run a function in parallel, and the shape of what it accepts.
 
-A function that an engine runs is importable, takes frozen values and Arrow batches, and returns frozen
-values; it may run in another process, more than once, and at the same time as another attempt at itself.
+A function that an engine runs is importable, takes frozen values and Arrow batches, and returns
+frozen values; it may run in another process, more than once, and at the same time as another
+attempt at itself.
 """
 
 from __future__ import annotations
@@ -89,7 +90,8 @@ class Engine(Protocol):
 
 
 def heaviest_first(count: int, weights: Sequence[int] | None) -> list[int]:
-    """Return the task numbers, the heaviest first: the order in which the longest tail is shortest."""
+    """Return the task numbers, the heaviest first: the order in which the longest tail is
+    shortest."""
     if weights is None:
         return list(range(count))
     return sorted(range(count), key=lambda task: -weights[task])

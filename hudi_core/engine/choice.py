@@ -1,4 +1,5 @@
-"""The one place that picks an engine, and so the one that imports the engine on Spark, when it is asked for."""
+"""The one place that picks an engine, and so the one that imports the engine on Spark, when it is
+asked for."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
 
 
 def engine_for(data: Any) -> Engine:
-    """Return the engine that takes these rows: Spark for DataFrames, this process for everything else."""
+    """Return the engine that takes these rows: Spark for DataFrames, this process for everything
+    else."""
     if not is_spark_frame(data):
         return LocalEngine()
     from hudi_core.engine.spark import SparkEngine  # noqa: PLC0415 - pyspark is optional
@@ -51,7 +53,8 @@ def frame_of_files(
     columns: Sequence[str] | None = None,
     commit_times: frozenset[InstantTime] | None = None,
 ) -> DataFrame:
-    """Return the rows of planned files as a DataFrame; see :func:`hudi_core.engine.spark.read_files`."""
+    """Return the rows of planned files as a DataFrame; see
+    :func:`hudi_core.engine.spark.read_files`."""
     from hudi_core.engine.spark import read_files  # noqa: PLC0415 - pyspark is optional
 
     return read_files(spark, uris, schema, columns, commit_times)

@@ -17,7 +17,8 @@ R = TypeVar("R")
 S = TypeVar("S")
 
 _ROWS_PER_SPLIT = 250_000
-"""A table is split among threads only when each gets at least this many rows: smaller splits make small files."""
+"""A table is split among threads only when each gets at least this many rows: smaller splits make
+small files."""
 
 
 class LocalEngine:

@@ -1,0 +1,1 @@
+"""Indexes: from incoming record keys to the file groups that hold them."""

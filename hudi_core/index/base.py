@@ -1,7 +1,8 @@
 """What an index answers: where the incoming rows of one partition already live.
 
-An index works on one partition at a time. It gets the incoming record keys and the candidate base files and
-says, per file, which incoming row meets which stored row. Rows it names nowhere are inserts.
+An index works on one partition at a time. It gets the incoming record keys and the candidate base
+files and says, per file, which incoming row meets which stored row. Rows it names nowhere are
+inserts.
 """
 
 from __future__ import annotations

@@ -12,7 +12,8 @@ from hudi_core.index.base import Matches, ReadKeys
 
 
 class SimpleIndex:
-    """Exact and stateless: costs one column of each candidate file, keeps nothing between writes."""
+    """Exact and stateless: costs one column of each candidate file, keeps nothing between
+    writes."""
 
     def tag(
         self, keys: pa.Array, candidates: Sequence[int], read_keys: ReadKeys

@@ -1,0 +1,1 @@
+"""The policy of table services, and what opens and makes tables."""

@@ -77,7 +77,9 @@ def create_table(path: str, schema: pa.Schema, options: Mapping[str, str]) -> Op
         field_ids=table_schema.field_ids(),
     )
     config.validate_for_write(base_path)
-    FormatRegistry().load(config.table_format)  # a missing plugin is told before anything is written
+    FormatRegistry().load(
+        config.table_format
+    )  # a missing plugin is told before anything is written
     storage = open_storage(base_path, StorageOptions.from_options(options))
     _refuse_occupied(base_path, storage)
     write_new(storage, config.to_properties())

@@ -1,7 +1,7 @@
 """Optimistic concurrency at the granularity of file groups (Hudi's simple strategy).
 
-Two writes conflict when both write, or replace, one file group. Writes that only add new file groups never
-conflict; whether two of them brought the same record key is not looked at, as in Hudi.
+Two writes conflict when both write, or replace, one file group. Writes that only add new file
+groups never conflict; whether two of them brought the same record key is not looked at, as in Hudi.
 """
 
 from __future__ import annotations
@@ -34,9 +34,7 @@ def touched_groups(metadata: CommitMetadata) -> set[FileGroupId]:
 def completed_since(began: TimelineView, now: TimelineView) -> list[Instant]:
     """Return the writes that ``now`` holds as completed and ``began`` did not."""
     known = {instant.requested_time for instant in began.completed_writes()}
-    return [
-        instant for instant in now.completed_writes() if instant.requested_time not in known
-    ]
+    return [instant for instant in now.completed_writes() if instant.requested_time not in known]
 
 
 def check_conflicts(

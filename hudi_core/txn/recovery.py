@@ -1,8 +1,8 @@
 """What a writer does before its own write: make good what dead writers left.
 
-A pending write whose heartbeat has stopped is rolled back; one whose writer is alive is left alone or, where
-no lock is shared, stops this writer. Pending actions of kinds that are not built here stop it as well: going
-on over a compaction or clustering of another engine would lose rows.
+A pending write whose heartbeat has stopped is rolled back; one whose writer is alive is left alone
+or, where no lock is shared, stops this writer. Pending actions of kinds that are not built here
+stop it as well: going on over a compaction or clustering of another engine would lose rows.
 """
 
 from __future__ import annotations
@@ -83,7 +83,8 @@ def refuse_unknown_actions(table: OpenTable) -> None:
 
 
 def _rolled_back(table: OpenTable) -> set[str]:
-    """Return the pending instants whose rollback is complete but whose files were not all removed."""
+    """Return the pending instants whose rollback is complete but whose files were not all
+    removed."""
     active = table.client.active
     timeline = table.client.timeline()
     pending = {str(instant.requested_time) for instant in timeline.pending()}

@@ -1,7 +1,7 @@
 """Rolling back one instant as a transaction: plan, delete, complete, tell the format.
 
-What happens in which order, and why, is in :mod:`hudi_core.actions.rollback`. Everything here runs under the
-table's lock.
+What happens in which order, and why, is in :mod:`hudi_core.actions.rollback`. Everything here runs
+under the table's lock.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ def resume(table: OpenTable, rollback: Instant) -> Instant | None:
 
 
 def finish(table: OpenTable, target: Instant) -> None:
-    """Remove what is left of an instant that is undone: markers and heartbeat, timeline files last."""
+    """Remove what is left of an instant that is undone: markers and heartbeat, timeline files
+    last."""
     storage = table.client.storage
     Markers(storage, target.requested_time).delete_all()
     remove_heartbeat(storage, target.requested_time)
@@ -73,9 +74,7 @@ def finish(table: OpenTable, target: Instant) -> None:
         table.client.active.delete(Instant(target.requested_time, target.action, state))
 
 
-def _execute(
-    table: OpenTable, rollback: Instant, plan: RollbackPlan, target: Instant
-) -> Instant:
+def _execute(table: OpenTable, rollback: Instant, plan: RollbackPlan, target: Instant) -> Instant:
     client = table.client
     where = client.active.path(rollback.to(State.REQUESTED))
     files = relative_files(plan, client.storage.root, target.requested_time, where)
@@ -98,12 +97,11 @@ def _target(table: OpenTable, info: InstantInfo) -> Instant:
     return found or Instant(time, Action(info.action), State.INFLIGHT)
 
 
-def _files_written(
-    table: OpenTable, target: Instant
-) -> Mapping[PartitionPath, Iterable[str]]:
+def _files_written(table: OpenTable, target: Instant) -> Mapping[PartitionPath, Iterable[str]]:
     """Find the files of an instant: all that carry its time in the partitions its markers name.
 
-    Without a single marker the writer may have kept them in another way, so the whole table is listed.
+    Without a single marker the writer may have kept them in another way, so the whole table is
+    listed.
     """
     lister = table.lister()
     markers = Markers(table.client.storage, target.requested_time).list()

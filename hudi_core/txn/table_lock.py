@@ -57,8 +57,7 @@ class TableLock:
         if not self._taken():
             raise LockError(
                 f"The table's lock was not free within {self._timeout_s:g} s",
-                "Another writer holds it; try again, or raise "
-                "hoodie.write.lock.wait_time_ms.",
+                "Another writer holds it; try again, or raise hoodie.write.lock.wait_time_ms.",
                 timeout_s=self._timeout_s,
             )
         self._owner = threading.get_ident()
@@ -80,7 +79,8 @@ class TableLock:
 def table_lock(table: OpenTable, config: WriteConfig) -> TableLock:
     """Return the lock of a table, as the options say and the store allows.
 
-    A single writer waits for it once; writers that expect others try again as often as they are told to.
+    A single writer waits for it once; writers that expect others try again as often as they are
+    told to.
 
     Raises
     ------

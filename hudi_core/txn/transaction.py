@@ -1,8 +1,9 @@
 """One write, from requested to complete.
 
-``begin`` takes the lock, makes good what dead writers left, and puts the instant on the timeline. Rows are
-written without the lock. ``commit`` takes it again: conflict check, files of lost task attempts deleted, the
-completed file on the Hudi timeline (step 1), then the format's own commit (step 2). RFC-93, "Commit Protocol".
+``begin`` takes the lock, makes good what dead writers left, and puts the instant on the timeline.
+Rows are written without the lock. ``commit`` takes it again: conflict check, files of lost task
+attempts deleted, the completed file on the Hudi timeline (step 1), then the format's own commit
+(step 2). RFC-93, "Commit Protocol".
 """
 
 from __future__ import annotations
@@ -79,8 +80,8 @@ class Transaction:
         metadata
             The body of the completed instant.
         statuses
-            Every file the write counts; all other files that its markers name are deleted first, because a
-            foreign reader takes any file of a completed instant.
+            Every file the write counts; all other files that its markers name are deleted first,
+            because a foreign reader takes any file of a completed instant.
 
         Raises
         ------
@@ -103,9 +104,7 @@ class Transaction:
                 isinstance(metadata, ReplaceCommitMetadata)
                 and metadata.operation_type == WriteOperation.CLUSTER
             ):
-                receipt = self.table.host.complete_clustering(
-                    client, metadata, completed, statuses
-                )
+                receipt = self.table.host.complete_clustering(client, metadata, completed, statuses)
             else:
                 receipt = self.table.host.complete_write(client, metadata, completed, statuses)
         self.timings["commit"] = time.monotonic() - started
@@ -125,13 +124,11 @@ class Transaction:
                 rollback.finish(self.table, self.instant)
 
     def _require_pending(self) -> None:
-        found = self.table.client.timeline().find(
-            self.instant.requested_time, self.instant.action
-        )
+        found = self.table.client.timeline().find(self.instant.requested_time, self.instant.action)
         if found is None or found.is_completed:
             raise IncompleteCommitError(
                 f"Instant {self.instant.requested_time} was rolled back by another writer",
-                "Its heartbeat stopped for too long. Nothing of this write is visible; run it again.",
+                "Its heartbeat stopped for too long. Nothing of it is visible; run it again.",
                 instant=self.instant.requested_time,
             )
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final
 
+from hudi_core.meta_client import run_serially
 from hudi_core.model.client import RunMap
 from hudi_core.model.files import (
     PARTITION_METADATA_FILE,
@@ -16,18 +17,8 @@ from hudi_core.model.files import (
 )
 from hudi_core.model.protocols import Storage
 
-_Item = TypeVar("_Item")
-_Answer = TypeVar("_Answer")
-
 METADATA_FOLDER: Final = ".hoodie"
 """The folder of a table that never holds its rows."""
-
-
-def run_serially(
-    function: Callable[[_Item], _Answer], items: Sequence[_Item], /
-) -> Iterable[_Answer]:
-    """Call ``function`` on one item after the other."""
-    return [function(item) for item in items]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,21 +26,15 @@ class _Probe:
     """Looks at one folder; a value, which an engine can send away with its storage."""
 
     storage: Storage
-    skip: frozenset[str]
 
     def __call__(self, folder: str) -> tuple[bool, tuple[str, ...]]:
         """Return whether the folder is a partition, and the folders below it that may be ones."""
         if self.storage.head(join_path(folder, PARTITION_METADATA_FILE)) is not None:
             return True, ()
-        below = tuple(
-            path
-            for path in self.storage.list_folders(folder)
-            if path.rsplit("/", 1)[-1] not in self.skip
-        )
         is_partition = any(
             BaseFileName.parse(status.name) is not None for status in self.storage.list(folder)
         )
-        return is_partition, below
+        return is_partition, _below(self.storage, folder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +44,14 @@ class _Listing:
     storage: Storage
 
     def __call__(self, partition: PartitionPath) -> tuple[FileStatus, ...]:
-        return tuple(
-            status for status in self.storage.list(partition) if not _is_marker(status.name)
-        )
+        return tuple(self.storage.list(partition))
 
 
-def _is_marker(name: str) -> bool:
-    return name.startswith(PARTITION_METADATA_FILE)
+def _below(storage: Storage, folder: str) -> tuple[str, ...]:
+    """Return the folders below one, without the one that never holds rows."""
+    return tuple(
+        path for path in storage.list_folders(folder) if path.rpartition("/")[2] != METADATA_FOLDER
+    )
 
 
 class StorageLister:
@@ -83,29 +69,21 @@ class StorageLister:
         Whether the table has partition fields. Without them the table itself is the one partition.
     run_map
         Runs the calls of one level of folders; an engine's ``map``. Serial by default.
-    skip
-        Names of folders that never hold rows, beside ``.hoodie``.
     """
 
-    def __init__(
-        self,
-        storage: Storage,
-        partitioned: bool,
-        run_map: RunMap = run_serially,
-        skip: Collection[str] = (),
-    ) -> None:
+    def __init__(self, storage: Storage, partitioned: bool, run_map: RunMap = run_serially) -> None:
         self._storage = storage
         self._partitioned = partitioned
         self._run_map = run_map
-        self._skip = frozenset({METADATA_FOLDER, *skip})
 
     def list_partitions(self) -> Sequence[PartitionPath]:
         """Return every partition path, sorted; ``[""]`` for a table without partitions."""
         if not self._partitioned:
             return [PartitionPath("")]
-        probe = _Probe(self._storage, self._skip)
+        probe = _Probe(self._storage)
         found: list[PartitionPath] = []
-        level = self._below_root()
+        # the root of a partitioned table is no partition, whatever lies in it
+        level = _below(self._storage, "")
         while level:
             answers = list(self._run_map(probe, level))
             found += [
@@ -113,7 +91,7 @@ class StorageLister:
                 for folder, (is_partition, _) in zip(level, answers, strict=True)
                 if is_partition
             ]
-            level = [path for _, below in answers for path in below]
+            level = tuple(path for _, below in answers for path in below)
         return sorted(found)
 
     def list_files(
@@ -122,8 +100,3 @@ class StorageLister:
         """Return the files of each partition, in-flight and old ones included."""
         answers = self._run_map(_Listing(self._storage), list(partitions))
         return dict(zip(partitions, answers, strict=True))
-
-    def _below_root(self) -> list[str]:
-        # the root of a partitioned table is no partition, whatever lies in it
-        folders = self._storage.list_folders("")
-        return [path for path in folders if path.rsplit("/", 1)[-1] not in self._skip]

@@ -1,9 +1,9 @@
 """The bulk insert task: rows go straight to new files, partition by partition, in one pass.
 
-A task holds rows per partition until there are enough for a row group, or until all of it together is too
-much, and then writes the fullest partition. Files roll over at the target size. File ids derive from the
-task, so an attempt made again writes the same file groups under other file names; the commit names one
-attempt's files and the rest are deleted by their markers.
+A task holds rows per partition until there are enough for a row group, or until all of it together
+is too much, and then writes the fullest partition. Files roll over at the target size. File ids
+derive from the task, so an attempt made again writes the same file groups under other file names;
+the commit names one attempt's files and the rest are deleted by their markers.
 """
 
 from __future__ import annotations
@@ -25,13 +25,12 @@ from hudi_core.model.files import (
     derive_file_id,
     join_path,
 )
-from hudi_core.model.schema import TableSchema
+from hudi_core.model.schema import IS_DELETED, TableSchema
 from hudi_core.txn.markers import MarkerKind
 from hudi_core.write.base_file import BaseFileWriter
-from hudi_core.model.schema import IS_DELETED
 from hudi_core.write.context import WriteContext
 from hudi_core.write.file_output import mark, open_base_file
-from hudi_core.write.meta_columns import with_meta_columns
+from hudi_core.write.meta_columns import RowOrigin, with_meta_columns
 from hudi_core.write.staging import normalised, scatter, true_mask
 
 _ROW_GROUP_BYTES: Final = 32 << 20
@@ -73,7 +72,7 @@ def bulk_insert_rows(
 def _live(batch: pa.RecordBatch, context: WriteContext) -> pa.RecordBatch:
     if IS_DELETED not in batch.schema.names:
         return batch
-    live = batch.filter(pa.array(~true_mask(pa.chunked_array([batch.column(IS_DELETED)]))))
+    live = batch.filter(pa.array(~true_mask(batch.column(IS_DELETED))))
     return live.select(context.schema.arrow.names)
 
 
@@ -122,9 +121,8 @@ class _TaskWriter:
         )
         file = self._open.get(path) or self._start(path)
         name = str(file.name)
-        file.writer.write(
-            with_meta_columns(rows, keys, self._context, path, name, self._task.task, self._row)
-        )
+        origin = RowOrigin(path, name, self._task.task, self._row)
+        file.writer.write(with_meta_columns(rows, keys, self._context, origin))
         self._row += rows.num_rows
         if file.writer.bytes_written >= self._context.write.max_file_size:
             self._close(path)

@@ -1,7 +1,8 @@
 """The operations on rows: insert, bulk insert, upsert and delete, all through one path.
 
-Stage the rows, locate them, plan which file group each goes to, write the groups, commit. Every step between
-``begin`` and ``commit`` is a pure function that the engine runs; what crosses is frozen values.
+Stage the rows, locate them, plan which file group each goes to, write the groups, commit. Every
+step between ``begin`` and ``commit`` is a pure function that the engine runs; what crosses is
+frozen values.
 """
 
 from __future__ import annotations
@@ -20,12 +21,11 @@ from hudi_core.model.commit import SCHEMA_KEY, CommitMetadata, WriteOperation, W
 from hudi_core.model.files import BaseFile, PartitionPath
 from hudi_core.model.instant import Action
 from hudi_core.model.result import CommitResult
-from hudi_core.model.schema import TableSchema
+from hudi_core.model.schema import IS_DELETED, TableSchema
 from hudi_core.txn.open_table import OpenTable
 from hudi_core.txn.table_lock import TableLock
 from hudi_core.txn.transaction import Committed, Transaction, begin
 from hudi_core.write.bulk_insert import bulk_insert_rows
-from hudi_core.model.schema import IS_DELETED
 from hudi_core.write.context import WriteContext
 from hudi_core.write.input_schema import staged_schema
 from hudi_core.write.merge_handle import GroupTask, write_group
@@ -261,5 +261,3 @@ def commit_result(
         metadata=metadata,
         statuses=tuple(statuses),
     )
-
-

@@ -1,8 +1,9 @@
 """Which of several rows with one key wins, within a batch and against the stored row.
 
-Event-time ordering: the greater ordering value wins and a tie goes to the later arrival. A null ordering
-value is the lowest within a batch; against a stored row a null on either side lets the incoming row win, as
-a row that does not know its time cannot be told to be late. Commit-time ordering: the later arrival wins.
+Event-time ordering: the greater ordering value wins and a tie goes to the later arrival. A null
+ordering value is the lowest within a batch; against a stored row a null on either side lets the
+incoming row win, as a row that does not know its time cannot be told to be late. Commit-time
+ordering: the later arrival wins.
 """
 
 from __future__ import annotations

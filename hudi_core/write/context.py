@@ -11,6 +11,7 @@ from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.schema import TableSchema
 from hudi_core.storage.options import StorageOptions
 
+
 @dataclass(frozen=True, slots=True)
 class WriteContext:
     """The write that a task belongs to.

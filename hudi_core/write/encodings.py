@@ -31,9 +31,11 @@ def dictionary_leaves(group: pa.Table, schema: pa.Schema) -> list[str]:
     schema
         The schema of the file.
     """
+    if not group.num_rows:
+        return []
     step = max(_PIECE_ROWS, group.num_rows // _PIECES)
     starts = range(0, group.num_rows, step)
-    sample = pa.concat_tables([group.slice(start, _PIECE_ROWS) for start in starts] or [group])
+    sample = pa.concat_tables([group.slice(start, _PIECE_ROWS) for start in starts])
     return [
         path
         for (path, field), chunks in zip(leaves(schema), leaf_columns(sample), strict=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -26,17 +27,17 @@ def mark(
     if storage.head(metadata) is None:
         depth = len(partition_path.split("/")) if partition_path else 0
         lines = ("#partition metadata", f"commitTime={context.instant}", f"partitionDepth={depth}")
-        try:
+        # another task of this write may be first: both say the same
+        with contextlib.suppress(AlreadyExistsError):
             storage.put_if_absent(metadata, ("\n".join(lines) + "\n").encode())
-        except AlreadyExistsError:
-            pass  # another task of this write was first; both would say the same
 
 
 @contextmanager
 def open_base_file(
     context: WriteContext, partition_path: PartitionPath, file_name: str
 ) -> Iterator[BaseFileWriter]:
-    """Open a new base file of the write; a file that is not closed in full is never named in a commit."""
+    """Open a new base file of the write; a file that is not closed in full is never named in a
+    commit."""
     filesystem, root = data_filesystem(context.base_path, context.storage_options)
     path = layout_of(context.table.raw).physical(join_path(partition_path, file_name))
     writer = BaseFileWriter(

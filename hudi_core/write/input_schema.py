@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import RecordKeyError, SchemaError
-from hudi_core.model.commit import WriteOperation
 from hudi_core.model.casting import cast_array
+from hudi_core.model.commit import WriteOperation
 from hudi_core.model.schema import IS_DELETED, META_COLUMNS, TableSchema
 
 
@@ -31,7 +31,8 @@ def staged_schema(
     RecordKeyError
         A record key column is missing.
     SchemaError
-        A column is missing, unknown to the table, or of a type that does not fit; names it and the way out.
+        A column is missing, unknown to the table, or of a type that does not fit; names it and the
+        way out.
     """
     names = [name for name in incoming.names if name not in META_COLUMNS]
     _refuse_repeated(names)
@@ -48,9 +49,7 @@ def staged_schema(
         fields = [table.arrow.field(name) for name in dict.fromkeys(needed)]
         _check_types(incoming, fields)
         return replace(table, arrow=pa.schema(fields))
-    unknown = [
-        name for name in names if name not in table.arrow.names and name != IS_DELETED
-    ]
+    unknown = [name for name in names if name not in table.arrow.names and name != IS_DELETED]
     if unknown:
         raise SchemaError(
             f"The table has no column {', '.join(map(repr, unknown))}",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,35 +12,41 @@ from hudi_core.model.files import PartitionPath
 from hudi_core.write.context import WriteContext
 
 
-def with_meta_columns(
-    rows: pa.Table,
-    keys: pa.ChunkedArray,
-    context: WriteContext,
-    partition_path: PartitionPath,
-    file_name: str,
-    task: int,
-    first_row: int,
-) -> pa.Table:
-    """Return new rows with their meta columns in front, in the order of the stored schema.
+@dataclass(frozen=True, slots=True)
+class RowOrigin:
+    """Where new rows come from and go to.
 
-    Parameters
+    Attributes
     ----------
+    partition_path, file_name
+        The file they are written to.
     task
-        Number that no other task of the write uses; with the row number it makes the sequence number, which
-        is unique within the table.
+        Number that no other task of the write uses; with the row number it makes the sequence
+        number, which is unique within the table.
     first_row
         Row number of the first row within the task.
     """
+
+    partition_path: PartitionPath
+    file_name: str
+    task: int
+    first_row: int = 0
+
+
+def with_meta_columns(
+    rows: pa.Table, keys: pa.ChunkedArray, context: WriteContext, origin: RowOrigin
+) -> pa.Table:
+    """Return new rows with their meta columns in front, in the order of the stored schema."""
     count = rows.num_rows
-    numbers = pa.array(np.arange(first_row, first_row + count)).cast(pa.string())
-    sequence = pc.binary_join_element_wise(f"{context.instant}_{task}_", numbers, "")
+    numbers = pa.array(np.arange(origin.first_row, origin.first_row + count)).cast(pa.string())
+    sequence = pc.binary_join_element_wise(f"{context.instant}_{origin.task}_", numbers, "")
     schema = context.schema.with_meta()
     meta = [
         pa.repeat(pa.scalar(str(context.instant)), count),
         sequence,
         keys,
-        pa.repeat(pa.scalar(str(partition_path)), count),
-        pa.repeat(pa.scalar(file_name), count),
+        pa.repeat(pa.scalar(str(origin.partition_path)), count),
+        pa.repeat(pa.scalar(origin.file_name), count),
     ]
     data = [rows.column(field.name) for field in context.schema.arrow]
     return pa.table([*meta, *data], schema=schema)

@@ -1,8 +1,9 @@
 """Which file group every row goes to: small files first, then new groups of the target size.
 
-The plan is made on the driver from counts alone, so both engines size files alike. It follows Hudi: inserts
-fill the files below the small-file limit up to the target size, by the average record size of the last
-commit that is large enough to tell; what is left goes to new groups of as many rows as fill one file.
+The plan is made on the driver from counts alone, so both engines size files alike. It follows Hudi:
+inserts fill the files below the small-file limit up to the target size, by the average record size
+of the last commit that is large enough to tell; what is left goes to new groups of as many rows as
+fill one file.
 """
 
 from __future__ import annotations

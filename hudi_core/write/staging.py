@@ -1,10 +1,10 @@
 """Incoming rows, scattered by partition once, so that every later task reads just its own.
 
-The input of a write is evaluated exactly once. Each input task sorts its rows by partition path and keeps
-them as Arrow batches, in memory where the engine shares it, else as one Arrow file below the instant's
-temporary folder. A part counts only when the task's result names it: what a failed or speculative attempt
-left behind is never read, and a source that gives other rows when it is asked twice cannot split a row
-between two file groups.
+The input of a write is evaluated exactly once. Each input task sorts its rows by partition path and
+keeps them as Arrow batches, in memory where the engine shares it, else as one Arrow file below the
+instant's temporary folder. A part counts only when the task's result names it: what a failed or
+speculative attempt left behind is never read, and a source that gives other rows when it is asked
+twice cannot split a row between two file groups.
 """
 
 from __future__ import annotations
@@ -81,7 +81,8 @@ def stage_rows(
     Raises
     ------
     SchemaError
-        Rows that do not fit the schema, a null or empty record key, a partition value without a safe path.
+        Rows that do not fit the schema, a null or empty record key, a partition value without a
+        safe path.
     """
     sink = _MemorySink() if in_memory else _FileSink(context, schema.arrow, task)
     keys = key_generator(context.table, schema)
@@ -128,7 +129,8 @@ def scatter(
 def normalised(batches: Iterator[pa.RecordBatch], schema: TableSchema) -> Iterator[pa.RecordBatch]:
     """Yield the batches in the table's types and column order.
 
-    Only the schema's columns are kept: what else may come was checked before, and a delete needs no more.
+    Only the schema's columns are kept: what else may come was checked before, and a delete needs no
+    more.
     """
     wanted = set(schema.names)
     for batch in batches:
@@ -209,9 +211,7 @@ class StagedRows:
         if part.location is None:
             yield from (part.batches[number] for number in numbers)
             return
-        filesystem, root = data_filesystem(
-            self._context.base_path, self._context.storage_options
-        )
+        filesystem, root = data_filesystem(self._context.base_path, self._context.storage_options)
         path = f"{root}/{part.location}"
         local = isinstance(filesystem, pafs.LocalFileSystem)
         source = pa.memory_map(path) if local else filesystem.open_input_file(path)
@@ -229,6 +229,9 @@ def partition_rows(parts: Sequence[StagedPart]) -> dict[PartitionPath, int]:
     return dict(sorted(totals.items()))
 
 
-def true_mask(column: pa.ChunkedArray) -> np.ndarray:
+def true_mask(column: pa.ChunkedArray | pa.Array) -> np.ndarray:
     """Return a boolean column as a mask, null counting as false."""
-    return np.asarray(pc.fill_null(column, False).combine_chunks().to_numpy(zero_copy_only=False))
+    filled = pc.fill_null(column, False)
+    if isinstance(filled, pa.ChunkedArray):
+        filled = filled.combine_chunks()
+    return np.asarray(filled.to_numpy(zero_copy_only=False))

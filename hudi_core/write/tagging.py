@@ -1,7 +1,7 @@
 """From staged rows to located rows: combine duplicates, ask the index, and note who goes where.
 
-One tag task takes one partition. What it finds is three kinds of arrays of arrival positions, kept beside
-the staged rows; only counts travel to the driver.
+One tag task takes one partition. What it finds is three kinds of arrays of arrival positions, kept
+beside the staged rows; only counts travel to the driver.
 """
 
 from __future__ import annotations
@@ -17,13 +17,12 @@ from hudi_core.engine.base import TaskContext
 from hudi_core.index.simple import SimpleIndex
 from hudi_core.keygen import key_generator
 from hudi_core.model.files import BaseFile, PartitionPath
-from hudi_core.model.schema import TableSchema
+from hudi_core.model.schema import IS_DELETED, TableSchema
 from hudi_core.storage.data_files import data_filesystem
 from hudi_core.write.combine import Positions, winners
-from hudi_core.model.schema import IS_DELETED
 from hudi_core.write.context import WriteContext
-from hudi_core.write.stored_file import read_record_keys
 from hudi_core.write.staging import StagedPart, StagedRows, stage_folder, true_mask
+from hudi_core.write.stored_file import read_record_keys
 
 _INSERTS = -1
 
@@ -37,7 +36,8 @@ class TagTask:
     parts
         The staged input.
     base_files
-        Candidate files: the latest base file of every file group of the partition; empty to look nothing up.
+        Candidate files: the latest base file of every file group of the partition; empty to look
+        nothing up.
     combine
         Whether rows with one key are combined into one.
     """
@@ -55,12 +55,13 @@ class Tagged:
     Attributes
     ----------
     located
-        For every candidate file with matches, its ordinal: how many stored rows meet an incoming one.
+        For every candidate file with matches, its ordinal: how many stored rows meet an incoming
+        one.
     inserts
         How many rows are new.
     positions
-        Arrival positions of the new rows (key -1), and of incoming and stored rows per candidate file, where
-        the engine shares memory.
+        Arrival positions of the new rows (key -1), and of incoming and stored rows per candidate
+        file, where the engine shares memory.
     location
         Path of the file that keeps ``positions`` otherwise, relative to the base path.
     """
@@ -129,7 +130,8 @@ def _chosen_rows(
 def located_rows(
     context: WriteContext, tagged: Tagged, candidate: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the arrival positions and the stored positions of the rows one candidate file holds."""
+    """Return the arrival positions and the stored positions of the rows one candidate file
+    holds."""
     positions = tagged.positions or _load(context, tagged.location or "")
     return positions[candidate]
 

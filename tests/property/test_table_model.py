@@ -1,8 +1,8 @@
 """Random operation sequences against a dictionary: rows, counts, statistics and file sizing.
 
-The model is a dictionary of rows by key. After every operation the rows of this project's reader and of hudi-rs
-must equal it, the counts of the result must equal what happened to it, and both engines must have decided the
-same about files.
+The model is a dictionary of rows by key. After every operation the rows of this project's reader
+and of hudi-rs must equal it, the counts of the result must equal what happened to it, and both
+engines must have decided the same about files.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The distributed engine: Arrow in the tasks, by ``mapInArrow``, and nothing but frozen values in between."""
+"""The distributed engine: Arrow in the tasks, by ``mapInArrow``, and nothing but frozen values in
+between."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from hudi_core.engine.base import InputFunction, TaskContext, TaskFunction, bins
 from hudi_core.engine.spark.schema import to_arrow
+from hudi_core.errors import HudiError
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -27,8 +29,8 @@ _BATCH_ROWS: Final = "spark.sql.execution.arrow.maxRecordsPerBatch"
 class SparkEngine:
     """Runs on the executors of a Spark session.
 
-    Values cross between driver and executors pickled, inside Spark's own channel and never at rest; rows
-    cross as Arrow.
+    Values cross between driver and executors pickled, inside Spark's own channel and never at rest;
+    rows cross as Arrow.
 
     Parameters
     ----------
@@ -99,7 +101,8 @@ class SparkEngine:
 
     @contextmanager
     def _large_batches(self, schema: pa.Schema) -> Iterator[None]:
-        """Lift Spark's size check of Arrow batches, which it makes for every row, where rows are narrow.
+        """Lift Spark's size check of Arrow batches, which it makes for every row, where rows are
+        narrow.
 
         The check guards memory: it stays for schemas whose rows can be wide.
         """
@@ -142,7 +145,10 @@ def _with_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 def _task_context(stage: int) -> TaskContext:
     task = SparkTask.get()
-    assert task is not None, "runs inside a Spark task"
+    if task is None:
+        raise HudiError(
+            "A function for executors ran outside a Spark task", "Run it through the engine."
+        )
     return TaskContext(task.partitionId(), stage, task.taskAttemptId())
 
 
@@ -158,5 +164,3 @@ def _packed(task: int, result: object) -> pa.RecordBatch:
 def _unpacked(data: bytes) -> Any:
     # made by this very job in _packed, and only ever inside Spark's authenticated channel
     return pickle.loads(data)  # noqa: S301
-
-

@@ -1,4 +1,5 @@
-"""Planned files as a DataFrame: Spark's own parquet reader over an exact list, never a directory scan."""
+"""Planned files as a DataFrame: Spark's own parquet reader over an exact list, never a directory
+scan."""
 
 from __future__ import annotations
 

@@ -1,0 +1,81 @@
+"""What becomes of the stored rows of a file when incoming rows meet them; a pure function."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from hudi_core.model.schema import IS_DELETED
+from hudi_core.write.combine import Positions, stored_wins
+from hudi_core.write.staging import true_mask
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """The outcome of a merge.
+
+    Attributes
+    ----------
+    kept
+        The stored rows that stay, in file order.
+    updates
+        Arrival positions of the incoming rows that take the place of stored ones.
+    deletes
+        How many stored rows go without a successor.
+    """
+
+    kept: pa.Table
+    updates: Positions
+    deletes: int
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether every incoming row was late."""
+        return not len(self.updates) and not self.deletes
+
+
+def merge(
+    stored: pa.Table,
+    rows: pa.Table,
+    located: tuple[Positions, Positions],
+    ordering: str | None,
+    delete_all: bool,
+) -> Merged:
+    """Merge incoming rows into the stored rows they meet.
+
+    Parameters
+    ----------
+    stored
+        Rows of the file.
+    rows
+        Staged rows of the partition.
+    located
+        Positions of pairs that have one key: in ``rows``, and in ``stored``. A key that the file
+        holds several times makes several pairs; its rows become one.
+    ordering
+        Name of the ordering column; ``None`` when the incoming row wins in any case.
+    delete_all
+        Whether every incoming row deletes, by the operation. Otherwise ``_hoodie_is_deleted``
+        tells.
+    """
+    incoming, positions = located
+    replaced = np.ones(len(positions), dtype=bool)
+    if ordering is not None:
+        late = stored_wins(
+            stored.column(ordering).take(pa.array(positions)),
+            rows.column(ordering).take(pa.array(incoming)),
+        )
+        replaced = ~true_mask(late)
+    winning = np.setdiff1d(incoming[replaced], incoming[~replaced])
+    deleting = np.full(len(winning), delete_all)
+    if not delete_all and IS_DELETED in rows.column_names:
+        deleting = true_mask(rows.column(IS_DELETED).take(pa.array(winning)))
+    keep = np.ones(stored.num_rows, dtype=bool)
+    keep[positions[replaced]] = False
+    return Merged(
+        stored.filter(pa.array(keep)),
+        winning[~deleting],
+        int(np.isin(incoming[replaced], winning[deleting]).sum()),
+    )
