@@ -45,8 +45,7 @@ def _rebuild(kind: type[HudiError], what: str, hint: str, facts: dict[str, objec
     return error
 
 
-# --- configuration
-# ---------------------------------------------------------------------------------
+# --- configuration -------------------------------------------------------------------------------
 
 
 class ConfigError(HudiError):
@@ -85,8 +84,7 @@ class UnsupportedTableError(ConfigError):
         )
 
 
-# --- timeline
-# --------------------------------------------------------------------------------------
+# --- timeline ------------------------------------------------------------------------------------
 
 
 class TimelineError(HudiError):
@@ -132,8 +130,7 @@ class HistoryExpiredError(TimelineError):
         )
 
 
-# --- commit
-# ----------------------------------------------------------------------------------------
+# --- commit --------------------------------------------------------------------------------------
 
 
 class CommitError(HudiError):
@@ -173,8 +170,7 @@ class IncompleteCommitError(CommitError):
     retryable = True
 
 
-# --- locks and storage
-# -----------------------------------------------------------------------------
+# --- locks and storage ---------------------------------------------------------------------------
 
 
 class LockError(HudiError):
@@ -239,8 +235,7 @@ class DataFileError(StorageError):
         )
 
 
-# --- schema and data
-# -------------------------------------------------------------------------------
+# --- schema and data -----------------------------------------------------------------------------
 
 
 class SchemaError(HudiError):
@@ -255,8 +250,7 @@ class PartitionValueError(SchemaError):
     """A partition value cannot become a path."""
 
 
-# --- services and damage
-# ---------------------------------------------------------------------------
+# --- services and damage -------------------------------------------------------------------------
 
 
 class TableServiceError(HudiError):
@@ -281,8 +275,7 @@ class CorruptMetadataError(HudiError):
         super().__init__(f"{path} is damaged: {reason}", hint, path=path, reason=reason)
 
 
-# --- plugins
-# ---------------------------------------------------------------------------------------
+# --- plugins -------------------------------------------------------------------------------------
 
 
 class PluginError(HudiError):

@@ -54,8 +54,7 @@ class Table:
         self._opened = opened
         self._options = dict(options)
 
-    # --- opening
-    # -----------------------------------------------------------------------------------
+    # --- opening ---------------------------------------------------------------------------------
 
     @classmethod
     def create(
@@ -133,8 +132,7 @@ class Table:
         given = text_options(options or {})
         return cls(open_table(path, given), given)
 
-    # --- what the table is
-    # -------------------------------------------------------------------------
+    # --- what the table is -----------------------------------------------------------------------
 
     @property
     def path(self) -> str:
@@ -169,8 +167,7 @@ class Table:
         """Return the file slices a snapshot query reads."""
         return self._snapshot().file_slices(as_of, filter)
 
-    # --- writing
-    # -----------------------------------------------------------------------------------
+    # --- writing ---------------------------------------------------------------------------------
 
     def insert(
         self, data: Any, *, options: Options | None = None, engine: Engine | None = None
@@ -218,8 +215,7 @@ class Table:
         self._opened = opened
         return writer.write(data, operation)
 
-    # --- reading
-    # -----------------------------------------------------------------------------------
+    # --- reading ---------------------------------------------------------------------------------
 
     def to_arrow(
         self,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hudi_core.errors import CorruptMetadataError, PathNotFoundError
+from hudi_core.errors import DataFileError
+from hudi_core.model.schema import RECORD_KEY
 from hudi_core.storage.data_files import data_filesystem
+from hudi_core.storage.layout import layout_of
 from hudi_core.write.context import WriteContext
-
-_KEY_COLUMN = "_hoodie_record_key"
 
 
 def read_record_keys(context: WriteContext, path: str) -> pa.ChunkedArray:
@@ -20,7 +20,7 @@ def read_record_keys(context: WriteContext, path: str) -> pa.ChunkedArray:
     path
         Path of the file relative to the base path.
     """
-    return _read(context, path, [_KEY_COLUMN]).column(_KEY_COLUMN).cast(pa.string())
+    return _read(context, path, [RECORD_KEY]).column(RECORD_KEY).cast(pa.string())
 
 
 def read_base_file(context: WriteContext, path: str) -> pa.Table:
@@ -42,16 +42,12 @@ def read_base_file(context: WriteContext, path: str) -> pa.Table:
 
 def _read(context: WriteContext, path: str, columns: list[str] | None) -> pa.Table:
     filesystem, root = data_filesystem(context.base_path, context.storage_options)
-    location = f"{context.base_path}/{path}"
+    physical = layout_of(context.table.raw).physical(path)
     try:
         with (
-            filesystem.open_input_file(f"{root}/{path}") as source,
+            filesystem.open_input_file(f"{root}/{physical}") as source,
             pq.ParquetFile(source) as file,
         ):
             return file.read(columns=columns)
-    except FileNotFoundError as error:
-        raise PathNotFoundError(location) from error
-    except pa.ArrowInvalid as error:
-        raise CorruptMetadataError(
-            location, str(error), "Restore the file, or roll the table back to an earlier instant."
-        ) from error
+    except (OSError, pa.ArrowInvalid) as error:
+        raise DataFileError(context.base_path, f"{path}: {error}") from error
