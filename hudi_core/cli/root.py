@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 
 from hudi_core.cli import extensions
 from hudi_core.cli.exit_codes import ExitCode, exit_code_of
-from hudi_core.cli.terminal import write_error, write_warning
+from hudi_core.cli.terminal import visible, write_error, write_warning
 from hudi_core.config.resolve import UnknownOptionWarning
 from hudi_core.errors import HudiError
 
@@ -68,7 +68,7 @@ class RootGroup(TyperGroup):
     def _report(ctx: Any, message: str, error: Exception) -> None:
         if ctx.params.get("traceback"):
             for line in "".join(traceback.format_exception(error)).splitlines():
-                write_warning(line)
+                typer.echo(visible(line), err=True)
         write_error(message)
 
 

@@ -22,7 +22,6 @@ from rich.text import Text
 _UNSEEN: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 """Unicode categories of what is no visible text: controls, formats, lone surrogates, separators."""
 
-
 _UNBOUNDED: Final = 1 << 20
 _USUAL: Final = 80
 """Widths in characters."""

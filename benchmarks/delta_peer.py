@@ -1,0 +1,52 @@
+"""deltalake (delta-rs): a Delta table without a JVM."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlparse
+
+from deltalake import DeltaTable, WriterProperties, write_deltalake
+from variant import Traits
+from workload import KEY, PARTITION, Batch
+
+
+class Delta:
+    """Write and merge of delta-rs, in this process."""
+
+    name = "deltalake"
+    slow = False
+    loads = True
+    upserts = True
+    traits = Traits(
+        layout="a folder per city",
+        index="join of the batch with the files of its cities",
+        ordering="no",
+        codec="zstd level 1",
+        statistics="parquet footers, minimum and maximum in the log",
+        fsync="none",
+    )
+
+    def load(self, rows: Batch, table: Path) -> None:
+        write_deltalake(
+            str(table), rows.read(), partition_by=[PARTITION], writer_properties=_properties()
+        )
+
+    def upsert(self, rows: Batch, table: Path) -> None:
+        merge = DeltaTable(str(table)).merge(
+            rows.read(),
+            predicate=f"t.{KEY} = s.{KEY} AND t.{PARTITION} = s.{PARTITION}",
+            source_alias="s",
+            target_alias="t",
+            writer_properties=_properties(),
+        )
+        merge.when_matched_update_all().when_not_matched_insert_all().execute()
+
+    def files(self, table: Path) -> Sequence[Path]:
+        uris = DeltaTable(str(table)).file_uris()
+        return [Path(unquote(urlparse(uri).path) if "://" in uri else uri) for uri in uris]
+
+
+def _properties() -> Any:
+    return WriterProperties(compression="ZSTD", compression_level=1)

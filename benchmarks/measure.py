@@ -1,0 +1,169 @@
+"""Measuring: cases, interleaved repeats, and what becomes of the seconds."""
+
+from __future__ import annotations
+
+import gc
+import os
+import shutil
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from limit import Limit
+from variant import Contents, Variant, restore, verify
+from workload import Batch, make_base, make_upsert
+
+
+@dataclass(frozen=True)
+class Case:
+    """One operation on one batch.
+
+    Attributes
+    ----------
+    name
+        ``bulk_insert``, ``upsert_1``, ...
+    share
+        Rows that the batch changes, as a share of the table; ``None`` for the load of a new table.
+    """
+
+    name: str
+    share: float | None = None
+
+
+CASES = (Case("bulk_insert"), Case("upsert_1", 0.01), Case("upsert_10", 0.10))
+
+
+@dataclass
+class Result:
+    """The seconds of one variant in one case, and what its table held in the end."""
+
+    case: str
+    variant: str
+    seconds: list[float] = field(default_factory=list)
+    warm_up: float | None = None
+    contents: Contents | None = None
+    skipped: str | None = None
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.seconds)
+
+
+class Run:
+    """One run: the same rows for all, one after the other, round after round.
+
+    Parameters
+    ----------
+    folder
+        Scratch space; must not exist.
+    rows
+        Rows of the table.
+    repeats
+        Rounds that count; one more is made before them and discarded.
+    slow_cap
+        Largest upsert batch, in rows, that a slow variant is given.
+    """
+
+    def __init__(self, folder: Path, rows: int, repeats: int, slow_cap: int) -> None:
+        self.folder = folder
+        self.rows = rows
+        self.repeats = repeats
+        self.slow_cap = slow_cap
+        self.load_averages: list[float] = []
+        self._base = make_base(folder / "input" / "base", rows)
+
+    def run(self, case: Case, variants: Sequence[Variant]) -> list[Result]:
+        """Measure every variant in one case."""
+        if case.share is None:
+            return self._rounds(case, [one for one in variants if one.loads], self._loads)
+        batch = make_upsert(self.folder / "input" / case.name, self.rows, case.share)
+        able = [variant for variant in variants if variant.upserts]
+        quick = [one for one in able if not one.slow or batch.rows <= self.slow_cap]
+        for variant in quick:
+            self._make_pristine(variant, batch)
+        results = self._rounds(case, quick, lambda one: self._upserts(one, batch))
+        reason = f"slow: {batch.rows:,} rows are more than --slow-cap {self.slow_cap:,}"
+        skipped = [variant for variant in able if variant not in quick]
+        return [*results, *(Result(case.name, one.name, skipped=reason) for one in skipped)]
+
+    def _rounds(
+        self,
+        case: Case,
+        variants: Sequence[Variant],
+        timed: Callable[[Variant], tuple[float, Contents]],
+    ) -> list[Result]:
+        results = [Result(case.name, variant.name) for variant in variants]
+        pairs = list(zip(variants, results, strict=True))
+        for number in range(self.repeats + 1):
+            self.load_averages.append(os.getloadavg()[0])
+            for variant, result in _rotated(pairs, number):
+                seconds, contents = timed(variant)
+                result.contents = contents
+                if number == 0:
+                    result.warm_up = seconds
+                else:
+                    result.seconds.append(seconds)
+                label = f"round {number}" if number else "warm-up"
+                _say(f"{case.name:12} {label:8} {variant.name:24} {seconds:8.3f} s")
+        return results
+
+    def _loads(self, variant: Variant) -> tuple[float, Contents]:
+        table = self._table(variant)
+        shutil.rmtree(table, ignore_errors=True)
+        seconds = _time(lambda: variant.load(self._base, table))
+        contents = verify(variant, table, self.rows, changed=0)
+        shutil.rmtree(table)
+        return seconds, contents
+
+    def _upserts(self, variant: Variant, batch: Batch) -> tuple[float, Contents]:
+        table = self._table(variant)
+        restore(self._pristine(variant), table)
+        seconds = _time(lambda: variant.upsert(batch, table))
+        if isinstance(variant, Limit):  # it changes nothing
+            contents = verify(variant, table, self.rows, changed=0)
+        else:
+            contents = verify(variant, table, self.rows + batch.inserts, changed=batch.rows)
+        shutil.rmtree(table)
+        return seconds, contents
+
+    def _make_pristine(self, variant: Variant, batch: Batch) -> None:
+        """Load a table once, where it will be upserted: some formats keep absolute paths."""
+        pristine, table = self._pristine(variant), self._table(variant)
+        if not pristine.exists():
+            shutil.rmtree(table, ignore_errors=True)
+            variant.load(self._base, table)
+            verify(variant, table, self.rows, changed=0)
+            shutil.copytree(table, pristine)
+        if isinstance(variant, Limit):
+            restore(pristine, table)
+            variant.find_touched(batch, table)
+
+    def _table(self, variant: Variant) -> Path:
+        return self.folder / "tables" / variant.name
+
+    def _pristine(self, variant: Variant) -> Path:
+        return self.folder / "pristine" / variant.name
+
+
+def _time(call: Callable[[], None]) -> float:
+    # what others left to be written or collected is not this one's work
+    gc.collect()
+    os.sync()
+    began = time.perf_counter()
+    call()
+    return time.perf_counter() - began
+
+
+def _rotated(
+    pairs: Sequence[tuple[Variant, Result]], number: int
+) -> Iterator[tuple[Variant, Result]]:
+    """Yield all pairs, another one first in every round: nobody always comes after the same one."""
+    for position in range(len(pairs)):
+        yield pairs[(position + number) % len(pairs)]
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

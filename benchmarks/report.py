@@ -1,0 +1,195 @@
+"""What a run found, as a table for people, Markdown for the README, and JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import statistics
+import subprocess
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import psutil
+from measure import Result
+from variant import Variant
+from workload import cores
+
+PACKAGES = ("hudi-core", "pyspark", "pyarrow", "deltalake", "pyiceberg", "hudi", "numpy")
+BASES = {"bulk_insert": ("spark-flat", "spark-partitioned-meta"), "upsert": ("limit", "deltalake")}
+"""What the seconds of a case are divided by: medians of the same run."""
+
+BEGIN, END = "<!-- results:begin -->", "<!-- results:end -->"
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Where a run took place."""
+
+    when: str
+    cores: int
+    memory_gb: int
+    system: str
+    python: str
+    java: str
+    versions: dict[str, str]
+
+    @classmethod
+    def here(cls) -> Machine:
+        return cls(
+            when=datetime.now(UTC).strftime("%Y-%m-%d"),
+            cores=cores(),
+            memory_gb=round(psutil.virtual_memory().total / 2**30),
+            system=f"{platform.system()} {platform.machine()}",
+            python=platform.python_version(),
+            java=_java(),
+            versions={name: version(name) for name in PACKAGES},
+        )
+
+
+@dataclass(frozen=True)
+class Report:
+    """A finished run."""
+
+    machine: Machine
+    rows: int
+    repeats: int
+    load_averages: list[float]
+    results: list[Result]
+    variants: Sequence[Variant]
+
+    def text(self) -> str:
+        """Return the results for a terminal."""
+        lines = [self._circumstances()]
+        for case in self._cases():
+            lines += ["", case, *_aligned(self._table(case))]
+        lines += ["", "how", *_aligned(self._how())]
+        return "\n".join(lines)
+
+    def markdown(self) -> str:
+        """Return the results section of the README."""
+        lines = [self._circumstances()]
+        for case in self._cases():
+            lines += ["", f"### {case}", "", *_markdown(self._table(case))]
+        lines += ["", "### How each of them works", "", *_markdown(self._how())]
+        return "\n".join(lines)
+
+    def json(self) -> str:
+        """Return everything, the seconds of every round included."""
+        document = {
+            "machine": asdict(self.machine),
+            "rows": self.rows,
+            "repeats": self.repeats,
+            "load_averages": self.load_averages,
+            "results": [self._document(result) for result in self.results],
+            "variants": {one.name: asdict(one.traits) for one in self.variants},
+        }
+        return json.dumps(document, indent=2)
+
+    def _document(self, result: Result) -> dict[str, Any]:
+        document = asdict(result)
+        if result.seconds:
+            document["median"] = result.median
+            document["ratios"] = {
+                base: result.median / seconds for base, seconds in self._bases(result.case).items()
+            }
+        return document
+
+    def _circumstances(self) -> str:
+        machine = self.machine
+        versions = ", ".join(f"{name} {number}" for name, number in machine.versions.items())
+        load = statistics.median(self.load_averages)
+        return (
+            f"{machine.when}: {self.rows:,} rows, median of {self.repeats} after a warm-up; "
+            f"{machine.cores} cores, {machine.memory_gb} GB, {machine.system}, "
+            f"load {load:.1f} (median) and {max(self.load_averages):.1f} (greatest). "
+            f"Python {machine.python}, Java {machine.java}, {versions}."
+        )
+
+    def _cases(self) -> list[str]:
+        return list(dict.fromkeys(result.case for result in self.results))
+
+    def _bases(self, case: str) -> dict[str, float]:
+        wanted = next(names for prefix, names in BASES.items() if case.startswith(prefix))
+        medians = {one.variant: one.median for one in self._of(case) if one.seconds}
+        return {name: medians[name] for name in wanted if name in medians}
+
+    def _of(self, case: str) -> list[Result]:
+        return [result for result in self.results if result.case == case]
+
+    def _table(self, case: str) -> list[list[str]]:
+        bases = self._bases(case)
+        heads = ["variant", "median s", "min", "max", *(f"x {name}" for name in bases)]
+        table = [[*heads, "rows", "changed", "files", "MB"]]
+        for result in sorted(self._of(case), key=lambda one: (not one.seconds, one.seconds)):
+            if not result.seconds or result.contents is None:
+                table.append([result.variant, f"not run ({result.skipped})"])
+                continue
+            seconds, contents = result.seconds, result.contents
+            table.append(
+                [
+                    result.variant,
+                    *(_seconds(one) for one in (result.median, min(seconds), max(seconds))),
+                    *(f"{result.median / base:.2f}" for base in bases.values()),
+                    f"{contents.rows:,}",
+                    f"{contents.changed:,}",
+                    str(contents.files),
+                    f"{contents.bytes / 1e6:.1f}",
+                ]
+            )
+        return table
+
+    def _how(self) -> list[list[str]]:
+        measured = {result.variant for result in self.results}
+        traits = {one.name: asdict(one.traits) for one in self.variants if one.name in measured}
+        heads = ["variant", "layout", "index", "ordering field", "codec", "statistics", "fsync"]
+        return [heads, *([name, *facts.values()] for name, facts in traits.items())]
+
+
+def write_markdown(path: Path, report: Report) -> None:
+    """Put the results between the markers of a file; at its end where it has none."""
+    section = f"{BEGIN}\n{report.markdown()}\n{END}"
+    text = path.read_text() if path.exists() else ""
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if begin and end:
+        path.write_text(before + section + after)
+    elif begin or END in text:
+        raise SystemExit(f"{path} has one of the two markers {BEGIN} and {END}: add the other one")
+    else:
+        path.write_text(f"{text.rstrip()}\n\n{section}\n".lstrip())
+
+
+def _aligned(table: Sequence[Sequence[str]]) -> Iterable[str]:
+    # a row that is shorter than its heads says why there is nothing to say
+    whole = [row for row in table if len(row) == len(table[0])]
+    widths = [max(map(len, column)) for column in zip(*whole, strict=True)]
+    for row in table:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=False))
+        yield f"  {'  '.join(cells)}".rstrip()
+
+
+def _markdown(table: Sequence[Sequence[str]]) -> Iterable[str]:
+    heads, *rows = table
+    yield f"| {' | '.join(heads)} |"
+    yield "|---" * len(heads) + "|"
+    for row in rows:
+        yield f"| {' | '.join([*row, *[''] * (len(heads) - len(row))])} |"
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.3f}" if value < 1 else f"{value:.2f}"
+
+
+def _java() -> str:
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else "java"
+    try:
+        told = subprocess.run([java, "-version"], capture_output=True, text=True, check=True).stderr
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return told.partition('"')[2].partition('"')[0] or "unknown"

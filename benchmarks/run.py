@@ -1,0 +1,110 @@
+"""Measure bulk_insert and upsert against plain Spark, deltalake and pyiceberg, on the same rows.
+
+``make bench`` runs it; ``README.md`` says what is measured and how, and holds the results.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from delta_peer import Delta
+from iceberg_peer import Iceberg
+from limit import Limit
+from measure import CASES, Result, Run
+from ours import Ours
+from report import Machine, Report, write_markdown
+from spark_peer import SparkFiles
+from variant import Variant
+
+SCRATCH = Path(__file__).resolve().parent.parent / ".bench"
+SLOW_CAP = 25_000
+
+
+def main() -> int:
+    arguments = parse()
+    variants = all_variants()
+    chosen = {
+        case: [one for one in variants if wanted(f"{case.name}/{one.name}", arguments.only)]
+        for case in CASES
+    }
+    if not any(chosen.values()):
+        print("--only leaves nothing to measure; --list shows what there is", file=sys.stderr)
+        return 2
+    if arguments.list:
+        for case, some in chosen.items():
+            for variant in some:
+                if variant.upserts if case.share is not None else variant.loads:
+                    print(f"{case.name}/{variant.name}")
+        return 0
+    SCRATCH.mkdir(exist_ok=True)
+    folder = Path(tempfile.mkdtemp(dir=arguments.scratch or SCRATCH, prefix="run-"))
+    try:
+        run = Run(folder, arguments.rows, arguments.repeats, arguments.slow_cap)
+        results: list[Result] = []
+        for case, some in chosen.items():
+            results += run.run(case, some)
+    finally:
+        shutil.rmtree(folder)
+    report = Report(
+        Machine.here(), arguments.rows, arguments.repeats, run.load_averages, results, variants
+    )
+    print(report.json() if arguments.json else report.text())
+    if arguments.markdown:
+        write_markdown(arguments.markdown, report)
+    return 0
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    add = parser.add_argument
+    add("--rows", type=int, default=2_000_000, help="rows of the table (default: %(default)s)")
+    add("--repeats", type=int, default=3, help="rounds that count (default: %(default)s)")
+    add("--only", action="append", metavar="PATTERN", help="case/variant, such as 'upsert_1/*'")
+    add("--list", action="store_true", help="list cases and variants, and measure nothing")
+    add("--skip-slow", dest="slow_cap", action="store_const", const=0, help="no slow upserts")
+    add(
+        "--slow-cap",
+        type=int,
+        metavar="ROWS",
+        help="largest batch that a slow variant upserts (default: %(default)s)",
+    )
+    add("--json", action="store_true", help="write JSON to the standard output")
+    add("--markdown", type=Path, metavar="FILE", help="refresh the results section of this file")
+    add(
+        "--scratch", type=Path, metavar="FOLDER", help="where the tables are made (default: .bench)"
+    )
+    parser.set_defaults(slow_cap=SLOW_CAP)
+    arguments = parser.parse_args()
+    if arguments.rows < 1000 or arguments.repeats < 1:
+        parser.error("at least 1000 rows and one repeat are needed")
+    return arguments
+
+
+def all_variants() -> Sequence[Variant]:
+    ours = Ours("local")
+    return (
+        Limit(ours),
+        ours,
+        Ours("spark"),
+        SparkFiles(partitioned=False),
+        SparkFiles(partitioned=True),
+        SparkFiles(partitioned=True, meta_columns=True),
+        Delta(),
+        Iceberg(),
+    )
+
+
+def wanted(name: str, patterns: Sequence[str] | None) -> bool:
+    return not patterns or any(
+        fnmatchcase(name, pattern) or fnmatchcase(name, f"*{pattern}*") for pattern in patterns
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,83 @@
+"""What a table holds reaches the terminal as text, and nothing else."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from hudi_core.cli.terminal import visible, write_error, write_facts, write_grid, write_json
+
+HOSTILE = {
+    "clear the screen": "\x1b[2J",
+    "rename the window": "\x1b]0;owned\x07",
+    "one-byte control sequence": "\x9b31m",
+    "overwrite the line": "paid\runpaid",
+    "add a line": "a\nerror: b",
+    "turn the direction round": "gpj\u202efdp.exe",
+    "invisible": "ro\u200bme",
+    "line separator": "a\u2028b",
+    "lone surrogate": "\ud800",
+    "delete": "\x7f",
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
+def test_hostile_characters_are_shown_as_escapes(
+    text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_grid(text, ["name"], [[text]])
+    write_facts([(text, text)])
+    write_error(text)
+
+    captured = capsys.readouterr()
+    for written in (captured.out, captured.err):
+        assert visible(text) in written
+        assert all(char.isprintable() for char in written.replace("\n", ""))
+    assert "\\" in visible(text)
+    assert captured.err.count("\n") == 1
+
+
+def test_ordinary_text_of_any_script_stays() -> None:
+    for text in ("Łódź", "東京", "São Paulo", "наш", "a\\b", "100 €"):
+        assert visible(text) == text
+
+
+def test_markup_of_rich_is_text(capsys: pytest.CaptureFixture[str]) -> None:
+    text = "[bold red]x[/] [link=http://a.b]y[/link] :smile: [/nothing]"
+
+    write_grid(text, [text], [[text]])
+    write_facts([(text, text)])
+    write_error(text)
+
+    captured = capsys.readouterr()
+    assert captured.out.count(text) == 5
+    assert captured.err == f"error: {text}\n"
+
+
+def test_a_pipe_gets_whole_values(capsys: pytest.CaptureFixture[str]) -> None:
+    long = "x" * 500
+
+    write_grid("", ["a", "b"], [[long, long]])
+
+    words = capsys.readouterr().out.replace("─", "").split()
+    assert words == ["a", "b", long, long]
+
+
+def test_numbers_are_aligned_to_the_right(capsys: pytest.CaptureFixture[str]) -> None:
+    write_grid("", ["count", "name"], [["1", "a"], ["1,000", "bb"]])
+
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert any(line.endswith("    1   a") for line in lines)
+    assert any(line.endswith("1,000   bb") for line in lines)
+
+
+def test_json_is_ascii_and_exact(capsys: pytest.CaptureFixture[str]) -> None:
+    document = {"a": list(HOSTILE.values()), "b": None, "c": 2**60}
+
+    write_json(document)
+
+    written = capsys.readouterr().out
+    assert written.isascii()
+    assert all(char.isprintable() for char in written.replace("\n", ""))
+    assert json.loads(written) == document
