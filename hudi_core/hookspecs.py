@@ -217,9 +217,9 @@ class TableFormatHooks(Protocol):
     ) -> FormatCommit:
         """Record a completed clustering: the same rows in other files. Required by ``clustering``.
 
-        When, lock, crashes and arguments as for :meth:`complete_write`, with operation ``CLUSTER``;
-        the metadata names the groups that the new files replace. They stay visible until it
-        returns. One replacement that does not count as a change of data. RFC-93
+        When, lock, crash and arguments as for :meth:`complete_write`, with operation ``CLUSTER``.
+        The groups that the metadata names as replaced stay visible until this hook returns: the
+        format makes one replacement, and does not count it as a change of data. RFC-93
         ``completeClustering``.
         """
 

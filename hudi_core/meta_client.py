@@ -94,8 +94,7 @@ class TableMetaClient:
         both = {**self.config.raw, **self.options}
         return {key.removeprefix(prefix): both[key] for key in both if key.startswith(prefix)}
 
-    # --- timeline
-    # ---------------------------------------------------------------------------------
+    # --- timeline --------------------------------------------------------------------------------
 
     def timeline(self) -> Timeline:
         """Return the Hudi timeline as it is now, without any fence; one listing."""
@@ -115,8 +114,7 @@ class TableMetaClient:
         """Return the metadata of a write; see :meth:`ActiveTimeline.read_commit`."""
         return self.active.read_commit(instant)
 
-    # --- schema
-    # -----------------------------------------------------------------------------------
+    # --- schema ----------------------------------------------------------------------------------
 
     @property
     def schema(self) -> TableSchema:
@@ -152,8 +150,7 @@ class TableMetaClient:
             if text:
                 yield text
 
-    # --- writing
-    # ----------------------------------------------------------------------------------
+    # --- writing ---------------------------------------------------------------------------------
 
     def require_writable(self) -> None:
         """Refuse a table that this release cannot write without losing something.

@@ -1,0 +1,256 @@
+"""What goes wrong with plugins that others ship, with real wheels, built and installed here."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+GOOD = '''
+"""A table format that somebody else ships."""
+
+from pathlib import Path
+
+from hudi_core.spi import (
+    Capability, FileLister, FormatCapabilities, FormatCommit, Instant, Lineage, MetaClientView,
+    Publication, StorageLister, TimelineView, fence, hookimpl,
+)
+
+if (trace := Path(__file__).with_name("imported")).parent.exists():
+    trace.touch()
+
+
+class Factory:
+    def active_timeline(self, meta_client: MetaClientView) -> TimelineView:
+        return fence(meta_client.timeline(), [Lineage()])
+
+    def create(self, meta_client: MetaClientView) -> FileLister:
+        return StorageLister(meta_client.storage, partitioned=False)
+
+
+class Format:
+    @hookimpl
+    def get_capabilities(self) -> FormatCapabilities:
+        return FormatCapabilities.of(Capability.COPY_ON_WRITE)
+
+    @hookimpl
+    def initialize(self, create: bool) -> FormatCommit:
+        return FormatCommit("0")
+
+    @hookimpl
+    def find_publication(self, instant: Instant) -> Publication | None:
+        return None
+
+    @hookimpl
+    def get_timeline_factory(self) -> Factory:
+        return Factory()
+
+    @hookimpl
+    def get_metadata_factory(self) -> Factory:
+        return Factory()
+
+    @hookimpl
+    def complete_write(self, instant: Instant) -> FormatCommit:
+        return FormatCommit("1", details={"instant": instant.requested_time})
+
+    @hookimpl
+    def before_clean(self) -> None: ...
+
+    @hookimpl
+    def complete_clean(self) -> FormatCommit:
+        return FormatCommit("2")
+
+    @hookimpl
+    def archive_instants(self) -> None: ...
+
+    @hookimpl
+    def before_rollback(self) -> None: ...
+
+    @hookimpl
+    def complete_rollback(self) -> FormatCommit:
+        return FormatCommit("3")
+'''
+FORGETFUL = GOOD.replace("    @hookimpl\n    def complete_clean", "    def complete_clean")
+BROKEN = "import a_library_that_nobody_installed\n"
+MEDDLING = """
+from hudi_core.spi import FormatCommit, hookimpl
+
+
+class Observer:
+    @hookimpl(wrapper=True)
+    def complete_write(self):
+        yield
+        raise SystemError("the observer is unwell")
+        return FormatCommit("mine")
+"""
+FORMATS, OBSERVERS = "hudi.table_formats", "hudi.observers"
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """A distribution of one module."""
+
+    distribution: str
+    code: str
+    entry_points: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    @property
+    def module(self) -> str:
+        return self.distribution.replace("-", "_")
+
+    def build(self, folder: Path) -> Path:
+        """Build the wheel in an empty folder."""
+        groups = "".join(
+            f'[project.entry-points."{group}"]\n'
+            + "".join(f'"{name}" = "{self.module}:{target}"\n' for name, target in points.items())
+            for group, points in self.entry_points.items()
+        )
+        folder.mkdir()
+        (folder / f"{self.module}.py").write_text(self.code)
+        (folder / "pyproject.toml").write_text(
+            '[build-system]\nrequires = ["setuptools"]\nbuild-backend = "setuptools.build_meta"\n'
+            f'[project]\nname = "{self.distribution}"\nversion = "1.0"\n{groups}'
+            f'[tool.setuptools]\npy-modules = ["{self.module}"]\n'
+        )
+        run("-m", "build", "--wheel", "--no-isolation", "--outdir", folder / "dist", folder)
+        [wheel] = (folder / "dist").glob("*.whl")
+        return wheel
+
+
+WHEELS = (
+    Shipped("hudi-rival-one", GOOD, {FORMATS: {"lake": "Format"}}),
+    Shipped("hudi-rival-two", GOOD, {FORMATS: {"Lake": "Format"}}),
+    Shipped("hudi-broken-format", BROKEN, {FORMATS: {"broken": "Format"}}),
+    Shipped("hudi-forgetful-format", FORGETFUL, {FORMATS: {"forgetful": "Format"}}),
+    Shipped("hudi-meddling", MEDDLING, {OBSERVERS: {"meddling": "Observer"}}),
+)
+
+Install = Callable[..., Path]
+Answer = dict[str, Any]
+
+
+def run(*command: str | Path, path: Path | None = None) -> str:
+    """Run this Python with ``path`` on its path, away from the tree; return what it printed."""
+    environment = {k: v for k, v in os.environ.items() if k not in {"PYTHONPATH", "PYTHONHOME"}}
+    if path is not None:
+        environment["PYTHONPATH"] = str(path)
+    done = subprocess.run(
+        [sys.executable, *command], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    root = tmp_path_factory.mktemp("rivals")
+    with ThreadPoolExecutor(2) as pool:
+        built = pool.map(lambda one: one.build(root / one.distribution), WHEELS)
+        return {one.distribution: wheel for one, wheel in zip(WHEELS, built, strict=True)}
+
+
+@pytest.fixture
+def install(wheels: dict[str, Path], tmp_path: Path) -> Install:
+    """Installs some of the wheels into a folder of their own, beside the project."""
+
+    def into_a_folder(*distributions: str) -> Path:
+        target = tmp_path / "site"
+        chosen = [wheels[name] for name in distributions]
+        options = ("--quiet", "--no-deps", "--no-index", "--no-compile", "--target", target)
+        run("-m", "pip", "install", *options, *chosen)
+        return target
+
+    return into_a_folder
+
+
+LOAD = """
+import json, logging, sys
+from hudi_core.errors import PluginError
+from hudi_core.model.commit import CommitMetadata
+from hudi_core.model.instant import Action, Instant, State
+from hudi_core.plugin.host import FormatHost
+from hudi_core.plugin.registry import FormatRegistry
+logging.basicConfig(stream=sys.stderr)
+registry = FormatRegistry()
+told = {"names": registry.names()}
+done = Instant("20260101000000000", Action.COMMIT, State.COMPLETED, "20260101000000001")
+for name in sys.argv[1:]:
+    try:
+        receipt = FormatHost.load(registry, name).complete_write(None, CommitMetadata(), done)
+        told[name] = {"version": receipt.version, "details": dict(receipt.details)}
+    except PluginError as error:
+        told[name] = {"error": type(error).__name__, "text": str(error)}
+print(json.dumps(told))
+"""
+
+
+def load(path: Path, *names: str) -> Answer:
+    """Load formats in a process that has ``path`` on its path; return what became of them."""
+    told: Answer = json.loads(run("-W", "error", "-c", LOAD, *names, path=path))
+    return told
+
+
+def test_two_wheels_claim_one_format(install: Install) -> None:
+    told = load(install("hudi-rival-one", "hudi-rival-two"), "lake", "native")
+    assert told["lake"] == {
+        "error": "PluginConflictError",
+        "text": "The table format 'lake' is provided by several distributions: hudi-rival-one, "
+        "hudi-rival-two. Uninstall all but one of them.",
+    }
+    assert {"lake", "native"} <= set(told["names"])
+    assert told["native"]["version"] == "20260101000000001"
+
+
+def test_one_of_them_alone_works(install: Install) -> None:
+    told = load(install("hudi-rival-two"), "LAKE")
+    assert told["LAKE"] == {"version": "1", "details": {"instant": "20260101000000000"}}
+
+
+def test_a_wheel_is_imported_only_when_a_table_names_it(install: Install) -> None:
+    path = install("hudi-rival-one")
+    assert "lake" in load(path, "native")["names"]
+    assert not (path / "imported").exists()
+    load(path, "lake")
+    assert (path / "imported").exists()
+
+
+def test_a_wheel_whose_import_fails(install: Install) -> None:
+    told = load(install("hudi-broken-format"), "broken", "native")
+    assert told["broken"] == {
+        "error": "PluginLoadError",
+        "text": "The table format 'broken' of distribution hudi-broken-format cannot be loaded: "
+        "ModuleNotFoundError: No module named 'a_library_that_nobody_installed'. "
+        "Reinstall or upgrade hudi-broken-format.",
+    }
+    assert "version" in told["native"]
+
+
+def test_a_wheel_with_a_forgotten_marker(install: Install) -> None:
+    told = load(install("hudi-forgetful-format"), "forgetful")
+    assert told["forgetful"] == {
+        "error": "PluginContractError",
+        "text": "The table format 'forgetful' breaks its contract: complete_clean is named like a "
+        "hook, but not marked with @hookimpl. Report it to the plugin's authors; "
+        "hudi_core.hookspecs says what each hook owes.",
+    }
+
+
+def test_a_format_that_nobody_ships(install: Install) -> None:
+    told = load(install("hudi-rival-one"), "paimon")
+    assert told["paimon"]["error"] == "UnknownTableFormatError"
+    assert "lake, native)" in told["paimon"]["text"]
+    assert "by custom it is called hudi-paimon-format" in told["paimon"]["text"]
+
+
+def test_a_wheel_with_an_observer_that_fails(install: Install) -> None:
+    told = load(install("hudi-rival-one", "hudi-meddling"), "lake", "native")
+    assert told["lake"]["version"] == "1"
+    assert told["native"]["version"] == "20260101000000001"
