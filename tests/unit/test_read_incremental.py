@@ -1,0 +1,299 @@
+"""Incremental queries over a table made by hand: windows, cleaned files, archived commits."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from hudi_core.config.table import TableConfig
+from hudi_core.errors import (
+    CorruptMetadataError,
+    HistoryExpiredError,
+    InvalidInstantTimeError,
+    UnsafePathError,
+    UnsupportedTableError,
+)
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.model.commit import CommitMetadata, ReplaceCommitMetadata, WriteStat
+from hudi_core.model.files import BasePath
+from hudi_core.model.instant import Action, Instant, State
+from hudi_core.model.instant_time import InstantTime
+from hudi_core.model.schema import TableSchema
+from hudi_core.read.incremental import IncrementalQuery
+from hudi_core.storage.options import StorageOptions
+from hudi_core.storage.posix import PosixStorage
+from hudi_core.timeline.serde import encode
+
+SCHEMA = TableSchema.create(pa.schema([("id", pa.int64()), ("region", pa.string())]))
+
+
+def at(n: int) -> InstantTime:
+    return InstantTime(f"202601010000{n:05d}")
+
+
+def base(file_id: str, time: InstantTime) -> str:
+    return f"{file_id}_0-1-2_{time}.parquet"
+
+
+class Builder:
+    """Writes base files and completed instants the way a writer would."""
+
+    def __init__(self, root: Path) -> None:
+        self.config = TableConfig("t", ("id",), ("region",), create_schema=SCHEMA.to_avro("t"))
+        storage = PosixStorage(str(root), fsync=False)
+        self.client = TableMetaClient(BasePath(str(root)), storage, self.config, StorageOptions())
+        self.root = root
+
+    def write(
+        self,
+        requested: int,
+        completed: int | None,
+        groups: Mapping[tuple[str, str], Mapping[int, int]],
+        replaced: Mapping[str, tuple[str, ...]] | None = None,
+    ) -> None:
+        """Write one file per group with ``{id: requested time of the row's commit}``."""
+        time = at(requested)
+        stats: dict[str, list[WriteStat]] = {}
+        for (partition, file_id), rows in groups.items():
+            path = f"{partition}/{base(file_id, time)}"
+            self._base_file(path, partition, rows)
+            stats.setdefault(partition, []).append(
+                WriteStat(file_id=file_id, path=path, partition_path=partition)
+            )
+        metadata = CommitMetadata({path: tuple(each) for path, each in stats.items()})
+        if replaced is not None:
+            metadata = ReplaceCommitMetadata(
+                metadata.partition_to_write_stats, partition_to_replace_file_ids=replaced
+            )
+        self.record(requested, completed, metadata)
+
+    def record(self, requested: int, completed: int | None, metadata: CommitMetadata) -> None:
+        is_replace = isinstance(metadata, ReplaceCommitMetadata)
+        action = Action.REPLACECOMMIT if is_replace else Action.COMMIT
+        instant = Instant(at(requested), action, State.REQUESTED)
+        active = self.client.active
+        active.create_requested(instant)
+        inflight = active.to_inflight(instant)
+        if completed is not None:
+            active.complete(inflight, at(completed), encode(metadata))
+
+    def archive(self, requested: int) -> None:
+        """Move a completed write to the history."""
+        active = self.client.active
+        found = active.load().find(at(requested))
+        assert found is not None
+        assert found.completion_time is not None
+        folder = f"{active.folder}/history"
+        name = f"{found.requested_time}_{found.requested_time}_0.parquet"
+        row = {
+            "instantTime": found.requested_time,
+            "completionTime": found.completion_time,
+            "action": found.action.value,
+            "metadata": active.read(found),
+            "plan": None,
+            "version": 1,
+        }
+        storage = self.client.storage
+        storage.put(f"{folder}/_version_", b"1")
+        path = self.root / folder / name
+        pq.write_table(pa.Table.from_pylist([row]), path)
+        entry = {"fileName": name, "fileLen": path.stat().st_size}
+        storage.put(f"{folder}/manifest_1", json.dumps({"files": [entry]}).encode())
+        for state in active.scan().states_of(found):
+            active.delete(state)
+
+    def clean(self, requested: int, *paths: str) -> None:
+        for path in paths:
+            (self.root / path).unlink()
+        name = f"{at(requested)}_{at(requested + 1)}.clean"
+        self.client.storage.put(f"{self.client.active.folder}/{name}", b"x")
+
+    def query(self) -> IncrementalQuery:
+        return IncrementalQuery(self.client, self.client.timeline())
+
+    def ids(self, begin: str | None = None, end: str | None = None) -> list[int]:
+        found = self.query().to_arrow(begin, end, ["id"]).read_all()["id"].to_pylist()
+        return sorted(found)
+
+    def _base_file(self, path: str, partition: str, rows: Mapping[int, int]) -> None:
+        schema = SCHEMA.with_meta()
+        table = pa.Table.from_pylist(
+            [
+                {
+                    "_hoodie_commit_time": at(time),
+                    "_hoodie_commit_seqno": f"{at(time)}_0_{id_}",
+                    "_hoodie_record_key": str(id_),
+                    "_hoodie_partition_path": partition,
+                    "_hoodie_file_name": path.rpartition("/")[2],
+                    "id": id_,
+                    "region": partition,
+                }
+                for id_, time in rows.items()
+            ],
+            schema,
+        )
+        (self.root / path).parent.mkdir(exist_ok=True)
+        pq.write_table(table, self.root / path, store_schema=False)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Builder:
+    return Builder(tmp_path)
+
+
+EU_A, EU_B, US_A = ("eu", "aaaa-0"), ("eu", "bbbb-0"), ("us", "aaaa-0")
+
+
+def test_a_window_is_over_completion_times(table: Builder) -> None:
+    table.write(10, 50, {EU_A: {1: 10}})  # requested first, completed last
+    table.write(20, 30, {EU_B: {2: 20}})
+
+    assert table.ids(at(0), at(40)) == [2]
+    assert table.ids(at(40)) == [1]
+    assert table.ids(at(30)) == [1]  # begin is exclusive,
+    assert table.ids(None, at(30)) == [2]  # end is inclusive
+    assert table.ids(at(29), at(30)) == [2]
+    assert table.ids(at(50)) == []
+
+
+def test_a_window_that_ends_before_it_begins_is_empty(table: Builder) -> None:
+    table.write(10, 20, {EU_A: {1: 10}})
+
+    assert table.ids(at(30), at(5)) == []
+
+
+def test_rows_that_a_rewrite_copied_do_not_come_again(table: Builder) -> None:
+    table.write(10, 15, {EU_A: {1: 10, 2: 10}})
+    table.write(20, 25, {EU_A: {1: 10, 2: 20, 3: 20}})
+
+    assert table.ids(at(15)) == [2, 3]
+    assert table.ids() == [1, 2, 3]
+    plan = table.query().plan()
+    assert [file.instant for file in plan.files] == [at(20)]
+
+
+def test_rows_that_were_replaced_within_the_window_do_not_come(table: Builder) -> None:
+    table.write(10, 15, {EU_A: {1: 10}, US_A: {9: 10}})
+    table.write(20, 25, {EU_B: {2: 20}}, {"eu": ("aaaa-0",)})
+
+    assert table.ids() == [2, 9]  # the same file id in another partition is another group
+    assert table.ids(None, at(15)) == [1, 9]
+    assert table.ids(at(15)) == [2]
+
+
+def test_pending_writes_and_other_actions_do_not_count(table: Builder) -> None:
+    table.write(10, 15, {EU_A: {1: 10}})
+    table.write(20, None, {EU_A: {1: 20}})
+    table.clean(30)
+
+    assert table.ids() == [1]
+
+
+def test_the_fence_of_the_format_decides(table: Builder) -> None:
+    table.write(10, 15, {EU_A: {1: 10}})
+    table.write(20, 25, {EU_B: {2: 20}})
+    fenced = table.client.timeline().where(lambda instant: instant.requested_time != at(20))
+
+    rows = IncrementalQuery(table.client, fenced).to_arrow(columns=["id"]).read_all()
+
+    assert rows["id"].to_pylist() == [1]
+
+
+def test_filters_prune_partitions_and_rows(table: Builder) -> None:
+    table.write(10, 15, {EU_A: {1: 10, 2: 10}, US_A: {9: 10}})
+
+    plan = table.query().plan(row_filter=[("region", "=", "eu"), ("id", ">", 1)])
+    assert [file.partition_path for file in plan.files] == ["eu"]
+    rows = table.query().to_arrow(columns=["id"], row_filter=[("id", ">", 1)]).read_all()
+    assert sorted(rows["id"].to_pylist()) == [2, 9]
+
+
+def test_a_file_that_clean_removed_is_an_error(table: Builder) -> None:
+    table.write(10, 15, {EU_A: {1: 10}})
+    table.write(20, 25, {EU_A: {1: 20}})
+    table.clean(30, f"eu/{base('aaaa-0', at(10))}")
+
+    with pytest.raises(HistoryExpiredError, match=r"instant 20260101000000010.*begin later"):
+        table.query().plan(None, at(15))
+    assert table.ids() == [1]  # needs the later version only
+    assert table.ids(at(15)) == [1]
+
+
+def test_archived_writes_belong_to_their_window(table: Builder) -> None:
+    table.write(10, 15, {EU_A: {1: 10}})
+    table.write(20, 25, {EU_B: {2: 20}})
+    table.write(30, 35, {EU_A: {1: 10, 3: 30}})
+    table.archive(10)
+
+    assert table.ids() == [1, 2, 3]
+    assert table.ids(None, at(25)) == [1, 2]
+    assert table.ids(at(15)) == [2, 3]
+    assert table.ids(at(14), at(15)) == [1]
+
+
+def test_an_archived_write_that_completed_late_is_found(table: Builder) -> None:
+    table.write(10, 50, {EU_A: {1: 10}})
+    table.write(20, 25, {EU_B: {2: 20}})
+    table.archive(10)
+
+    assert table.ids(at(30)) == [1]
+
+
+@pytest.mark.parametrize("begin", ["earliest", "000", "0", "20200101000000", "2020-01-01"])
+def test_ways_to_begin_at_the_beginning(table: Builder, begin: str) -> None:
+    table.write(10, 15, {EU_A: {1: 10}})
+
+    assert table.ids(begin) == [1]
+
+
+def test_a_text_that_is_no_time_is_refused(table: Builder) -> None:
+    table.write(10, 15, {EU_A: {1: 10}})
+
+    with pytest.raises(InvalidInstantTimeError, match="yesterday"):
+        table.query().plan("yesterday")
+    with pytest.raises(InvalidInstantTimeError, match="tomorrow"):
+        table.query().plan(None, "tomorrow")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "us/" + base("aaaa-0", at(10)),
+        "eu/../../" + base("aaaa-0", at(10)),
+        "/etc/passwd",
+        "eu/notes.txt",
+    ],
+)
+def test_a_path_outside_its_partition_is_damage(table: Builder, path: str) -> None:
+    stat = WriteStat(file_id="aaaa-0", path=path, partition_path="eu")
+    table.record(10, 15, CommitMetadata({"eu": (stat,)}))
+
+    with pytest.raises(CorruptMetadataError, match="no base file of partition 'eu'"):
+        table.query().plan()
+
+
+def test_a_partition_outside_the_table_is_refused(table: Builder) -> None:
+    partition = "../elsewhere"
+    stat = WriteStat(
+        file_id="aaaa-0",
+        path=f"{partition}/{base('aaaa-0', at(10))}",
+        partition_path=partition,
+    )
+    table.record(10, 15, CommitMetadata({partition: (stat,)}))
+
+    with pytest.raises(UnsafePathError):
+        table.query().plan()
+
+
+def test_tables_without_meta_columns_are_refused(table: Builder) -> None:
+    config = dataclasses.replace(table.config, populate_meta_fields=False)
+    client = dataclasses.replace(table.client, config=config)
+
+    with pytest.raises(UnsupportedTableError, match=r"hoodie\.populate\.meta\.fields"):
+        IncrementalQuery(client, client.timeline())
