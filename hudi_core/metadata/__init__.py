@@ -1,0 +1,1 @@
+"""The metadata table, and what data files and it have in common: bloom filters."""

@@ -113,10 +113,15 @@ def _tails(
     return tail.view(np.uint32), left > 0
 
 
-def positions(hashes: U32, size: int) -> U32:
+def positions(hashes: U32, size: int) -> npt.NDArray[np.intp]:
     """Return the bit each hash stands for: ``abs(hash % size)`` with Java's signs."""
-    signed = hashes.view(np.int32).astype(np.int64)
-    return (np.abs(signed) % size).astype(np.uint32)
+    # the least integer has no positive twin, but as an unsigned one it is right
+    bits = np.abs(hashes.view(np.int32)).view(np.uint32)
+    # numpy divides by a constant fast, and takes remainders slowly
+    quotients = bits // np.uint32(size)
+    quotients *= np.uint32(size)
+    bits -= quotients
+    return bits.astype(np.intp)
 
 
 def chunks(count: int, size: int = 1 << 14) -> Iterator[npt.NDArray[np.int64]]:

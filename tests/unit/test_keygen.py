@@ -1,0 +1,318 @@
+"""Record keys and partition paths of batches."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from hudi_core.config.table import KeyGeneratorType, TableConfig
+from hudi_core.errors import (
+    InvalidOptionError,
+    PartitionValueError,
+    RecordKeyError,
+    SchemaError,
+)
+from hudi_core.keygen import KeyGenerator, key_generator
+from hudi_core.keygen.java_float import double_text, float_text
+from hudi_core.keygen.text import to_text
+from hudi_core.model.schema import TableSchema
+
+SCHEMA = TableSchema.create(
+    pa.schema(
+        [
+            ("id", pa.string()),
+            ("n", pa.int64()),
+            ("city", pa.string()),
+            ("day", pa.date32()),
+            ("at", pa.timestamp("us", "UTC")),
+            ("f", pa.float64()),
+            ("s", pa.struct([("x", pa.int32()), ("l", pa.list_(pa.int32()))])),
+        ]
+    )
+)
+
+
+def table(
+    keys: str, partitions: str = "", kind: KeyGeneratorType | None = None, **more: Any
+) -> TableConfig:
+    names = tuple(partitions.split(",")) if partitions else ()
+    if kind is None:
+        kind = KeyGeneratorType.SIMPLE if names else KeyGeneratorType.NON_PARTITION
+    return TableConfig(
+        "t", tuple(keys.split(",")), partition_fields=names, keygen_type=kind, **more
+    )
+
+
+def rows(**columns: Any) -> pa.RecordBatch:
+    return SCHEMA.cast_batch(pa.record_batch(columns))
+
+
+def paths(keygen: KeyGenerator, batch: pa.RecordBatch) -> list[str]:
+    return list(keygen.partition_paths(batch).to_pylist())
+
+
+# --- record keys ---------------------------------------------------------------
+
+
+def test_simple_keys_are_bare_values() -> None:
+    keygen = key_generator(table("n", "city"), SCHEMA)
+    keys = keygen.record_keys(rows(n=[1, -2], city=["a", "b"]))
+    assert keys.type == pa.string()
+    assert keys.to_pylist() == ["1", "-2"]
+
+
+def test_complex_keys_name_their_fields() -> None:
+    keygen = key_generator(table("id,n", "city", KeyGeneratorType.COMPLEX), SCHEMA)
+    batch = rows(id=["a", "", None, "x:y,z"], n=[1, 2, 3, None], city=["c"] * 4)
+    assert keygen.record_keys(batch).to_pylist() == [
+        "id:a,n:1",
+        "id:__empty__,n:2",
+        "id:__null__,n:3",
+        "id:x:y,z,n:__null__",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("version", "new_encoding", "stored", "key"),
+    [
+        (8, False, None, "id:a"),
+        (8, True, None, "a"),
+        (9, False, None, "id:a"),
+        (9, True, None, "id:a"),
+        (9, True, "VALUE_ONLY", "a"),
+    ],
+)
+def test_one_field_of_a_complex_key_is_encoded_as_the_version_says(
+    version: int, new_encoding: bool, stored: str | None, key: str
+) -> None:
+    config = table("id", "city,day", KeyGeneratorType.COMPLEX, version=version)
+    raw = {"hoodie.table.complex.keygen.encoding": stored} if stored else {}
+    config = replace(config, complex_keygen_new_encoding=new_encoding, raw=raw)
+    batch = rows(id=["a"], city=["c"], day=[dt.date(2026, 1, 31)])
+    assert key_generator(config, SCHEMA).record_keys(batch).to_pylist() == [key]
+
+
+def test_keys_without_partitions_are_bare_for_one_field_only() -> None:
+    batch = rows(id=["a"], n=[1])
+    assert key_generator(table("id"), SCHEMA).record_keys(batch).to_pylist() == ["a"]
+    assert key_generator(table("id,n"), SCHEMA).record_keys(batch).to_pylist() == ["id:a,n:1"]
+
+
+@pytest.mark.parametrize("config", [table("id"), table("id", "city")])
+def test_null_and_empty_keys_are_counted_and_refused(config: TableConfig) -> None:
+    batch = rows(id=["a", None, ""], city=["c", "c", "c"])
+    with pytest.raises(RecordKeyError, match=r"\(id\) is null or empty in 2 of 3 rows") as caught:
+        key_generator(config, SCHEMA).record_keys(batch)
+    assert caught.value.facts == {"columns": ("id",), "rows": 2}
+
+
+def test_a_complex_key_of_nothing_is_refused() -> None:
+    keygen = key_generator(table("id,n"), SCHEMA)
+    with pytest.raises(RecordKeyError, match=r"\(id, n\) is null or empty in 1 of 3 rows"):
+        keygen.record_keys(rows(id=["", "a", None], n=[None, None, 1]))
+
+
+def test_fields_of_structs_can_be_keys() -> None:
+    keygen = key_generator(table("s.x"), SCHEMA)
+    assert keygen.record_keys(rows(s=[{"x": 5}])).to_pylist() == ["5"]
+    with pytest.raises(RecordKeyError, match="1 of 2 rows"):
+        keygen.record_keys(rows(s=[{"x": 5}, None]))
+
+
+def test_a_sliced_batch_gives_the_keys_of_its_rows() -> None:
+    batch = rows(id=["a", "b", "c"], n=[1, 2, 3], city=["x", "y", "z"]).slice(1, 2)
+    keygen = key_generator(table("id,n", "city", KeyGeneratorType.COMPLEX), SCHEMA)
+    assert keygen.record_keys(batch).to_pylist() == ["id:b,n:2", "id:c,n:3"]
+    assert paths(keygen, batch) == ["y", "z"]
+
+
+# --- partition paths -----------------------------------------------------------
+
+
+def test_paths_are_made_once_per_value() -> None:
+    keygen = key_generator(table("id", "city", hive_style=True), SCHEMA)
+    found = keygen.partition_paths(rows(id=["1", "2", "3"], city=["b", "a", "b"]))
+    assert found.dictionary.to_pylist() == ["city=b", "city=a"]
+    assert found.indices.to_pylist() == [0, 1, 0]
+    assert found.type == pa.dictionary(pa.int32(), pa.string())
+
+
+def test_paths_of_several_fields_keep_their_tuples_apart() -> None:
+    config = table("id", "city,n,day", KeyGeneratorType.COMPLEX, hive_style=True)
+    batch = rows(
+        id=list("12345"),
+        city=["a", "b", "a", None, "b"],
+        n=[1, 2, 2, 1, 2],
+        day=[dt.date(2026, 1, 31), None, dt.date(2026, 1, 31), dt.date(2026, 2, 1), None],
+    )
+    null = "__HIVE_DEFAULT_PARTITION__"
+    assert paths(key_generator(config, SCHEMA), batch) == [
+        "city=a/n=1/day=2026-01-31",
+        f"city=b/n=2/day={null}",
+        "city=a/n=2/day=2026-01-31",
+        f"city={null}/n=1/day=2026-02-01",
+        f"city=b/n=2/day={null}",
+    ]
+
+
+def test_zeros_of_both_signs_are_two_partitions() -> None:
+    keygen = key_generator(table("id", "f"), SCHEMA)
+    batch = rows(id=list("1234"), f=[0.0, -0.0, float("nan"), 0.0])
+    assert paths(keygen, batch) == ["0.0", "-0.0", "NaN", "0.0"]
+
+
+def test_without_partitions_the_path_is_empty() -> None:
+    assert paths(key_generator(table("id"), SCHEMA), rows(id=["a", "b"])) == ["", ""]
+
+
+@pytest.mark.parametrize("config", [table("id"), table("id", "city")])
+def test_a_batch_without_rows_has_no_paths(config: TableConfig) -> None:
+    found = key_generator(config, SCHEMA).partition_paths(rows(id=[], city=[]))
+    assert len(found) == len(found.dictionary) == 0
+
+
+def test_values_that_cannot_be_folders_are_refused() -> None:
+    with pytest.raises(PartitionValueError, match=r"'\.\.'"):
+        paths(key_generator(table("id", "city"), SCHEMA), rows(id=["1"], city=[".."]))
+
+
+def test_timestamps_are_microseconds_unless_logical_timestamps_are_consistent() -> None:
+    config = table("id", "at", url_encode=True)
+    moments = [dt.datetime(2026, 1, 31, 12, 0, 0, n, tzinfo=dt.UTC) for n in (1, 500_000)]
+    batch = rows(id=["1", "2"], at=moments)
+    plain = key_generator(config, SCHEMA)
+    assert paths(plain, batch) == ["1769860800000001", "1769860800500000"]
+    consistent = key_generator(config, SCHEMA, consistent_logical_timestamps=True)
+    assert paths(consistent, batch) == ["2026-01-31 12%3A00%3A00.0", "2026-01-31 12%3A00%3A00.5"]
+
+
+# --- what is refused up front --------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [KeyGeneratorType.TIMESTAMP, KeyGeneratorType.CUSTOM])
+def test_other_key_generators_do_not_write(kind: KeyGeneratorType) -> None:
+    with pytest.raises(InvalidOptionError, match=f"'{kind.value}' cannot be used: tables with"):
+        key_generator(table("id", "city", kind), SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("config", "error", "message"),
+    [
+        (table("nope"), RecordKeyError, "no column 'nope', which its record key names"),
+        (table("s.y"), RecordKeyError, r"no column 's\.y'"),
+        (table("s.l.list.element"), RecordKeyError, "no column"),
+        (table("id", "nope"), PartitionValueError, "no column 'nope', which its partition names"),
+        (table("s"), SchemaError, "which cannot be part of the record key"),
+        (table("id,n", "city", KeyGeneratorType.SIMPLE), InvalidOptionError, "one record key"),
+        (table("id", "city,n", KeyGeneratorType.SIMPLE), InvalidOptionError, "one partition"),
+        (table("id", "city", KeyGeneratorType.NON_PARTITION), InvalidOptionError, "no partitions"),
+        (TableConfig("t", ()), RecordKeyError, "has no record key"),
+    ],
+)
+def test_columns_that_cannot_make_keys_are_named(
+    config: TableConfig, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        key_generator(config, SCHEMA)
+
+
+# --- texts ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "texts"),
+    [
+        ([True, False, None], pa.bool_(), ["true", "false", None]),
+        ([-5, 2**31 - 1], pa.int32(), ["-5", "2147483647"]),
+        ([dt.date(2026, 1, 31), dt.date(1, 1, 1)], pa.date32(), ["2026-01-31", "0001-01-01"]),
+        ([2_932_896, 2_932_897], pa.date32(), ["9999-12-31", "+10000-01-01"]),
+        ([-719_529], pa.date32(), ["-0001-12-31"]),
+        ([Decimal("12.50"), Decimal("-0.01")], pa.decimal128(10, 2), ["12.50", "-0.01"]),
+        ([Decimal("1E-9"), Decimal(0)], pa.decimal128(20, 9), ["1E-9", "0E-9"]),
+        ([dt.time(0, 0, 1, 5)], pa.time64("us"), ["1000005"]),
+        ([dt.time(0, 0, 1)], pa.time32("ms"), ["1000"]),
+        ([-1], pa.timestamp("us"), ["-1"]),
+        ([b"\x00\xff", b"", None, b"a"], pa.binary(), ["00ff", "", None, "61"]),
+        ([1.5, None], pa.float32(), ["1.5", None]),
+    ],
+)
+def test_values_are_spelled_as_java_does(
+    values: list[Any], kind: pa.DataType, texts: list[str | None]
+) -> None:
+    array = pa.array(values, kind)
+    assert to_text(array).to_pylist() == texts
+    twice = pa.concat_arrays([array, array])
+    assert to_text(twice.slice(len(values))).to_pylist() == texts
+
+
+@pytest.mark.parametrize(
+    ("micros", "text"),
+    [
+        (0, "1970-01-01 00:00:00.0"),
+        (1_500_000, "1970-01-01 00:00:01.5"),
+        (1_050_000, "1970-01-01 00:00:01.05"),
+        (1_234_999, "1970-01-01 00:00:01.234"),
+        (-1_999, "1969-12-31 23:59:59.999"),
+        (10_000_000, "1970-01-01 00:00:10.0"),
+    ],
+)
+def test_timestamps_as_text(micros: int, text: str) -> None:
+    array = pa.array([micros], pa.timestamp("us", "UTC"))
+    assert to_text(array, timestamps_as_text=True).to_pylist() == [text]
+    local = pa.array([micros], pa.timestamp("us"))
+    assert to_text(local, timestamps_as_text=True).to_pylist() == [str(micros)]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0.0"),
+        (-0.0, "-0.0"),
+        (1.0, "1.0"),
+        (-1.25, "-1.25"),
+        (100.0, "100.0"),
+        (123456.789, "123456.789"),
+        (9999999.0, "9999999.0"),
+        (9999999.999, "9999999.999"),
+        (1e7, "1.0E7"),
+        (1.2345e10, "1.2345E10"),
+        (0.001, "0.001"),
+        (0.00123, "0.00123"),
+        (0.1, "0.1"),
+        (9.99e-4, "9.99E-4"),
+        (1e-5, "1.0E-5"),
+        (2e-44, "2.0E-44"),
+        (1e23, "1.0E23"),
+        (5e-324, "4.9E-324"),
+        (2.2250738585072014e-308, "2.2250738585072014E-308"),
+        (1.7976931348623157e308, "1.7976931348623157E308"),
+        (float("nan"), "NaN"),
+        (float("inf"), "Infinity"),
+        (float("-inf"), "-Infinity"),
+    ],
+)
+def test_doubles_are_spelled_as_java_does(value: float, text: str) -> None:
+    assert double_text(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.1, "0.1"),
+        (3.4028235e38, "3.4028235E38"),
+        (1.4e-45, "1.4E-45"),
+        (1.17549435e-38, "1.1754944E-38"),
+        (16777216.0, "1.6777216E7"),
+        (1234567.0, "1234567.0"),
+        (-0.0, "-0.0"),
+        (0.33333334, "0.33333334"),
+    ],
+)
+def test_floats_are_spelled_as_java_does(value: float, text: str) -> None:
+    assert float_text(np.float32(value)) == text

@@ -1,0 +1,450 @@
+"""Base files: what other readers see in them, and what the writer says of them."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import math
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+import pytest
+
+from hudi_core.errors import StorageError
+from hudi_core.metadata.bloom import DynamicBloom
+from hudi_core.model.schema import META_COLUMNS, TableSchema
+from hudi_core.model.stats import ColumnStats
+from hudi_core.write.base_file import BaseFileOptions, BaseFileResult, BaseFileWriter
+from hudi_core.write.record_keys import BloomSizing
+
+LOCAL = pafs.LocalFileSystem()
+SCHEMA = TableSchema.create(
+    pa.schema(
+        [
+            pa.field("id", pa.int64(), nullable=False),
+            ("name", pa.string()),
+            ("price", pa.decimal128(38, 10)),
+            ("at", pa.timestamp("us", "UTC")),
+            ("local", pa.timestamp("us")),
+            ("time", pa.time64("us")),
+            ("day", pa.date32()),
+            ("x", pa.float64()),
+            ("f", pa.float32()),
+            ("flag", pa.bool_()),
+            ("raw", pa.binary()),
+            ("tags", pa.list_(pa.string())),
+            ("props", pa.map_(pa.string(), pa.struct([("n", pa.float64())]))),
+            ("address", pa.struct([("city", pa.string())])),
+        ]
+    )
+)
+FULL: list[dict[str, Any]] = [
+    {
+        "id": 2,
+        "name": "b",
+        "price": Decimal("-1234567890123456789012345678.0123456789"),
+        "at": dt.datetime(1969, 12, 31, 23, 59, 59, 999_999, tzinfo=dt.UTC),
+        "local": dt.datetime(2026, 1, 31),  # noqa: DTZ001
+        "time": dt.time(1, 2, 3, 4),
+        "day": dt.date(1960, 1, 1),
+        "x": math.nan,
+        "f": math.inf,
+        "flag": True,
+        "raw": b"\xff",
+        "tags": ["z", None],
+        "props": [("k", {"n": math.nan}), ("a", None)],
+        "address": {"city": "Köln"},
+    },
+    {"id": 1, "x": -0.5, "f": math.nan, "tags": [], "address": {"city": None}, "flag": False},
+    {
+        "id": 3,
+        "name": "ä",
+        "price": Decimal("0.5"),
+        "x": 1.5,
+        "f": -1.0,
+        "raw": b"",
+        "tags": ["a"],
+        "props": [("k", {"n": 2.0})],
+    },
+]
+
+
+def with_meta(rows: list[dict[str, Any]], schema: TableSchema = SCHEMA) -> pa.RecordBatch:
+    meta = {
+        "_hoodie_commit_time": "20260131000000000",
+        "_hoodie_partition_path": "",
+        "_hoodie_file_name": "f",
+    }
+    full = [
+        {
+            **meta,
+            "_hoodie_record_key": str(row.get("id", n)),
+            "_hoodie_commit_seqno": f"s_{n}",
+            **row,
+        }
+        for n, row in enumerate(rows)
+    ]
+    return pa.RecordBatch.from_pylist(full, schema.with_meta())
+
+
+def write(
+    path: Path,
+    batches: list[pa.RecordBatch],
+    schema: TableSchema = SCHEMA,
+    options: BaseFileOptions | None = None,
+) -> BaseFileResult:
+    writer = BaseFileWriter(LOCAL, str(path), schema, "t", options)
+    for batch in batches:
+        writer.write(batch)
+    return writer.close()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "new" / "folder" / "file.parquet"
+
+
+def footers(path: Path) -> dict[str, str]:
+    found = pq.read_metadata(path).metadata or {}
+    return {key.decode(): value.decode() for key, value in found.items()}
+
+
+def query(sql: str) -> list[tuple[Any, ...]]:
+    with duckdb.connect() as connection:
+        return list(connection.execute(sql).fetchall())
+
+
+# --- the file ------------------------------------------------------------------
+
+
+def test_three_readers_see_the_rows(path: Path) -> None:
+    result = write(path, [with_meta(FULL[:2]), with_meta(FULL[2:])])
+    assert (result.rows, result.size) == (3, path.stat().st_size)
+    table = pq.read_table(path)
+    assert table.schema.equals(SCHEMA.with_meta())
+    assert repr(table.select(SCHEMA.names).to_pylist()) == repr(
+        pa.Table.from_pylist(FULL, SCHEMA.arrow).to_pylist()
+    )
+    assert query(f"select count(*), min(price) from '{path}'") == [(3, FULL[0]["price"])]
+    frame = pl.read_parquet(path)
+    assert frame.columns == [*META_COLUMNS, *SCHEMA.names]
+    assert frame["tags"].to_list() == [["z", None], [], ["a"]]
+
+
+def test_ids_are_in_the_file_at_every_depth(path: Path) -> None:
+    write(path, [with_meta(FULL)])
+    seen = query(f"select name, field_id from parquet_schema('{path}') where field_id is not null")
+    ids = SCHEMA.field_ids()
+    assert seen == [(name.rsplit(".", 1)[-1], number) for name, number in ids.items()]
+    read = pq.read_schema(path)
+    assert read.field("tags").type.value_field.metadata[b"PARQUET:field_id"] == b"18"
+    assert ids["tags.list.element"] == 18
+
+
+def test_types_are_those_that_hudi_writes(path: Path) -> None:
+    write(path, [with_meta(FULL)])
+    text = str(pq.ParquetFile(path).schema)
+    assert "required int64 field_id=6 id;" in text
+    assert "optional binary field_id=1 _hoodie_commit_time (String);" in text
+    assert "int64 field_id=9 at (Timestamp(isAdjustedToUTC=true, timeUnit=microseconds" in text
+    assert "fixed_len_byte_array(16) field_id=8 price (Decimal(precision=38, scale=10));" in text
+    assert "repeated group field_id=-1 list {" in text
+
+
+def test_footers(path: Path) -> None:
+    keys = ["b", "a", "z", "aa"]
+    rows = [{"id": n} for n in range(4)]
+    batch = with_meta(rows).set_column(2, "_hoodie_record_key", pa.array(keys))
+    result = write(path, [batch])
+    assert (result.min_key, result.max_key) == ("a", "z")
+    found = footers(path)
+    assert sorted(found) == [
+        "hoodie_bloom_filter_type_code",
+        "hoodie_max_record_key",
+        "hoodie_min_record_key",
+        "org.apache.hudi.bloomfilter",
+        "parquet.avro.schema",
+        "writer.model.name",
+    ]
+    assert found["hoodie_min_record_key"] == "a"
+    assert found["hoodie_max_record_key"] == "z"
+    assert found["hoodie_bloom_filter_type_code"] == "DYNAMIC_V0"
+    assert found["writer.model.name"] == "avro"
+    assert TableSchema.from_avro(found["parquet.avro.schema"]) == SCHEMA
+    bloom = DynamicBloom.parse(found["org.apache.hudi.bloomfilter"], str(path))
+    assert bloom.entries == 4
+    assert bloom.might_contain(pa.array([*keys, "c"])).to_pylist() == [True] * 4 + [False]
+
+
+def test_the_bloom_filter_has_the_size_asked_for(path: Path) -> None:
+    sizing = BloomSizing(fpp=0.01, max_entries=4, entries=2)
+    write(path, [with_meta([{"id": n} for n in range(5)])], options=BaseFileOptions(bloom=sizing))
+    expected = DynamicBloom.build(pa.array([str(n) for n in range(5)]), 2, 0.01, 4)
+    assert footers(path)["org.apache.hudi.bloomfilter"] == expected.to_base64()
+
+
+def test_a_file_without_a_bloom_filter_still_knows_its_keys(path: Path) -> None:
+    write(path, [with_meta(FULL)], options=BaseFileOptions(bloom=None))
+    assert "org.apache.hudi.bloomfilter" not in footers(path)
+    assert footers(path)["hoodie_max_record_key"] == "3"
+
+
+def test_keys_are_ordered_as_by_java(path: Path) -> None:
+    keys = ["\uff5e", "😀", "a"]  # by UTF-16, the emoji's surrogates come before U+FF5E
+    for batches in ([keys], [keys[:1], keys[1:]], [[key] for key in reversed(keys)]):
+        result = write(
+            path,
+            [
+                with_meta([{"id": n} for n in range(len(part))]).set_column(
+                    2, "_hoodie_record_key", pa.array(part)
+                )
+                for part in batches
+            ],
+        )
+        assert (result.min_key, result.max_key) == ("a", "\uff5e")
+        # statistics go by bytes, as parquet, Iceberg and Delta do
+        assert result.stats["_hoodie_record_key"].max_value == "😀"
+
+
+def test_a_file_without_meta_columns(path: Path) -> None:
+    writer = BaseFileWriter(LOCAL, str(path), SCHEMA, "t", with_meta=False)
+    writer.write(pa.Table.from_pylist(FULL, SCHEMA.arrow))
+    result = writer.close()
+    assert (result.rows, result.min_key) == (3, None)
+    assert sorted(footers(path)) == ["parquet.avro.schema", "writer.model.name"]
+    assert pq.read_schema(path).names == SCHEMA.names
+
+
+def test_a_file_without_rows(path: Path) -> None:
+    result = write(path, [])
+    assert (result.rows, result.min_key, result.max_key) == (0, None, None)
+    assert result.stats["id"] == ColumnStats(None, None, 0, 0, 0, 0, 0)
+    assert pq.read_table(path).num_rows == 0
+    assert "hoodie_min_record_key" not in footers(path)
+    assert "org.apache.hudi.bloomfilter" in footers(path)
+
+
+@pytest.mark.parametrize(
+    ("codec", "level", "name"),
+    [
+        ("zstd", 1, "ZSTD"),
+        ("gzip", None, "GZIP"),
+        ("lz4", None, "LZ4"),
+        ("none", None, "UNCOMPRESSED"),
+    ],
+)
+def test_codecs(path: Path, codec: str, level: int | None, name: str) -> None:
+    write(path, [with_meta(FULL)], options=BaseFileOptions(codec=codec, level=level))
+    assert pq.read_metadata(path).row_group(0).column(0).compression == name
+
+
+def test_dictionaries_are_for_columns_that_repeat(path: Path) -> None:
+    rows = [{"id": n, "name": f"n{n % 7}", "x": n / 3, "tags": ["t"]} for n in range(3_000)]
+    write(path, [with_meta(rows)])
+    group = pq.read_metadata(path).row_group(0)
+    columns = [group.column(n) for n in range(group.num_columns)]
+    encoded = {c.path_in_schema for c in columns if "RLE_DICTIONARY" in c.encodings}
+    assert {"_hoodie_commit_time", "_hoodie_file_name", "name", "tags.list.element"} <= encoded
+    assert not {"id", "x", "_hoodie_record_key", "_hoodie_commit_seqno", "price"} & encoded
+
+
+def test_dictionaries_can_be_switched_off(path: Path) -> None:
+    options = BaseFileOptions(dictionary=False)
+    write(path, [with_meta([{"id": n} for n in range(100)])], options=options)
+    group = pq.read_metadata(path).row_group(0)
+    assert all("RLE_DICTIONARY" not in group.column(n).encodings for n in range(group.num_columns))
+
+
+def test_row_groups_have_the_size_asked_for(path: Path) -> None:
+    narrow = TableSchema.create(pa.schema([("id", pa.int64())]))
+    batch = with_meta([{"id": n} for n in range(10_000)], narrow)
+    options = BaseFileOptions(row_group_bytes=batch.nbytes // 4)
+    result = write(path, [batch, batch.slice(0, 10)], narrow, options)
+    metadata = pq.read_metadata(path)
+    sizes = [metadata.row_group(n).num_rows for n in range(metadata.num_row_groups)]
+    assert sum(sizes) == result.rows == 10_010
+    assert 4 <= len(sizes) <= 6
+    assert max(sizes) <= 2_600
+    stats = result.stats["id"]
+    assert (stats.min_value, stats.max_value, stats.value_count) == (0, 9_999, 10_010)
+
+
+def test_bytes_written_grow_with_row_groups(path: Path) -> None:
+    batch = with_meta(FULL)
+    writer = BaseFileWriter(
+        LOCAL, str(path), SCHEMA, "t", BaseFileOptions(row_group_bytes=batch.nbytes)
+    )
+    assert writer.bytes_written == 0
+    writer.write(batch)
+    writer.write(batch)
+    before = writer.bytes_written
+    assert 0 < before < writer.close().size
+
+
+# --- failure -------------------------------------------------------------------
+
+
+def test_an_aborted_file_is_gone(path: Path) -> None:
+    writer = BaseFileWriter(LOCAL, str(path), SCHEMA, "t", BaseFileOptions(row_group_bytes=1))
+    writer.write(with_meta(FULL))
+    assert path.exists()
+    writer.abort()
+    assert not path.exists()
+    writer.abort()
+
+
+def test_aborting_a_file_that_was_never_begun_does_nothing(path: Path) -> None:
+    writer = BaseFileWriter(LOCAL, str(path), SCHEMA, "t")
+    writer.write(with_meta(FULL))
+    writer.abort()
+    assert not path.parent.exists()
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("in the way")
+    with pytest.raises(StorageError, match=r"file/x\.parquet cannot be written"):
+        write(blocked / "x.parquet", [with_meta(FULL)])
+
+
+def test_rows_of_another_schema_are_not_written(path: Path) -> None:
+    with pytest.raises(pa.ArrowInvalid):
+        write(path, [with_meta(FULL).drop_columns(["name"])])
+
+
+# --- statistics ----------------------------------------------------------------
+
+
+def test_statistics_of_every_type(path: Path) -> None:
+    stats = write(path, [with_meta(FULL)]).stats
+    assert list(stats) == [
+        *META_COLUMNS,
+        *["id", "name", "price", "at", "local", "time", "day", "x", "f", "flag", "raw"],
+        "tags.list.element",
+        "props.key_value.key",
+        "props.key_value.value.n",
+        "address.city",
+    ]
+
+    def facts(path: str) -> tuple[Any, ...]:
+        column = stats[path]
+        return (column.min_value, column.max_value, column.null_count, column.nan_count)
+
+    assert facts("id") == (1, 3, 0, 0)
+    assert facts("name") == ("b", "ä", 1, 0)
+    assert facts("price") == (FULL[0]["price"], Decimal("0.5"), 1, 0)
+    assert facts("at") == (-1, -1, 2, 0)
+    assert facts("local") == (1_769_817_600_000_000, 1_769_817_600_000_000, 2, 0)
+    assert facts("time") == (3_723_000_004, 3_723_000_004, 2, 0)
+    assert facts("day") == (-3653, -3653, 2, 0)
+    assert facts("x") == (-0.5, 1.5, 0, 1)
+    assert facts("f") == (-1.0, math.inf, 0, 1)
+    assert facts("flag") == (False, True, 1, 0)
+    assert facts("raw") == (b"", b"\xff", 1, 0)
+    assert facts("tags.list.element") == ("a", "z", 2, 0)
+    assert facts("props.key_value.key") == ("a", "k", 1, 0)
+    assert facts("props.key_value.value.n") == (2.0, 2.0, 2, 1)
+    assert facts("address.city") == ("Köln", "Köln", 2, 0)
+    assert stats["tags.list.element"].value_count == 4
+    assert isinstance(stats["flag"].min_value, bool)
+    group = pq.read_metadata(path).row_group(0)
+    sizes = [group.column(n).total_compressed_size for n in range(group.num_columns)]
+    assert [column.compressed_size for column in stats.values()] == sizes
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([None, None], (None, None, 2, 0)),
+        ([math.nan, None], (None, None, 1, 1)),
+        ([-0.0, math.nan], (0.0, 0.0, 0, 1)),
+        ([0.0, -0.0], (0.0, 0.0, 0, 0)),
+        ([math.inf, -math.inf], (-math.inf, math.inf, 0, 0)),
+    ],
+)
+@pytest.mark.parametrize("column", ["x", "f"])
+def test_statistics_of_floats(
+    path: Path, column: str, values: list[float | None], expected: tuple[Any, ...]
+) -> None:
+    rows = [{"id": n, column: value} for n, value in enumerate(values)]
+    found = write(path, [with_meta(rows)]).stats[column]
+    assert (found.min_value, found.max_value, found.null_count, found.nan_count) == expected
+
+
+def test_a_row_group_of_nan_hides_no_bounds(path: Path) -> None:
+    batches = [with_meta([{"id": 1, "x": math.nan}]), with_meta([{"id": 2, "x": 5.0}])]
+    found = write(path, batches, options=BaseFileOptions(row_group_bytes=1)).stats["x"]
+    assert pq.read_metadata(path).num_row_groups == 2
+    assert (found.min_value, found.max_value, found.nan_count) == (5.0, 5.0, 1)
+
+
+@pytest.mark.parametrize("long_rows", [[0], [1], [2], [0, 2]])
+def test_bounds_longer_than_a_footer_holds_are_exact(path: Path, long_rows: list[int]) -> None:
+    values = [f"{n}{'x' * 5000 if n in long_rows else ''}" for n in range(3)]
+    rows = [
+        {"id": n, "name": value, "raw": value.encode(), "tags": [value]}
+        for n, value in enumerate(values)
+    ]
+    for options in (BaseFileOptions(), BaseFileOptions(row_group_bytes=1)):
+        stats = write(path, [with_meta([row]) for row in rows], options=options).stats
+        assert (stats["name"].min_value, stats["name"].max_value) == (values[0], values[2])
+        assert stats["raw"].max_value == values[2].encode()
+        assert stats["tags.list.element"].min_value == values[0]
+
+
+def test_statistics_leave_out_what_null_parents_hide(path: Path) -> None:
+    schema = TableSchema.create(
+        pa.schema(
+            [
+                ("s", pa.struct([("x", pa.float64())])),
+                ("l", pa.list_(pa.float64())),
+                ("m", pa.map_(pa.string(), pa.float64())),
+            ]
+        )
+    )
+    nan = math.nan
+    mask = pa.array([False, True])
+    offsets = pa.array([0, 1, 2], pa.int32())
+    hidden = {
+        "s": pa.StructArray.from_arrays([pa.array([1.0, nan])], names=["x"], mask=mask),
+        "l": pa.ListArray.from_arrays(offsets, pa.array([1.0, nan]), mask=mask),
+        "m": pa.MapArray.from_arrays(
+            offsets, pa.array(["a", "b"]), pa.array([1.0, nan]), mask=mask
+        ),
+    }
+    rows = schema.cast_batch(pa.record_batch(hidden))
+    writer = BaseFileWriter(LOCAL, str(path), schema, "t", with_meta=False)
+    writer.write(rows)
+    stats = writer.close().stats
+    assert {name: column.nan_count for name, column in stats.items()} == {
+        "s.x": 0,
+        "l.list.element": 0,
+        "m.key_value.key": 0,
+        "m.key_value.value": 0,
+    }
+    assert stats["m.key_value.key"].max_value == "a"
+    assert pq.read_table(path).to_pylist() == [
+        {"s": {"x": 1.0}, "l": [1.0], "m": [("a", 1.0)]},
+        {"s": None, "l": None, "m": None},
+    ]
+
+
+def test_milliseconds_become_microseconds(path: Path) -> None:
+    fields = [
+        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+        {"name": "t", "type": {"type": "int", "logicalType": "time-millis"}},
+    ]
+    schema = TableSchema.from_avro(json.dumps({"type": "record", "name": "r", "fields": fields}))
+    assert schema.arrow.field("at").type == pa.timestamp("ms", "UTC")
+    writer = BaseFileWriter(LOCAL, str(path), schema, "t", with_meta=False)
+    moment = dt.datetime(1970, 1, 1, 0, 0, 1, tzinfo=dt.UTC)
+    writer.write(pa.Table.from_pylist([{"at": moment, "t": dt.time(0, 0, 2)}], schema.arrow))
+    stats = writer.close().stats
+    assert stats["at"].min_value == 1_000_000
+    assert stats["t"].max_value == 2_000_000
