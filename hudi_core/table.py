@@ -17,17 +17,19 @@ from hudi_core.config.resolve import text_options
 from hudi_core.config.table import TableConfig
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.base import Engine
-from hudi_core.engine.choice import engine_for, frame_of_files
+from hudi_core.engine.choice import engine_for, frame_of_files, frame_where
 from hudi_core.errors import HudiError, NotATableError
 from hudi_core.model.commit import WriteOperation
 from hudi_core.model.files import FileSlice
 from hudi_core.model.instant import Instant
 from hudi_core.model.protocols import TimelineView
 from hudi_core.model.result import CommitResult
-from hudi_core.read.filters import RowFilter
+from hudi_core.read.filters import RowFilter, check_columns
 from hudi_core.read.incremental import IncrementalQuery
+from hudi_core.read.plan import ReadPlan
 from hudi_core.read.query import SnapshotQuery
 from hudi_core.read.scan import scan
+from hudi_core.read.written_types import files_by_types
 from hudi_core.services.create import SchemaLike, as_arrow_schema, create_table, drop_table
 from hudi_core.services.opening import open_table, table_exists
 from hudi_core.services.rollback import roll_back_instant
@@ -259,7 +261,8 @@ class Table:
         ``filter`` prunes partitions; filter the rows themselves on the DataFrame.
         """
         plan = self._snapshot().plan(as_of, filter)
-        return frame_of_files(spark, plan.uris, plan.schema, columns)
+        check_columns(columns, plan.schema)
+        return frame_where(self._frame(spark, plan), filter, columns)
 
     def incremental(
         self, begin: str | None = None, end: str | None = None, spark: SparkSession | None = None
@@ -274,8 +277,12 @@ class Table:
         query = IncrementalQuery(self._opened.client, self._opened.timeline())
         plan = query.plan(begin, end)
         if spark is not None:
-            return frame_of_files(spark, plan.uris, plan.schema, None, plan.commit_times)
+            return self._frame(spark, plan)
         return scan(self._opened.client, plan).read_all()
+
+    def _frame(self, spark: SparkSession, plan: ReadPlan) -> DataFrame:
+        files = files_by_types(self._opened.client, plan)
+        return frame_of_files(spark, files, plan.schema, plan.commit_times)
 
     def _snapshot(self) -> SnapshotQuery:
         opened = self._opened

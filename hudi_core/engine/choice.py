@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_core.engine.base import Engine
 from hudi_core.engine.local import LocalEngine
@@ -48,13 +49,24 @@ def arrow_schema(schema: Any) -> pa.Schema:
 
 def frame_of_files(
     spark: SparkSession,
-    uris: Sequence[str],
+    files: Sequence[tuple[pa.Schema, Sequence[str]]],
     schema: pa.Schema,
-    columns: Sequence[str] | None = None,
     commit_times: frozenset[InstantTime] | None = None,
 ) -> DataFrame:
-    """Return the rows of planned files as a DataFrame; see
-    :func:`hudi_core.engine.spark.read_files`."""
+    """Return the rows of planned files; see :func:`hudi_core.engine.spark.read_files`."""
     from hudi_core.engine.spark import read_files  # noqa: PLC0415 - pyspark is optional
 
-    return read_files(spark, uris, schema, columns, commit_times)
+    return read_files(spark, files, schema, commit_times)
+
+
+def frame_where(
+    frame: DataFrame,
+    row_filter: pc.Expression | Sequence[tuple[str, str, Any]] | None,
+    columns: Sequence[str] | None,
+) -> DataFrame:
+    """Return the rows and columns of a DataFrame that were asked for."""
+    from hudi_core.engine.spark import quoted, where  # noqa: PLC0415 - pyspark is optional
+
+    if row_filter is not None:
+        frame = where(frame, row_filter)
+    return frame if columns is None else frame.select(*map(quoted, columns))

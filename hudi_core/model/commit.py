@@ -16,7 +16,8 @@ from hudi_core.model.stats import ColumnStats
 NO_PREVIOUS_COMMIT = "null"
 """What ``prev_commit`` says for a new file group."""
 SCHEMA_KEY = "schema"
-"""Key of ``extra_metadata`` under which a commit keeps the table's Avro schema, without meta fields."""
+"""Key of ``extra_metadata`` under which a commit keeps the table's Avro schema, without meta
+fields."""
 
 
 class WriteOperation(StrEnum):
@@ -48,8 +49,9 @@ class RuntimeStats:
 class WriteStat:
     """What one write did to one file.
 
-    Counts are rows, sizes are bytes. ``path`` is relative to the base path. ``num_writes`` counts every row
-    of the new file, copied ones included; ``num_inserts`` and ``num_update_writes`` are part of it.
+    Counts are rows, sizes are bytes. ``path`` is relative to the base path. ``num_writes`` counts
+    every row of the new file, copied ones included; ``num_inserts`` and ``num_update_writes`` are
+    part of it.
     """
 
     file_id: str | None = None
@@ -98,9 +100,7 @@ class CommitMetadata:
     @property
     def stats(self) -> tuple[WriteStat, ...]:
         """Every write stat, partition by partition."""
-        return tuple(
-            stat for stats in self.partition_to_write_stats.values() for stat in stats
-        )
+        return tuple(stat for stats in self.partition_to_write_stats.values() for stat in stats)
 
     @property
     def schema_json(self) -> str | None:
@@ -110,14 +110,16 @@ class CommitMetadata:
 
 @dataclass(frozen=True, slots=True)
 class ReplaceCommitMetadata(CommitMetadata):
-    """The body of a completed replacecommit: a commit that also takes file groups out of the table."""
+    """The body of a completed replacecommit: a commit that also takes file groups out of the
+    table."""
 
     partition_to_replace_file_ids: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class WriteStatus:
-    """What a handle reports for one file it wrote: the write stat and what later steps need beside it.
+    """What a handle reports for one file it wrote: the write stat and what later steps need beside
+    it.
 
     Attributes
     ----------

@@ -1,7 +1,7 @@
 """Names of data files, and what they add up to: file groups and file slices.
 
-Source: ``hudi-format`` section 4. A base file is ``<fileId>_<writeToken>_<instant>.<extension>``; a log file is
-``.<fileId>_<instant>.log.<version>_<writeToken>``.
+Source: ``hudi-format`` section 4. A base file is ``<fileId>_<writeToken>_<instant>.<extension>``; a
+log file is ``.<fileId>_<instant>.log.<version>_<writeToken>``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ _NAMESPACE: Final = uuid.UUID("4f1d3a52-3b0a-5d55-9f6c-0a6a2a4be0d7")
 def derive_file_id(instant: InstantTime, task: int, n: int) -> FileId:
     """Return the id of the ``n``-th new file group of a task.
 
-    Derived, not drawn, so that a retried or speculative task makes the same file groups as its first attempt.
+    Derived, not drawn, so that a retried or speculative task makes the same file groups as its
+    first attempt.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Instants and their file names.
 
-One instant is one action at one requested time, in one of three states. Its file name is the only place
-where state and completion time are kept, so the grammar of the name lives beside the value.
+One instant is one action at one requested time, in one of three states. Its file name is the only
+place where state and completion time are kept, so the grammar of the name lives beside the value.
 
 Source: ``hudi-format`` facts of Apache Hudi's timeline layouts 1 and 2.
 """

@@ -1,8 +1,8 @@
 """Instant times: the clock readings that name everything on a timeline.
 
-An instant time is 17 digits, ``yyyyMMddHHmmssSSS``, in the timeline's time zone (UTC for every table this
-project creates). Text order is time order. Tables of earlier Hudi releases hold 14-digit times (whole
-seconds); they are read, never written.
+An instant time is 17 digits, ``yyyyMMddHHmmssSSS``, in the timeline's time zone (UTC for every
+table this project creates). Text order is time order. Tables of earlier Hudi releases hold 14-digit
+times (whole seconds); they are read, never written.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ def parse_instant_time(text: str) -> InstantTime:
     Parameters
     ----------
     text
-        14 or 17 ASCII digits that spell a real date and time, or a bootstrap instant of a metadata table.
+        14 or 17 ASCII digits that spell a real date and time, or a bootstrap instant of a metadata
+        table.
 
     Raises
     ------
@@ -68,7 +69,8 @@ def to_epoch_millis(time: InstantTime) -> int:
 
 
 def next_instant_time(after: InstantTime | None, now: datetime) -> InstantTime:
-    """Return the earliest instant time that is neither before ``now`` nor at or before ``after``."""
+    """Return the earliest instant time that is neither before ``now`` nor at or before
+    ``after``."""
     current = instant_time_of(now)
     if after is None or current > after:
         return current
@@ -78,8 +80,8 @@ def next_instant_time(after: InstantTime | None, now: datetime) -> InstantTime:
 def parse_query_time(text: str) -> InstantTime:
     """Return the instant time a user means by ``text``.
 
-    Accepts 17 or 14 digits, a date ``yyyy-MM-dd``, an RFC 3339 date and time (a missing zone means UTC),
-    and seconds or milliseconds since the epoch (10 or 13 digits).
+    Accepts 17 or 14 digits, a date ``yyyy-MM-dd``, an RFC 3339 date and time (a missing zone means
+    UTC), and seconds or milliseconds since the epoch (10 or 13 digits).
 
     Raises
     ------

@@ -12,7 +12,8 @@ from hudi_core.model.instant_time import InstantTime
 
 
 class FileLister(Protocol):
-    """Answers which files a table holds: a storage listing, a metadata table, or a format's manifests."""
+    """Answers which files a table holds: a storage listing, a metadata table, or a format's
+    manifests."""
 
     def list_partitions(self) -> Sequence[PartitionPath]:
         """Return every partition path, sorted; ``[""]`` for a table without partitions."""
@@ -27,7 +28,8 @@ class FileLister(Protocol):
 
 @runtime_checkable
 class TimelineView(Protocol):
-    """The instants of a table as their reader is meant to see them (fenced by the table's format)."""
+    """The instants of a table as their reader is meant to see them (fenced by the table's
+    format)."""
 
     @property
     def instants(self) -> tuple[Instant, ...]:
@@ -84,8 +86,8 @@ class LockScope(Protocol):
 class Storage(Protocol):
     """Small metadata files of one root, with the atomic steps a timeline needs.
 
-    Paths are relative to the root, with ``/``, and never leave it. Data files do not pass through here
-    but for existence, listing and deletion; see :mod:`hudi_core.storage.data_files`.
+    Paths are relative to the root, with ``/``, and never leave it. Data files do not pass through
+    here but for existence, listing and deletion; see :mod:`hudi_core.storage.data_files`.
     """
 
     @property
@@ -114,7 +116,8 @@ class Storage(Protocol):
         ...
 
     def put(self, path: str, data: bytes) -> None:
-        """Create or replace a file atomically: readers see the old or the new bytes, never a part."""
+        """Create or replace a file atomically: readers see the old or the new bytes, never a
+        part."""
         ...
 
     def head(self, path: str) -> FileStatus | None:
@@ -126,7 +129,8 @@ class Storage(Protocol):
         ...
 
     def compare_and_set(self, path: str, data: bytes, expected: str | None) -> str:
-        """Replace a file if its tag is still ``expected`` (``None``: if it is absent); return the new tag.
+        """Replace a file if its tag is still ``expected`` (``None``: if it is absent); return the
+        new tag.
 
         Raises
         ------

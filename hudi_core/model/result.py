@@ -21,7 +21,8 @@ class CommitResult:
     operation
         What was asked for.
     inserted, updated, deleted
-        Rows that the table gained, replaced and lost. Late rows, which lost against a stored row, count nowhere.
+        Rows that the table gained, replaced and lost. Late rows, which lost against a stored row,
+        count nowhere.
     files, bytes_written
         Data files written, and their bytes.
     timings

@@ -11,10 +11,13 @@ import pyarrow as pa
 from hudi_core.config.resolve import resolve_table_config
 from hudi_core.config.table import KeyGeneratorType, TableConfig
 from hudi_core.config.table_keys import NAME
+from hudi_core.config.write import WriteConfig
 from hudi_core.engine.choice import arrow_schema, is_spark_schema
 from hudi_core.errors import NotATableError, RecordKeyError, SchemaError
 from hudi_core.model.files import BasePath
 from hudi_core.model.schema import META_COLUMNS, TableSchema
+from hudi_core.plugin.capability import table_needs
+from hudi_core.plugin.host import FormatHost
 from hudi_core.plugin.registry import FormatRegistry
 from hudi_core.services.opening import open_table
 from hudi_core.storage.location import parse_location
@@ -22,6 +25,7 @@ from hudi_core.storage.open import open_storage
 from hudi_core.storage.options import StorageOptions
 from hudi_core.storage.properties_file import PROPERTIES_PATH, write_new
 from hudi_core.txn.open_table import OpenTable
+from hudi_core.txn.table_lock import table_lock
 
 SchemaLike = Any
 """A ``pyarrow.Schema`` or a Spark ``StructType``."""
@@ -77,13 +81,18 @@ def create_table(path: str, schema: pa.Schema, options: Mapping[str, str]) -> Op
         field_ids=table_schema.field_ids(),
     )
     config.validate_for_write(base_path)
+    # a missing plugin, or one that cannot hold such a table, is told before anything is written
+    FormatHost.load(FormatRegistry(), config.table_format).require(*table_needs(config))
     FormatRegistry().load(
         config.table_format
     )  # a missing plugin is told before anything is written
     storage = open_storage(base_path, StorageOptions.from_options(options))
     _refuse_occupied(base_path, storage)
     write_new(storage, config.to_properties())
-    return open_table(base_path, options)
+    opened = open_table(base_path, options)
+    with table_lock(opened, WriteConfig.from_options(options)).held():
+        opened.host.initialize(opened.client, create=True)
+    return opened
 
 
 def drop_table(path: str, options: Mapping[str, str]) -> None:

@@ -229,9 +229,7 @@ class ObjectStorage:
             yield
         except _FAILURES as error:
             full = self._full(path)
-            # the rest of the text is the client's own state; requests in it may carry what nobody
-            # should see
-            reason = str(error).split("\n", 1)[0].split("?", 1)[0]
+            reason = str(error).split("\n", 1)[0]  # what follows is the client's own state
             raise StorageError(
                 f"{full}: {reason}",
                 "Check the address, the bucket and the credentials, and try again.",

@@ -167,8 +167,9 @@ class PosixStorage(PosixReader):
             yield temporary
         finally:
             # what is left of it when this fails no reader sees; the put itself has happened or not
-            with contextlib.suppress(OSError):
-                self._disk.remove(temporary)
+            if os.path.lexists(temporary):
+                with contextlib.suppress(OSError):
+                    self._disk.remove(temporary)
 
     def _make_folders(self, folder: str) -> None:
         missing = []

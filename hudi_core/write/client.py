@@ -131,9 +131,8 @@ class _Steps:
     ) -> dict[PartitionPath, tuple[BaseFile, ...]]:
         """Return the latest base file of every file group of the partitions, by file id."""
         view = self.owner.table.views().view(self.transaction.began)
-        known = set(view.partitions())
         found: dict[PartitionPath, list[BaseFile]] = {}
-        for slice_ in view.latest_slices([path for path in partitions if path in known]):
+        for slice_ in view.latest_slices(partitions):
             if slice_.base_file is not None:
                 found.setdefault(slice_.partition_path, []).append(slice_.base_file)
         return {

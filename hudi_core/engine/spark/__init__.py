@@ -1,7 +1,6 @@
-"""The engine on PySpark, and what turns file lists into DataFrames; the only rooms that import
-``pyspark``."""
+"""The engine on PySpark, and file lists as DataFrames; the only rooms that import ``pyspark``."""
 
 from hudi_core.engine.spark.engine import SparkEngine
-from hudi_core.engine.spark.scan import read_files
+from hudi_core.engine.spark.scan import quoted, read_files, where
 
-__all__ = ["SparkEngine", "read_files"]
+__all__ = ["SparkEngine", "quoted", "read_files", "where"]
