@@ -25,7 +25,7 @@ from hudi_core.model.files import (
     derive_file_id,
     join_path,
 )
-from hudi_core.model.schema import IS_DELETED, TableSchema
+from hudi_core.model.schema import IS_DELETED, RECORD_KEY, TableSchema
 from hudi_core.txn.markers import MarkerKind
 from hudi_core.write.base_file import BaseFileWriter
 from hudi_core.write.context import WriteContext
@@ -46,6 +46,7 @@ class _OpenFile:
 @dataclass(slots=True)
 class _Held:
     batches: list[pa.RecordBatch] = field(default_factory=list)
+    keys: list[pa.Array] = field(default_factory=list)
     size: int = 0
 
 
@@ -92,8 +93,12 @@ class _TaskWriter:
         self._row = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
-        for path, piece in scatter(batch, self._keys.partition_paths(batch)):
+        # here, and not when they are written: rows without a key are refused before the first file
+        keyed = batch.append_column(RECORD_KEY, self._keys.record_keys(batch))
+        for path, rows in scatter(keyed, self._keys.partition_paths(batch)):
+            piece = rows.select(batch.schema.names)
             held = self._held.setdefault(path, _Held())
+            held.keys.append(rows.column(RECORD_KEY))
             held.batches.append(piece)
             size = batch.nbytes * piece.num_rows // batch.num_rows
             held.size += size
@@ -116,9 +121,7 @@ class _TaskWriter:
         rows = pa.Table.from_batches(held.batches)
         self._total -= held.size
         self._held[path] = _Held()
-        keys = pa.chunked_array(
-            [self._keys.record_keys(batch) for batch in rows.to_batches()], type=pa.string()
-        )
+        keys = pa.chunked_array(held.keys, type=pa.string())
         file = self._open.get(path) or self._start(path)
         name = str(file.name)
         origin = RowOrigin(path, name, self._task.task, self._row)

@@ -8,7 +8,7 @@ frozen values.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -17,11 +17,13 @@ from typing import Any
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.base import Engine
 from hudi_core.errors import CommitStateUnknownError
+from hudi_core.model.client import SliceView
 from hudi_core.model.commit import SCHEMA_KEY, CommitMetadata, WriteOperation, WriteStatus
 from hudi_core.model.files import BaseFile, PartitionPath
 from hudi_core.model.instant import Action
 from hudi_core.model.result import CommitResult
 from hudi_core.model.schema import IS_DELETED, TableSchema
+from hudi_core.storage.partition_path import refuse_nested
 from hudi_core.txn.open_table import OpenTable
 from hudi_core.txn.table_lock import TableLock
 from hudi_core.txn.transaction import Committed, Transaction, begin
@@ -70,16 +72,17 @@ class WriteClient:
         schema = client.schema
         staged = staged_schema(self.engine.schema_of(data), schema, client.config, operation)
         transaction = begin(self.table, self.lock, self.config, Action.COMMIT)
-        context = WriteContext(
-            client.base_path,
-            client.storage_options,
-            client.config,
-            schema,
-            self.config,
-            transaction.instant.requested_time,
-        )
-        steps = _Steps(self, transaction, context, staged, operation)
         with _undone_on_failure(transaction):
+            context = WriteContext(
+                client.base_path,
+                client.storage_options,
+                client.config,
+                schema,
+                self.config,
+                transaction.instant.requested_time,
+            )
+            view = self.table.views().view(transaction.began)
+            steps = _Steps(self, transaction, context, staged, operation, view)
             statuses = steps.run(data)
             metadata = commit_metadata(statuses, schema, client.config.name, operation)
             committed = transaction.commit(metadata, statuses)
@@ -106,19 +109,23 @@ class _Steps:
     context: WriteContext
     staged: TableSchema
     operation: WriteOperation
+    view: SliceView
 
     def run(self, data: Any) -> list[WriteStatus]:
         engine, context = self.owner.engine, self.context
-        if self.operation is WriteOperation.BULK_INSERT:
+        if self.operation is WriteOperation.BULK_INSERT and not self._combines_inserts:
             with self._timed("write"):
                 function = partial(bulk_insert_rows, context=context, staged=self.staged)
-                return engine.map_input(data, function, _STAGE)
+                statuses = engine.map_input(data, function, _STAGE)
+            self._refuse_nested({PartitionPath(status.partition_path) for status in statuses})
+            return statuses
         with self._timed("stage"):
             stage = partial(
                 stage_rows, context=context, schema=self.staged, in_memory=engine.shares_memory
             )
             parts = engine.map_input(data, stage, _STAGE)
         rows = partition_rows(parts)
+        self._refuse_nested(rows)
         base_files = self._latest_base_files(list(rows))
         with self._timed("tag"):
             tagged = self._tag(parts, base_files, list(rows))
@@ -126,13 +133,29 @@ class _Steps:
         with self._timed("write"):
             return self._write_groups(groups, parts, tagged)
 
+    @property
+    def _combines_inserts(self) -> bool:
+        inserts = self.operation in (WriteOperation.INSERT, WriteOperation.BULK_INSERT)
+        return inserts and self.owner.config.combine_before_insert
+
+    def _refuse_nested(self, written: Iterable[PartitionPath]) -> None:
+        """Refuse partitions within partitions, which only values with slashes can make."""
+        config = self.context.table
+        has_levels = len(config.partition_fields) == 1 and not config.hive_style
+        if has_levels and not config.url_encode and self.operation is not WriteOperation.DELETE:
+            refuse_nested([*self.view.partitions(), *written])
+
     def _latest_base_files(
         self, partitions: Sequence[PartitionPath]
     ) -> dict[PartitionPath, tuple[BaseFile, ...]]:
-        """Return the latest base file of every file group of the partitions, by file id."""
-        view = self.owner.table.views().view(self.transaction.began)
+        """Return the latest base file of every file group of the partitions, by file id.
+
+        None for a bulk insert, which looks nothing up and makes new groups only.
+        """
+        if self.operation is WriteOperation.BULK_INSERT:
+            return {}
         found: dict[PartitionPath, list[BaseFile]] = {}
-        for slice_ in view.latest_slices(partitions):
+        for slice_ in self.view.latest_slices(partitions):
             if slice_.base_file is not None:
                 found.setdefault(slice_.partition_path, []).append(slice_.base_file)
         return {
@@ -152,9 +175,7 @@ class _Steps:
             if self.operation is WriteOperation.DELETE
             else self.owner.config.combine_before_upsert
         )
-        combine |= (
-            self.operation is WriteOperation.INSERT and self.owner.config.combine_before_insert
-        )
+        combine |= self._combines_inserts
         has_deletes = IS_DELETED in self.staged.arrow.names
         if not (looks_up or combine or has_deletes):
             return {}

@@ -13,12 +13,13 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_core.engine.base import TaskContext
+from hudi_core.index.simple import SimpleIndex
 from hudi_core.model.commit import WriteOperation, WriteStat, WriteStatus
 from hudi_core.model.files import BaseFileName, WriteToken, join_path
-from hudi_core.model.schema import FILE_NAME, TableSchema
+from hudi_core.model.schema import FILE_NAME, RECORD_KEY, TableSchema
 from hudi_core.txn.markers import MarkerKind
 from hudi_core.write.base_file import BaseFileResult
-from hudi_core.write.combine import Positions
+from hudi_core.write.combine import Positions, winners
 from hudi_core.write.context import WriteContext
 from hudi_core.write.file_output import mark, open_base_file
 from hudi_core.write.merging import Merged, merge
@@ -49,6 +50,14 @@ class GroupTask:
     tagged: Tagged | None
     operation: WriteOperation
 
+    def updates_on_insert(self, context: WriteContext) -> bool:
+        """Return whether rows that are inserted into a file update those of their key in it."""
+        return (
+            self.operation is WriteOperation.INSERT
+            and self.group.base_file is not None
+            and not context.write.allow_duplicate_on_insert
+        )
+
 
 def write_group(
     task: TaskContext, item: GroupTask, context: WriteContext, staged_schema: TableSchema
@@ -63,8 +72,14 @@ def write_group(
     """
     group = item.group
     rows = StagedRows(context, item.parts, group.partition_path).table()
-    merged = _merged(context, item, rows)
     inserts = _inserted(context, item, rows.num_rows)
+    stored = _stored(context, item)
+    located = None
+    if item.updates_on_insert(context):
+        located, inserts = _located_inserts(context, stored, rows, inserts, staged_schema)
+    elif item.tagged is not None and group.candidate is not None:
+        located = located_rows(context, item.tagged, group.candidate)
+    merged = _merged(context, item, rows, stored, located)
     if merged.changes_nothing and not len(inserts):
         return None
     token = WriteToken(task.task, task.stage, task.attempt)
@@ -83,17 +98,57 @@ def write_group(
     return _status(group, name, merged, len(inserts), result)
 
 
-def _merged(context: WriteContext, item: GroupTask, rows: pa.Table) -> Merged:
-    base_file, candidate = item.group.base_file, item.group.candidate
+def _stored(context: WriteContext, item: GroupTask) -> pa.Table:
+    base_file = item.group.base_file
     if base_file is None:
-        return Merged(context.schema.with_meta().empty_table(), _NO_ROWS, 0)
-    stored = read_base_file(context, base_file.path)
-    if candidate is None or item.tagged is None:
+        return context.schema.with_meta().empty_table()
+    return read_base_file(context, base_file.path)
+
+
+def _merged(
+    context: WriteContext,
+    item: GroupTask,
+    rows: pa.Table,
+    stored: pa.Table,
+    located: tuple[Positions, Positions] | None,
+) -> Merged:
+    if located is None:
         return Merged(stored, _NO_ROWS, 0)
     delete_all = item.operation is WriteOperation.DELETE
     ordering = None if delete_all else context.event_time_field
-    located = located_rows(context, item.tagged, candidate)
     return merge(stored, rows, located, ordering, delete_all)
+
+
+def _located_inserts(
+    context: WriteContext,
+    stored: pa.Table,
+    rows: pa.Table,
+    inserts: Positions,
+    staged_schema: TableSchema,
+) -> tuple[tuple[Positions, Positions], Positions]:
+    """Find the rows to insert whose keys the file holds already.
+
+    Returns
+    -------
+    tuple
+        Positions of pairs that have one key, in ``rows`` and in ``stored``; and the positions of
+        the rows that are new. Of several incoming rows with one key one is left.
+    """
+    incoming = rows.take(pa.array(inserts))
+    keys = record_keys(incoming, context, staged_schema)
+    field = context.event_time_field
+    chosen = winners(keys, None if field is None else incoming.column(field))
+    if chosen is not None:
+        inserts, keys = inserts[chosen], keys.take(pa.array(chosen))
+    is_new = np.ones(len(inserts), dtype=bool)
+    met, positions = [_NO_ROWS], [_NO_ROWS]
+    for match in SimpleIndex().tag(
+        keys.combine_chunks(), [0], lambda _: stored.column(RECORD_KEY).cast(pa.string())
+    ):
+        met.append(inserts[match.incoming].astype(np.int64))
+        positions.append(match.stored.astype(np.int64))
+        is_new[match.incoming] = False
+    return (np.concatenate(met), np.concatenate(positions)), inserts[is_new]
 
 
 def _renamed(stored: pa.Table, file_name: str) -> pa.Table:

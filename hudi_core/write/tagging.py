@@ -83,14 +83,22 @@ def tag_partition(
     is_new = np.ones(len(chosen), dtype=bool)
     if item.base_files:
         keys = record_keys(rows, context, schema).take(pa.array(chosen)).combine_chunks()
+        coded = keys.dictionary_encode()
+        codes = coded.indices.to_numpy()
+        # of rows that were not combined, the last one of a key is the one that meets a stored row
+        last = np.empty(len(coded.dictionary), dtype=np.int64)
+        last[codes] = np.arange(len(codes))
         matches = SimpleIndex().tag(
-            keys,
+            coded.dictionary,
             range(len(item.base_files)),
             lambda ordinal: read_record_keys(context, item.base_files[ordinal].path),
         )
+        is_stored = np.zeros(len(coded.dictionary), dtype=bool)
         for match in matches:
-            positions[match.candidate] = (chosen[match.incoming].astype(np.int32), match.stored)
-            is_new[match.incoming] = False
+            met = chosen[last[match.incoming]].astype(np.int32)
+            positions[match.candidate] = (met, match.stored)
+            is_stored[match.incoming] = True
+        is_new = ~is_stored[codes]
     if IS_DELETED in rows.column_names:
         is_new &= ~true_mask(rows.column(IS_DELETED))[chosen]
     new = chosen[is_new].astype(np.int32)
