@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
-from hudi_core.config.read import QueryType, ReadConfig
+from hudi_core.config.read import AS_OF, QueryType, ReadConfig
 from hudi_core.config.resolve import text_options
 from hudi_core.config.table import TableConfig
 from hudi_core.config.write import WriteConfig
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 Options = Mapping[str, object]
 """Hudi options: texts, numbers, truth values, lists of names."""
+Moment = str | Instant
+"""A time on the timeline: an instant, or what a user may write for one."""
 SaveMode = Literal["append", "overwrite", "errorifexists", "error", "ignore"]
 
 
@@ -163,11 +165,11 @@ class Table:
 
     def file_slices(
         self,
-        as_of: str | None = None,
+        as_of: Moment | None = None,
         filter: RowFilter | None = None,  # noqa: A002
     ) -> tuple[FileSlice, ...]:
         """Return the file slices a snapshot query reads."""
-        return self._snapshot().file_slices(as_of, filter)
+        return self._snapshot().file_slices(_requested(as_of), filter)
 
     # --- writing ---------------------------------------------------------------------------------
 
@@ -196,7 +198,7 @@ class Table:
         partition."""
         return self._write(data, WriteOperation.DELETE, options, engine)
 
-    def rollback(self, instant: str) -> Instant:
+    def rollback(self, instant: Moment) -> Instant:
         """Undo the last completed write, or a pending one whose writer is gone.
 
         Returns
@@ -205,7 +207,9 @@ class Table:
             The completed rollback.
         """
         config = WriteConfig.from_options(self._options)
-        return roll_back_instant(self._opened, table_lock(self._opened, config), config, instant)
+        return roll_back_instant(
+            self._opened, table_lock(self._opened, config), config, _requested(instant) or ""
+        )
 
     def _write(
         self, data: Any, operation: WriteOperation, options: Options | None, engine: Engine | None
@@ -223,7 +227,7 @@ class Table:
         self,
         columns: Sequence[str] | None = None,
         filter: RowFilter | None = None,  # noqa: A002
-        as_of: str | None = None,
+        as_of: Moment | None = None,
     ) -> pa.Table:
         """Return the rows, meta columns first.
 
@@ -235,7 +239,7 @@ class Table:
             A ``pyarrow.compute`` expression, or a list of conditions such as ``("city", "=",
             "Rome")``.
         as_of
-            A time to go back to: an instant, or a date and time.
+            Where to go back to: an instant, its requested time, or a date and time.
         """
         return self.to_batches(columns, filter, as_of).read_all()
 
@@ -243,29 +247,32 @@ class Table:
         self,
         columns: Sequence[str] | None = None,
         filter: RowFilter | None = None,  # noqa: A002
-        as_of: str | None = None,
+        as_of: Moment | None = None,
     ) -> pa.RecordBatchReader:
         """Return the rows as a stream of batches; see :meth:`to_arrow`."""
-        return self._snapshot().to_arrow(columns, filter, as_of)
+        return self._snapshot().to_arrow(columns, filter, _requested(as_of))
 
     def read(
         self,
         spark: SparkSession,
         columns: Sequence[str] | None = None,
         filter: RowFilter | None = None,  # noqa: A002
-        as_of: str | None = None,
+        as_of: Moment | None = None,
     ) -> DataFrame:
         """Return the rows as a Spark DataFrame: Spark's own reader over exactly the files of the
         snapshot.
 
         ``filter`` prunes partitions; filter the rows themselves on the DataFrame.
         """
-        plan = self._snapshot().plan(as_of, filter)
+        plan = self._snapshot().plan(_requested(as_of), filter)
         check_columns(columns, plan.schema)
         return frame_where(self._frame(spark, plan), filter, columns)
 
     def incremental(
-        self, begin: str | None = None, end: str | None = None, spark: SparkSession | None = None
+        self,
+        begin: Moment | None = None,
+        end: Moment | None = None,
+        spark: SparkSession | None = None,
     ) -> Any:
         """Return the rows written by commits that completed after ``begin`` and not after ``end``.
 
@@ -275,7 +282,7 @@ class Table:
             A DataFrame where a session is given.
         """
         query = IncrementalQuery(self._opened.client, self._opened.timeline())
-        plan = query.plan(begin, end)
+        plan = query.plan(_completed(begin), _completed(end))
         if spark is not None:
             return self._frame(spark, plan)
         return scan(self._opened.client, plan).read_all()
@@ -353,7 +360,7 @@ def read(spark: SparkSession | None, path: str, options: Options | None = None) 
     -------
     DataFrame or pyarrow.Table
     """
-    given = text_options(options or {})
+    given = text_options(_moments(options or {}))
     table = Table.open(path, given)
     query = ReadConfig.from_options(given)
     if query.query_type is QueryType.INCREMENTAL:
@@ -361,6 +368,25 @@ def read(spark: SparkSession | None, path: str, options: Options | None = None) 
     if spark is not None:
         return table.read(spark, as_of=query.as_of)
     return table.to_arrow(as_of=query.as_of)
+
+
+def _requested(moment: Moment | None) -> str | None:
+    """Return the time by which snapshots compare."""
+    return moment.requested_time if isinstance(moment, Instant) else moment
+
+
+def _completed(moment: Moment | None) -> str | None:
+    """Return the time by which changes compare."""
+    return moment.effective_completion_time if isinstance(moment, Instant) else moment
+
+
+def _moments(options: Options) -> Options:
+    """Return the options of a read with times in the place of instants."""
+    requested = {AS_OF.key: _requested}
+    return {
+        key: requested.get(key, _completed)(value) if isinstance(value, Instant) else value
+        for key, value in options.items()
+    }
 
 
 def _joined(names: str | Sequence[str] | None) -> str | None:

@@ -187,7 +187,8 @@ def test_the_command_of_the_core_wheel_finds_the_native_format(
 def test_importing_loads_no_engine_and_no_other_format(module: str) -> None:
     code = f"import sys, {module}; print('\\n'.join(sys.modules))"
     loaded = {name.partition(".")[0] for name in run(sys.executable, "-c", code).split()}
-    assert loaded & {"pyspark", "py4j", "pyiceberg", "deltalake", "hudi", "pandas"} == set()
+    # pandas is not among them: pyarrow's own dataset module loads it wherever it is installed
+    assert loaded & {"pyspark", "py4j", "pyiceberg", "deltalake", "hudi"} == set()
     assert "hudi_core" in loaded
 
 
