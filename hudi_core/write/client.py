@@ -25,6 +25,7 @@ from hudi_core.txn.table_lock import TableLock
 from hudi_core.txn.transaction import Committed, Transaction, begin
 from hudi_core.write.context import WriteContext
 from hudi_core.write.input_schema import staged_schema
+from hudi_core.write.steps import WriteSteps
 
 
 @dataclass(slots=True)
@@ -71,7 +72,9 @@ class WriteClient:
                 transaction.instant.requested_time,
             )
             view = self.table.views().view(transaction.began)
-            steps = _Steps(self, transaction, context, staged, operation, view)
+            steps = WriteSteps(
+                self.engine, self.config, transaction, context, staged, operation, view
+            )
             statuses = steps.run(data)
             metadata = commit_metadata(statuses, schema, client.config.name, operation)
             committed = transaction.commit(metadata, statuses)

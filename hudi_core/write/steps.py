@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -11,9 +11,11 @@ from typing import Any
 
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.base import Engine
+from hudi_core.model.client import SliceView
 from hudi_core.model.commit import WriteOperation, WriteStatus
 from hudi_core.model.files import BaseFile, PartitionPath
 from hudi_core.model.schema import IS_DELETED, TableSchema
+from hudi_core.storage.partition_path import refuse_nested
 from hudi_core.txn.transaction import Transaction
 from hudi_core.write.bulk_insert import bulk_insert_rows
 from hudi_core.write.context import WriteContext
