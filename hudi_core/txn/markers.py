@@ -17,6 +17,8 @@ from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import Storage
 from hudi_core.storage.safe_path import check_path
 
+TEMP_FOLDER: Final = ".hoodie/.temp"
+"""Holds one folder per write, with everything that is gone when the write is complete."""
 _SIGN: Final = ".marker."
 
 
@@ -42,7 +44,7 @@ class Marker:
 
 def temp_folder(instant: InstantTime) -> str:
     """Return the folder of an instant's temporary files, relative to the table."""
-    return f".hoodie/.temp/{instant}"
+    return f"{TEMP_FOLDER}/{instant}"
 
 
 class Markers:

@@ -11,11 +11,16 @@ from typing import Final
 
 from hudi_core.config.kinds import ConcurrencyMode
 from hudi_core.config.write import WriteConfig
-from hudi_core.errors import ConcurrentWriterError, UnsupportedTableError
+from hudi_core.errors import (
+    ConcurrentWriterError,
+    InvalidInstantTimeError,
+    UnsupportedTableError,
+)
 from hudi_core.model.instant import Action, Instant
+from hudi_core.model.instant_time import parse_instant_time
 from hudi_core.timeline.serde import decode_rollback
-from hudi_core.txn import rollback
-from hudi_core.txn.heartbeat import is_alive
+from hudi_core.txn import heartbeat, rollback
+from hudi_core.txn.markers import TEMP_FOLDER, Markers
 from hudi_core.txn.open_table import OpenTable
 
 _OWN_WRITES: Final = frozenset({Action.COMMIT, Action.REPLACECOMMIT})
@@ -52,17 +57,38 @@ def recover(table: OpenTable, config: WriteConfig) -> list[Instant]:
                 raise ConcurrentWriterError(client.base_path, pending.requested_time)
         else:
             done.append(rollback.roll_back(table, pending))
+    _sweep(table, config)
     return done
 
 
 def is_writing(table: OpenTable, pending: Instant, config: WriteConfig) -> bool:
     """Return whether the writer of a pending instant is alive."""
-    return is_alive(
+    return heartbeat.is_alive(
         table.client.storage,
         pending.requested_time,
         config.heartbeat_interval_ms,
         config.heartbeat_misses,
     )
+
+
+def _sweep(table: OpenTable, config: WriteConfig) -> None:
+    """Remove heartbeats and temporary folders of writers that are gone and have no pending instant.
+
+    They died before their instant was on the timeline, or after it was completed.
+    """
+    storage = table.client.storage
+    left = {status.name for status in storage.list(heartbeat.FOLDER)}
+    left |= {path.rpartition("/")[2] for path in storage.list_folders(TEMP_FOLDER)}
+    pending = {instant.requested_time for instant in table.client.timeline().pending()}
+    for name in sorted(left):
+        try:
+            time = parse_instant_time(name)
+        except InvalidInstantTimeError:
+            continue  # not ours
+        interval, misses = config.heartbeat_interval_ms, config.heartbeat_misses
+        if time not in pending and not heartbeat.is_alive(storage, time, interval, misses):
+            Markers(storage, time).delete_all()
+            heartbeat.remove_heartbeat(storage, time)
 
 
 def refuse_unknown_actions(table: OpenTable) -> None:
