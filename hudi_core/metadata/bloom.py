@@ -90,6 +90,35 @@ class DynamicBloom:
                     row[bits if len(bloom._rows) == 1 else bits[target == number]] = True
         return bloom
 
+    def extended(self, keys: pa.Array | pa.ChunkedArray, slack: float) -> DynamicBloom | None:
+        """Return the filter with further keys in its row, for the next version of a file.
+
+        What was removed from the file stays a false positive.
+
+        Parameters
+        ----------
+        keys
+            Strings without nulls.
+        slack
+            By which part the row may be overfilled: 0.1 for a tenth more keys than it is made for.
+
+        Returns
+        -------
+        DynamicBloom or None
+            ``None`` when there is more than one row, or too little room: build a new filter then.
+        """
+        if len(self._rows) != 1 or self.added + len(keys) > self.entries * (1 + slack):
+            return None
+        row = self._rows[0].copy()
+        strings = _strings(keys)
+        for chunk in chunks(len(strings)):
+            chain = HashChain(strings, chunk)
+            for _ in range(self.hashes):
+                row[positions(chain.next(), self.size)] = True
+        # a foreign writer begins a new row by this count; it may not say more than the row is for
+        added = min(self.entries, self.added + len(keys))
+        return DynamicBloom(self.hashes, self.size, self.entries, added, [row])
+
     def might_contain(self, keys: pa.Array | pa.ChunkedArray) -> pa.BooleanArray:
         """Return for each key whether the filter may hold it; ``False`` is certain.
 

@@ -23,7 +23,7 @@ from hudi_core.metadata.bloom import TYPE_CODE
 from hudi_core.model.schema import RECORD_KEY, TableSchema
 from hudi_core.model.stats import FileStats
 from hudi_core.write.encodings import dictionary_leaves
-from hudi_core.write.record_keys import BloomSizing, RecordKeyCollector
+from hudi_core.write.record_keys import BloomSizing, KnownKeys, RecordKeyCollector
 from hudi_core.write.statistics import StatisticsCollector
 
 MIN_KEY_FOOTER: Final = "hoodie_min_record_key"
@@ -128,6 +128,7 @@ class BaseFileWriter:
         self._avro_schema = schema.to_avro(table_name, with_meta)
         self._keys = RecordKeyCollector(self._options.bloom)
         self._with_meta = with_meta
+        self._inherits = False
         self._statistics = StatisticsCollector(self.schema)
         self._footers: list[pq.FileMetaData] = []
         self._held: list[pa.RecordBatch] = []
@@ -141,8 +142,27 @@ class BaseFileWriter:
         """Bytes given to the store so far."""
         return 0 if self._stream is None else int(self._stream.tell())
 
-    def write(self, rows: pa.Table | pa.RecordBatch) -> None:
+    def inherit(self, known: KnownKeys, added: pa.ChunkedArray) -> None:
+        """Build on the file's last version: rows that stay need not be hashed again.
+
+        Call it before the first row is written.
+
+        Parameters
+        ----------
+        known
+            What the last version's footer says of its keys.
+        added
+            Keys of the rows that the last version does not have; written with ``stays=False``.
+        """
+        self._inherits = self._keys.inherit(known, added)
+
+    def write(self, rows: pa.Table | pa.RecordBatch, *, stays: bool = False) -> None:
         """Add rows in the schema of the file (:attr:`schema`).
+
+        Parameters
+        ----------
+        stays
+            Whether the rows' keys were in the file's last version; see :meth:`inherit`.
 
         Raises
         ------
@@ -150,7 +170,7 @@ class BaseFileWriter:
             The file cannot be written.
         """
         for batch in rows.to_batches() if isinstance(rows, pa.Table) else [rows]:
-            if self._with_meta:
+            if self._with_meta and not (stays and self._inherits):
                 self._keys.add(batch.column(RECORD_KEY))
             self._rows += batch.num_rows
             self._hold(batch)

@@ -16,7 +16,7 @@ from hudi_core.model.arrow_types import leaves
 from hudi_core.write.statistics import leaf_columns
 
 _PIECES: Final = 4
-_PIECE_ROWS: Final = 2048
+_PIECE_ROWS: Final = 256
 _REPEATS: Final = 4
 """How often each value of a sample occurs on average, at least, where a dictionary pays."""
 

@@ -25,8 +25,9 @@ from hudi_core.write.file_output import mark, open_base_file
 from hudi_core.write.merging import Merged, merge
 from hudi_core.write.meta_columns import RowOrigin, with_meta_columns
 from hudi_core.write.planning import GroupWrite
+from hudi_core.write.record_keys import KnownKeys
 from hudi_core.write.staging import StagedPart, StagedRows
-from hudi_core.write.stored_file import read_base_file
+from hudi_core.write.stored_file import StoredFile, read_base_file
 from hudi_core.write.tagging import Tagged, located_rows, new_rows, record_keys
 
 _NO_ROWS: Final = np.empty(0, dtype=np.int64)
@@ -76,32 +77,37 @@ def write_group(
     stored = _stored(context, item)
     located = None
     if item.updates_on_insert(context):
-        located, inserts = _located_inserts(context, stored, rows, inserts, staged_schema)
+        located, inserts = _located_inserts(context, stored.rows, rows, inserts, staged_schema)
     elif item.tagged is not None and group.candidate is not None:
         located = located_rows(context, item.tagged, group.candidate)
-    merged = _merged(context, item, rows, stored, located)
+    merged = _merged(context, item, rows, stored.rows, located)
     if merged.changes_nothing and not len(inserts):
         return None
     token = WriteToken(task.task, task.stage, task.attempt)
     name = BaseFileName(group.file_id, str(token), context.instant)
     kind = MarkerKind.MERGE if group.base_file else MarkerKind.CREATE
     mark(context, group.partition_path, str(name), kind)
+    incoming = rows.take(pa.array(np.concatenate([merged.updates, inserts])))
+    keys = record_keys(incoming, context, staged_schema)
+    origin = RowOrigin(group.partition_path, str(name), task.task)
+    # a delete stages no more than keys, and writes no incoming row
+    deletes = item.operation is WriteOperation.DELETE
+    ready = None if deletes else with_meta_columns(incoming, keys, context, origin)
+    updates = len(merged.updates)
     with open_base_file(context, group.partition_path, str(name)) as output:
-        if merged.kept.num_rows:
-            output.write(_renamed(merged.kept, str(name)))
-        incoming = rows.take(pa.array(np.concatenate([merged.updates, inserts])))
-        if incoming.num_rows:
-            keys = record_keys(incoming, context, staged_schema)
-            origin = RowOrigin(group.partition_path, str(name), task.task)
-            output.write(with_meta_columns(incoming, keys, context, origin))
+        output.inherit(stored.keys, keys.slice(updates))
+        output.write(_renamed(merged.kept, str(name)), stays=True)
+        if ready is not None:
+            output.write(ready.slice(0, updates), stays=True)
+            output.write(ready.slice(updates))
         result = output.close()
     return _status(group, name, merged, len(inserts), result)
 
 
-def _stored(context: WriteContext, item: GroupTask) -> pa.Table:
+def _stored(context: WriteContext, item: GroupTask) -> StoredFile:
     base_file = item.group.base_file
     if base_file is None:
-        return context.schema.with_meta().empty_table()
+        return StoredFile(context.schema.with_meta().empty_table(), KnownKeys(None, None, None))
     return read_base_file(context, base_file.path)
 
 

@@ -12,6 +12,8 @@ import pyarrow.compute as pc
 
 from hudi_core.metadata.bloom import DynamicBloom
 
+_SLACK = 0.1
+"""How much an inherited filter may be overfilled; doubles a rate of 1e-9 or so."""
 _FIRST_SUPPLEMENTARY = 0xF0
 """UTF-8 begins characters beyond U+FFFF, and only them, with this byte or a greater one."""
 
@@ -35,6 +37,23 @@ class BloomSizing:
     entries: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class KnownKeys:
+    """What the footer of a file says of its keys, for the next version of the file.
+
+    Attributes
+    ----------
+    min_key, max_key
+        Bounds; rows that were deleted since may make them wider than need be.
+    bloom
+        The filter; ``None`` where the file has none.
+    """
+
+    min_key: str | None
+    max_key: str | None
+    bloom: DynamicBloom | None
+
+
 class RecordKeyCollector:
     """Collects the record keys of one file.
 
@@ -51,8 +70,29 @@ class RecordKeyCollector:
         self._sizing = bloom
         self._data: list[npt.NDArray[np.uint8]] = []
         self._lengths: list[npt.NDArray[np.int64]] = []
+        self._inherited: DynamicBloom | None = None
         self.min_key: str | None = None
         self.max_key: str | None = None
+
+    def inherit(self, known: KnownKeys, added: pa.ChunkedArray) -> bool:
+        """Take over what is known of the rows that stay in a file, and which keys are new.
+
+        Saves hashing every key of a file of which a few rows changed.
+
+        Returns
+        -------
+        bool
+            Whether it was possible. If so, only the keys ``added`` are yet to be given to
+            :meth:`add`; else all of them.
+        """
+        if self._sizing is None or known.bloom is None or known.min_key is None:
+            return False
+        if self._sizing.entries is None:
+            self._inherited = known.bloom.extended(added, _SLACK)
+        if self._inherited is None:
+            return False
+        self.min_key, self.max_key = known.min_key, known.max_key
+        return True
 
     def add(self, keys: pa.StringArray) -> None:
         """Take note of some keys."""
@@ -65,7 +105,7 @@ class RecordKeyCollector:
         low, high = _extremes(keys, content)
         self.min_key = _pick(min, self.min_key, low)
         self.max_key = _pick(max, self.max_key, high)
-        if self._sizing is not None:
+        if self._sizing is not None and self._inherited is None:
             # copies, so that not the whole batch stays in memory until the file is complete
             self._data.append(content.copy())
             self._lengths.append(np.diff(ends))
@@ -74,6 +114,8 @@ class RecordKeyCollector:
         """Return the bloom filter of all keys; ``None`` when none was wanted."""
         if self._sizing is None:
             return None
+        if self._inherited is not None:
+            return self._inherited
         lengths = np.concatenate([np.zeros(1, np.int64), *self._lengths])
         data = np.concatenate([np.zeros(0, np.uint8), *self._data])
         count = len(lengths) - 1

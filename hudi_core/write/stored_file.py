@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hudi_core.errors import DataFileError
+from hudi_core.metadata.bloom import TYPE_CODE, DynamicBloom
 from hudi_core.model.schema import RECORD_KEY
 from hudi_core.storage.data_files import data_filesystem
 from hudi_core.storage.layout import layout_of
+from hudi_core.write.base_file import (
+    BLOOM_FOOTER,
+    BLOOM_TYPE_FOOTER,
+    MAX_KEY_FOOTER,
+    MIN_KEY_FOOTER,
+)
 from hudi_core.write.context import WriteContext
+from hudi_core.write.record_keys import KnownKeys
 
 
 def read_record_keys(context: WriteContext, path: str) -> pa.ChunkedArray:
@@ -20,16 +31,29 @@ def read_record_keys(context: WriteContext, path: str) -> pa.ChunkedArray:
     path
         Path of the file relative to the base path.
     """
-    return _read(context, path, [RECORD_KEY]).column(RECORD_KEY).cast(pa.string())
+    return _read(context, path, [RECORD_KEY])[0].column(RECORD_KEY).cast(pa.string())
 
 
-def read_base_file(context: WriteContext, path: str) -> pa.Table:
-    """Return the rows of a base file in the types of the table's schema, meta columns first.
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A base file read back.
 
-    Columns that the file lacks are null: they were added after it was written.
+    Attributes
+    ----------
+    rows
+        In the types of the table's schema, meta columns first.
+    keys
+        What the footer says of the record keys.
     """
+
+    rows: pa.Table
+    keys: KnownKeys
+
+
+def read_base_file(context: WriteContext, path: str) -> StoredFile:
+    """Read a base file; columns that it lacks are null: they were added after it was written."""
     schema = context.schema.with_meta()
-    table = _read(context, path, None)
+    table, footers = _read(context, path, None)
     present = set(table.column_names)
     columns = [
         table.column(field.name).cast(field.type)
@@ -37,10 +61,23 @@ def read_base_file(context: WriteContext, path: str) -> pa.Table:
         else pa.nulls(table.num_rows, field.type)
         for field in schema
     ]
-    return pa.table(columns, schema=schema)
+    return StoredFile(pa.table(columns, schema=schema), _known_keys(footers, path))
 
 
-def _read(context: WriteContext, path: str, columns: list[str] | None) -> pa.Table:
+def _known_keys(footers: Mapping[bytes, bytes], path: str) -> KnownKeys:
+    low, high = footers.get(MIN_KEY_FOOTER.encode()), footers.get(MAX_KEY_FOOTER.encode())
+    text = footers.get(BLOOM_FOOTER.encode())
+    is_dynamic = footers.get(BLOOM_TYPE_FOOTER.encode()) == TYPE_CODE.encode()
+    return KnownKeys(
+        None if low is None else low.decode(),
+        None if high is None else high.decode(),
+        DynamicBloom.parse(text, path) if text is not None and is_dynamic else None,
+    )
+
+
+def _read(
+    context: WriteContext, path: str, columns: list[str] | None
+) -> tuple[pa.Table, Mapping[bytes, bytes]]:
     filesystem, root = data_filesystem(context.base_path, context.storage_options)
     physical = layout_of(context.table.raw).physical(path)
     try:
@@ -48,6 +85,6 @@ def _read(context: WriteContext, path: str, columns: list[str] | None) -> pa.Tab
             filesystem.open_input_file(f"{root}/{physical}") as source,
             pq.ParquetFile(source) as file,
         ):
-            return file.read(columns=columns)
+            return file.read(columns=columns), file.metadata.metadata or {}
     except (OSError, pa.ArrowInvalid) as error:
         raise DataFileError(context.base_path, f"{path}: {error}") from error
