@@ -31,6 +31,7 @@ _SCHEMES: Final = {
     "gcs": StoreKind.GCS,
     "abfs": StoreKind.AZURE,
     "abfss": StoreKind.AZURE,
+    "az": StoreKind.AZURE,
     "wasb": StoreKind.AZURE,
     "wasbs": StoreKind.AZURE,
     "memory": StoreKind.MEMORY,
