@@ -246,8 +246,16 @@ class RecordKeyError(SchemaError):
     """A record key is missing or null."""
 
 
+class DuplicateRecordKeyError(RecordKeyError):
+    """An insert that was to fail on duplicates brings keys that the table holds already."""
+
+
 class PartitionValueError(SchemaError):
     """A partition value cannot become a path."""
+
+
+class UnknownPartitionError(PartitionValueError):
+    """A partition that the table does not have, or that holds no rows."""
 
 
 # --- services and damage -------------------------------------------------------------------------

@@ -50,6 +50,25 @@ class BulkInsertSortMode(StrEnum):
     """How bulk_insert arranges rows before it writes them."""
 
     NONE = "NONE"
+    PARTITION_SORT = "PARTITION_SORT"
+    GLOBAL_SORT = "GLOBAL_SORT"
+    PARTITION_PATH_REPARTITION = "PARTITION_PATH_REPARTITION"
+    PARTITION_PATH_REPARTITION_AND_SORT = "PARTITION_PATH_REPARTITION_AND_SORT"
+
+
+class InsertDuplicates(StrEnum):
+    """What insert does about rows whose keys the table holds already."""
+
+    NONE = "none"
+    DROP = "drop"
+    FAIL = "fail"
+
+
+class PartialUpdateMode(StrEnum):
+    """What upsert does about columns that the incoming rows lack."""
+
+    NONE = "NONE"
+    KEEP_VALUES = "KEEP_VALUES"
 
 
 class ConcurrencyMode(StrEnum):

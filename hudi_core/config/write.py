@@ -7,8 +7,16 @@ from dataclasses import dataclass
 
 from hudi_core.config import storage
 from hudi_core.config import write_keys as keys
-from hudi_core.config.kinds import BulkInsertSortMode, ConcurrencyMode, IndexType, LockKind
+from hudi_core.config.kinds import (
+    BulkInsertSortMode,
+    ConcurrencyMode,
+    IndexType,
+    InsertDuplicates,
+    LockKind,
+    PartialUpdateMode,
+)
 from hudi_core.config.lock import LockConfig
+from hudi_core.errors import InvalidOptionError
 from hudi_core.model.commit import WriteOperation
 
 
@@ -20,6 +28,8 @@ class WriteConfig:
     ----------
     operation
         What is done with the rows.
+    partitions_to_delete
+        Paths of the partitions that a deletion of partitions names.
     small_file_limit, max_file_size
         Bytes below which a base file takes in new rows, and bytes at which it is full.
     record_size_estimate, record_size_threshold
@@ -33,8 +43,10 @@ class WriteConfig:
         Parquet: bytes of a row group and of a page before compression; dictionary encoding.
     combine_before_insert, combine_before_upsert, combine_before_delete
         Whether rows with one key are combined within the incoming data.
-    bulk_insert_sort_mode
-        How bulk_insert arranges rows.
+    insert_duplicates, partial_update_mode
+        What insert does about keys the table holds, and upsert about columns the rows lack.
+    bulk_insert_sort_mode, bulk_insert_sort_columns
+        How bulk_insert arranges rows; by which columns it sorts, none for the record key.
     allow_duplicate_on_insert
         Whether an insert keeps a row whose key its file group holds already.
     index_type
@@ -51,6 +63,7 @@ class WriteConfig:
     """
 
     operation: WriteOperation
+    partitions_to_delete: tuple[str, ...]
     small_file_limit: int
     max_file_size: int
     record_size_estimate: int
@@ -65,7 +78,10 @@ class WriteConfig:
     combine_before_insert: bool
     combine_before_upsert: bool
     combine_before_delete: bool
+    insert_duplicates: InsertDuplicates
+    partial_update_mode: PartialUpdateMode
     bulk_insert_sort_mode: BulkInsertSortMode
+    bulk_insert_sort_columns: tuple[str, ...]
     allow_duplicate_on_insert: bool
     index_type: IndexType
     bloom_enabled: bool
@@ -107,6 +123,7 @@ class WriteConfig:
         codec = keys.COMPRESSION_CODEC.read(options)
         return cls(
             operation=keys.OPERATION.read(options),
+            partitions_to_delete=keys.PARTITIONS_TO_DELETE.read(options),
             small_file_limit=keys.SMALL_FILE_LIMIT.read(options),
             max_file_size=keys.MAX_FILE_SIZE.read(options),
             record_size_estimate=keys.RECORD_SIZE_ESTIMATE.read(options),
@@ -121,7 +138,10 @@ class WriteConfig:
             combine_before_insert=keys.COMBINE_BEFORE_INSERT.read(options),
             combine_before_upsert=keys.COMBINE_BEFORE_UPSERT.read(options),
             combine_before_delete=keys.COMBINE_BEFORE_DELETE.read(options),
+            insert_duplicates=_insert_duplicates(options),
+            partial_update_mode=keys.PARTIAL_UPDATE_MODE.read(options),
             bulk_insert_sort_mode=keys.BULK_INSERT_SORT_MODE.read(options),
+            bulk_insert_sort_columns=keys.BULK_INSERT_SORT_COLUMNS.read(options),
             allow_duplicate_on_insert=keys.ALLOW_DUPLICATE_ON_INSERT.read(options),
             index_type=keys.INDEX_TYPE.read(options),
             bloom_enabled=keys.BLOOM_ENABLED.read(options),
@@ -133,3 +153,17 @@ class WriteConfig:
             lock=LockConfig.from_options(options),
             fsync=storage.FSYNC.read(options),
         )
+
+
+def _insert_duplicates(options: Mapping[str, str]) -> InsertDuplicates:
+    policy, drops = keys.INSERT_DUP_POLICY, keys.INSERT_DROP_DUPLICATES
+    if not drops.read(options):
+        return policy.read(options)
+    if policy.is_given(options) and policy.read(options) is not InsertDuplicates.DROP:
+        raise InvalidOptionError(
+            drops.key,
+            "true",
+            f"{policy.key}={policy.read(options)} says otherwise",
+            f"Give only {policy.key}.",
+        )
+    return InsertDuplicates.DROP

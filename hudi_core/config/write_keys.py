@@ -5,8 +5,13 @@ from __future__ import annotations
 from typing import Any, Final
 
 from hudi_core.config.key import ConfigKey, Group
-from hudi_core.config.kinds import BulkInsertSortMode, IndexType
-from hudi_core.config.parsers import boolean, integer, number, optional
+from hudi_core.config.kinds import (
+    BulkInsertSortMode,
+    IndexType,
+    InsertDuplicates,
+    PartialUpdateMode,
+)
+from hudi_core.config.parsers import boolean, integer, names, number, optional
 from hudi_core.model.commit import WriteOperation
 
 _MIB: Final = 1 << 20
@@ -34,8 +39,24 @@ OPERATION: Final = ConfigKey(
     default=WriteOperation.UPSERT,
     default_text="upsert",
     parse=lambda text: WriteOperation(text.upper()),
-    choices=("upsert", "insert", "bulk_insert", "delete"),
-    doc="What is done with the rows.",
+    choices=(
+        "upsert",
+        "insert",
+        "bulk_insert",
+        "delete",
+        "insert_overwrite",
+        "insert_overwrite_table",
+        "delete_partition",
+    ),
+    doc="What is done with the rows. For a table without a record key, insert is the default.",
+    group=Group.WRITE,
+)
+PARTITIONS_TO_DELETE: Final[ConfigKey[tuple[str, ...]]] = ConfigKey(
+    key="hoodie.datasource.write.partitions.to.delete",
+    default=(),
+    default_text="(the partitions of the rows)",
+    parse=names,
+    doc="Paths of the partitions that delete_partition deletes, separated by commas.",
     group=Group.WRITE,
 )
 SMALL_FILE_LIMIT: Final = ConfigKey(
@@ -126,7 +147,8 @@ COMBINE_BEFORE_INSERT: Final = ConfigKey(
     key="hoodie.combine.before.insert",
     default=False,
     parse=boolean,
-    doc="Whether insert and bulk_insert combine incoming rows that have one key.",
+    doc="Whether insert, bulk_insert, insert_overwrite and insert_overwrite_table combine incoming "
+    "rows that have one key.",
     group=Group.WRITE,
 )
 COMBINE_BEFORE_UPSERT: Final = ConfigKey(
@@ -149,7 +171,29 @@ BULK_INSERT_SORT_MODE: Final = ConfigKey(
     default=BulkInsertSortMode.NONE,
     parse=BulkInsertSortMode,
     choices=tuple(BulkInsertSortMode),
-    doc="How bulk_insert arranges rows.",
+    doc="How bulk_insert arranges rows. NONE: as they come. PARTITION_SORT: each task sorts its "
+    "rows by partition path and record key. GLOBAL_SORT: so are all rows together. "
+    "PARTITION_PATH_REPARTITION: one task writes all rows of a partition, so that few files are "
+    "made; with _AND_SORT they are the same files, as a task writes one partition after the other.",
+    group=Group.WRITE,
+)
+BULK_INSERT_SORT_COLUMNS: Final[ConfigKey[tuple[str, ...]]] = ConfigKey(
+    key="hoodie.bulkinsert.user.defined.partitioner.sort.columns",
+    default=(),
+    default_text="(the record key)",
+    parse=names,
+    doc="Columns by which GLOBAL_SORT and PARTITION_SORT sort the rows of a partition; nulls are "
+    "first.",
+    group=Group.WRITE,
+)
+PARTIAL_UPDATE_MODE: Final = ConfigKey(
+    key="hoodie.table.partial.update.mode",
+    default=PartialUpdateMode.NONE,
+    parse=PartialUpdateMode,
+    choices=tuple(PartialUpdateMode),
+    doc="What upsert does about columns that all incoming rows lack. NONE: refuses the rows. "
+    "KEEP_VALUES: an updated row keeps its values, a new row has nulls. It holds for the write it "
+    "is given to and is not kept with the table.",
     group=Group.WRITE,
 )
 ALLOW_DUPLICATE_ON_INSERT: Final = ConfigKey(
@@ -255,16 +299,17 @@ INSERT_DROP_DUPLICATES: Final = ConfigKey(
     key="hoodie.datasource.write.insert.drop.duplicates",
     default=False,
     parse=boolean,
-    choices=("false",),
-    doc="Whether insert drops rows whose keys the table holds. Use upsert.",
+    doc="Whether insert drops rows whose keys the table holds already, and combines incoming rows "
+    "that have one key; the same as hoodie.datasource.insert.dup.policy=drop.",
     group=Group.WRITE,
 )
 INSERT_DUP_POLICY: Final = ConfigKey(
     key="hoodie.datasource.insert.dup.policy",
-    default="none",
-    parse=str,
-    choices=("none",),
-    doc="What insert does about keys the table holds already.",
+    default=InsertDuplicates.NONE,
+    parse=InsertDuplicates,
+    choices=tuple(InsertDuplicates),
+    doc="What insert does about rows whose keys the table holds already. none: does not look. "
+    "drop: drops them, and combines incoming rows that have one key. fail: writes nothing.",
     group=Group.WRITE,
 )
 CDC: Final = ConfigKey(
@@ -281,20 +326,23 @@ REFUSALS: Final[tuple[ConfigKey[Any], ...]] = (
     BUCKET_ENGINE,
     AUTO_UPGRADE,
     MARKERS_TYPE,
-    INSERT_DROP_DUPLICATES,
-    INSERT_DUP_POLICY,
     CDC,
 )
 """Options known so that a wish for what this release does not do is refused, not ignored."""
 
 KEYS: Final[tuple[ConfigKey[Any], ...]] = (
     OPERATION,
+    PARTITIONS_TO_DELETE,
     INDEX_TYPE,
     COMBINE_BEFORE_INSERT,
     COMBINE_BEFORE_UPSERT,
     COMBINE_BEFORE_DELETE,
     ALLOW_DUPLICATE_ON_INSERT,
+    INSERT_DROP_DUPLICATES,
+    INSERT_DUP_POLICY,
+    PARTIAL_UPDATE_MODE,
     BULK_INSERT_SORT_MODE,
+    BULK_INSERT_SORT_COLUMNS,
     SMALL_FILE_LIMIT,
     MAX_FILE_SIZE,
     RECORD_SIZE_ESTIMATE,

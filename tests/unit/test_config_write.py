@@ -8,7 +8,14 @@ import pytest
 
 from hudi_core.config import storage
 from hudi_core.config.key import Secret
-from hudi_core.config.kinds import BulkInsertSortMode, ConcurrencyMode, IndexType, LockKind
+from hudi_core.config.kinds import (
+    BulkInsertSortMode,
+    ConcurrencyMode,
+    IndexType,
+    InsertDuplicates,
+    LockKind,
+    PartialUpdateMode,
+)
 from hudi_core.config.lock import LockConfig
 from hudi_core.config.read import QueryType, ReadConfig
 from hudi_core.config.write import WriteConfig
@@ -23,6 +30,7 @@ def test_defaults_are_hudis_but_for_the_deviations() -> None:
     config = WriteConfig.from_options({})
     assert config == WriteConfig(
         operation=WriteOperation.UPSERT,
+        partitions_to_delete=(),
         small_file_limit=104_857_600,
         max_file_size=125_829_120,
         record_size_estimate=1024,
@@ -37,7 +45,10 @@ def test_defaults_are_hudis_but_for_the_deviations() -> None:
         combine_before_insert=False,
         combine_before_upsert=True,
         combine_before_delete=True,
+        insert_duplicates=InsertDuplicates.NONE,
+        partial_update_mode=PartialUpdateMode.NONE,
         bulk_insert_sort_mode=BulkInsertSortMode.NONE,
+        bulk_insert_sort_columns=(),
         allow_duplicate_on_insert=True,
         index_type=IndexType.SIMPLE,
         bloom_enabled=True,
@@ -91,6 +102,22 @@ def test_defaults_are_hudis_but_for_the_deviations() -> None:
         ("hoodie.write.lock.wait_time_ms", "5", "lock_wait_ms", 5),
         ("hoodie.write.lock.client.num_retries", "0", "lock_retries", 0),
         ("hoodie.fs.fsync", "false", "fsync", False),
+        ("hoodie.datasource.insert.dup.policy", "FAIL", "insert_duplicates", "fail"),
+        ("hoodie.datasource.write.insert.drop.duplicates", "true", "insert_duplicates", "drop"),
+        ("hoodie.table.partial.update.mode", "keep_values", "partial_update_mode", "KEEP_VALUES"),
+        ("hoodie.bulkinsert.sort.mode", "global_sort", "bulk_insert_sort_mode", "GLOBAL_SORT"),
+        (
+            "hoodie.bulkinsert.user.defined.partitioner.sort.columns",
+            "a, b",
+            "bulk_insert_sort_columns",
+            ("a", "b"),
+        ),
+        (
+            "hoodie.datasource.write.partitions.to.delete",
+            "rome,oslo",
+            "partitions_to_delete",
+            ("rome", "oslo"),
+        ),
     ],
 )
 def test_every_option_reaches_its_attribute(
@@ -103,19 +130,18 @@ def test_every_option_reaches_its_attribute(
     ("key", "text", "reason"),
     [
         ("hoodie.datasource.write.operation", "merge", "upsert, insert, bulk_insert, delete"),
-        ("hoodie.datasource.write.operation", "delete_partition", "upsert, insert"),
         ("hoodie.index.type", "BLOOM", r"hoodie\.index\.type='BLOOM'.*Supported: SIMPLE"),
         ("hoodie.index.type", "BUCKET", "Supported: SIMPLE"),
         ("hoodie.index.bucket.engine", "CONSISTENT_HASHING", "consistent-hashing buckets"),
         ("hoodie.index.bucket.engine", "x", "no such engine"),
-        ("hoodie.bulkinsert.sort.mode", "GLOBAL_SORT", "Supported: NONE"),
+        ("hoodie.bulkinsert.sort.mode", "SORTED", "Supported: NONE, PARTITION_SORT"),
         ("hoodie.parquet.compression.codec", "lzo", "Supported: zstd, snappy, gzip"),
         ("parquet.compression.codec.zstd.level", "23", "more than 22"),
         ("hoodie.bloom.index.filter.type", "SIMPLE", "Supported: DYNAMIC_V0"),
         ("hoodie.index.bloom.fpp", "1", "between"),
         ("hoodie.write.auto.upgrade", "true", "Supported: false"),
-        ("hoodie.datasource.insert.dup.policy", "drop", "Supported: none"),
-        ("hoodie.datasource.write.insert.drop.duplicates", "true", "Supported: false"),
+        ("hoodie.datasource.insert.dup.policy", "keep", "Supported: none, drop, fail"),
+        ("hoodie.table.partial.update.mode", "FILL_UNAVAILABLE", "Supported: NONE, KEEP_VALUES"),
         ("hoodie.table.cdc.enabled", "true", "Supported: false"),
         ("hoodie.write.concurrency.mode", "NON_BLOCKING_CONCURRENCY_CONTROL", "SINGLE_WRITER, "),
         ("hoodie.write.lock.provider", LOCKS + "ZookeeperBasedLockProvider", "InProcess"),
@@ -207,3 +233,11 @@ def test_store_options() -> None:
     assert storage.S3_ACCESS_KEY.read({"fs.s3a.access.key": ""}) is None
     assert storage.S3_TLS.read(options)
     assert not storage.S3_PATH_STYLE.read(options)
+
+
+def test_two_words_about_duplicates_must_agree() -> None:
+    drops = {"hoodie.datasource.write.insert.drop.duplicates": "true"}
+    agreeing = WriteConfig.from_options({**drops, "hoodie.datasource.insert.dup.policy": "drop"})
+    assert agreeing.insert_duplicates is InsertDuplicates.DROP
+    with pytest.raises(InvalidOptionError, match=r"dup\.policy=fail says otherwise"):
+        WriteConfig.from_options({**drops, "hoodie.datasource.insert.dup.policy": "fail"})
