@@ -16,9 +16,10 @@ from hudi_core.config.read import AS_OF, QueryType, ReadConfig
 from hudi_core.config.resolve import text_options
 from hudi_core.config.table import TableConfig
 from hudi_core.config.write import WriteConfig
+from hudi_core.config.write_keys import OPERATION
 from hudi_core.engine.base import Engine
 from hudi_core.engine.choice import engine_for, frame_of_files, frame_where
-from hudi_core.errors import HudiError, NotATableError
+from hudi_core.errors import HudiError, InvalidOptionError, NotATableError
 from hudi_core.model.commit import WriteOperation
 from hudi_core.model.files import FileSlice
 from hudi_core.model.instant import Instant
@@ -30,7 +31,8 @@ from hudi_core.read.plan import ReadPlan
 from hudi_core.read.query import SnapshotQuery
 from hudi_core.read.scan import scan
 from hudi_core.read.written_types import files_by_types
-from hudi_core.services.create import SchemaLike, as_arrow_schema, create_table, drop_table
+from hudi_core.services.create import SchemaLike, as_arrow_schema, create_table
+from hudi_core.services.drop import drop_table
 from hudi_core.services.opening import open_table, table_exists
 from hudi_core.services.rollback import roll_back_instant
 from hudi_core.txn.open_table import OpenTable
@@ -45,6 +47,7 @@ Options = Mapping[str, object]
 Moment = str | Instant
 """A time on the timeline: an instant, or what a user may write for one."""
 SaveMode = Literal["append", "overwrite", "errorifexists", "error", "ignore"]
+_OVERWRITES = (WriteOperation.INSERT_OVERWRITE, WriteOperation.INSERT_OVERWRITE_TABLE)
 
 
 class Table:
@@ -312,8 +315,9 @@ def write(
     path
         Base path of the table.
     mode
-        ``append`` writes to the table or makes it; ``overwrite`` drops a table first;
-        ``errorifexists`` refuses an existing one; ``ignore`` leaves it alone.
+        ``append`` writes to the table or makes it; ``overwrite`` drops a table first, but for the
+        operations that overwrite by themselves and keep the table's history; ``errorifexists``
+        refuses an existing one; ``ignore`` leaves it alone.
     options
         Hudi's options: ``hoodie.datasource.write.operation`` (``upsert`` by default) says what to
         do.
@@ -331,7 +335,11 @@ def write(
         raise NotATableError(path, "holds a table already", "Use mode='append', or another path.")
     if exists and mode == "ignore":
         return None
-    if exists and mode == "overwrite":
+    if config.operation is WriteOperation.DELETE and mode != "append":
+        raise InvalidOptionError(
+            OPERATION.key, "delete", f"rows cannot be deleted with mode={mode!r}", "Use 'append'."
+        )
+    if exists and mode == "overwrite" and config.operation not in _OVERWRITES:
         drop_table(path, given)
         exists = False
     if exists:

@@ -1,4 +1,4 @@
-"""Making a table, and dropping one."""
+"""Making a table."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from hudi_core.storage.location import parse_location
 from hudi_core.storage.open import open_storage
 from hudi_core.storage.options import StorageOptions
 from hudi_core.storage.properties_file import PROPERTIES_PATH, write_new
+from hudi_core.txn.markers import TEMP_FOLDER
 from hudi_core.txn.open_table import OpenTable
 from hudi_core.txn.table_lock import table_lock
 
@@ -95,24 +96,14 @@ def create_table(path: str, schema: pa.Schema, options: Mapping[str, str]) -> Op
     return opened
 
 
-def drop_table(path: str, options: Mapping[str, str]) -> None:
-    """Delete a table with all its rows and history.
-
-    Raises
-    ------
-    NotATableError
-        There is no table at the path: nothing is deleted.
-    """
-    opened = open_table(path, options)
-    opened.client.storage.delete_tree("")
-
-
 def _refuse_occupied(base_path: str, storage: Any) -> None:
     if storage.head(PROPERTIES_PATH) is not None:
         raise NotATableError(
             base_path, "holds a table already", "Open it with Table.open, or use another path."
         )
-    strange = next(iter(storage.list("", recursive=True)), None)
+    # rows that wait for their table are no table, and nothing that would be lost
+    files = storage.list("", recursive=True)
+    strange = next((file for file in files if not file.path.startswith(f"{TEMP_FOLDER}/")), None)
     if strange is not None:
         raise NotATableError(
             base_path,
