@@ -192,6 +192,18 @@ def is_alive(storage: Storage, instant: InstantTime, interval_ms: int, misses: i
     return age <= promised * (misses + 1) + _CLOCK_STEP_MS
 
 
+def is_of_this_boot(storage: Storage, instant: InstantTime) -> bool:
+    """Tell whether the writer ran on this machine, and the machine has not been started since.
+
+    If so, whatever the writer put on local disks is there, flushed or not.
+    """
+    try:
+        beat = _Beat.decode(storage.read(heartbeat_path(instant), _MAX_BYTES))
+    except PathNotFoundError:
+        return False
+    return beat.host is not None and beat.host == host_token()
+
+
 def remove_heartbeat(storage: Storage, instant: InstantTime) -> None:
     """Remove the heartbeat of an instant whose writer is gone; no effect when there is none."""
     storage.delete(heartbeat_path(instant))

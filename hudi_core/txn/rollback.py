@@ -20,7 +20,7 @@ from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import parse_instant_time
 from hudi_core.timeline.clock import TimelineClock
 from hudi_core.timeline.serde import decode_rollback_plan, encode
-from hudi_core.txn.heartbeat import remove_heartbeat
+from hudi_core.txn.heartbeat import is_of_this_boot, remove_heartbeat
 from hudi_core.txn.markers import Markers
 from hudi_core.txn.open_table import OpenTable
 
@@ -100,12 +100,13 @@ def _target(table: OpenTable, info: InstantInfo) -> Instant:
 def _files_written(table: OpenTable, target: Instant) -> Mapping[PartitionPath, Iterable[str]]:
     """Find the files of an instant: all that carry its time in the partitions its markers name.
 
-    Without a single marker the writer may have kept them in another way, so the whole table is
-    listed.
+    Without a single marker the writer may have kept them in another way, and markers are not
+    flushed, so that a power failure may have taken some: then the whole table is listed.
     """
     lister = table.lister()
     markers = Markers(table.client.storage, target.requested_time).list()
     partitions = sorted({marker.partition_path for marker in markers})
-    if not markers or target.is_completed:
+    complete = is_of_this_boot(table.client.storage, target.requested_time)
+    if not markers or not complete or target.is_completed:
         partitions = list(lister.list_partitions())
     return files_of_instant(lister.list_files(partitions), target.requested_time)

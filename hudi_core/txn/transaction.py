@@ -8,6 +8,7 @@ attempts deleted, the completed file on the Hudi timeline (step 1), then the for
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -33,6 +34,8 @@ from hudi_core.txn.markers import Markers
 from hudi_core.txn.open_table import OpenTable
 from hudi_core.txn.recovery import recover
 from hudi_core.txn.table_lock import TableLock
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,13 +118,22 @@ class Transaction:
         """Undo the write after a failure in this process.
 
         A write that has made no data file yet leaves no trace; otherwise a rollback is recorded.
+        One that is complete already, or that another writer has rolled back, is left alone.
         """
-        self.heartbeat.stop()
-        with self.lock.held():
-            if Markers(self.table.client.storage, self.instant.requested_time).list():
-                rollback.roll_back(self.table, self.instant)
-            else:
-                rollback.finish(self.table, self.instant)
+        try:
+            with self.lock.held():
+                self._undo()
+        finally:
+            self.heartbeat.stop()
+
+    def _undo(self) -> None:
+        found = self.table.client.timeline().find(self.instant.requested_time, self.instant.action)
+        if found is None or found.is_completed:
+            return
+        if Markers(self.table.client.storage, self.instant.requested_time).list():
+            rollback.roll_back(self.table, self.instant)
+        else:
+            rollback.finish(self.table, self.instant)
 
     def _require_pending(self) -> None:
         found = self.table.client.timeline().find(self.instant.requested_time, self.instant.action)
@@ -159,7 +171,13 @@ class Transaction:
             ) from error
 
     def _tidy(self) -> None:
-        Markers(self.table.client.storage, self.instant.requested_time).delete_all()
+        # the commit has taken place: whatever cannot be removed now is no reason to say otherwise
+        try:
+            Markers(self.table.client.storage, self.instant.requested_time).delete_all()
+        except StorageError:
+            _log.warning(
+                "the markers of %s stay behind", self.instant.requested_time, exc_info=True
+            )
         self.heartbeat.stop()
 
 
@@ -169,6 +187,7 @@ def begin(
     config: WriteConfig,
     action: Action,
     requested_body: bytes = b"",
+    inflight_body: bytes = b"",
 ) -> Transaction:
     """Put a new write on the timeline.
 
@@ -176,8 +195,8 @@ def begin(
     ----------
     action
         ``commit`` or ``replacecommit``.
-    requested_body
-        Bytes of the requested file.
+    requested_body, inflight_body
+        Bytes of the requested and of the inflight file.
 
     Raises
     ------
@@ -199,7 +218,7 @@ def begin(
         heartbeat.start()
         try:
             client.active.create_requested(requested, requested_body)
-            inflight = client.active.to_inflight(requested)
+            inflight = client.active.to_inflight(requested, inflight_body)
         except BaseException:
             heartbeat.stop()
             raise

@@ -21,8 +21,10 @@ def mark(
     context: WriteContext, partition_path: PartitionPath, file_name: str, kind: MarkerKind
 ) -> None:
     """Leave the marker by which a rollback finds the file, before the file exists."""
-    storage = open_storage(context.base_path, context.storage_options, fsync=context.write.fsync)
+    # a rollback after a power failure does not rely on markers, so they need not be flushed
+    storage = open_storage(context.base_path, context.storage_options, fsync=False)
     Markers(storage, context.instant).create(partition_path, file_name, kind)
+    storage = open_storage(context.base_path, context.storage_options, fsync=context.write.fsync)
     metadata = join_path(partition_path, PARTITION_METADATA_FILE)
     if storage.head(metadata) is None:
         depth = len(partition_path.split("/")) if partition_path else 0

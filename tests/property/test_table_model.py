@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, given, settings
 
 import hudi_core as hudi
 from hudi_core.engine.base import Engine
+from hudi_core.engine.spark import SparkEngine
 
 SCHEMA = pa.schema(
     [
@@ -208,7 +209,8 @@ def test_both_engines_decide_alike(tmp_path: Path, spark: Any) -> None:
                 continue
             here = run(local, step)
             frame = spark.createDataFrame(pa.Table.from_pylist(list(step.rows), SCHEMA))
-            there = run(distributed, step, data=frame.coalesce(1))
+            engine = SparkEngine(spark, tasks_on_driver=len(drawn) % 2 == 0)
+            there = run(distributed, step, engine, frame.coalesce(1))
             counts = model.apply(step)
             assert (there.inserted, there.updated, there.deleted) == counts
             assert decisions(here) == decisions(there)

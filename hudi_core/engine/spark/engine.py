@@ -4,8 +4,10 @@ between."""
 from __future__ import annotations
 
 import pickle
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 import pyarrow as pa
@@ -13,12 +15,16 @@ from pyspark import TaskContext as SparkTask
 from pyspark.sql import DataFrame, SparkSession
 
 from hudi_core.engine.base import InputFunction, TaskContext, TaskFunction, bins
+from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.spark.schema import to_arrow
-from hudi_core.errors import HudiError
+from hudi_core.errors import ConfigError, HudiError, SchemaError
 
 T = TypeVar("T")
 R = TypeVar("R")
 
+_ON_THIS_MACHINE: Final = re.compile(r"local(\[|$)")
+_FINAL: Final = (SchemaError, ConfigError)
+"""Errors of the rows or the options: another attempt meets them again."""
 _RESULT: Final = "result binary"
 _BINS_PER_SLOT: Final = 2
 _WIDE_ROW_BYTES: Final = 4096
@@ -36,13 +42,20 @@ class SparkEngine:
     ----------
     session
         The session whose executors do the work.
+    tasks_on_driver
+        Whether tasks over staged rows run on threads of this process instead of on executors. By
+        default just where the executors are this machine anyway (a ``local`` master): the rows lie
+        in files that both see, and a thread is cheaper than a job and a Python process.
     """
 
     name = "spark"
     shares_memory = False
 
-    def __init__(self, session: SparkSession) -> None:
+    def __init__(self, session: SparkSession, tasks_on_driver: bool | None = None) -> None:
         self._session = session
+        if tasks_on_driver is None:
+            tasks_on_driver = bool(_ON_THIS_MACHINE.match(session.sparkContext.master or ""))
+        self._driver = LocalEngine(self.parallelism) if tasks_on_driver else None
 
     @property
     def parallelism(self) -> int:
@@ -57,12 +70,15 @@ class SparkEngine:
         def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             task = _task_context(stage)
             typed = (_with_schema(batch, schema) for batch in batches)
-            for result in function(task, typed):
-                yield _packed(task.task, result)
+            try:
+                for result in function(task, typed):
+                    yield _packed(task.task, result)
+            except _FINAL as error:
+                yield _packed(task.task, _Refusal(error))
 
         with self._large_batches(schema):
             rows = data.mapInArrow(run, f"task int, {_RESULT}").collect()
-        return [_unpacked(row.result) for row in sorted(rows, key=lambda row: row.task)]
+        return [_result(row.result) for row in sorted(rows, key=lambda row: row.task)]
 
     def map_tasks(
         self,
@@ -73,6 +89,8 @@ class SparkEngine:
     ) -> list[R]:
         if not tasks:
             return []
+        if self._driver is not None:
+            return self._driver.map_tasks(tasks, function, stage, weights)
         spread = bins(len(tasks), weights, _BINS_PER_SLOT * self.parallelism)
         jobs = pa.table(
             {
@@ -92,11 +110,15 @@ class SparkEngine:
             for batch in batches:
                 for number, work in zip(batch.column("task"), batch.column("work"), strict=True):
                     task = TaskContext(number.as_py(), stage, attempt)
-                    yield _packed(task.task, function(task, _unpacked(work.as_py())))
+                    try:
+                        result: object = function(task, _unpacked(work.as_py()))
+                    except _FINAL as error:
+                        result = _Refusal(error)
+                    yield _packed(task.task, result)
 
         frame = self._session.createDataFrame(jobs).repartitionById(len(spread), "bin")
         rows = frame.mapInArrow(run, f"task int, {_RESULT}").collect()
-        done = {row.task: _unpacked(row.result) for row in rows}
+        done = {row.task: _result(row.result) for row in rows}
         return [done[task] for task in range(len(tasks))]
 
     @contextmanager
@@ -122,6 +144,23 @@ class SparkEngine:
                     conf.unset(key)
                 else:
                     conf.set(key, old)
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    """What a task answers to rows it cannot take: an error of a type, which Spark would not keep.
+
+    It would also run the task again, in vain.
+    """
+
+    error: HudiError
+
+
+def _result(data: bytes) -> Any:
+    result = _unpacked(data)
+    if isinstance(result, _Refusal):
+        raise result.error
+    return result
 
 
 def _is_wide(schema: pa.Schema) -> bool:

@@ -1,0 +1,66 @@
+"""A file written again takes over what its last version's footer says of the keys."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import hudi_core as hudi
+from hudi_core.metadata.bloom import DynamicBloom
+
+SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64())])
+
+
+def batch(numbers: range, ts: int) -> pa.Table:
+    return pa.table({"id": [f"key-{n:05d}" for n in numbers], "ts": [ts] * len(numbers)}, SCHEMA)
+
+
+def footer(table: hudi.Table) -> tuple[dict[bytes, bytes], DynamicBloom, pa.Array]:
+    (found,) = table.file_slices()
+    assert found.base_file is not None
+    path = f"{table.path}/{found.base_file.path}"
+    values = pq.read_metadata(path).metadata
+    bloom = DynamicBloom.parse(values[b"org.apache.hudi.bloomfilter"], path)
+    keys = pq.read_table(path, columns=["_hoodie_record_key"]).column(0).combine_chunks()
+    return values, bloom, keys
+
+
+def new_table(path: Path) -> hudi.Table:
+    table = hudi.Table.create(str(path), SCHEMA, record_key="id", ordering_field="ts")
+    table.insert(batch(range(1000, 2000), 1))
+    return table
+
+
+def test_a_few_new_keys_are_added_to_the_filter(tmp_path: Path) -> None:
+    table = new_table(tmp_path / "t")
+    size = len(footer(table)[1].to_base64())
+    table.upsert(batch(range(950, 1010), 2))
+    values, bloom, keys = footer(table)
+    assert len(keys) == 1050
+    assert bloom.might_contain(keys).to_pylist() == [True] * 1050
+    assert len(bloom.to_base64()) == size, "the filter is the old one with more bits set"
+    assert values[b"hoodie_min_record_key"] == b"key-00950"
+    assert values[b"hoodie_max_record_key"] == b"key-01999"
+    strangers = pa.array([f"other-{n}" for n in range(10_000)])
+    assert sum(bloom.might_contain(strangers).to_pylist()) <= 1
+
+
+def test_many_new_keys_make_a_new_filter(tmp_path: Path) -> None:
+    table = new_table(tmp_path / "t")
+    size = len(footer(table)[1].to_base64())
+    table.upsert(batch(range(2000, 3000), 2))
+    _, bloom, keys = footer(table)
+    assert bloom.might_contain(keys).to_pylist() == [True] * 2000
+    assert len(bloom.to_base64()) > 1.9 * size
+
+
+def test_bounds_stay_true_when_rows_are_deleted(tmp_path: Path) -> None:
+    table = new_table(tmp_path / "t")
+    table.delete(batch(range(1000, 1100), 0))
+    values, bloom, keys = footer(table)
+    texts = keys.to_pylist()
+    assert values[b"hoodie_min_record_key"].decode() <= min(texts)
+    assert values[b"hoodie_max_record_key"].decode() >= max(texts)
+    assert bloom.might_contain(keys).to_pylist() == [True] * 900
