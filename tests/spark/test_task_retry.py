@@ -1,0 +1,90 @@
+"""Spark tasks that are run again after they had done all their work leave no trace of it.
+
+Every task of every stage fails once at its very end, when its file is written, and runs again.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import hudi as hudi_rs
+import pytest
+
+from hudi_core.model.files import BaseFileName
+
+SCRIPT = Path(__file__).with_name("retrying_writer.py")
+ROWS = 200
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    folder = tmp_path_factory.mktemp("retries")
+    done = subprocess.run(
+        [sys.executable, str(SCRIPT), str(folder)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    return folder, json.loads(done.stdout.splitlines()[-1])
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    return [row for batch in hudi_rs.HudiTable(str(path)).read() for row in batch.to_pylist()]
+
+
+@pytest.mark.parametrize("name", ["fresh", "updated", "shifting"])
+def test_an_instant_has_one_file_per_group(name: str, written: tuple[Path, dict[str, Any]]) -> None:
+    folder, report = written
+    instant, paths = report[name]["instant"], report[name]["paths"]
+    stages = {task.split("-")[0] for task in report[name]["failures"]}
+    assert stages == ({"0"} if name == "fresh" else {"0", "1", "2"})
+
+    table = folder / name
+    names = [BaseFileName.parse(file.name) for file in table.rglob("*.parquet")]
+    groups = Counter(name.file_id for name in names if name and name.instant == instant)
+    assert groups
+    assert set(groups.values()) == {1}
+    on_disk = {str(file.relative_to(table)) for file in table.rglob(f"*_{instant}.parquet")}
+    assert sorted(on_disk) == paths
+    assert not [file for file in (table / ".hoodie/.temp").rglob("*") if file.is_file()]
+
+
+def test_inserted_rows_are_there_once(written: tuple[Path, dict[str, Any]]) -> None:
+    folder, report = written
+    rows = read(folder / "fresh")
+    assert report["fresh"]["counts"] == [ROWS, 0, 0]
+    assert sorted(row["id"] for row in rows) == sorted(f"k{number}" for number in range(ROWS))
+    numbers = [row["_hoodie_commit_seqno"] for row in rows]
+    assert len(set(numbers)) == ROWS
+
+
+def test_updated_rows_are_there_once(written: tuple[Path, dict[str, Any]]) -> None:
+    folder, report = written
+    rows = read(folder / "updated")
+    assert report["updated"]["counts"] == [0, ROWS, 0]
+    assert sorted((row["id"], row["twin"]) for row in rows) == sorted(
+        (f"k{number}", "new" if number < ROWS else "old") for number in range(2 * ROWS)
+    )
+
+
+def test_rows_that_are_others_at_every_computation_stay_whole(
+    written: tuple[Path, dict[str, Any]],
+) -> None:
+    folder, report = written
+    rows = read(folder / "shifting")
+    new = [row for row in rows if not row["id"].startswith("k")]
+    assert report["shifting"]["counts"] == [ROWS, 0, 0]
+    assert len(rows) == 3 * ROWS
+    assert len({row["id"] for row in rows}) == 3 * ROWS
+    assert all(row["id"] == row["twin"] == row["_hoodie_record_key"] for row in new)
+    assert Counter(row["part"] for row in new) == Counter(f"p{n % 2}" for n in range(ROWS))
+    assert {row["_hoodie_commit_time"] for row in new} == {report["shifting"]["instant"]}
