@@ -16,6 +16,8 @@ T = TypeVar("T")
 R = TypeVar("R")
 S = TypeVar("S")
 
+_BATCH_ROWS = 65_536
+"""Rows are gathered by partition batch by batch, within what a processor keeps close."""
 _ROWS_PER_SPLIT = 250_000
 """A table is split among threads only when each gets at least this many rows: smaller splits make
 small files."""
@@ -46,7 +48,7 @@ class LocalEngine:
         splits = self._split(source)
 
         def run(task: int) -> list[R]:
-            return list(function(TaskContext(task, stage, 0), iter(splits[task].to_batches())))
+            return list(function(TaskContext(task, stage, 0), iter(splits[task].to_batches(_BATCH_ROWS))))
 
         return [result for results in self._each(run, range(len(splits))) for result in results]
 

@@ -118,10 +118,11 @@ class _TaskWriter:
         held = self._held[path]
         if not held.batches:
             return
-        rows = pa.Table.from_batches(held.batches)
+        # one chunk: what is done per column below is done per chunk of it
+        rows = pa.Table.from_batches(held.batches).combine_chunks()
         self._total -= held.size
         self._held[path] = _Held()
-        keys = pa.chunked_array(held.keys, type=pa.string())
+        keys = pa.chunked_array([pa.concat_arrays(held.keys)])
         file = self._open.get(path) or self._start(path)
         name = str(file.name)
         origin = RowOrigin(path, name, self._task.task, self._row)
