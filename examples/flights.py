@@ -222,19 +222,35 @@ def show_history(table: hudi.Table, loaded: hudi.CommitResult, upserted: hudi.Co
 
 
 def session() -> SparkSession:
+    """Start Spark, what its launcher has to say put aside: it is no part of the story."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    spark: SparkSession = (
-        SparkSession.builder.master("local[*]")
-        .appName("flights")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.log.level", "ERROR")
-        .getOrCreate()
-    )
+    with quiet():
+        spark: SparkSession = (
+            SparkSession.builder.master("local[*]")
+            .appName("flights")
+            .config("spark.ui.enabled", "false")
+            .config("spark.ui.showConsoleProgress", "false")
+            .config("spark.driver.bindAddress", "127.0.0.1")
+            .config("spark.sql.session.timeZone", "UTC")
+            .config("spark.log.level", "ERROR")
+            .getOrCreate()
+        )
     return spark
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Send what this process and those it starts write to standard error nowhere, for a while."""
+    kept = os.dup(2)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(nowhere)
+        os.close(kept)
 
 
 @contextmanager
