@@ -213,6 +213,19 @@ class PreconditionFailedError(StorageError):
         )
 
 
+class UnsafeStoreError(StorageError):
+    """The store ignores the conditions of puts, so that several writers would undo each other."""
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+        super().__init__(
+            f"{root} is in a store that ignores the conditions of puts (If-None-Match, If-Match)",
+            "Let one writer at a time write the table, with "
+            "hoodie.write.concurrency.mode=SINGLE_WRITER, or move it to a store that honours them.",
+            root=root,
+        )
+
+
 class UnsafePathError(StorageError):
     """A path would leave the table, or cannot be stored safely."""
 

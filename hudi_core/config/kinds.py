@@ -83,6 +83,7 @@ class LockKind(StrEnum):
 
     IN_PROCESS = "in_process"
     FILE_SYSTEM = "file_system"
+    STORAGE = "storage"
 
 
 class QueryType(StrEnum):
@@ -140,5 +141,6 @@ _LOCK: Final = "org.apache.hudi.client.transaction.lock."
 LOCK_CLASSES: Final = {
     _LOCK + "InProcessLockProvider": LockKind.IN_PROCESS,
     _LOCK + "FileSystemBasedLockProvider": LockKind.FILE_SYSTEM,
+    _LOCK + "StorageBasedLockProvider": LockKind.STORAGE,
 }
 """What Hudi's lock provider classes stand for."""

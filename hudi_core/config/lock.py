@@ -9,6 +9,10 @@ from typing import Any, Final
 from hudi_core.config.key import ConfigKey, Group
 from hudi_core.config.kinds import LOCK_CLASSES, ConcurrencyMode, LockKind
 from hudi_core.config.parsers import integer, text_or_none
+from hudi_core.errors import InvalidOptionError
+
+_RENEWALS: Final = 10
+"""Renewals that must fit into a lease, so that some of them may fail; as in Hudi."""
 
 
 def lock_kind(text: str) -> LockKind | None:
@@ -32,12 +36,14 @@ CONCURRENCY_MODE: Final = ConfigKey(
 PROVIDER: Final = ConfigKey(
     key="hoodie.write.lock.provider",
     default=None,
-    default_text="in_process with SINGLE_WRITER, else file_system",
+    default_text="file_system on local paths; in object stores in_process with SINGLE_WRITER, else "
+    "storage",
     parse=lock_kind,
-    doc="The lock: `in_process` (threads of one process) or `file_system` (processes that share a "
-    "file system), also by the names of Hudi's Java classes "
-    "`org.apache.hudi.client.transaction.lock.InProcessLockProvider` and "
-    "`...FileSystemBasedLockProvider`.",
+    doc="The lock: `in_process` (threads of one process), `file_system` (processes that share a "
+    "file system) or `storage` (processes that share an object store with conditional puts), also "
+    "by the names of Hudi's Java classes "
+    "`org.apache.hudi.client.transaction.lock.InProcessLockProvider`, "
+    "`...FileSystemBasedLockProvider` and `...StorageBasedLockProvider`.",
     group=Group.LOCK,
     hudi_default="ZookeeperBasedLockProvider",
     reason="A lock that needs no server works without any set-up.",
@@ -71,6 +77,22 @@ PATH: Final = ConfigKey(
     doc="Local folder that holds the lock file of `file_system`.",
     group=Group.LOCK,
 )
+LEASE_S: Final = ConfigKey(
+    key="hoodie.write.lock.storage.validity.timeout.secs",
+    default=300,
+    parse=integer(10),
+    doc="`storage`: seconds after which a lock that nobody renews may be taken over. At least ten "
+    "times the seconds between renewals.",
+    group=Group.LOCK,
+)
+RENEW_S: Final = ConfigKey(
+    key="hoodie.write.lock.storage.renew.interval.secs",
+    aliases=("hoodie.write.lock.storage.heartbeat.poll.secs",),
+    default=30,
+    parse=integer(1),
+    doc="`storage`: seconds between two renewals of a lock that is held.",
+    group=Group.LOCK,
+)
 
 KEYS: Final[tuple[ConfigKey[Any], ...]] = (
     CONCURRENCY_MODE,
@@ -79,6 +101,8 @@ KEYS: Final[tuple[ConfigKey[Any], ...]] = (
     RETRIES,
     RETRY_WAIT_MS,
     PATH,
+    LEASE_S,
+    RENEW_S,
 )
 
 
@@ -91,11 +115,13 @@ class LockConfig:
     concurrency_mode
         Whether other writers may be at work.
     provider
-        The lock to take; never ``None`` when other writers may be at work.
+        The lock to take; ``None`` for the one that suits the table's place.
     wait_ms, retries, retry_wait_ms
         Milliseconds an attempt waits, how often it is repeated, milliseconds in between.
     path
         Folder of the lock file; ``None`` for the table's own.
+    lease_s, renew_s
+        Seconds a lease lasts, and between two renewals, for locks that are leases.
     """
 
     concurrency_mode: ConcurrencyMode
@@ -104,6 +130,8 @@ class LockConfig:
     retries: int
     retry_wait_ms: int
     path: str | None
+    lease_s: int
+    renew_s: int
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> LockConfig:
@@ -114,14 +142,21 @@ class LockConfig:
         InvalidOptionError
             A value that cannot be used.
         """
-        mode, provider = CONCURRENCY_MODE.read(options), PROVIDER.read(options)
-        if provider is None and mode is not ConcurrencyMode.SINGLE_WRITER:
-            provider = LockKind.FILE_SYSTEM
+        lease_s, renew_s = LEASE_S.read(options), RENEW_S.read(options)
+        if lease_s < _RENEWALS * renew_s:
+            raise InvalidOptionError(
+                LEASE_S.key,
+                str(lease_s),
+                f"a lease must last for {_RENEWALS} renewals, one every {renew_s} s",
+                f"Give at least {_RENEWALS * renew_s}, or renew more often with {RENEW_S.key}.",
+            )
         return cls(
-            concurrency_mode=mode,
-            provider=provider,
+            concurrency_mode=CONCURRENCY_MODE.read(options),
+            provider=PROVIDER.read(options),
             wait_ms=WAIT_MS.read(options),
             retries=RETRIES.read(options),
             retry_wait_ms=RETRY_WAIT_MS.read(options),
             path=PATH.read(options),
+            lease_s=lease_s,
+            renew_s=renew_s,
         )

@@ -26,11 +26,11 @@ from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import Storage
 from hudi_core.storage.location import parse_location
 from hudi_core.storage.posix_errors import translated
+from hudi_core.storage.store_clock import store_now_ms
 from hudi_core.txn.host_token import host_token
 from hudi_core.txn.os_lock import HeldFile, hold, is_held
 
 FOLDER: Final = ".hoodie/.heartbeat"
-_CLOCK_FOLDER: Final = ".hoodie/.temp"
 _MAX_BYTES: Final = 4096
 _MAX_INTERVAL_MS: Final = 3_600_000
 _CLOCK_STEP_MS: Final = 1000
@@ -188,7 +188,7 @@ def is_alive(storage: Storage, instant: InstantTime, interval_ms: int, misses: i
     if held is False and beat.host is not None and beat.host == host_token():
         return False
     promised = max(interval_ms, min(beat.interval_ms, _MAX_INTERVAL_MS))
-    age = _now_ms(storage) - found.modified_ms
+    age = store_now_ms(storage) - found.modified_ms
     return age <= promised * (misses + 1) + _CLOCK_STEP_MS
 
 
@@ -250,20 +250,3 @@ class _Beat:
 def _local_path(storage: Storage, path: str) -> str | None:
     location = parse_location(storage.root)
     return os.path.join(location.key, path) if location.is_local else None
-
-
-def _now_ms(storage: Storage) -> int:
-    """Return the time on the store's own clock, which dates its files."""
-    probe = f"{_CLOCK_FOLDER}/clock-{uuid.uuid4().hex}"
-    storage.put_if_absent(probe, b"")
-    try:
-        status = storage.head(probe)
-    finally:
-        storage.delete(probe)
-    if status is None:
-        raise StorageError(
-            f"{storage.root}/{probe} vanished after it was written",
-            "Check that no other program deletes files in the table's folder.",
-            path=f"{storage.root}/{probe}",
-        )
-    return status.modified_ms

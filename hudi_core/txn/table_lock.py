@@ -6,13 +6,19 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
-from hudi_core.config.kinds import ConcurrencyMode
+from hudi_core.config.kinds import ConcurrencyMode, LockKind
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import LockError
 from hudi_core.model.protocols import LockProvider
-from hudi_core.txn.locks import lock_provider
+from hudi_core.storage.conditional import require_conditional_puts
+from hudi_core.storage.location import parse_location
+from hudi_core.txn.locks import StorageLock, lock_provider
 from hudi_core.txn.open_table import OpenTable
+
+_LEASE_NEEDED_S: Final = 5.0
+"""More than a put takes."""
 
 
 class TableLock:
@@ -67,6 +73,20 @@ class TableLock:
             self._owner = None
             self._provider.unlock()
 
+    def require_lease(self) -> None:
+        """Refuse to go on with a lock that another writer may take over any moment.
+
+        Raises
+        ------
+        LockError
+            Nothing is known to be held for the next seconds.
+        """
+        if self._provider.lease_left() < _LEASE_NEEDED_S:
+            raise LockError(
+                "The table's lock was lost: it could not be renewed for too long",
+                "Nothing of this write is visible; run it again.",
+            )
+
     def _taken(self) -> bool:
         for attempt in range(self._retries + 1):
             if attempt:
@@ -86,10 +106,21 @@ def table_lock(table: OpenTable, config: WriteConfig) -> TableLock:
     ------
     InvalidOptionError
         The lock does not work for tables at such a path.
+    UnsafeStoreError
+        Several writers are expected, and the store ignores the conditions of puts.
     """
-    options = config.lock
-    provider = lock_provider(options.provider, table.client.base_path, options.path)
+    options, client = config.lock, table.client
     alone = options.concurrency_mode is ConcurrencyMode.SINGLE_WRITER
+    kind = options.provider
+    if not (alone or parse_location(client.base_path).is_local):
+        require_conditional_puts(client.storage)
+        kind = kind or LockKind.STORAGE
+    provider = lock_provider(
+        kind,
+        client.base_path,
+        options.path,
+        lambda: StorageLock(client.storage, options.lease_s, options.renew_s),
+    )
     return TableLock(
         provider,
         options.wait_ms / 1000,

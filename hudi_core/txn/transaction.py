@@ -92,6 +92,8 @@ class Transaction:
             Another writer changed a file group that this write touches. Nothing is visible.
         IncompleteCommitError
             This write was rolled back by another writer. Nothing is visible.
+        LockError
+            The lock stays taken, or was lost. Nothing is visible.
         CommitStateUnknownError
             The store failed while the completed file was put; the next writer finds out.
         """
@@ -102,6 +104,7 @@ class Transaction:
             others = completed_since(self.began, self.table.timeline())
             check_conflicts(metadata, others, client.read_commit)
             self._delete_lost_attempts(statuses)
+            self.lock.require_lease()
             completed = self._complete(metadata)
             if (
                 isinstance(metadata, ReplaceCommitMetadata)
@@ -186,6 +189,7 @@ def begin(
     lock: TableLock,
     config: WriteConfig,
     action: Action,
+    *,
     requested_body: bytes = b"",
     inflight_body: bytes = b"",
 ) -> Transaction:

@@ -64,6 +64,8 @@ def test_defaults_are_hudis_but_for_the_deviations() -> None:
             retries=50,
             retry_wait_ms=5_000,
             path=None,
+            lease_s=300,
+            renew_s=30,
         ),
         fsync=True,
     )
@@ -160,7 +162,9 @@ def test_what_is_not_supported_names_what_is(key: str, text: str, reason: str) -
     [
         (LOCKS + "InProcessLockProvider", LockKind.IN_PROCESS),
         (LOCKS + "FileSystemBasedLockProvider", LockKind.FILE_SYSTEM),
+        (LOCKS + "StorageBasedLockProvider", LockKind.STORAGE),
         ("file_system", LockKind.FILE_SYSTEM),
+        ("storage", LockKind.STORAGE),
         ("", None),
     ],
 )
@@ -168,11 +172,16 @@ def test_lock_providers(text: str, kind: LockKind | None) -> None:
     assert LockConfig.from_options({"hoodie.write.lock.provider": text}).provider is kind
 
 
-def test_several_writers_share_a_lock_file_unless_told_otherwise() -> None:
-    mode = {"hoodie.write.concurrency.mode": "optimistic_concurrency_control"}
-    assert LockConfig.from_options(mode).provider is LockKind.FILE_SYSTEM
-    in_process = mode | {"hoodie.write.lock.provider": "in_process"}
-    assert LockConfig.from_options(in_process).provider is LockKind.IN_PROCESS
+def test_a_lease_lasts_for_ten_renewals() -> None:
+    lease, renew = (
+        "hoodie.write.lock.storage.validity.timeout.secs",
+        "hoodie.write.lock.storage.renew.interval.secs",
+    )
+    config = LockConfig.from_options({lease: "20", renew: "2"})
+    assert (config.lease_s, config.renew_s) == (20, 2)
+    with pytest.raises(InvalidOptionError, match="Give at least 30") as caught:
+        LockConfig.from_options({lease: "20", renew: "3"})
+    assert caught.value.key == lease
 
 
 def test_reads() -> None:

@@ -236,7 +236,7 @@ def test_the_clock_is_the_stores(storage: Storage, monkeypatch: pytest.MonkeyPat
     storage.put(PATH, b"")
     monkeypatch.setattr(time, "time", lambda: 0.0)
     assert is_alive(storage, INSTANT, 60_000, 2)
-    monkeypatch.setattr(heartbeat_module, "_now_ms", lambda _: 10**15)
+    monkeypatch.setattr(heartbeat_module, "store_now_ms", lambda _: 10**15)
     assert not is_alive(storage, INSTANT, 60_000, 2)
 
 

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
+import pickle
 import signal
 import subprocess
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from hudi_core.config.kinds import LockKind
-from hudi_core.errors import InvalidOptionError, LockError
+from hudi_core.errors import CorruptMetadataError, InvalidOptionError, LockError
 from hudi_core.model.protocols import LockProvider
-from hudi_core.txn.locks import FileLock, InProcessLock, lock_provider
+from hudi_core.storage.object_store import ObjectStorage
+from hudi_core.txn.locks import FileLock, InProcessLock, StorageLock, lock_provider
+from hudi_core.txn.locks.storage import LOCK_PATH, LeaseFile
+from hudi_core.txn.table_lock import TableLock
 
 NewLock = Callable[[], LockProvider]
 
@@ -126,8 +133,13 @@ class LockProviderContract:
             list(pool.map(work, range(16)))
         assert count == 16 * 15
 
-    def test_it_has_no_lease(self, new: NewLock) -> None:
-        assert new().lease_left() == math.inf
+    lease_s = math.inf
+
+    def test_it_tells_what_is_left_of_its_lease(self, new: NewLock) -> None:
+        lock = new()
+        assert lock.try_lock(0)
+        assert self.lease_s * 0.9 <= lock.lease_left() <= self.lease_s
+        lock.unlock()
 
     @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
     def test_a_forked_child_cannot_give_it_back(self, new: NewLock) -> None:
@@ -273,6 +285,116 @@ class TestFileLock(LockProviderContract):
         lock.unlock()
 
 
+class TestStorageLock(LockProviderContract):
+    lease_s = 300.0
+
+    @pytest.fixture
+    def storage(self) -> ObjectStorage:
+        return ObjectStorage(f"memory://locks-{uuid.uuid4().hex}/table")
+
+    @pytest.fixture
+    def new(self, storage: ObjectStorage) -> NewLock:
+        return lambda: StorageLock(storage)
+
+    def test_it_claims_to_exclude_processes(self, new: NewLock) -> None:
+        assert new().excludes_processes is True
+
+    def test_its_file_is_hudis_and_names_nobody(self, new: NewLock, storage: ObjectStorage) -> None:
+        lock = new()
+        assert lock.try_lock(0)
+        held = json.loads(storage.read(".hoodie/.locks/table_lock.json"))
+        assert set(held) == {"expired", "validUntil", "owner"}
+        assert held["expired"] is False
+        assert 290_000 < held["validUntil"] - time.time() * 1000 < 301_000
+        assert str(uuid.UUID(held["owner"])) == held["owner"]
+        lock.unlock()
+        given_back = json.loads(storage.read(".hoodie/.locks/table_lock.json"))
+        assert given_back["expired"] is True
+        assert lock.lease_left() == 0
+        assert [status.path for status in storage.list(recursive=True)] == [
+            ".hoodie/.locks/table_lock.json"
+        ]
+
+    def test_a_lock_of_hudi_itself_is_respected(self, new: NewLock, storage: ObjectStorage) -> None:
+        until = int(time.time() * 1000) + 60_000
+        held = {"validUntil": until, "owner": "a JVM", "expired": False, "added": 1}
+        storage.put(".hoodie/.locks/table_lock.json", json.dumps(held).encode())
+        assert not new().try_lock(0.2)
+        storage.put(".hoodie/.locks/table_lock.json", json.dumps(held | {"expired": True}).encode())
+        lock = new()
+        assert lock.try_lock(0)
+        lock.unlock()
+
+    def test_a_lease_that_nobody_renews_is_taken_over(self, storage: ObjectStorage) -> None:
+        gone = StorageLock(other_process(storage), 0.4, 1000)
+        assert gone.try_lock(0)
+        lock = StorageLock(storage, 0.4, 1000)
+        assert not lock.try_lock(0.2)
+        assert lock.try_lock(5)
+        assert gone.lease_left() == 0
+        gone.unlock()
+        assert not StorageLock(other_process(storage), 0.4, 1000).try_lock(0)
+        lock.unlock()
+
+    def test_a_lease_that_is_renewed_stays(self, storage: ObjectStorage) -> None:
+        held = StorageLock(other_process(storage), 0.4, 0.05)
+        assert held.try_lock(0)
+        assert not StorageLock(storage, 0.4, 0.05).try_lock(1.5)
+        assert held.lease_left() > 0.1
+        held.unlock()
+
+    def test_a_clock_that_is_fast_takes_nothing_over(self, storage: ObjectStorage) -> None:
+        held = StorageLock(other_process(storage), 300, 1000)
+        assert held.try_lock(0)
+        fast = StorageLock(storage, 300, 1000, lambda: time.time() + 3600)
+        assert not fast.try_lock(0.3)
+        held.unlock()
+
+    def test_a_holder_notices_that_its_lock_was_taken(self, storage: ObjectStorage) -> None:
+        held = StorageLock(storage, 300, 0.05)
+        assert held.try_lock(0)
+        thief = LeaseFile(False, int(time.time() * 1000) + 60_000, "thief").encode()
+        storage.put(LOCK_PATH, thief)
+        deadline = time.monotonic() + 10
+        while held.lease_left() > 0:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        held.unlock()
+        assert storage.read(LOCK_PATH) == thief
+
+    @pytest.mark.parametrize(
+        "data",
+        [b"", b"{}", b"[]", b"\xff", b'{"expired": 0, "validUntil": 1, "owner": "x"}', b"[" * 4000],
+    )
+    def test_a_damaged_file_is_named(self, storage: ObjectStorage, data: bytes) -> None:
+        storage.put(LOCK_PATH, data)
+        lock = StorageLock(storage)
+        with pytest.raises(CorruptMetadataError, match=r"table_lock\.json is damaged"):
+            lock.try_lock(0)
+        storage.delete(LOCK_PATH)
+        assert lock.try_lock(0)
+        lock.unlock()
+
+
+def other_process(storage: ObjectStorage) -> ObjectStorage:
+    """Return the same store under a name that the lock between threads does not know."""
+    rival = pickle.loads(pickle.dumps(storage))
+    place = rival._location
+    rival._location = replace(place, uri=place.uri + "#other")
+    return rival  # type: ignore[no-any-return]  # pickle does not say
+
+
+class TestTableLock:
+    def test_a_lease_that_ends_is_no_lock(self) -> None:
+        storage = ObjectStorage(f"memory://locks-{uuid.uuid4().hex}/table")
+        lock = TableLock(StorageLock(storage, 300, 1000), 0)
+        with lock.held():
+            lock.require_lease()
+        short = TableLock(StorageLock(storage, 3, 1000), 0)
+        with short.held(), pytest.raises(LockError, match="was lost"):
+            short.require_lease()
+
+
 class TestRegistry:
     @pytest.mark.parametrize(
         ("name", "kind"),
@@ -316,3 +438,12 @@ class TestRegistry:
         with pytest.raises(InvalidOptionError, match="object stores cannot lock files"):
             lock_provider("file_system", uri, str(tmp_path))
         assert type(lock_provider(None, uri)) is InProcessLock
+
+    @pytest.mark.parametrize(
+        "name", ["storage", "org.apache.hudi.client.transaction.lock.StorageBasedLockProvider"]
+    )
+    def test_the_lock_in_a_store_needs_one(self, name: str, tmp_path: Path) -> None:
+        lease = StorageLock(ObjectStorage("memory://lake/t"))
+        assert lock_provider(name, "s3://lake/t", None, lambda: lease) is lease
+        with pytest.raises(InvalidOptionError, match="Use file_system"):
+            lock_provider(name, str(tmp_path), None, lambda: lease)

@@ -3,5 +3,6 @@
 from hudi_core.txn.locks.file import FileLock
 from hudi_core.txn.locks.in_process import InProcessLock
 from hudi_core.txn.locks.registry import lock_provider
+from hudi_core.txn.locks.storage import StorageLock
 
-__all__ = ["FileLock", "InProcessLock", "lock_provider"]
+__all__ = ["FileLock", "InProcessLock", "StorageLock", "lock_provider"]

@@ -13,15 +13,14 @@ from hudi_core.storage.location import parse_location
 from hudi_core.txn.locks.file import FileLock
 from hudi_core.txn.locks.in_process import InProcessLock
 
-_BUILDERS: Final[Mapping[LockKind, Callable[[str, str | None], LockProvider]]] = {
-    LockKind.IN_PROCESS: lambda base_path, _: InProcessLock(base_path),
-    LockKind.FILE_SYSTEM: FileLock,
-}
 _NAMES: Final[Mapping[str, LockKind]] = LOCK_CLASSES | {kind.value: kind for kind in LockKind}
 
 
 def lock_provider(
-    provider: LockKind | str | None, base_path: str, folder: str | None = None
+    provider: LockKind | str | None,
+    base_path: str,
+    folder: str | None = None,
+    lease: Callable[[], LockProvider] | None = None,
 ) -> LockProvider:
     """Return a new lock on a table.
 
@@ -35,6 +34,8 @@ def lock_provider(
     folder
         Folder of the lock file, for locks that have one; see
         :class:`~hudi_core.txn.locks.FileLock`.
+    lease
+        Makes the lock in the table's own store; see :class:`~hudi_core.txn.locks.StorageLock`.
 
     Raises
     ------
@@ -57,6 +58,15 @@ def lock_provider(
             PROVIDER.key,
             provider,
             f"object stores cannot lock files, and {base_path} is in one",
-            f"Use {LockKind.IN_PROCESS.value} and let one process at a time write the table.",
+            f"Use {LockKind.STORAGE.value}, a lock in the store itself.",
         )
-    return _BUILDERS[kind](base_path, folder)
+    if kind is LockKind.STORAGE:
+        if is_local or lease is None:
+            raise InvalidOptionError(
+                PROVIDER.key,
+                provider,
+                f"it locks tables in object stores, and {base_path} is not in one",
+                f"Use {LockKind.FILE_SYSTEM.value}.",
+            )
+        return lease()
+    return FileLock(base_path, folder) if kind is LockKind.FILE_SYSTEM else InProcessLock(base_path)

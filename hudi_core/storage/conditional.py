@@ -1,0 +1,54 @@
+"""Whether a store honours the conditions of a put; a few that speak S3's protocol ignore them."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Final
+
+from hudi_core.errors import AlreadyExistsError, PreconditionFailedError, UnsafeStoreError
+from hudi_core.model.protocols import Storage
+
+_FOLDER: Final = ".hoodie/.temp"
+_proven: Final[set[str]] = set()
+
+
+def require_conditional_puts(storage: Storage) -> None:
+    """Refuse a store in which two writers could both believe that they were first.
+
+    The store is tried with a file of its own, once per table and process.
+
+    Raises
+    ------
+    UnsafeStoreError
+        The store overwrites what was to be created, or was not to have changed.
+    StorageError
+        The store does not answer.
+    """
+    if storage.root in _proven:
+        return
+    path = f"{_FOLDER}/probe-{uuid.uuid4().hex}"
+    storage.put_if_absent(path, b"first")
+    try:
+        if not (_creates_once(storage, path) and _compares(storage, path)):
+            raise UnsafeStoreError(storage.root)
+    finally:
+        storage.delete(path)
+    _proven.add(storage.root)
+
+
+def _creates_once(storage: Storage, path: str) -> bool:
+    try:
+        storage.put_if_absent(path, b"second")
+    except AlreadyExistsError:
+        return True
+    return False
+
+
+def _compares(storage: Storage, path: str) -> bool:
+    stale = storage.version(path)[1]
+    storage.put(path, b"changed meanwhile")
+    try:
+        storage.compare_and_set(path, b"too late", stale)
+    except PreconditionFailedError:
+        return True
+    return False

@@ -1,0 +1,250 @@
+"""A lock between processes that share nothing but an object store (RFC-91).
+
+The lock is one small file, changed by conditional puts only: the store lets one of several writers
+through. It is a lease. Its holder renews it, and a holder that is gone loses it when nobody has
+renewed it for a full lease. File and fields are those of Hudi's ``StorageBasedLockProvider``, so
+that its writers and these exclude each other::
+
+    .hoodie/.locks/table_lock.json   {"expired": false, "validUntil": <ms>, "owner": <uuid>}
+
+The file is never deleted: giving the lock back marks it expired. It names neither host nor user.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from hudi_core.errors import (
+    CorruptMetadataError,
+    PathNotFoundError,
+    PreconditionFailedError,
+    StorageError,
+)
+from hudi_core.model.protocols import Storage
+from hudi_core.storage.conditional import require_conditional_puts
+from hudi_core.storage.store_clock import store_now_ms
+from hudi_core.txn.locks.in_process import InProcessLock
+
+LOCK_PATH: Final = ".hoodie/.locks/table_lock.json"
+_DRIFT_MS: Final = 500
+"""What the clocks of two writers may differ by; RFC-91."""
+_MAX_BYTES: Final = 4096
+_FIRST_PAUSE_S: Final = 0.05
+_LONGEST_PAUSE_S: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseFile:
+    """What the lock file says.
+
+    Attributes
+    ----------
+    expired
+        Whether the holder gave the lock back.
+    valid_until_ms
+        When the lease ends, by the holder's clock, in milliseconds since the epoch.
+    owner
+        A word for one taking of the lock.
+    """
+
+    expired: bool
+    valid_until_ms: int
+    owner: str
+
+    def encode(self) -> bytes:
+        """Return the bytes of the file."""
+        return json.dumps(
+            {"expired": self.expired, "validUntil": self.valid_until_ms, "owner": self.owner}
+        ).encode()
+
+    @classmethod
+    def decode(cls, data: bytes, path: str) -> LeaseFile:
+        """Return what the file says.
+
+        Raises
+        ------
+        CorruptMetadataError
+            It is no lock file.
+        """
+        try:
+            read: Any = json.loads(data[:_MAX_BYTES])
+            expired, until, owner = read["expired"], read["validUntil"], read["owner"]
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            raise CorruptMetadataError(path, "it is no lock file", _HINT) from error
+        if type(expired) is not bool or type(until) is not int or not isinstance(owner, str):
+            raise CorruptMetadataError(path, "it is no lock file", _HINT)
+        return cls(expired, until, owner)
+
+
+_HINT: Final = "Make sure that nobody writes the table, and delete the file."
+
+
+class StorageLock:
+    """Excludes all who lock the table through its store.
+
+    Parameters
+    ----------
+    storage
+        Storage of the table; it must honour conditional puts.
+    lease_s
+        Seconds a lease lasts.
+    renew_s
+        Seconds between two renewals; much less than the lease, so that some may fail.
+    wall_clock
+        Seconds since the epoch; for tests.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        lease_s: float = 300,
+        renew_s: float = 30,
+        wall_clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._storage = storage
+        self._lease_s, self._renew_s = lease_s, renew_s
+        self._wall_clock = wall_clock
+        # threads are served without asking the store
+        self._threads = InProcessLock(f"{storage.root}/{LOCK_PATH}")
+        self._lease: _Lease | None = None
+
+    def try_lock(self, timeout_s: float) -> bool:
+        """Take the lock within ``timeout_s`` seconds; ``False`` when it stays taken, or is ours.
+
+        Raises
+        ------
+        UnsafeStoreError
+            The store ignores the conditions of puts, so nothing can be locked in it.
+        StorageError
+            The store does not answer.
+        CorruptMetadataError
+            The lock file is damaged.
+        """
+        deadline = time.monotonic() + max(timeout_s, 0.0)
+        if not self._threads.try_lock(timeout_s):
+            return False
+        try:
+            require_conditional_puts(self._storage)
+            self._lease = self._wait(deadline)
+        finally:
+            if self._lease is None:
+                self._threads.unlock()
+        return self._lease is not None
+
+    def unlock(self) -> None:
+        """Give the lock back; no effect when the calling thread does not hold it."""
+        if not self._threads.is_held:
+            return
+        lease, self._lease = self._lease, None
+        try:
+            if lease is not None:
+                lease.end()
+        finally:
+            self._threads.unlock()
+
+    def lease_left(self) -> float:
+        """Return the seconds until the lock may be taken by another; 0 when it is not held."""
+        lease = self._lease
+        return lease.left() if lease is not None else 0.0
+
+    @property
+    def excludes_processes(self) -> bool:
+        """True."""
+        return True
+
+    def _wait(self, deadline: float) -> _Lease | None:
+        pause = _FIRST_PAUSE_S
+        while True:
+            lease = self._take()
+            left = deadline - time.monotonic()
+            if lease is not None or left <= 0:
+                return lease
+            time.sleep(min(pause, left))
+            pause = min(2 * pause, _LONGEST_PAUSE_S)
+
+    def _take(self) -> _Lease | None:
+        """Take the lock if it is free now."""
+        tag: str | None = None
+        with contextlib.suppress(PathNotFoundError):
+            data, tag = self._storage.version(LOCK_PATH)
+            if not self._is_free(LeaseFile.decode(data, f"{self._storage.root}/{LOCK_PATH}")):
+                return None
+        lease = _Lease(self._storage, self._lease_s, self._renew_s, self._wall_clock)
+        return lease if lease.start(tag) else None
+
+    def _is_free(self, found: LeaseFile) -> bool:
+        if found.expired:
+            return True
+        if self._wall_clock() * 1000 <= found.valid_until_ms + _DRIFT_MS:
+            return False
+        # past its end by our clock, which may be wrong by hours: whether anybody renewed it is told
+        # by the store's
+        status = self._storage.head(LOCK_PATH)
+        age_ms = store_now_ms(self._storage) - status.modified_ms if status else 0
+        return age_ms > self._lease_s * 1000 + _DRIFT_MS
+
+
+class _Lease:
+    """One taking of the lock, renewed by a thread of its own until it ends."""
+
+    def __init__(
+        self, storage: Storage, lease_s: float, renew_s: float, wall_clock: Callable[[], float]
+    ) -> None:
+        self._storage = storage
+        self._lease_s, self._renew_s = lease_s, renew_s
+        self._wall_clock = wall_clock
+        self._owner = str(uuid.uuid4())
+        self._tag = ""
+        self._ends = 0.0
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="table-lock", daemon=True)
+
+    def start(self, tag: str | None) -> bool:
+        """Put the lease where the file has this tag; ``False`` when somebody else was first."""
+        try:
+            self._put(tag)
+        except PreconditionFailedError:
+            return False
+        self._thread.start()
+        return True
+
+    def end(self) -> None:
+        """Stop renewing and tell everybody that the lock is free."""
+        self._stop.set()
+        self._thread.join()
+        # a lease that cannot be marked expired runs out; who holds it by then is not told apart
+        with contextlib.suppress(StorageError):
+            if self.left() > 0:
+                data = LeaseFile(True, self._valid_until(), self._owner).encode()
+                self._storage.compare_and_set(LOCK_PATH, data, self._tag)
+        self._ends = 0.0
+
+    def left(self) -> float:
+        return max(0.0, self._ends - time.monotonic())
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._renew_s):
+            try:
+                self._put(self._tag)
+            except PreconditionFailedError:
+                self._ends = 0.0  # taken over
+                return
+            except (StorageError, OSError):
+                continue  # the lease is long enough for a few of these
+
+    def _put(self, tag: str | None) -> None:
+        # from before the put: the store may take its time
+        ends = time.monotonic() + self._lease_s
+        data = LeaseFile(False, self._valid_until(), self._owner).encode()
+        self._tag = self._storage.compare_and_set(LOCK_PATH, data, tag)
+        self._ends = ends
+
+    def _valid_until(self) -> int:
+        return int((self._wall_clock() + self._lease_s) * 1000)
