@@ -3,6 +3,10 @@
 Names of nested records and of fixed types follow Spark's Avro conversion, which Hudi uses: a
 record is named after its field, within a namespace made of the names around it. Field ids travel
 as the attributes that Iceberg uses, too: ``field-id``, ``element-id``, ``key-id``, ``value-id``.
+
+So does the lack of a time zone: local timestamps are written as Iceberg writes them,
+``timestamp-micros`` with ``adjust-to-utc`` false. hudi-rs 0.5.0 cannot read a table whose schema
+says ``local-timestamp-micros``, which Hudi's Java writer uses; that is understood when it is read.
 """
 
 from __future__ import annotations
@@ -36,9 +40,12 @@ _LOGICAL: Final = {
     ("long", "local-timestamp-millis"): pa.timestamp("ms"),
     ("long", "local-timestamp-micros"): pa.timestamp("us"),
 }
+_ADJUSTED: Final = "adjust-to-utc"
+_LOCAL: Final = {"timestamp-millis": pa.timestamp("ms"), "timestamp-micros": pa.timestamp("us")}
 _TO_AVRO: Final[dict[pa.DataType, str | Json]] = {
     **{kind: name for name, kind in _PRIMITIVES.items()},
     **{kind: {"type": base, "logicalType": word} for (base, word), kind in _LOGICAL.items()},
+    **{kind: {"type": "long", "logicalType": w, _ADJUSTED: False} for w, kind in _LOCAL.items()},
 }
 _HINT: Final = "Write the table with a schema that Hudi's Spark writer can make."
 
@@ -169,8 +176,10 @@ class _Reader:
             return self._name(node, namespace, stored)
         if kind == "bytes":
             return _decimal(node, path) or pa.binary()
-        logical = _LOGICAL.get((kind, str(node.get("logicalType"))))
-        return logical or self._by_name(kind, path, namespace)
+        word = str(node.get("logicalType"))
+        if kind == "long" and node.get(_ADJUSTED) is False and word in _LOCAL:
+            return _LOCAL[word]
+        return _LOGICAL.get((kind, word)) or self._by_name(kind, path, namespace)
 
     def _collection(self, node: Json, path: str, namespace: str) -> pa.DataType:
         if node["type"] == "array":

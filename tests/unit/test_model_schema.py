@@ -201,7 +201,10 @@ def test_avro_is_what_spark_makes_for_hudi() -> None:
             },
             {
                 "name": "local",
-                "type": ["null", {"type": "long", "logicalType": "local-timestamp-micros"}],
+                "type": [
+                    "null",
+                    {"type": "long", "logicalType": "timestamp-micros", "adjust-to-utc": False},
+                ],
                 "default": None,
             },
             {
