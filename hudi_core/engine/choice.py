@@ -4,8 +4,8 @@ asked for."""
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,6 +16,8 @@ from hudi_core.model.instant_time import InstantTime
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+T = TypeVar("T")
 
 
 def engine_for(data: Any) -> Engine:
@@ -52,11 +54,33 @@ def frame_of_files(
     files: Sequence[tuple[pa.Schema, Sequence[str]]],
     schema: pa.Schema,
     commit_times: frozenset[InstantTime] | None = None,
+    options: Mapping[str, str] | None = None,
 ) -> DataFrame:
     """Return the rows of planned files; see :func:`hudi_core.engine.spark.read_files`."""
     from hudi_core.engine.spark import read_files  # noqa: PLC0415 - pyspark is optional
 
-    return read_files(spark, files, schema, commit_times)
+    return read_files(spark, files, schema, commit_times, options)
+
+
+def frame_of_batches(
+    spark: SparkSession,
+    tasks: Sequence[T],
+    function: Callable[[T], Iterator[pa.RecordBatch]],
+    schema: pa.Schema,
+) -> DataFrame:
+    """Return rows that tasks read by themselves; see
+    :func:`hudi_core.engine.spark.read_batches`."""
+    from hudi_core.engine.spark import read_batches  # noqa: PLC0415 - pyspark is optional
+
+    return read_batches(spark, tasks, function, schema)
+
+
+def connected_scheme(spark: SparkSession, schemes: Sequence[str]) -> str | None:
+    """Return a URI scheme that Spark itself can open; see
+    :func:`hudi_core.engine.spark.connected_scheme`."""
+    from hudi_core.engine.spark import connected_scheme  # noqa: PLC0415 - pyspark is optional
+
+    return connected_scheme(spark, schemes)
 
 
 def frame_where(

@@ -18,10 +18,13 @@ import pyarrow.fs as pafs
 
 from hudi_core.errors import DataFileError
 from hudi_core.meta_client import TableMetaClient
+from hudi_core.model.files import BasePath
 from hudi_core.read.evolution import can_push_down, referenced_columns
 from hudi_core.read.filters import RowFilter, check_columns, to_expression
-from hudi_core.read.plan import ReadPlan
+from hudi_core.read.plan import PlannedFile, ReadPlan
 from hudi_core.storage.data_files import data_filesystem
+from hudi_core.storage.layout import Layout
+from hudi_core.storage.options import StorageOptions
 
 _FOOTERS_AT_A_TIME: Final = 16
 _FILES_AT_A_TIME: Final = 256
@@ -65,26 +68,101 @@ def scan(
     DataFileError
         A file is missing or damaged. Raised while the reader is read.
     """
+    scanned = file_scan(client, plan, columns, row_filter, batch_rows)
+    return pa.RecordBatchReader.from_batches(scanned.output_schema, scanned.read(plan.files))
+
+
+def file_scan(
+    client: TableMetaClient,
+    plan: ReadPlan,
+    columns: Sequence[str] | None = None,
+    row_filter: RowFilter | None = None,
+    batch_rows: int | None = None,
+) -> FileScan:
+    """Return what reads the rows of the plan's files, here or in the tasks of an engine.
+
+    See :func:`scan` for the parameters.
+
+    Raises
+    ------
+    SchemaError
+        An unknown column, or a filter that does not fit.
+    """
     check_columns(columns, plan.schema)
-    wanted = list(plan.schema.names if columns is None else columns)
+    wanted = tuple(plan.schema.names if columns is None else columns)
     conditions = [to_expression(row_filter, plan.schema), plan.row_condition()]
     given = [condition for condition in conditions if condition is not None]
     condition = reduce(operator.and_, given) if given else None
-    schema = pa.schema([plan.schema.field(name) for name in wanted])
-    if not plan.files:
-        return pa.RecordBatchReader.from_batches(schema, [])
-    filesystem, root = data_filesystem(client.base_path, client.storage_options)
-    fragments = [
-        _FORMAT.make_fragment(f"{root}/{client.layout.physical(file.path)}", filesystem)
-        for file in plan.files
-    ]
-    scanned = _Scan(plan.schema, filesystem, wanted, condition, batch_rows)
-    return pa.RecordBatchReader.from_batches(schema, _rows(client, scanned, fragments))
+    return FileScan(
+        client.base_path,
+        client.storage_options,
+        client.layout,
+        plan.schema,
+        wanted,
+        condition,
+        batch_rows,
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class _Scan:
-    """What every file of one scan is read with."""
+class FileScan:
+    """What every file of one scan is read with; a frozen value that crosses to executors.
+
+    Attributes
+    ----------
+    base_path, storage_options, layout
+        The table, how to reach its files, and where they lie.
+    schema
+        What files are brought to.
+    columns
+        Names of the columns to return.
+    condition
+        Rows to return; ``None`` for all.
+    batch_rows
+        Most rows of one batch; ``None`` for Arrow's default.
+    """
+
+    base_path: BasePath
+    storage_options: StorageOptions
+    layout: Layout
+    schema: pa.Schema
+    columns: tuple[str, ...]
+    condition: pc.Expression | None
+    batch_rows: int | None
+
+    @property
+    def output_schema(self) -> pa.Schema:
+        """The schema of the batches."""
+        return pa.schema([self.schema.field(name) for name in self.columns])
+
+    def read(self, files: Sequence[PlannedFile]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of the files, in their order.
+
+        Raises
+        ------
+        DataFileError
+            A file is missing or damaged.
+        """
+        if not files:
+            return
+        filesystem, root = data_filesystem(self.base_path, self.storage_options)
+        fragments = [
+            _FORMAT.make_fragment(f"{root}/{self.layout.physical(file.path)}", filesystem)
+            for file in files
+        ]
+        columns = list(self.columns)
+        reader = _Reader(self.schema, filesystem, columns, self.condition, self.batch_rows)
+        try:
+            for batch in reader.read(fragments):
+                if batch.num_rows:
+                    yield batch
+        except (OSError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise DataFileError(self.base_path, str(error).split("\n", 1)[0]) from error
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Reads files of one file system."""
 
     schema: pa.Schema
     filesystem: pafs.FileSystem
@@ -126,14 +204,3 @@ class _Scan:
                 kinds = [can_push_down(self.condition, each, self.schema) for each in stored]
                 for pushed_down, group in groupby(zip(kinds, some, strict=True), itemgetter(0)):
                     yield pushed_down, [fragment for _, fragment in group]
-
-
-def _rows(
-    client: TableMetaClient, scanned: _Scan, fragments: Sequence[ds.Fragment]
-) -> Iterator[pa.RecordBatch]:
-    try:
-        for batch in scanned.read(fragments):
-            if batch.num_rows:
-                yield batch
-    except (OSError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise DataFileError(client.base_path, str(error).split("\n", 1)[0]) from error

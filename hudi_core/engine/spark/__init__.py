@@ -1,6 +1,19 @@
 """The engine on PySpark, and file lists as DataFrames; the only rooms that import ``pyspark``."""
 
 from hudi_core.engine.spark.engine import SparkEngine
-from hudi_core.engine.spark.scan import quoted, read_files, where
+from hudi_core.engine.spark.scan import (
+    connected_scheme,
+    quoted,
+    read_batches,
+    read_files,
+    where,
+)
 
-__all__ = ["SparkEngine", "quoted", "read_files", "where"]
+__all__ = [
+    "SparkEngine",
+    "connected_scheme",
+    "quoted",
+    "read_batches",
+    "read_files",
+    "where",
+]

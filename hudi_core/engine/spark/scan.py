@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import operator
+import pickle
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import reduce
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from py4j.protocol import Py4JError
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.functions import col, lit
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import DataType, StructType
 
+from hudi_core.engine.spark.schema import to_arrow
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.schema import COMMIT_TIME
+
+T = TypeVar("T")
 
 _DISCOVERY_THRESHOLD: Final = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 _COMPARISONS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
@@ -35,6 +40,7 @@ def read_files(
     files: Sequence[tuple[pa.Schema, Sequence[str]]],
     schema: pa.Schema,
     commit_times: Collection[InstantTime] | None = None,
+    options: Mapping[str, str] | None = None,
 ) -> DataFrame:
     """Return the rows of the files in the types of ``schema``.
 
@@ -47,13 +53,76 @@ def read_files(
         Columns of the table.
     commit_times
         Only rows with one of these in ``_hoodie_commit_time``; ``None`` for all rows.
+    options
+        Hadoop's options of the files' store.
     """
     struct = from_arrow_schema(schema)
-    frames = [_read(session, uris, from_arrow_schema(kinds), struct) for kinds, uris in files]
+    frames = [
+        _read(session, uris, from_arrow_schema(kinds), struct, options or {})
+        for kinds, uris in files
+    ]
     frame = reduce(DataFrame.unionAll, frames) if frames else session.createDataFrame([], struct)
     if commit_times is not None:
         frame = frame.where(col(COMMIT_TIME).isin(*sorted(commit_times)))
     return frame
+
+
+def read_batches(
+    session: SparkSession,
+    tasks: Sequence[T],
+    function: Callable[[T], Iterator[pa.RecordBatch]],
+    schema: pa.Schema,
+) -> DataFrame:
+    """Return the rows that a function makes of each task, wherever Spark runs it.
+
+    Nothing is read before the DataFrame is used, and it is read anew each time.
+
+    Parameters
+    ----------
+    tasks
+        Frozen values; at most so many Spark tasks run.
+    function
+        Yields batches of ``schema``; crosses to the executors.
+    """
+    struct = from_arrow_schema(schema)
+    if not tasks:
+        return session.createDataFrame([], struct)
+    exact = to_arrow(struct)
+    jobs = pa.table(
+        {
+            "task": pa.array(range(len(tasks)), pa.int32()),
+            "work": pa.array([pickle.dumps(task) for task in tasks], pa.binary()),
+        }
+    )
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for work in batch.column("work"):
+                # made by the driver above, and only ever inside Spark's authenticated channel
+                for rows in function(pickle.loads(work.as_py())):  # noqa: S301
+                    yield rows.cast(exact)
+
+    frame = session.createDataFrame(jobs).repartitionById(len(tasks), "task")
+    return frame.mapInArrow(run, struct)
+
+
+def connected_scheme(session: SparkSession, schemes: Sequence[str]) -> str | None:
+    """Return the first of the URI schemes that the session's JVM can open; ``None`` for none.
+
+    Stock Spark opens local paths alone; what else there is depends on the jars it was given. A
+    session without a JVM at hand, as of Spark Connect, opens none that is known here.
+    """
+    jvm = getattr(session, "_jvm", None)
+    if jvm is None:
+        return None
+    conf = session.sparkContext._jsc.hadoopConfiguration()
+    for scheme in schemes:
+        try:
+            jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(scheme, conf)
+        except Py4JError:  # no class for the scheme, or one that is not there
+            continue
+        return scheme
+    return None
 
 
 def where(
@@ -94,10 +163,14 @@ def _condition(column: Column, op: str, value: Any, kind: DataType) -> Column:
 
 
 def _read(
-    session: SparkSession, uris: Sequence[str], written: StructType, wanted: StructType
+    session: SparkSession,
+    uris: Sequence[str],
+    written: StructType,
+    wanted: StructType,
+    options: Mapping[str, str],
 ) -> DataFrame:
     # the list is exact: no globs in names, no columns from folder names
-    reader = session.read.schema(written)
+    reader = session.read.schema(written).options(**options)
     reader = reader.option("__globPaths__", "false").option("recursiveFileLookup", "true")
     with _listed_by_driver(session):
         frame = reader.parquet(*uris)

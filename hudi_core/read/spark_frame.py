@@ -1,0 +1,73 @@
+"""A plan as a Spark DataFrame.
+
+Where Spark's JVM can open the table's store, its own parquet reader reads exactly the planned
+files. Where it cannot, as stock Spark cannot open S3, the tasks read them as Arrow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from hudi_core.engine.choice import (
+    connected_scheme,
+    frame_of_batches,
+    frame_of_files,
+    frame_where,
+)
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.read.filters import RowFilter, check_columns
+from hudi_core.read.plan import PlannedFile, ReadPlan
+from hudi_core.read.scan import file_scan
+from hudi_core.read.written_types import files_by_types
+from hudi_core.storage.hadoop import hadoop_options, hadoop_schemes, with_scheme
+
+_SPLIT_BYTES: Final = 128 << 20
+
+
+def frame_of_plan(
+    spark: Any,
+    client: TableMetaClient,
+    plan: ReadPlan,
+    columns: Sequence[str] | None = None,
+    row_filter: RowFilter | None = None,
+) -> Any:
+    """Return the rows of a plan as a DataFrame.
+
+    Parameters
+    ----------
+    spark
+        The session.
+    columns, row_filter
+        As of :func:`hudi_core.read.scan.scan`.
+
+    Raises
+    ------
+    SchemaError
+        An unknown column, or a filter that does not fit.
+    """
+    check_columns(columns, plan.schema)
+    scheme = connected_scheme(spark, hadoop_schemes(client.base_path))
+    if scheme is None:
+        scan = file_scan(client, plan, columns, row_filter)
+        return frame_of_batches(spark, splits(plan.files), scan.read, scan.output_schema)
+    files = [
+        (schema, [with_scheme(uri, scheme) for uri in uris])
+        for schema, uris in files_by_types(client, plan)
+    ]
+    options = hadoop_options(client.base_path, client.storage_options)
+    frame = frame_of_files(spark, files, plan.schema, plan.commit_times, options)
+    return frame_where(frame, row_filter, columns)
+
+
+def splits(files: Sequence[PlannedFile]) -> list[tuple[PlannedFile, ...]]:
+    """Spread files over tasks of about 128 MB each, their order kept."""
+    tasks: list[list[PlannedFile]] = []
+    room = 0
+    for file in files:
+        if not tasks or file.size > room:
+            tasks.append([])
+            room = _SPLIT_BYTES
+        tasks[-1].append(file)
+        room -= file.size
+    return [tuple(task) for task in tasks]

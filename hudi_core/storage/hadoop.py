@@ -1,0 +1,47 @@
+"""What Hadoop's file systems call a store: for a JVM that reads data files by itself."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hudi_core.config import storage as keys
+from hudi_core.storage.location import StoreKind, parse_location
+from hudi_core.storage.options import StorageOptions
+
+_TOKEN_PROVIDER: Final = "org.apache.hadoop.fs.s3a.TemporaryAWSCredentialsProvider"  # noqa: S105
+
+
+def hadoop_schemes(uri: str) -> tuple[str, ...]:
+    """Return the URI schemes under which a JVM may know the store, the user's own first."""
+    kind = parse_location(uri).kind
+    if kind is StoreKind.LOCAL:
+        return ("file",)
+    own = uri.partition("://")[0].lower()
+    further = {StoreKind.S3: ("s3a",), StoreKind.GCS: ("gs",)}.get(kind, ())
+    return tuple(dict.fromkeys((own, *further)))
+
+
+def with_scheme(uri: str, scheme: str) -> str:
+    """Return a URI under another scheme; local paths stay as they are."""
+    _, separator, rest = uri.partition("://")
+    return f"{scheme}://{rest}" if separator else uri
+
+
+def hadoop_options(uri: str, options: StorageOptions) -> dict[str, str]:
+    """Return Hadoop's options of the store; what is not given the JVM finds out itself."""
+    if parse_location(uri).kind is not StoreKind.S3:
+        return {}
+    found = {
+        keys.S3_ENDPOINT.key: options.s3_endpoint,
+        keys.S3_REGION.key: options.s3_region,
+        keys.S3_PATH_STYLE.key: "true" if options.s3_path_style else None,
+    }
+    for key, secret in (
+        (keys.S3_ACCESS_KEY.key, options.s3_access_key),
+        (keys.S3_SECRET_KEY.key, options.s3_secret_key),
+        (keys.S3_SESSION_TOKEN.key, options.s3_session_token),
+    ):
+        found[key] = secret.reveal() if secret else None
+    if options.s3_session_token:
+        found["fs.s3a.aws.credentials.provider"] = _TOKEN_PROVIDER
+    return {key: value for key, value in found.items() if value is not None}
