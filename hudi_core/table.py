@@ -8,7 +8,7 @@ can read, which is written in this process.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import pyarrow as pa
 
@@ -19,10 +19,10 @@ from hudi_core.config.write import WriteConfig
 from hudi_core.config.write_keys import OPERATION
 from hudi_core.engine.base import Engine
 from hudi_core.engine.choice import engine_for, frame_of_files, frame_where
-from hudi_core.errors import HudiError, InvalidOptionError, NotATableError
+from hudi_core.errors import CommitStateUnknownError, InvalidOptionError, NotATableError
 from hudi_core.model.commit import WriteOperation
 from hudi_core.model.files import FileSlice
-from hudi_core.model.instant import Instant
+from hudi_core.model.instant import Action, Instant
 from hudi_core.model.protocols import TimelineView
 from hudi_core.model.result import CommitResult
 from hudi_core.read.filters import RowFilter, check_columns
@@ -31,13 +31,14 @@ from hudi_core.read.plan import ReadPlan
 from hudi_core.read.query import SnapshotQuery
 from hudi_core.read.scan import scan
 from hudi_core.read.written_types import files_by_types
-from hudi_core.services.create import SchemaLike, as_arrow_schema, create_table
+from hudi_core.services.create import SchemaLike, as_arrow_schema, create_table, design_table
 from hudi_core.services.drop import drop_table
 from hudi_core.services.opening import open_table, table_exists
 from hudi_core.services.rollback import roll_back_instant
 from hudi_core.txn.open_table import OpenTable
 from hudi_core.txn.table_lock import table_lock
 from hudi_core.write.client import WriteClient
+from hudi_core.write.unfit_rows import refuse_unfit_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -316,7 +317,8 @@ def write(
         Base path of the table.
     mode
         ``append`` writes to the table or makes it; ``overwrite`` drops a table first, but for the
-        operations that overwrite by themselves and keep the table's history; ``errorifexists``
+        operations that overwrite by themselves and keep the table's history, once the new rows are
+        known to fit (a stream, which can be read just once, is not looked at); ``errorifexists``
         refuses an existing one; ``ignore`` leaves it alone.
     options
         Hudi's options: ``hoodie.datasource.write.operation`` (``upsert`` by default) says what to
@@ -330,6 +332,10 @@ def write(
     given = text_options(options or {})
     config = WriteConfig.from_options(given)
     engine = engine or engine_for(data)
+    if mode not in get_args(SaveMode):
+        raise InvalidOptionError(
+            "mode", mode, "there is no such mode", f"Use one of {', '.join(get_args(SaveMode))}."
+        )
     exists = table_exists(path, given)
     if exists and mode in ("errorifexists", "error"):
         raise NotATableError(path, "holds a table already", "Use mode='append', or another path.")
@@ -340,6 +346,8 @@ def write(
             OPERATION.key, "delete", f"rows cannot be deleted with mode={mode!r}", "Use 'append'."
         )
     if exists and mode == "overwrite" and config.operation not in _OVERWRITES:
+        new, schema = design_table(path, engine.schema_of(data), given)
+        refuse_unfit_rows(data, engine, new, schema)  # or neither table would be left
         drop_table(path, given)
         exists = False
     if exists:
@@ -347,8 +355,10 @@ def write(
     table = Table(create_table(path, engine.schema_of(data), given), given)
     try:
         return table._write(data, config.operation, None, engine)
-    except HudiError:
-        if not table.timeline.completed_writes():
+    except CommitStateUnknownError:
+        raise
+    except BaseException:
+        if all(instant.action is Action.ROLLBACK for instant in table.timeline.instants):
             drop_table(path, given)  # made by this call alone, and still empty
         raise
 

@@ -67,8 +67,28 @@ def create_table(path: str, schema: pa.Schema, options: Mapping[str, str]) -> Op
     SchemaError, RecordKeyError, ConfigError, PluginError
         What was asked for cannot be; nothing is written.
     """
-    own = pa.schema([field for field in schema if field.name not in META_COLUMNS])
     base_path = BasePath(parse_location(path).uri)
+    config, _ = design_table(base_path, schema, options)
+    storage = open_storage(base_path, StorageOptions.from_options(options))
+    _refuse_occupied(base_path, storage)
+    write_new(storage, config.to_properties())
+    opened = open_table(base_path, options)
+    with table_lock(opened, WriteConfig.from_options(options)).held():
+        opened.host.initialize(opened.client, create=True)
+    return opened
+
+
+def design_table(
+    base_path: str, schema: pa.Schema, options: Mapping[str, str]
+) -> tuple[TableConfig, TableSchema]:
+    """Return what a new table would be; nothing is read or written at its path.
+
+    Raises
+    ------
+    SchemaError, RecordKeyError, ConfigError, PluginError
+        What was asked for cannot be.
+    """
+    own = pa.schema([field for field in schema if field.name not in META_COLUMNS])
     given = dict(options)
     if not NAME.is_given(given):
         given[NAME.key] = base_path.rsplit("/", 1)[-1]
@@ -84,16 +104,7 @@ def create_table(path: str, schema: pa.Schema, options: Mapping[str, str]) -> Op
     config.validate_for_write(base_path)
     # a missing plugin, or one that cannot hold such a table, is told before anything is written
     FormatHost.load(FormatRegistry(), config.table_format).require(*table_needs(config))
-    FormatRegistry().load(
-        config.table_format
-    )  # a missing plugin is told before anything is written
-    storage = open_storage(base_path, StorageOptions.from_options(options))
-    _refuse_occupied(base_path, storage)
-    write_new(storage, config.to_properties())
-    opened = open_table(base_path, options)
-    with table_lock(opened, WriteConfig.from_options(options)).held():
-        opened.host.initialize(opened.client, create=True)
-    return opened
+    return config, table_schema
 
 
 def _refuse_occupied(base_path: str, storage: Any) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from hudi_core.config.storage import FSYNC
 from hudi_core.model.protocols import Storage
-from hudi_core.services.opening import open_table
-from hudi_core.storage.properties_file import PROPERTIES_PATH
+from hudi_core.storage.open import open_storage
+from hudi_core.storage.options import StorageOptions
+from hudi_core.storage.properties_file import PROPERTIES_PATH, read_properties
 
 _META: Final = ".hoodie"
 
@@ -28,8 +30,8 @@ def drop_table(path: str, options: Mapping[str, str], keep: str | None = None) -
     NotATableError
         There is no table at the path: nothing is deleted.
     """
-    client = open_table(path, options).client
-    storage = client.storage
+    storage = open_storage(path, StorageOptions.from_options(options), fsync=FSYNC.read(options))
+    read_properties(storage)  # there must be a table; what it is does not matter any more
     data = [folder for folder in storage.list_folders() if folder != _META]
     for folder in [*_timeline_first(_below(storage, _META, keep)), *data]:
         storage.delete_tree(folder)

@@ -1,0 +1,392 @@
+"""What cannot be written is refused by name, with a way out, before anything is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import hudi_core as hudi
+from hudi_core.errors import (
+    ConfigError,
+    HudiError,
+    InvalidOptionError,
+    NotATableError,
+    OptionConflictError,
+    PartitionValueError,
+    RecordKeyError,
+    SchemaError,
+    UnknownTableFormatError,
+)
+
+SCHEMA = pa.schema(
+    [("id", pa.string()), ("city", pa.string()), ("ts", pa.int64()), ("value", pa.float64())]
+)
+OPERATIONS = ("insert", "bulk_insert", "upsert", "delete")
+WRITE: dict[str, object] = {
+    "hoodie.table.name": "doors",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "city",
+    "hoodie.table.ordering.fields": "ts",
+    "hoodie.fs.fsync": "false",
+}
+Row = Mapping[str, Any]
+
+
+def rows(*changes: Row, schema: pa.Schema = SCHEMA) -> pa.Table:
+    whole = {"id": "a", "city": "rome", "ts": 1, "value": 1.0}
+    return pa.Table.from_pylist([{**whole, **change} for change in changes], schema)
+
+
+def files(path: Path) -> dict[str, bytes]:
+    """Return every file below a folder but the lock, which is empty and stays."""
+    found = {}
+    for file in path.rglob("*"):
+        if file.is_file() and file.name != "table.lock":
+            found[str(file.relative_to(path))] = file.read_bytes()
+    return found
+
+
+@contextmanager
+def refused(path: Path, error: type[HudiError], *words: str) -> Iterator[None]:
+    """Expect an error of a type that names what matters, and a folder as it was."""
+    before = files(path)
+    with pytest.raises(error) as caught:
+        yield
+    for word in words:
+        assert word in str(caught.value)
+    assert files(path) == before
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Give a table with one row."""
+    path = tmp_path / "table"
+    table = hudi.Table.create(
+        str(path),
+        SCHEMA,
+        name="bad",
+        record_key="id",
+        partition_by="city",
+        ordering_field="ts",
+        options={"hoodie.fs.fsync": "false"},
+    )
+    table.insert(rows({}))
+    return path
+
+
+# --- a new table
+# ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "words"),
+    [
+        ({"record_key": "nope"}, RecordKeyError, ["'nope'", "recordkey.field", "id, city"]),
+        ({"record_key": ["id", "nope"]}, RecordKeyError, ["'nope'", "recordkey.field"]),
+        ({"partition_by": "nope"}, SchemaError, ["'nope'", "partitionpath.field", "id, city"]),
+        ({"ordering_field": "nope"}, SchemaError, ["'nope'", "ordering.fields", "id, city"]),
+        (
+            {"ordering_field": "ts,value"},
+            ConfigError,
+            ["ts,value", "several ordering fields", "one column"],
+        ),
+        ({"format": "nope"}, UnknownTableFormatError, ["'nope'", "native", "hudi-nope-format"]),
+        ({"format": "../x"}, HudiError, ["../x"]),
+        ({"options": {"hoodie.table.type": "MERGE_ON_READ"}}, ConfigError, ["MERGE_ON_READ"]),
+        ({"options": {"hoodie.write.table.version": "7"}}, ConfigError, ["7", "8, 9"]),
+        ({"options": {"hoodie.populate.meta.fields": "false"}}, ConfigError, ["meta.fields"]),
+        (
+            {"options": {"hoodie.datasource.write.keygenerator.type": "CUSTOM"}},
+            ConfigError,
+            ["CUSTOM"],
+        ),
+    ],
+)
+def test_a_table_that_cannot_be(
+    settings: dict[str, Any], error: type[HudiError], words: list[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "new"
+    whole = {"record_key": "id", "partition_by": "city", "ordering_field": "ts", **settings}
+    with pytest.raises(error) as caught:
+        hudi.Table.create(str(path), SCHEMA, name="new", **whole)
+    for word in words:
+        assert word in str(caught.value)
+    assert not path.exists()
+
+
+def test_a_path_that_holds_something_else(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("years of work")
+    with refused(tmp_path, NotATableError, str(tmp_path), "thesis.txt", "empty folder"):
+        hudi.Table.create(str(tmp_path), SCHEMA, record_key="id")
+    for mode in ("append", "overwrite", "errorifexists", "ignore"):
+        with refused(tmp_path, NotATableError, "thesis.txt"):
+            hudi.write(rows({}), str(tmp_path), mode, WRITE)
+    with refused(tmp_path, NotATableError, "hoodie.properties"):
+        hudi.Table.open(str(tmp_path))
+
+
+def test_a_path_that_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    for action in (
+        lambda: hudi.Table.create(str(tmp_path / "file"), SCHEMA, record_key="id"),
+        lambda: hudi.Table.open(str(tmp_path / "file")),
+        lambda: hudi.write(rows({}), str(tmp_path / "file"), "overwrite", WRITE),
+    ):
+        with refused(tmp_path, HudiError, "file"):
+            action()
+
+
+def test_a_table_is_not_made_over_another(path: Path) -> None:
+    with refused(path, NotATableError, "holds a table already", "Table.open"):
+        hudi.Table.create(str(path), SCHEMA, record_key="id")
+
+
+# --- rows
+# -----------------------------------------------------------------------------------------
+
+RENAMED = pa.schema([field.with_name("key") if field.name == "id" else field for field in SCHEMA])
+
+
+def without(name: str) -> pa.Table:
+    return rows({}).drop_columns([name])
+
+
+def retyped(name: str, kind: pa.DataType, value: Any) -> pa.Table:
+    table = rows({})
+    position = table.schema.get_field_index(name)
+    return table.set_column(position, name, pa.array([value], kind))
+
+
+@pytest.mark.parametrize(
+    ("data", "error", "words"),
+    [
+        (rows({"id": None}), RecordKeyError, ["id", "null or empty", "1 of 1"]),
+        (rows({}, {"id": ""}), RecordKeyError, ["id", "1 of 2"]),
+        (without("id"), RecordKeyError, ["'id'", "city, ts, value"]),
+        (without("id").append_column("key", pa.array(["a"])), RecordKeyError, ["'id'", "key"]),
+        (without("city"), SchemaError, ["'city'", "Add it"]),
+        (without("ts"), SchemaError, ["'ts'", "Add it"]),
+        (rows({}).append_column("extra", pa.array([1])), SchemaError, ["'extra'", "Drop it"]),
+        (retyped("ts", pa.string(), "x"), SchemaError, ["ts", "int64"]),
+        (retyped("id", pa.list_(pa.string()), ["x"]), SchemaError, ["id"]),
+        (retyped("city", pa.binary(), b"\xff"), SchemaError, ["city"]),
+        (rows({"city": ""}), PartitionValueError, ["city", "empty"]),
+        (rows({"city": ".."}), PartitionValueError, ["city", "'..'", "urlencode"]),
+        (rows({"city": "../../escape"}), PartitionValueError, ["city", "urlencode"]),
+        (rows({"city": "/etc"}), PartitionValueError, ["city", "/etc"]),
+        (rows({"city": ".hoodie"}), PartitionValueError, ["city", ".hoodie"]),
+        (rows({"city": "a\nb"}), PartitionValueError, ["city", "control"]),
+        (rows({"city": "x" * 300}), PartitionValueError, ["city", "255"]),
+        (
+            rows({"city": "__HIVE_DEFAULT_PARTITION__"}),
+            PartitionValueError,
+            ["city", "__HIVE_DEFAULT_PARTITION__"],
+        ),
+        (rows({"city": "rome/centre"}), PartitionValueError, ["rome/centre", "levels"]),
+        (rows({"city": "x"}, {"city": "x/y"}), PartitionValueError, ["x/y"]),
+        (42, SchemaError, ["int", "Arrow"]),
+    ],
+)
+@pytest.mark.parametrize("operation", ["insert", "upsert"])
+def test_rows_that_do_not_fit(
+    operation: str, data: Any, error: type[HudiError], words: list[str], path: Path
+) -> None:
+    with refused(path, error, *words):
+        getattr(hudi.Table.open(str(path)), operation)(data)
+    hudi.Table.open(str(path)).upsert(rows({"value": 2.0}))
+    assert hudi.Table.open(str(path)).to_arrow().column("value").to_pylist() == [2.0]
+
+
+@pytest.mark.parametrize(
+    ("data", "error", "words"),
+    [
+        (rows({}, {"id": None}), RecordKeyError, ["id"]),
+        (rows({}, {"city": ".."}), PartitionValueError, ["city"]),
+        (without("id"), RecordKeyError, ["'id'"]),
+    ],
+)
+@pytest.mark.parametrize("operation", ["bulk_insert", "delete"])
+def test_rows_that_bulk_inserts_and_deletes_refuse(
+    operation: str, data: Any, error: type[HudiError], words: list[str], path: Path
+) -> None:
+    with refused(path, error, *words):
+        getattr(hudi.Table.open(str(path)), operation)(data)
+
+
+def test_a_delete_needs_the_partition(path: Path) -> None:
+    with refused(path, SchemaError, "'city'", "delete"):
+        hudi.Table.open(str(path)).delete(pa.table({"id": ["a"]}))
+
+
+def test_a_source_that_fails_halfway(path: Path) -> None:
+    def failing() -> Iterator[pa.RecordBatch]:
+        yield rows({"id": "new"}).to_batches()[0]
+        raise OSError("the network is gone")
+
+    for operation in OPERATIONS:
+        before = files(path)
+        reader = pa.RecordBatchReader.from_batches(SCHEMA, failing())
+        with pytest.raises(OSError, match="the network is gone"):
+            getattr(hudi.Table.open(str(path)), operation)(reader)
+        assert files(path) == before
+
+
+def test_a_failure_after_the_first_file_is_rolled_back(path: Path) -> None:
+    def failing() -> Iterator[pa.RecordBatch]:
+        # enough for a row group to be written before the row without a key comes
+        yield from rows(*({"id": f"{n}-{'x' * 9000}"} for n in range(4000))).to_batches()
+        yield rows({"id": None}).to_batches()[0]
+
+    data = {name for name in files(path) if not name.startswith(".hoodie")}
+    with pytest.raises(RecordKeyError):
+        hudi.Table.open(str(path)).bulk_insert(pa.RecordBatchReader.from_batches(SCHEMA, failing()))
+    assert {name for name in files(path) if not name.startswith(".hoodie")} == data
+    table = hudi.Table.open(str(path))
+    assert [one.action.value for one in table.timeline.instants] == ["commit", "rollback"]
+    assert table.to_arrow().num_rows == 1
+
+
+# --- options
+# --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "error", "words"),
+    [
+        ("hoodie.datasource.write.recordkey.field", "value", OptionConflictError, ["id"]),
+        ("hoodie.datasource.write.partitionpath.field", "ts", OptionConflictError, ["city"]),
+        ("hoodie.table.ordering.fields", "value", OptionConflictError, ["ts"]),
+        ("hoodie.datasource.write.precombine.field", "value", OptionConflictError, ["ts"]),
+        ("hoodie.table.name", "other", OptionConflictError, ["bad"]),
+        ("hoodie.table.type", "MERGE_ON_READ", ConfigError, ["COPY_ON_WRITE"]),
+        ("hoodie.write.table.version", "9", OptionConflictError, ["8"]),
+        ("hoodie.table.format", "iceberg", OptionConflictError, ["native"]),
+        ("hoodie.datasource.write.hive_style_partitioning", "true", OptionConflictError, ["false"]),
+        ("hoodie.record.merge.mode", "COMMIT_TIME_ORDERING", OptionConflictError, ["EVENT_TIME"]),
+        ("hoodie.index.type", "NOPE", InvalidOptionError, ["SIMPLE"]),
+        ("hoodie.index.type", "BUCKET", InvalidOptionError, ["SIMPLE"]),
+        ("hoodie.index.bucket.engine", "CONSISTENT_HASHING", InvalidOptionError, ["consistent"]),
+        ("hoodie.parquet.compression.codec", "nope", InvalidOptionError, ["zstd"]),
+        ("hoodie.parquet.max.file.size", "much", InvalidOptionError, ["much"]),
+        ("hoodie.bulkinsert.sort.mode", "NOPE", InvalidOptionError, ["NONE"]),
+        ("hoodie.write.concurrency.mode", "NOPE", InvalidOptionError, ["SINGLE_WRITER"]),
+        ("hoodie.write.lock.provider", "os.system", InvalidOptionError, ["file_system"]),
+        ("hoodie.datasource.write.operation", "merge", InvalidOptionError, ["upsert"]),
+    ],
+)
+def test_an_option_that_cannot_be(
+    option: str, value: str, error: type[HudiError], words: list[str], path: Path
+) -> None:
+    with refused(path, error, option, value, *words):
+        hudi.Table.open(str(path)).upsert(rows({}), options={option: value})
+    with refused(path, error, option, value, *words):
+        hudi.write(rows({}), str(path), "append", {option: value})
+
+
+BAD: dict[str, object] = {"hoodie.table.name": "bad"}
+
+
+# --- the door of Hudi's options
+# -------------------------------------------------------------------
+
+
+def test_an_overwrite_makes_another_table(path: Path) -> None:
+    other = {"hoodie.table.name": "other", "hoodie.datasource.write.recordkey.field": "value"}
+    hudi.write(rows({"id": "x"}), str(path), "overwrite", other)
+    table = hudi.Table.open(str(path))
+    assert (table.config.name, table.config.record_key_fields) == ("other", ("value",))
+    assert table.config.partition_fields == ()
+    assert table.to_arrow().column("_hoodie_record_key").to_pylist() == ["1.0"]
+
+
+def test_save_modes(tmp_path: Path) -> None:
+    path = tmp_path / "doors"
+
+    def values() -> list[tuple[str, float]]:
+        found = hudi.Table.open(str(path)).to_arrow().to_pylist()
+        return sorted((row["id"], row["value"]) for row in found)
+
+    assert hudi.write(rows({}), str(path), "ignore", WRITE) is not None
+    assert values() == [("a", 1.0)]
+    hudi.write(rows({"ts": 2, "value": 2.0}, {"id": "b"}), str(path), "append", WRITE)
+    assert values() == [("a", 2.0), ("b", 1.0)]
+    before = files(path)
+    assert hudi.write(rows({"id": "c"}), str(path), "ignore", WRITE) is None
+    assert files(path) == before
+    for mode in ("errorifexists", "error"):
+        with refused(path, NotATableError, "append"):
+            hudi.write(rows({"id": "c"}), str(path), mode, WRITE)
+    delete = {**WRITE, "hoodie.datasource.write.operation": "delete"}
+    hudi.write(rows({"id": "b"}), str(path), "append", delete)
+    assert values() == [("a", 2.0)]
+    hudi.write(rows({"id": "z"}), str(path), "overwrite", WRITE)
+    assert values() == [("z", 1.0)]
+    assert len(hudi.Table.open(str(path)).timeline.completed_writes()) == 1
+
+
+def test_an_unknown_save_mode(path: Path) -> None:
+    with refused(path, InvalidOptionError, "upsert_please", "append", "overwrite"):
+        hudi.write(rows({}), str(path), "upsert_please", WRITE)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("data", "change", "error"),
+    [
+        (rows({"id": None}), {}, RecordKeyError),
+        (rows({"city": ".."}), {}, PartitionValueError),
+        (rows({}), {"hoodie.datasource.write.operation": "merge"}, InvalidOptionError),
+        (rows({}), {"hoodie.datasource.write.recordkey.field": "nope"}, RecordKeyError),
+        (rows({}), {"hoodie.table.format": "nope"}, UnknownTableFormatError),
+        (rows({}), {"hoodie.write.lock.provider": "zookeeper"}, InvalidOptionError),
+    ],
+)
+def test_a_first_write_that_fails_leaves_no_table(
+    data: pa.Table, change: dict[str, object], error: type[HudiError], tmp_path: Path
+) -> None:
+    path = tmp_path / "doors"
+    with pytest.raises(error):
+        hudi.write(data, str(path), "append", {**WRITE, **change})
+    assert [file for file in tmp_path.rglob("*") if file != path] == []
+
+
+@pytest.mark.parametrize(
+    ("data", "change", "error"),
+    [
+        (rows({"id": None}), {}, RecordKeyError),
+        (rows({"city": ".."}), {}, PartitionValueError),
+        (rows({}), {"hoodie.datasource.write.recordkey.field": "nope"}, RecordKeyError),
+        (rows({}), {"hoodie.table.format": "nope"}, UnknownTableFormatError),
+        (rows({}), {"hoodie.table.type": "MERGE_ON_READ"}, InvalidOptionError),
+        (without("city"), {}, SchemaError),
+    ],
+)
+def test_an_overwrite_that_cannot_be_leaves_the_old_table(
+    data: pa.Table, change: dict[str, object], error: type[HudiError], path: Path
+) -> None:
+    before = hudi.Table.open(str(path)).to_arrow().to_pylist()
+    with pytest.raises(error):
+        hudi.write(data, str(path), "overwrite", {**WRITE, **BAD, **change})
+    assert hudi.Table.open(str(path)).to_arrow().to_pylist() == before
+
+
+# --- Spark
+# ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_spark_refuses_the_same_rows(operation: str, path: Path, spark: Any) -> None:
+    frame: Callable[[pa.Table], Any] = spark.createDataFrame
+    table = hudi.Table.open(str(path))
+    with refused(path, RecordKeyError, "id", "null or empty"):
+        getattr(table, operation)(frame(rows({"id": None})).coalesce(1))
+    with refused(path, PartitionValueError, "city", "urlencode"):
+        getattr(table, operation)(frame(rows({"city": ".."})).coalesce(1))
+    with refused(path, RecordKeyError, "'id'"):
+        getattr(table, operation)(frame(without("id")))
+    assert table.to_arrow().num_rows == 1
