@@ -8,6 +8,7 @@ table's format. ``import hudi_core as hudi`` is all a user needs; what a plugin 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import HudiError
 from hudi_core.model.commit import WriteOperation
+from hudi_core.model.dry_run import DryRun
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.result import CommitResult
 from hudi_core.table import Table, read, write
@@ -15,6 +16,7 @@ from hudi_core.table import Table, read, write
 __all__ = [
     "Action",
     "CommitResult",
+    "DryRun",
     "HudiError",
     "Instant",
     "LocalEngine",

@@ -7,7 +7,7 @@ can read, which is written in this process.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import pyarrow as pa
@@ -18,49 +18,42 @@ from hudi_core.config.table import TableConfig
 from hudi_core.config.write import WriteConfig
 from hudi_core.config.write_keys import OPERATION
 from hudi_core.engine.base import Engine
-from hudi_core.engine.choice import engine_for, frame_of_files, frame_where
+from hudi_core.engine.choice import engine_for
 from hudi_core.errors import CommitStateUnknownError, InvalidOptionError, NotATableError
 from hudi_core.model.commit import WriteOperation
 from hudi_core.model.files import FileSlice
 from hudi_core.model.instant import Action, Instant
 from hudi_core.model.protocols import TimelineView
 from hudi_core.model.result import CommitResult
-from hudi_core.read.filters import RowFilter, check_columns
+from hudi_core.read.filters import RowFilter
 from hudi_core.read.incremental import IncrementalQuery
-from hudi_core.read.plan import ReadPlan
 from hudi_core.read.query import SnapshotQuery
 from hudi_core.read.scan import scan
-from hudi_core.read.written_types import files_by_types
+from hudi_core.read.spark_frame import frame_of_plan
+from hudi_core.row_operations import Options, RowOperations
 from hudi_core.services.create import SchemaLike, as_arrow_schema, create_table, design_table
 from hudi_core.services.drop import drop_table
 from hudi_core.services.opening import open_table, table_exists
 from hudi_core.services.rollback import roll_back_instant
-from hudi_core.txn.open_table import OpenTable
 from hudi_core.txn.table_lock import table_lock
-from hudi_core.write.client import WriteClient
 from hudi_core.write.unfit_rows import refuse_unfit_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-Options = Mapping[str, object]
-"""Hudi options: texts, numbers, truth values, lists of names."""
 Moment = str | Instant
 """A time on the timeline: an instant, or what a user may write for one."""
 SaveMode = Literal["append", "overwrite", "errorifexists", "error", "ignore"]
 _OVERWRITES = (WriteOperation.INSERT_OVERWRITE, WriteOperation.INSERT_OVERWRITE_TABLE)
+_DELETES = (WriteOperation.DELETE, WriteOperation.DELETE_PARTITION)
 
 
-class Table:
+class Table(RowOperations):
     """One open table.
 
     Made by :meth:`create` or :meth:`open`. It sees what others commit at its next call, not in the
     middle of one.
     """
-
-    def __init__(self, opened: OpenTable, options: Mapping[str, str]) -> None:
-        self._opened = opened
-        self._options = dict(options)
 
     # --- opening ---------------------------------------------------------------------------------
 
@@ -143,11 +136,6 @@ class Table:
     # --- what the table is -----------------------------------------------------------------------
 
     @property
-    def path(self) -> str:
-        """Base path of the table."""
-        return self._opened.client.base_path
-
-    @property
     def config(self) -> TableConfig:
         """The stored properties, typed."""
         return self._opened.client.config
@@ -175,33 +163,6 @@ class Table:
         """Return the file slices a snapshot query reads."""
         return self._snapshot().file_slices(_requested(as_of), filter)
 
-    # --- writing ---------------------------------------------------------------------------------
-
-    def insert(
-        self, data: Any, *, options: Options | None = None, engine: Engine | None = None
-    ) -> CommitResult:
-        """Add rows; small files are filled up first. Keys are not looked up."""
-        return self._write(data, WriteOperation.INSERT, options, engine)
-
-    def bulk_insert(
-        self, data: Any, *, options: Options | None = None, engine: Engine | None = None
-    ) -> CommitResult:
-        """Add rows to new files only: the fastest way in."""
-        return self._write(data, WriteOperation.BULK_INSERT, options, engine)
-
-    def upsert(
-        self, data: Any, *, options: Options | None = None, engine: Engine | None = None
-    ) -> CommitResult:
-        """Add rows whose keys are new and replace the others, as the ordering field says."""
-        return self._write(data, WriteOperation.UPSERT, options, engine)
-
-    def delete(
-        self, data: Any, *, options: Options | None = None, engine: Engine | None = None
-    ) -> CommitResult:
-        """Remove the rows with the keys in ``data``, which needs just the columns of key and
-        partition."""
-        return self._write(data, WriteOperation.DELETE, options, engine)
-
     def rollback(self, instant: Moment) -> Instant:
         """Undo the last completed write, or a pending one whose writer is gone.
 
@@ -214,16 +175,6 @@ class Table:
         return roll_back_instant(
             self._opened, table_lock(self._opened, config), config, _requested(instant) or ""
         )
-
-    def _write(
-        self, data: Any, operation: WriteOperation, options: Options | None, engine: Engine | None
-    ) -> CommitResult:
-        merged = {**self._options, **text_options(options or {})}
-        opened = open_table(self.path, merged)
-        config = WriteConfig.from_options(merged)
-        writer = WriteClient(opened, table_lock(opened, config), engine or engine_for(data), config)
-        self._opened = opened
-        return writer.write(data, operation)
 
     # --- reading ---------------------------------------------------------------------------------
 
@@ -263,14 +214,13 @@ class Table:
         filter: RowFilter | None = None,  # noqa: A002
         as_of: Moment | None = None,
     ) -> DataFrame:
-        """Return the rows as a Spark DataFrame: Spark's own reader over exactly the files of the
-        snapshot.
+        """Return the rows as a Spark DataFrame over exactly the files of the snapshot.
 
-        ``filter`` prunes partitions; filter the rows themselves on the DataFrame.
+        Spark's own reader reads them where its JVM can open the store, else its tasks do as Arrow;
+        then only ``columns`` are read, whatever the DataFrame selects later.
         """
         plan = self._snapshot().plan(_requested(as_of), filter)
-        check_columns(columns, plan.schema)
-        return frame_where(self._frame(spark, plan), filter, columns)
+        return frame_of_plan(spark, self._opened.client, plan, columns, filter)
 
     def incremental(
         self,
@@ -288,12 +238,8 @@ class Table:
         query = IncrementalQuery(self._opened.client, self._opened.timeline())
         plan = query.plan(_completed(begin), _completed(end))
         if spark is not None:
-            return self._frame(spark, plan)
+            return frame_of_plan(spark, self._opened.client, plan)
         return scan(self._opened.client, plan).read_all()
-
-    def _frame(self, spark: SparkSession, plan: ReadPlan) -> DataFrame:
-        files = files_by_types(self._opened.client, plan)
-        return frame_of_files(spark, files, plan.schema, plan.commit_times)
 
     def _snapshot(self) -> SnapshotQuery:
         opened = self._opened
@@ -321,8 +267,8 @@ def write(
         known to fit (a stream, which can be read just once, is not looked at); ``errorifexists``
         refuses an existing one; ``ignore`` leaves it alone.
     options
-        Hudi's options: ``hoodie.datasource.write.operation`` (``upsert`` by default) says what to
-        do.
+        Hudi's options: ``hoodie.datasource.write.operation`` says what to do (by default
+        ``upsert``, and ``insert`` for tables without a record key).
 
     Returns
     -------
@@ -331,6 +277,7 @@ def write(
     """
     given = text_options(options or {})
     config = WriteConfig.from_options(given)
+    operation = config.operation if OPERATION.is_given(given) else None
     engine = engine or engine_for(data)
     if mode not in get_args(SaveMode):
         raise InvalidOptionError(
@@ -341,20 +288,23 @@ def write(
         raise NotATableError(path, "holds a table already", "Use mode='append', or another path.")
     if exists and mode == "ignore":
         return None
-    if config.operation is WriteOperation.DELETE and mode != "append":
+    if operation in _DELETES and mode != "append":
         raise InvalidOptionError(
-            OPERATION.key, "delete", f"rows cannot be deleted with mode={mode!r}", "Use 'append'."
+            OPERATION.key,
+            operation.lower(),
+            f"rows cannot be deleted with mode={mode!r}",
+            "Use 'append'.",
         )
-    if exists and mode == "overwrite" and config.operation not in _OVERWRITES:
+    if exists and mode == "overwrite" and operation not in _OVERWRITES:
         new, schema = design_table(path, engine.schema_of(data), given)
         refuse_unfit_rows(data, engine, new, schema)  # or neither table would be left
         drop_table(path, given)
         exists = False
     if exists:
-        return Table.open(path, given)._write(data, config.operation, None, engine)
+        return Table.open(path, given)._perform(data, operation, engine)
     table = Table(create_table(path, engine.schema_of(data), given), given)
     try:
-        return table._write(data, config.operation, None, engine)
+        return table._perform(data, operation, engine)
     except CommitStateUnknownError:
         raise
     except BaseException:

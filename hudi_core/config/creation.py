@@ -46,8 +46,6 @@ def new_table_config(options: Mapping[str, str]) -> TableConfig:
     name, record_key = keys.NAME.read(options), keys.RECORD_KEY.read(options)
     if not name:
         raise _missing(keys.NAME, "a new table needs a name")
-    if not record_key:
-        raise _missing(keys.RECORD_KEY, "a table needs a record key, and none is generated")
     partition, version = keys.PARTITION_PATH.read(options), keys.VERSION.read(options)
     ordering = _ordering_field(options)
     config = TableConfig(
@@ -150,7 +148,7 @@ def _key_generator(
         return inferred
     key = keys.KEY_GENERATOR_CLASS if by_class else keys.KEY_GENERATOR
     fits = {
-        KeyGeneratorType.SIMPLE: len(record_key) == 1 and len(partition) == 1,
+        KeyGeneratorType.SIMPLE: len(record_key) <= 1 and len(partition) == 1,
         KeyGeneratorType.COMPLEX: bool(partition),
         KeyGeneratorType.NON_PARTITION: not partition,
     }

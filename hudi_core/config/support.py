@@ -69,8 +69,6 @@ def _unwritable(config: TableConfig) -> Iterator[tuple[str, str]]:
         if config.keygen_type is KeyGeneratorType.USER_PROVIDED:
             name = config.raw.get("hoodie.table.keygenerator.class", name)
         yield f"makes its keys with the key generator {name}", _ELSEWHERE
-    if not config.record_key_fields:
-        yield "has no record key fields", _ELSEWHERE
     if config.merge_mode is MergeMode.CUSTOM:
         yield "merges rows by code of its own (merge mode CUSTOM)", _ELSEWHERE
     for key, (usual, meaning) in _UNWRITTEN.items():

@@ -75,9 +75,10 @@ RECORD_KEY: Final[ConfigKey[tuple[str, ...]]] = ConfigKey(
     key="hoodie.datasource.write.recordkey.field",
     aliases=("hoodie.table.recordkey.fields",),
     default=(),
-    default_text="(required for a new table)",
+    default_text="(none: keys are generated)",
     parse=names,
-    doc="Columns that identify a row, separated by commas. They must not be null.",
+    doc="Columns that identify a row, separated by commas. They must not be null. Without them "
+    "every row gets a key of its own, and the table takes inserts only.",
     group=Group.TABLE,
     hudi_default="(keys are generated when none is named)",
     reason="Generated keys cannot be upserted or deleted by their owner.",

@@ -25,7 +25,7 @@ class KeyGenerator(Protocol):
     """Makes record keys and partition paths of batches that were cast to the table's schema."""
 
     def record_keys(self, batch: pa.RecordBatch) -> pa.StringArray:
-        """Return the record key of every row.
+        """Return the record key of every row; nulls for a table that generates its keys.
 
         Raises
         ------
@@ -76,11 +76,6 @@ class KeyColumns:
         timestamps_as_text: bool,
     ) -> KeyColumns:
         """Find the columns; see :func:`hudi_core.keygen.key_generator` for what is raised."""
-        if not record_key:
-            raise RecordKeyError(
-                "The table has no record key",
-                "Name the key's columns in hoodie.datasource.write.recordkey.field.",
-            )
         return cls(
             tuple(_find(schema, name, RecordKeyError, "record key") for name in record_key),
             tuple(_find(schema, name, PartitionValueError, "partition") for name in partition),
@@ -93,6 +88,8 @@ class KeyColumns:
 
     def bare_key(self, batch: pa.RecordBatch) -> pa.StringArray:
         """Return keys that are the values of one column."""
+        if not self.record_key:
+            return no_keys(batch)
         (column,) = self.record_key
         keys = self.text(batch, column)
         missing = pc.fill_null(pc.equal(pc.binary_length(keys), 0), True)
@@ -101,6 +98,8 @@ class KeyColumns:
 
     def joined_key(self, batch: pa.RecordBatch) -> pa.StringArray:
         """Return keys of the form ``f1:v1,f2:v2``, with a word each for null and empty values."""
+        if not self.record_key:
+            return no_keys(batch)
         parts: list[pa.Array | pa.Scalar] = []
         missing = pa.scalar(True)
         before = ""
@@ -125,6 +124,11 @@ class KeyColumns:
                 columns=tuple(column.name for column in self.record_key),
                 rows=count,
             )
+
+
+def no_keys(batch: pa.RecordBatch) -> pa.StringArray:
+    """Return a null for every row: keys are generated where the rows are written."""
+    return pa.nulls(batch.num_rows, pa.string())
 
 
 def _or_null(value: pa.StringArray) -> pa.StringArray:

@@ -126,11 +126,9 @@ def _refuse_occupied(base_path: str, storage: Any) -> None:
 def _check_columns(config: TableConfig, schema: pa.Schema) -> None:
     names = set(schema.names)
     missing = [name for name in config.record_key_fields if name not in names]
-    if missing or not config.record_key_fields:
+    if missing:
         raise RecordKeyError(
-            f"The record key {', '.join(map(repr, missing)) or 'is not given and'} is no column"
-            if missing
-            else "No record key is given",
+            f"The record key {', '.join(map(repr, missing))} is no column",
             "Name columns of the schema in hoodie.datasource.write.recordkey.field: "
             f"{', '.join(schema.names)}.",
             columns=missing,

@@ -1,4 +1,4 @@
-"""The operations on rows: insert, bulk insert, upsert and delete, all through one path.
+"""The operations on rows and partitions, all through one path.
 
 Stage the rows, locate them, plan which file group each goes to, write the groups, commit. Every
 step between ``begin`` and ``commit`` is a pure function that the engine runs; what crosses is
@@ -8,23 +8,53 @@ frozen values.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
+
+import pyarrow as pa
 
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.base import Engine
 from hudi_core.errors import CommitStateUnknownError
-from hudi_core.model.commit import SCHEMA_KEY, CommitMetadata, WriteOperation, WriteStatus
+from hudi_core.model.actions import RequestedReplaceMetadata
+from hudi_core.model.capability import Capability
+from hudi_core.model.commit import (
+    SCHEMA_KEY,
+    CommitMetadata,
+    ReplaceCommitMetadata,
+    WriteOperation,
+    WriteStatus,
+)
+from hudi_core.model.dry_run import DryRun
+from hudi_core.model.files import PartitionPath
 from hudi_core.model.instant import Action
+from hudi_core.model.instant_time import EARLIEST
 from hudi_core.model.result import CommitResult
 from hudi_core.model.schema import TableSchema
+from hudi_core.timeline.serde import encode
 from hudi_core.txn.open_table import OpenTable
 from hudi_core.txn.table_lock import TableLock
 from hudi_core.txn.transaction import Committed, Transaction, begin
 from hudi_core.write.context import WriteContext
 from hudi_core.write.input_schema import staged_schema
+from hudi_core.write.keyless import write_config_for
+from hudi_core.write.rehearsal import (
+    Rehearsal,
+    deciding_columns,
+    rehearse,
+    rehearse_deletion,
+)
+from hudi_core.write.replacing import (
+    REPLACING,
+    PartitionLike,
+    partition_paths_of,
+    partitions_of_rows,
+    replaced_groups,
+    require_known,
+)
 from hudi_core.write.steps import WriteSteps
 
 
@@ -53,33 +83,127 @@ class WriteClient:
         Raises
         ------
         SchemaError
-            The rows do not fit the table; nothing is written.
+            The rows do not fit the table, or it has no record key to do this by; nothing is
+            written.
         CommitConflictError, CommitStateUnknownError, LockError
             See :mod:`hudi_core.txn.transaction`.
         """
         started = time.monotonic()
         client = self.table.client
-        schema = client.schema
-        staged = staged_schema(self.engine.schema_of(data), schema, client.config, operation)
-        transaction = begin(self.table, self.lock, self.config, Action.COMMIT)
+        context, staged = self._prepared(data, operation)
+        transaction = self._begin(operation)
         with _undone_on_failure(transaction):
-            context = WriteContext(
-                client.base_path,
-                client.storage_options,
-                client.config,
-                schema,
-                self.config,
-                transaction.instant.requested_time,
-            )
+            context = replace(context, instant=transaction.instant.requested_time)
             view = self.table.views().view(transaction.began)
             steps = WriteSteps(
-                self.engine, self.config, transaction, context, staged, operation, view
+                self.engine, context.write, transaction, context, staged, operation, view
             )
             statuses = steps.run(data)
-            metadata = commit_metadata(statuses, schema, client.config.name, operation)
+            replaced = None
+            if operation in REPLACING:
+                replaced = replaced_groups(view, operation, steps.partitions)
+            metadata = commit_metadata(
+                statuses, context.schema, client.config.name, operation, replaced
+            )
             committed = transaction.commit(metadata, statuses)
         transaction.timings["total"] = time.monotonic() - started
         return commit_result(committed, operation, metadata, statuses, transaction.timings)
+
+    def delete_partitions(self, partitions: Iterable[PartitionLike]) -> CommitResult:
+        """Take all file groups of some partitions out of the table; no data file is touched.
+
+        Raises
+        ------
+        UnknownPartitionError
+            A partition holds no rows; nothing is written.
+        CommitConflictError, CommitStateUnknownError, LockError
+            See :mod:`hudi_core.txn.transaction`.
+        """
+        started = time.monotonic()
+        client, operation = self.table.client, WriteOperation.DELETE_PARTITION
+        schema = client.schema
+        paths = partition_paths_of(partitions, client.config, schema)
+        require_known(self.table.views().view(), paths)
+        transaction = self._begin(operation)
+        with _undone_on_failure(transaction):
+            view = self.table.views().view(transaction.began)
+            require_known(view, paths)
+            replaced = replaced_groups(view, operation, paths)
+            metadata = commit_metadata((), schema, client.config.name, operation, replaced)
+            committed = transaction.commit(metadata, ())
+        transaction.timings["total"] = time.monotonic() - started
+        return commit_result(committed, operation, metadata, (), transaction.timings)
+
+    def rehearse(self, data: Any, operation: WriteOperation) -> DryRun:
+        """Return what :meth:`write` would do with the rows; nothing is written.
+
+        Raises
+        ------
+        SchemaError
+            The rows do not fit the table, or it has no record key to do this by.
+        """
+        context, staged = self._prepared(data, operation)
+        rehearsal = Rehearsal(self.table, self.table.timeline())
+        view = self.table.views().view(rehearsal.began)
+        steps = WriteSteps(
+            self.engine,
+            context.write,
+            rehearsal,
+            context,
+            deciding_columns(staged, context),
+            operation,
+            view,
+        )
+        return rehearse(steps, data)
+
+    def rehearse_deletion(self, partitions: Iterable[PartitionLike]) -> DryRun:
+        """Return what :meth:`delete_partitions` would do; nothing is written."""
+        client = self.table.client
+        self._require(WriteOperation.DELETE_PARTITION)
+        paths = partition_paths_of(partitions, client.config, client.schema)
+        view = self.table.views().view()
+        require_known(view, paths)
+        return rehearse_deletion(view, paths)
+
+    def partitions_of(self, data: Any) -> list[PartitionPath]:
+        """Return the paths of the partitions that rows belong to, each once, in order."""
+        client = self.table.client
+        names = dict.fromkeys(name.split(".")[0] for name in client.config.partition_fields)
+        schema = client.schema
+        needed = replace(schema, arrow=pa.schema([schema.arrow.field(name) for name in names]))
+        function = partial(partitions_of_rows, config=client.config, schema=needed)
+        found = self.engine.map_input(data, function, 0)
+        return sorted({path for paths in found for path in paths})
+
+    def _prepared(self, data: Any, operation: WriteOperation) -> tuple[WriteContext, TableSchema]:
+        """Return what every task of the write knows, but for its time, and what is staged."""
+        self._require(operation)
+        client = self.table.client
+        schema = client.schema
+        config = write_config_for(client.config, self.config, operation)
+        staged = staged_schema(self.engine.schema_of(data), schema, client.config, operation)
+        context = WriteContext(
+            client.base_path, client.storage_options, client.config, schema, config, EARLIEST
+        )
+        return context, staged
+
+    def _require(self, operation: WriteOperation) -> None:
+        """Refuse what the table, or its format, cannot take."""
+        self.table.client.require_writable()
+        if operation in REPLACING:
+            self.table.host.require(Capability.REPLACE)
+
+    def _begin(self, operation: WriteOperation) -> Transaction:
+        if operation not in REPLACING:
+            return begin(self.table, self.lock, self.config, Action.COMMIT)
+        return begin(
+            self.table,
+            self.lock,
+            self.config,
+            Action.REPLACECOMMIT,
+            requested_body=encode(RequestedReplaceMetadata()),
+            inflight_body=encode(CommitMetadata(operation_type=operation.value)),
+        )
 
 
 @contextmanager
@@ -99,18 +223,29 @@ def commit_metadata(
     schema: TableSchema,
     table_name: str,
     operation: WriteOperation,
+    replaced: Mapping[str, tuple[str, ...]] | None = None,
 ) -> CommitMetadata:
-    """Return the body of the completed instant."""
+    """Return the body of the completed instant.
+
+    Parameters
+    ----------
+    replaced
+        Ids of the file groups that a replacing write takes out of the table, by partition path.
+    """
     by_partition: dict[str, list[WriteStatus]] = {}
     for status in statuses:
         by_partition.setdefault(status.partition_path, []).append(status)
-    return CommitMetadata(
-        partition_to_write_stats={
-            path: tuple(status.stat for status in by_partition[path])
-            for path in sorted(by_partition)
-        },
-        extra_metadata={SCHEMA_KEY: schema.to_avro(table_name)},
+    stats = {
+        path: tuple(status.stat for status in by_partition[path]) for path in sorted(by_partition)
+    }
+    extra = {SCHEMA_KEY: schema.to_avro(table_name)}
+    if replaced is None:
+        return CommitMetadata(stats, extra_metadata=extra, operation_type=operation.value)
+    return ReplaceCommitMetadata(
+        stats,
+        extra_metadata=extra,
         operation_type=operation.value,
+        partition_to_replace_file_ids=replaced,
     )
 
 

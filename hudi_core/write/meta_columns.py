@@ -36,7 +36,11 @@ class RowOrigin:
 def with_meta_columns(
     rows: pa.Table, keys: pa.ChunkedArray, context: WriteContext, origin: RowOrigin
 ) -> pa.Table:
-    """Return new rows with their meta columns in front, in the order of the stored schema."""
+    """Return new rows with their meta columns in front, in the order of the stored schema.
+
+    In a table without a record key the sequence number is the key, as with Hudi: it follows from
+    instant, task and row, so that a task that runs again gives the same keys.
+    """
     count = rows.num_rows
     numbers = pa.array(np.arange(origin.first_row, origin.first_row + count)).cast(pa.string())
     sequence = pc.binary_join_element_wise(f"{context.instant}_{origin.task}_", numbers, "")
@@ -44,7 +48,7 @@ def with_meta_columns(
     meta = [
         pa.repeat(pa.scalar(str(context.instant)), count),
         sequence,
-        keys,
+        keys if context.table.record_key_fields else sequence,
         pa.repeat(pa.scalar(str(origin.partition_path)), count),
         pa.repeat(pa.scalar(origin.file_name), count),
     ]

@@ -5,26 +5,69 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Final, Protocol
 
+from hudi_core.config.kinds import InsertDuplicates
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.base import Engine
 from hudi_core.model.client import SliceView
 from hudi_core.model.commit import WriteOperation, WriteStatus
 from hudi_core.model.files import BaseFile, PartitionPath
+from hudi_core.model.protocols import TimelineView
 from hudi_core.model.schema import IS_DELETED, TableSchema
 from hudi_core.storage.partition_path import refuse_nested
-from hudi_core.txn.transaction import Transaction
+from hudi_core.txn.open_table import OpenTable
 from hudi_core.write.bulk_insert import bulk_insert_rows
 from hudi_core.write.context import WriteContext
+from hudi_core.write.duplicates import without_duplicates
 from hudi_core.write.merge_handle import GroupTask, write_group
 from hudi_core.write.planning import FileSizing, GroupWrite, average_record_size
 from hudi_core.write.staging import StagedPart, partition_rows, stage_rows
 from hudi_core.write.tagging import Tagged, tag_partition, tag_tasks
 
 _STAGE, _TAG, _WRITE = 0, 1, 2
+_NEW_GROUPS_ONLY: Final = frozenset(
+    {
+        WriteOperation.BULK_INSERT,
+        WriteOperation.INSERT_OVERWRITE,
+        WriteOperation.INSERT_OVERWRITE_TABLE,
+    }
+)
+
+
+class UnderWay(Protocol):
+    """What the steps need to know of the write they belong to; a transaction, or a rehearsal."""
+
+    @property
+    def table(self) -> OpenTable: ...
+    @property
+    def began(self) -> TimelineView:
+        """The timeline that the write builds on."""
+        ...
+
+    @property
+    def timings(self) -> dict[str, float]:
+        """Seconds by step; filled in as the write goes."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class WritePlan:
+    """What a write is going to do.
+
+    Attributes
+    ----------
+    parts, tagged
+        The staged rows; where they go, by partition.
+    groups
+        The file groups to write.
+    """
+
+    parts: list[StagedPart]
+    tagged: dict[PartitionPath, Tagged]
+    groups: list[GroupWrite]
 
 
 @dataclass(slots=True)
@@ -41,43 +84,87 @@ class WriteSteps:
         What every task knows; the columns that are staged.
     operation
         What is done with the rows.
+    view
+        The files that the write builds on.
+    partitions
+        The partitions of the rows, once they are staged.
     """
 
     engine: Engine
     config: WriteConfig
-    transaction: Transaction
+    transaction: UnderWay
     context: WriteContext
     staged: TableSchema
     operation: WriteOperation
     view: SliceView
+    partitions: list[PartitionPath] = field(default_factory=list)
 
     def run(self, data: Any) -> list[WriteStatus]:
         """Write the rows to data files that nobody sees yet; return what the handles report."""
         engine, context = self.engine, self.context
-        if self.operation is WriteOperation.BULK_INSERT and not self._combines_inserts:
+        if self.writes_straight:
             with self._timed("write"):
                 function = partial(bulk_insert_rows, context=context, staged=self.staged)
                 statuses = engine.map_input(data, function, _STAGE)
             self._refuse_nested({PartitionPath(status.partition_path) for status in statuses})
             return statuses
+        plan = self.plan(data, engine.shares_memory)
+        with self._timed("write"):
+            return self._write_groups(plan.groups, plan.parts, plan.tagged)
+
+    def plan(self, data: Any, in_memory: bool) -> WritePlan:
+        """Stage and locate the rows, and say which file groups they go to.
+
+        Parameters
+        ----------
+        in_memory
+            Keep what is staged in memory, on the driver. Otherwise it is kept below the table.
+        """
         with self._timed("stage"):
             stage = partial(
-                stage_rows, context=context, schema=self.staged, in_memory=engine.shares_memory
+                stage_rows, context=self.context, schema=self.staged, in_memory=in_memory
             )
-            parts = engine.map_input(data, stage, _STAGE)
+            parts = self.engine.map_input(data, stage, _STAGE)
         rows = partition_rows(parts)
+        self.partitions = list(rows)
         self._refuse_nested(rows)
-        base_files = self._latest_base_files(list(rows))
+        base_files = self._latest_base_files(self.partitions)
         with self._timed("tag"):
-            tagged = self._tag(parts, base_files, list(rows))
-        groups = self._plan(rows, base_files, tagged)
-        with self._timed("write"):
-            return self._write_groups(groups, parts, tagged)
+            tagged = self._tag(parts, base_files, in_memory)
+        if self._looks_for_duplicates:
+            tagged = without_duplicates(tagged, parts, self.context, self.staged)
+        return WritePlan(parts, tagged, self._plan(rows, base_files, tagged))
+
+    @property
+    def writes_straight(self) -> bool:
+        """Whether each input task writes its rows to files of its own."""
+        return self.operation is WriteOperation.BULK_INSERT and not self._combines_inserts
+
+    @property
+    def looks_up(self) -> bool:
+        """Whether incoming keys are looked for among the stored ones."""
+        by_key = self.operation in (WriteOperation.UPSERT, WriteOperation.DELETE)
+        return by_key or self._looks_for_duplicates
+
+    @property
+    def _looks_for_duplicates(self) -> bool:
+        wanted = self.config.insert_duplicates is not InsertDuplicates.NONE
+        return wanted and self.operation is WriteOperation.INSERT
+
+    @property
+    def _combines(self) -> bool:
+        if self.operation is WriteOperation.UPSERT:
+            return self.config.combine_before_upsert
+        if self.operation is WriteOperation.DELETE:
+            return self.config.combine_before_delete
+        return self._combines_inserts
 
     @property
     def _combines_inserts(self) -> bool:
-        inserts = self.operation in (WriteOperation.INSERT, WriteOperation.BULK_INSERT)
-        return inserts and self.config.combine_before_insert
+        if self.operation is WriteOperation.INSERT:
+            drops = self.config.insert_duplicates is InsertDuplicates.DROP
+            return drops or self.config.combine_before_insert
+        return self.operation in _NEW_GROUPS_ONLY and self.config.combine_before_insert
 
     def _refuse_nested(self, written: Iterable[PartitionPath]) -> None:
         """Refuse partitions within partitions, which only values with slashes can make."""
@@ -91,9 +178,9 @@ class WriteSteps:
     ) -> dict[PartitionPath, tuple[BaseFile, ...]]:
         """Return the latest base file of every file group of the partitions, by file id.
 
-        None for a bulk insert, which looks nothing up and makes new groups only.
+        None for operations that look nothing up and make new groups only.
         """
-        if self.operation is WriteOperation.BULK_INSERT:
+        if self.operation in _NEW_GROUPS_ONLY:
             return {}
         found: dict[PartitionPath, list[BaseFile]] = {}
         for slice_ in self.view.latest_slices(partitions):
@@ -108,24 +195,15 @@ class WriteSteps:
         self,
         parts: Sequence[StagedPart],
         base_files: dict[PartitionPath, tuple[BaseFile, ...]],
-        partitions: Sequence[PartitionPath],
+        in_memory: bool,
     ) -> dict[PartitionPath, Tagged]:
-        looks_up = self.operation in (WriteOperation.UPSERT, WriteOperation.DELETE)
-        combine = looks_up and (
-            self.config.combine_before_delete
-            if self.operation is WriteOperation.DELETE
-            else self.config.combine_before_upsert
-        )
-        combine |= self._combines_inserts
+        looks_up, combine = self.looks_up, self._combines
         has_deletes = IS_DELETED in self.staged.arrow.names
         if not (looks_up or combine or has_deletes):
             return {}
-        tasks = tag_tasks(parts, base_files if looks_up else {}, partitions, combine)
+        tasks = tag_tasks(parts, base_files if looks_up else {}, self.partitions, combine)
         function = partial(
-            tag_partition,
-            context=self.context,
-            schema=self.staged,
-            in_memory=self.engine.shares_memory,
+            tag_partition, context=self.context, schema=self.staged, in_memory=in_memory
         )
         weights = [sum(file.size for file in task.base_files) for task in tasks]
         results = self.engine.map_tasks(tasks, function, _TAG, weights)

@@ -162,8 +162,6 @@ def test_merge_modes(changes: dict[str, str], mode: MergeMode) -> None:
     [
         ({"hoodie.table.name": None}, r"hoodie\.table\.name=None"),
         ({"hoodie.table.name": "a\nb"}, "control character"),
-        ({"hoodie.datasource.write.recordkey.field": None}, "needs a record key"),
-        ({"hoodie.datasource.write.recordkey.field": " , "}, "needs a record key"),
         ({"hoodie.datasource.write.recordkey.field": "a,a"}, "a twice"),
         ({ORDERING: "a,b"}, "several ordering fields"),
         ({"hoodie.datasource.write.table.type": "MERGE_ON_READ"}, "Supported: COPY_ON_WRITE"),

@@ -202,7 +202,6 @@ def test_what_cannot_even_be_read_is_named(changes: dict[str, str | None], featu
         ({"hoodie.table.keygenerator.type": "TIMESTAMP"}, "TIMESTAMP", True),
         ({"hoodie.table.keygenerator.type": "SPARK_SQL_UUID"}, "SPARK_SQL_UUID", True),
         ({"hoodie.table.keygenerator.class": "os.system"}, r"os\.system", True),
-        ({"hoodie.table.recordkey.fields": None}, "no record key", True),
         ({"hoodie.record.merge.mode": "CUSTOM"}, "CUSTOM", True),
         ({"hoodie.table.cdc.enabled": "true"}, "cdc", True),
         ({"hoodie.table.partial.update.mode": "IGNORE_DEFAULTS"}, "partial", True),

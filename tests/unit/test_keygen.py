@@ -212,7 +212,6 @@ def test_other_key_generators_do_not_write(kind: KeyGeneratorType) -> None:
         (table("id,n", "city", KeyGeneratorType.SIMPLE), InvalidOptionError, "one record key"),
         (table("id", "city,n", KeyGeneratorType.SIMPLE), InvalidOptionError, "one partition"),
         (table("id", "city", KeyGeneratorType.NON_PARTITION), InvalidOptionError, "no partitions"),
-        (TableConfig("t", ()), RecordKeyError, "has no record key"),
     ],
 )
 def test_columns_that_cannot_make_keys_are_named(

@@ -1,0 +1,292 @@
+"""The write side of a table: one method per operation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, overload
+
+from hudi_core.config.resolve import text_options
+from hudi_core.config.write import WriteConfig
+from hudi_core.engine.base import Engine
+from hudi_core.engine.choice import engine_for
+from hudi_core.model.commit import WriteOperation
+from hudi_core.model.dry_run import DryRun
+from hudi_core.model.result import CommitResult
+from hudi_core.services.opening import open_table
+from hudi_core.txn.open_table import OpenTable
+from hudi_core.txn.table_lock import table_lock
+from hudi_core.write.client import WriteClient
+from hudi_core.write.replacing import PartitionLike
+
+Options = Mapping[str, object]
+"""Hudi options: texts, numbers, truth values, lists of names."""
+
+
+class RowOperations:
+    """What changes the rows of one open table.
+
+    Every operation takes rows (a Spark DataFrame, or anything Arrow can read), options for this
+    call alone, the engine to run on, and ``dry_run``: with it the operation says which files it
+    would touch, writes nothing, and takes no lock. Late rows and values that do not fit are only
+    found by the write itself. A dry run on Spark brings keys, partitions and ordering values to
+    the driver.
+    """
+
+    def __init__(self, opened: OpenTable, options: Mapping[str, str]) -> None:
+        self._opened = opened
+        self._options = dict(options)
+
+    @property
+    def path(self) -> str:
+        """Base path of the table."""
+        return self._opened.client.base_path
+
+    @overload
+    def insert(
+        self,
+        data: Any,
+        *,
+        options: Options | None = None,
+        engine: Engine | None = None,
+        dry_run: Literal[False] = False,
+    ) -> CommitResult: ...
+    @overload
+    def insert(
+        self,
+        data: Any,
+        *,
+        options: Options | None = None,
+        engine: Engine | None = None,
+        dry_run: Literal[True],
+    ) -> DryRun: ...
+    def insert(
+        self,
+        data: Any,
+        *,
+        options: Options | None = None,
+        engine: Engine | None = None,
+        dry_run: bool = False,
+    ) -> CommitResult | DryRun:
+        """Add rows; small files are filled up first. Keys are not looked up, unless
+        ``hoodie.datasource.insert.dup.policy`` says so."""
+        return self._write(data, WriteOperation.INSERT, options, engine, dry_run)
+
+    @overload
+    def bulk_insert(
+        self,
+        data: Any,
+        *,
+        options: Options | None = None,
+        engine: Engine | None = None,
+        dry_run: Literal[False] = False,
+    ) -> CommitResult: ...
+    @overload
+    def bulk_insert(
+        self,
+        data: Any,
+        *,
+        options: Options | None = None,
+        engine: Engine | None = None,
+        dry_run: Literal[True],
+    ) -> DryRun: ...
+    def bulk_insert(
+        self,
+        data: Any,
+        *,
+        options: Options | None = None,
+        engine: Engine | None = None,
+        dry_run: bool = False,
+    ) -> CommitResult | DryRun:
+        """Add rows to new files only: the fastest way in."""
+        return self._write(data, WriteOperation.BULK_INSERT, options, engine, dry_run)
+
+    @overload
+    def upsert(
+        self,
+        data: Any,
+        *,
+        options: Options | None = None,
+        engine: Engine | None = None,
+        dry_run: Literal[False] = False,
+    ) -> CommitResult: ...
+    @overload
+    def upsert(
+        self,
+        data: Any,
+        *,
+        options: Options | None = None,
+        engine: Engine | None = None,
+        dry_run: Literal[True],
+    ) -> DryRun: ...
+    def upsert(
+        self,
+        data: Any,
+        *,
+        options: Options | None = None,
+        engine: Engine | None = None,
+        dry_run: bool = False,
+    ) -> CommitResult | DryRun:
+        """Add rows whose keys are new and replace the others, as the ordering field says.
+
+        Rows may lack columns where ``hoodie.table.partial.update.mode=KEEP_VALUES``: updated rows
+        keep their values, new rows get nulls.
+        """
+        return self._write(data, WriteOperation.UPSERT, options, engine, dry_run)
+
+    @overload
+    def delete(
+        self,
+        data: Any,
+        *,
+        options: Options | None = None,
+        engine: Engine | None = None,
+        dry_run: Literal[False] = False,
+    ) -> CommitResult: ...
+    @overload
+    def delete(
+        self,
+        data: Any,
+        *,
+        options: Options | None = None,
+        engine: Engine | None = None,
+        dry_run: Literal[True],
+    ) -> DryRun: ...
+    def delete(
+        self,
+        data: Any,
+        *,
+        options: Options | None = None,
+        engine: Engine | None = None,
+        dry_run: bool = False,
+    ) -> CommitResult | DryRun:
+        """Remove the rows with the keys in ``data``, which needs just the columns of key and
+        partition."""
+        return self._write(data, WriteOperation.DELETE, options, engine, dry_run)
+
+    @overload
+    def insert_overwrite(
+        self,
+        data: Any,
+        *,
+        options: Options | None = None,
+        engine: Engine | None = None,
+        dry_run: Literal[False] = False,
+    ) -> CommitResult: ...
+    @overload
+    def insert_overwrite(
+        self,
+        data: Any,
+        *,
+        options: Options | None = None,
+        engine: Engine | None = None,
+        dry_run: Literal[True],
+    ) -> DryRun: ...
+    def insert_overwrite(
+        self,
+        data: Any,
+        *,
+        options: Options | None = None,
+        engine: Engine | None = None,
+        dry_run: bool = False,
+    ) -> CommitResult | DryRun:
+        """Add rows and drop what the partitions they belong to held before; other partitions
+        stay."""
+        return self._write(data, WriteOperation.INSERT_OVERWRITE, options, engine, dry_run)
+
+    @overload
+    def insert_overwrite_table(
+        self,
+        data: Any,
+        *,
+        options: Options | None = None,
+        engine: Engine | None = None,
+        dry_run: Literal[False] = False,
+    ) -> CommitResult: ...
+    @overload
+    def insert_overwrite_table(
+        self,
+        data: Any,
+        *,
+        options: Options | None = None,
+        engine: Engine | None = None,
+        dry_run: Literal[True],
+    ) -> DryRun: ...
+    def insert_overwrite_table(
+        self,
+        data: Any,
+        *,
+        options: Options | None = None,
+        engine: Engine | None = None,
+        dry_run: bool = False,
+    ) -> CommitResult | DryRun:
+        """Add rows and drop everything the table held before; its history stays."""
+        return self._write(data, WriteOperation.INSERT_OVERWRITE_TABLE, options, engine, dry_run)
+
+    @overload
+    def delete_partitions(
+        self,
+        partitions: Sequence[PartitionLike],
+        *,
+        options: Options | None = None,
+        dry_run: Literal[False] = False,
+    ) -> CommitResult: ...
+    @overload
+    def delete_partitions(
+        self,
+        partitions: Sequence[PartitionLike],
+        *,
+        options: Options | None = None,
+        dry_run: Literal[True],
+    ) -> DryRun: ...
+    def delete_partitions(
+        self,
+        partitions: Sequence[PartitionLike],
+        *,
+        options: Options | None = None,
+        dry_run: bool = False,
+    ) -> CommitResult | DryRun:
+        """Drop all rows of some partitions.
+
+        Parameters
+        ----------
+        partitions
+            Paths of partitions, or mappings of the partition columns to their values.
+
+        Raises
+        ------
+        UnknownPartitionError
+            One of them holds no rows; nothing is deleted.
+        """
+        writer = self._writer(options, engine_for(None))
+        if dry_run:
+            return writer.rehearse_deletion(partitions)
+        return writer.delete_partitions(partitions)
+
+    def _perform(self, data: Any, operation: WriteOperation | None, engine: Engine) -> CommitResult:
+        """Do what the options of the table ask for; ``None`` for what fits the table best."""
+        writer = self._writer(None, engine)
+        if operation is None:
+            has_key = bool(self._opened.client.config.record_key_fields)
+            operation = WriteOperation.UPSERT if has_key else WriteOperation.INSERT
+        if operation is not WriteOperation.DELETE_PARTITION:
+            return writer.write(data, operation)
+        named = writer.config.partitions_to_delete
+        return writer.delete_partitions(named or writer.partitions_of(data))
+
+    def _write(
+        self,
+        data: Any,
+        operation: WriteOperation,
+        options: Options | None,
+        engine: Engine | None,
+        dry_run: bool,
+    ) -> CommitResult | DryRun:
+        writer = self._writer(options, engine or engine_for(data))
+        return writer.rehearse(data, operation) if dry_run else writer.write(data, operation)
+
+    def _writer(self, options: Options | None, engine: Engine) -> WriteClient:
+        merged = {**self._options, **text_options(options or {})}
+        opened = open_table(self.path, merged)
+        config = WriteConfig.from_options(merged)
+        self._opened = opened
+        return WriteClient(opened, table_lock(opened, config), engine, config)

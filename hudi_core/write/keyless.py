@@ -1,0 +1,62 @@
+"""Tables without a record key: every row gets a key of its own, and rows are never looked up.
+
+Source: Hudi's ``AutoRecordGenWrapperKeyGenerator``. The keys are made with the meta columns, see
+:func:`hudi_core.write.meta_columns.with_meta_columns`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from hudi_core.config.kinds import InsertDuplicates
+from hudi_core.config.table import TableConfig
+from hudi_core.config.write import WriteConfig
+from hudi_core.config.write_keys import COMBINE_BEFORE_INSERT, INSERT_DUP_POLICY
+from hudi_core.errors import InvalidOptionError, RecordKeyError
+from hudi_core.model.commit import WriteOperation
+
+_NEED_KEYS: Final = {
+    WriteOperation.UPSERT: "upserted",
+    WriteOperation.DELETE: "deleted by key",
+}
+
+
+def write_config_for(
+    table: TableConfig, config: WriteConfig, operation: WriteOperation
+) -> WriteConfig:
+    """Return the options of a write to a table, which may have no record key.
+
+    Raises
+    ------
+    RecordKeyError
+        The operation looks rows up by their key, and the table has none.
+    InvalidOptionError
+        An option compares keys, and the table has none.
+    """
+    if table.record_key_fields:
+        return config
+    if operation in _NEED_KEYS:
+        raise RecordKeyError(
+            f"The table has no record key, so its rows cannot be {_NEED_KEYS[operation]}",
+            "Use insert, bulk_insert, insert_overwrite or delete_partitions, or copy the rows into "
+            "a table that is created with a record key.",
+            operation=operation,
+        )
+    for key, value, is_asked in (
+        (COMBINE_BEFORE_INSERT, "true", config.combine_before_insert),
+        (
+            INSERT_DUP_POLICY,
+            config.insert_duplicates.value,
+            config.insert_duplicates is not InsertDuplicates.NONE,
+        ),
+    ):
+        if is_asked:
+            raise InvalidOptionError(
+                key.key,
+                value,
+                "the table has no record key, so no two rows have the same",
+                "Drop the option.",
+            )
+    # generated keys never meet
+    return replace(config, allow_duplicate_on_insert=True)

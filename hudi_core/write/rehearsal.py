@@ -1,0 +1,193 @@
+"""Dry runs: the steps of a write up to its plan, in memory, and what the plan would cost.
+
+Nothing reaches the store: rows are staged in memory (only the columns that decide where a row
+goes), no instant is made, no lock is taken and nothing that dead writers left is made good.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from hudi_core.model.client import SliceView
+from hudi_core.model.commit import CommitMetadata, WriteOperation
+from hudi_core.model.dry_run import DryRun, FileChange, PlannedFile, StorageRequests
+from hudi_core.model.files import PartitionPath
+from hudi_core.model.protocols import TimelineView
+from hudi_core.model.schema import IS_DELETED, TableSchema
+from hudi_core.txn.open_table import OpenTable
+from hudi_core.write.context import WriteContext
+from hudi_core.write.planning import GroupWrite
+from hudi_core.write.replacing import REPLACING, replaced_slices
+from hudi_core.write.staging import StagedPart, StagedRows, true_mask
+from hudi_core.write.steps import WritePlan, WriteSteps
+from hudi_core.write.tagging import located_rows
+
+_TIMELINE_WRITES: Final = 4
+"""Heartbeat, requested, inflight and completed file."""
+
+
+@dataclass(slots=True)
+class Rehearsal:
+    """A write that is only planned; takes the place of a transaction."""
+
+    table: OpenTable
+    began: TimelineView
+    timings: dict[str, float] = field(default_factory=dict)
+
+
+def deciding_columns(staged: TableSchema, context: WriteContext) -> TableSchema:
+    """Return the columns that decide where a row goes: key, partition, ordering, delete flag."""
+    table = context.table
+    names = [*table.record_key_fields, *table.partition_fields, IS_DELETED]
+    names += [context.event_time_field] if context.event_time_field else []
+    wanted = {name.split(".")[0] for name in names}
+    return replace(staged, arrow=pa.schema([one for one in staged.arrow if one.name in wanted]))
+
+
+def bytes_per_row(commits: Iterable[CommitMetadata], default: int) -> float:
+    """Return bytes per row in base files, as the newest commit that wrote rows tells.
+
+    Unlike the size that plans are made by, it takes a small commit as well.
+    """
+    for commit in commits:
+        rows = sum(stat.num_writes or 0 for stat in commit.stats)
+        if rows:
+            return sum(stat.total_write_bytes or 0 for stat in commit.stats) / rows
+    return float(default)
+
+
+def rehearse(steps: WriteSteps, data: Any) -> DryRun:
+    """Return what a write of the rows would do."""
+    plan = steps.plan(data, in_memory=True)
+    client, began = steps.transaction.table.client, steps.transaction.began
+    newest_first = reversed(began.completed_writes())
+    row_bytes = bytes_per_row(
+        map(client.read_commit, newest_first), steps.config.record_size_estimate
+    )
+    if steps.writes_straight:
+        files = list(_straight(plan.parts, row_bytes, steps.config.max_file_size))
+    else:
+        files = [_planned(steps, plan, group, row_bytes) for group in plan.groups]
+    if steps.operation in REPLACING:
+        files += _replaced(steps.view, steps.operation, steps.partitions)
+    new_partitions = len(set(steps.partitions) - set(steps.view.partitions()))
+    candidates = len(steps.view.latest_slices(steps.partitions)) if steps.looks_up else 0
+    requests = expected_requests(files, new_partitions, candidates)
+    return DryRun(steps.operation, _in_order(files), requests)
+
+
+def rehearse_deletion(view: SliceView, partitions: Sequence[PartitionPath]) -> DryRun:
+    """Return what a deletion of partitions would do."""
+    operation = WriteOperation.DELETE_PARTITION
+    files = _replaced(view, operation, partitions)
+    return DryRun(operation, _in_order(files), expected_requests(files, 0, 0))
+
+
+def _replaced(
+    view: SliceView, operation: WriteOperation, partitions: Sequence[PartitionPath]
+) -> list[PlannedFile]:
+    return [
+        PlannedFile(
+            FileChange.REPLACE,
+            slice_.partition_path,
+            slice_.file_id,
+            slice_.base_file.path if slice_.base_file else None,
+        )
+        for slice_ in replaced_slices(view, operation, partitions)
+    ]
+
+
+def _in_order(files: Iterable[PlannedFile]) -> tuple[PlannedFile, ...]:
+    return tuple(
+        sorted(files, key=lambda file: (file.partition_path, file.change, file.path or ""))
+    )
+
+
+def expected_requests(
+    files: Sequence[PlannedFile], new_partitions: int, candidates: int
+) -> StorageRequests:
+    """Return the requests of a write, staged files between tasks left out.
+
+    Parameters
+    ----------
+    new_partitions
+        Partitions that the table does not have yet.
+    candidates
+        Files whose keys are looked up.
+    """
+    written = sum(file.change is not FileChange.REPLACE for file in files)
+    rewritten = sum(file.change is FileChange.REWRITE for file in files)
+    return StorageRequests(
+        # the partition's metadata is looked up before each file
+        reads=candidates + rewritten + written,
+        # the marker before, and the file
+        writes=_TIMELINE_WRITES + 2 * written + new_partitions,
+        # timeline at begin and at commit, partitions, markers
+        lists=4,
+        deletes=written + 1,
+    )
+
+
+def _planned(
+    steps: WriteSteps, plan: WritePlan, group: GroupWrite, row_bytes: float
+) -> PlannedFile:
+    if group.base_file is None:
+        return PlannedFile(
+            FileChange.CREATE,
+            group.partition_path,
+            None,
+            None,
+            inserted=group.inserts,
+            bytes_written=round(group.inserts * row_bytes),
+        )
+    updated, deleted = _met(steps, plan, group)
+    size = group.base_file.size + (group.inserts - deleted) * row_bytes
+    return PlannedFile(
+        FileChange.REWRITE,
+        group.partition_path,
+        group.file_id,
+        group.base_file.path,
+        inserted=group.inserts,
+        updated=updated,
+        deleted=deleted,
+        bytes_written=max(0, round(size)),
+    )
+
+
+def _met(steps: WriteSteps, plan: WritePlan, group: GroupWrite) -> tuple[int, int]:
+    """Return how many rows are updated and deleted, if none of the incoming ones is late."""
+    if group.candidate is None:
+        return 0, 0
+    if steps.operation is WriteOperation.DELETE:
+        return 0, group.updates
+    incoming, _ = located_rows(steps.context, plan.tagged[group.partition_path], group.candidate)
+    deletes = np.zeros(len(incoming), dtype=bool)
+    if IS_DELETED in steps.staged.arrow.names:
+        rows = StagedRows(steps.context, plan.parts, group.partition_path).table()
+        deletes = true_mask(rows.column(IS_DELETED))[incoming]
+    return len(np.unique(incoming[~deletes])), int(deletes.sum())
+
+
+def _straight(
+    parts: Sequence[StagedPart], row_bytes: float, max_file_size: int
+) -> Iterable[PlannedFile]:
+    """Yield the files of a bulk insert: each input task writes its own, partition by partition."""
+    for part in parts:
+        for path, rows in part.rows.items():
+            size = rows * row_bytes
+            count = max(1, min(rows, round(size / max_file_size)))
+            for number in range(count):
+                share = rows // count + (number < rows % count)
+                yield PlannedFile(
+                    FileChange.CREATE,
+                    PartitionPath(path),
+                    None,
+                    None,
+                    inserted=share,
+                    bytes_written=round(share * row_bytes),
+                )

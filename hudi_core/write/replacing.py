@@ -1,0 +1,145 @@
+"""Which file groups a replacing write takes out of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import pyarrow as pa
+
+from hudi_core.config.table import TableConfig
+from hudi_core.engine.base import TaskContext
+from hudi_core.errors import PartitionValueError, UnknownPartitionError
+from hudi_core.keygen import key_generator
+from hudi_core.model.client import SliceView
+from hudi_core.model.commit import WriteOperation
+from hudi_core.model.files import FileSlice, PartitionPath
+from hudi_core.model.schema import TableSchema
+from hudi_core.write.staging import normalised
+
+REPLACING: Final = frozenset(
+    {
+        WriteOperation.INSERT_OVERWRITE,
+        WriteOperation.INSERT_OVERWRITE_TABLE,
+        WriteOperation.DELETE_PARTITION,
+    }
+)
+"""Operations that complete as ``replacecommit``."""
+PartitionLike = str | Mapping[str, Any]
+"""A partition as its path, or as the values of the partition columns."""
+_SHOWN: Final = 10
+
+
+def replaced_slices(
+    view: SliceView, operation: WriteOperation, partitions: Sequence[PartitionPath]
+) -> Sequence[FileSlice]:
+    """Return the file slices that a write takes out of the table.
+
+    Parameters
+    ----------
+    view
+        The table as the write found it.
+    operation
+        One of :data:`REPLACING`.
+    partitions
+        The partitions that are written or deleted; an overwrite of the table replaces all.
+    """
+    everywhere = operation is WriteOperation.INSERT_OVERWRITE_TABLE
+    return view.latest_slices(None if everywhere else partitions)
+
+
+def replaced_groups(
+    view: SliceView, operation: WriteOperation, partitions: Sequence[PartitionPath]
+) -> dict[str, tuple[str, ...]]:
+    """Return the ids of the file groups of :func:`replaced_slices`, by partition path."""
+    found: dict[str, list[str]] = {}
+    for slice_ in replaced_slices(view, operation, partitions):
+        found.setdefault(slice_.partition_path, []).append(slice_.file_id)
+    return {path: tuple(sorted(found[path])) for path in sorted(found)}
+
+
+def partition_paths_of(
+    partitions: Iterable[PartitionLike], config: TableConfig, schema: TableSchema
+) -> list[PartitionPath]:
+    """Return the paths of partitions, each once, in order.
+
+    Parameters
+    ----------
+    partitions
+        Paths, or mappings of every partition column to its value.
+
+    Raises
+    ------
+    PartitionValueError
+        A mapping lacks a partition column, names another one, or has a value that is no path.
+    """
+    return [
+        PartitionPath(path)
+        for path in sorted(
+            {one if isinstance(one, str) else _path_of(one, config, schema) for one in partitions}
+        )
+    ]
+
+
+def partitions_of_rows(
+    _: TaskContext, batches: Iterator[pa.RecordBatch], config: TableConfig, schema: TableSchema
+) -> Iterator[frozenset[PartitionPath]]:
+    """Yield the partitions of the rows of one input task.
+
+    Parameters
+    ----------
+    schema
+        The columns that make partition paths.
+    """
+    keys = key_generator(replace(config, record_key_fields=()), schema)
+    for batch in normalised(batches, schema):
+        paths = keys.partition_paths(batch)
+        yield frozenset(PartitionPath(path) for path in paths.dictionary.to_pylist())
+
+
+def require_known(view: SliceView, partitions: Iterable[PartitionPath]) -> None:
+    """Refuse partitions that hold no rows: more likely misspelt than meant.
+
+    Raises
+    ------
+    UnknownPartitionError
+        Names them, and partitions that the table has.
+    """
+    known = {slice_.partition_path for slice_ in view.latest_slices()}
+    unknown = [path for path in partitions if path not in known]
+    if unknown:
+        shown = ", ".join(map(repr, sorted(known)[:_SHOWN])) or "(none)"
+        more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
+        raise UnknownPartitionError(
+            f"The table has no rows in the partition {', '.join(map(repr, unknown))}",
+            f"Nothing was deleted. Its partitions are: {shown}{more}.",
+            partitions=tuple(unknown),
+        )
+
+
+def _path_of(values: Mapping[str, Any], config: TableConfig, schema: TableSchema) -> str:
+    fields = config.partition_fields
+    if set(values) != set(fields):
+        raise PartitionValueError(
+            f"The partition {dict(values)!r} does not give the partition columns",
+            f"Give one value for each of: {', '.join(fields) or '(the table has none)'}.",
+        )
+    row: dict[str, Any] = {}
+    for name in fields:
+        inner = row
+        *around, last = name.split(".")
+        for part in around:
+            inner = inner.setdefault(part, {})
+        inner[last] = values[name]
+    columns = [schema.arrow.field(name) for name in dict.fromkeys(n.split(".")[0] for n in fields)]
+    try:
+        batch = pa.RecordBatch.from_pylist([row], pa.schema(columns))
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise PartitionValueError(
+            f"The partition {dict(values)!r} has a value of another type than its column ({error})",
+            "Give values of the types of the partition columns.",
+        ) from error
+    keys = key_generator(replace(config, record_key_fields=()), schema)
+    paths = keys.partition_paths(batch)
+    return str(paths.dictionary[0])
