@@ -1,17 +1,26 @@
-"""What every test may ask for: a Spark session, real tables, and bounded property tests."""
+"""What every test may ask for: a Spark session, real tables, an S3 service, and bounded property
+tests."""
 
 from __future__ import annotations
 
 import os
 import shlex
 import sys
+import threading
+import uuid
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import pyarrow.fs as pafs
 import pytest
 from hypothesis import HealthCheck, settings
 from pyspark.sql import SparkSession
+
+from hudi_core.storage.options import StorageOptions
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
@@ -94,3 +103,83 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
+
+
+@dataclass(frozen=True)
+class S3Service:
+    """Where an S3 service is and how to reach it."""
+
+    endpoint: str
+    given: dict[str, str]
+    options: StorageOptions
+    filesystem: pafs.FileSystem
+
+    def new_root(self, folder: str = "tables/one") -> str:
+        """Make a bucket and return the URI of a folder in it."""
+        bucket = f"bucket-{uuid.uuid4().hex}"
+        self.filesystem.create_dir(bucket)
+        return f"s3://{bucket}/{folder}"
+
+    def objects(self, root: str) -> dict[str, bytes]:
+        """Return everything that is stored below a URI."""
+        selector = pafs.FileSelector(root.removeprefix("s3://"), recursive=True)
+        found = [info for info in self.filesystem.get_file_info(selector) if info.is_file]
+        return {info.path: self.filesystem.open_input_file(info.path).read() for info in found}
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[S3Service]:
+    """Give an S3 service of this test run."""
+    with _serving(lambda application: application) as service:
+        yield service
+
+
+@pytest.fixture(scope="session")
+def careless_s3(s3: S3Service) -> Iterator[S3Service]:
+    """Give a service with the buckets of ``s3`` that ignores the conditions of puts."""
+
+    def forgetful(application: Any) -> Any:
+        def answer(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+            for condition in ("HTTP_IF_NONE_MATCH", "HTTP_IF_MATCH"):
+                environ.pop(condition, None)
+            found: Iterable[bytes] = application(environ, start_response)
+            return found
+
+        return answer
+
+    with _serving(forgetful) as service:
+        yield service
+
+
+@contextmanager
+def _serving(middleware: Callable[[Any], Any]) -> Iterator[S3Service]:
+    """Serve S3 from this process, on the loopback device and a free port."""
+    # it takes seconds to import, which most tests need not pay
+    from moto.server import DomainDispatcherApplication, create_backend_app  # noqa: PLC0415
+    from werkzeug.serving import make_server  # noqa: PLC0415
+
+    application = middleware(DomainDispatcherApplication(create_backend_app))
+    server = make_server("127.0.0.1", 0, application, threaded=True)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        endpoint = f"http://127.0.0.1:{server.port}"
+        given = {
+            "fs.s3a.access.key": "test-access-key",
+            "fs.s3a.secret.key": "test-secret-key",
+            "fs.s3a.endpoint": endpoint,
+            "fs.s3a.endpoint.region": "us-east-1",
+            "fs.s3a.path.style.access": "true",
+        }
+        filesystem = pafs.S3FileSystem(
+            access_key="test-access-key",
+            secret_key="test-secret-key",
+            endpoint_override=endpoint,
+            region="us-east-1",
+            allow_bucket_creation=True,
+        )
+        yield S3Service(endpoint, given, StorageOptions.from_options(given, {}), filesystem)
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

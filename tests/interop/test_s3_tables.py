@@ -1,0 +1,265 @@
+"""Tables on S3: every operation, read by hudi-rs too; several writers, and what the table is told.
+
+The service is one of this process, see ``conftest.py``.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import subprocess
+import sys
+import traceback
+from typing import Any
+
+import hudi as hudi_rs
+import pyarrow as pa
+import pytest
+
+import hudi_core as hudi
+from hudi_core.config.write import WriteConfig
+from hudi_core.errors import (
+    CommitConflictError,
+    ConcurrentWriterError,
+    NotATableError,
+    SchemaError,
+    UnsafeStoreError,
+)
+from hudi_core.model.instant import Action
+from hudi_core.services.opening import open_table
+from hudi_core.txn.table_lock import table_lock
+from hudi_core.txn.transaction import begin
+
+Row = dict[str, Any]
+SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.string()),
+        pa.field("city", pa.string()),
+        pa.field("ts", pa.int64()),
+        pa.field("amount", pa.decimal128(12, 2)),
+        pa.field("tags", pa.list_(pa.string())),
+    ]
+)
+LOCK_CLASS = "org.apache.hudi.client.transaction.lock.StorageBasedLockProvider"
+SEVERAL = {"hoodie.write.concurrency.mode": "optimistic_concurrency_control"}
+LOCK_FILE = ".hoodie/.locks/table_lock.json"
+
+
+def rows(numbers: range, ts: int) -> pa.Table:
+    made = [
+        {
+            "id": f"k{n:03d}",
+            "city": ("rome", "são paulo")[n % 2],
+            "ts": ts,
+            "amount": None if n % 5 == 0 else n + ts,
+            "tags": [None, [], ["a", None]][n % 3],
+        }
+        for n in numbers
+    ]
+    return pa.Table.from_pylist(made, SCHEMA)
+
+
+def new_table(s3: Any, path: str, **options: str) -> hudi.Table:
+    return hudi.Table.create(
+        path,
+        SCHEMA,
+        name="on_s3",
+        record_key="id",
+        partition_by="city",
+        ordering_field="ts",
+        options={**s3.given, **options},
+    )
+
+
+def theirs(s3: Any, path: str, options: Any = None) -> list[Row]:
+    how = {
+        "aws_access_key_id": "test-access-key",
+        "aws_secret_access_key": "test-secret-key",
+        "aws_endpoint": s3.endpoint,
+        "aws_region": "us-east-1",
+        "aws_allow_http": "true",
+    }
+    builder = hudi_rs.HudiTableBuilder.from_base_uri(path).with_storage_options(how)
+    return ordered(row for batch in builder.build().read(options) for row in batch.to_pylist())
+
+
+def ordered(found: Any) -> list[Row]:
+    return sorted(found, key=lambda row: str(row["_hoodie_record_key"]))
+
+
+def plain(found: list[Row]) -> list[Row]:
+    return [{name: row[name] for name in SCHEMA.names} for row in found]
+
+
+@pytest.mark.parametrize("scheme", ["s3", "s3a"])
+@pytest.mark.parametrize("version", ["8", "9"])
+def test_every_operation_and_query(s3: Any, scheme: str, version: str) -> None:
+    path = s3.new_root()
+    uri = path.replace("s3://", f"{scheme}://")
+    table = new_table(s3, uri, **{"hoodie.write.table.version": version})
+    held: dict[str, Row] = {}
+    states = []
+    steps: list[tuple[str, pa.Table]] = [
+        ("bulk_insert", rows(range(10), 1)),
+        ("insert", rows(range(10, 14), 1)),
+        ("upsert", rows(range(8, 16), 2)),
+        ("upsert", rows(range(2), 0)),  # older than what is stored: nothing changes
+        ("delete", rows(range(3), 0)),
+    ]
+    for operation, batch in steps:
+        result = getattr(table, operation)(batch)
+        for row in batch.to_pylist():
+            if operation == "delete":
+                held.pop(row["id"], None)
+            elif row["id"] not in held or row["ts"] >= held[row["id"]]["ts"]:
+                held[row["id"]] = row
+        states.append((result.instant, sorted(held.values(), key=lambda row: str(row["id"]))))
+
+    again = hudi.Table.open(uri, s3.given)
+    found = ordered(again.to_arrow().to_pylist())
+    assert plain(found) == states[-1][1]
+    assert found == theirs(s3, path)
+    for instant, state in states:
+        past = ordered(again.to_arrow(as_of=instant.requested_time).to_pylist())
+        options = hudi_rs.HudiReadOptions().with_as_of_timestamp(instant.requested_time)
+        assert plain(past) == state
+        assert past == theirs(s3, path, options)
+    begin_, end = states[0][0].completion_time, states[2][0].completion_time
+    changes = hudi_rs.HudiReadOptions().with_query_type(hudi_rs.HudiQueryType.Incremental)
+    changes = changes.with_start_timestamp(begin_).with_end_timestamp(end)
+    changed = ordered(again.incremental(begin_, end).to_pylist())
+    assert len(changed) == 8
+    assert changed == theirs(s3, path, changes)
+
+    again.rollback(states[-1][0])
+    back = ordered(hudi.Table.open(uri, s3.given).to_arrow().to_pylist())
+    assert plain(back) == states[-2][1]
+    assert back == theirs(s3, path)
+    left = {path for path in s3.objects(path) if "/.temp/" in path or "/.heartbeat/" in path}
+    assert left == set()
+
+
+def test_save_modes(s3: Any) -> None:
+    path = s3.new_root()
+    options = {
+        **s3.given,
+        "hoodie.table.name": "modes",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.partitionpath.field": "city",
+    }
+    assert hudi.write(rows(range(4), 1), path, "errorifexists", options) is not None
+    assert hudi.write(rows(range(9), 1), path, "ignore", options) is None
+    with pytest.raises(NotATableError, match="holds a table already"):
+        hudi.write(rows(range(9), 1), path, "errorifexists", options)
+    hudi.write(rows(range(2), 1), path, "overwrite", options)
+    assert hudi.read(None, path, s3.given).num_rows == 2
+    assert len(hudi.Table.open(path, s3.given).timeline.completed_writes()) == 1
+
+
+def test_a_second_live_writer_is_seen_and_refused(s3: Any) -> None:
+    path = s3.new_root()
+    table = new_table(s3, path)
+    opened = open_table(path, s3.given)
+    config = WriteConfig.from_options(s3.given)
+    first = begin(opened, table_lock(opened, config), config, Action.COMMIT)
+    with pytest.raises(ConcurrentWriterError) as caught:
+        table.insert(rows(range(3), 1))
+    assert caught.value.instant == first.instant.requested_time
+    first.abort()
+    assert table.insert(rows(range(3), 1)).inserted == 3
+
+
+def test_several_writers_share_a_lock_in_the_store(s3: Any) -> None:
+    path = s3.new_root()
+    new_table(s3, path).insert(rows(range(4), 1))
+    mine = hudi.Table.open(path, {**s3.given, **SEVERAL, "hoodie.write.lock.provider": LOCK_CLASS})
+    opened = open_table(path, {**s3.given, **SEVERAL})
+    config = WriteConfig.from_options({**s3.given, **SEVERAL})
+    lock = table_lock(opened, config)
+    assert lock.excludes_processes
+    theirs_ = begin(opened, lock, config, Action.COMMIT)
+    result = mine.upsert(rows(range(2), 2))
+    assert result.updated == 2
+    with pytest.raises(CommitConflictError) as caught:
+        theirs_.commit(result.metadata, result.statuses)
+    assert caught.value.facts["other"] == result.instant.requested_time
+    theirs_.abort()
+    [held] = [data for name, data in s3.objects(path).items() if name.endswith(LOCK_FILE)]
+    assert json.loads(held)["expired"] is True
+    assert mine.to_arrow().num_rows == 4
+
+
+WRITER = """
+import json, sys, warnings
+warnings.simplefilter("error")
+import pyarrow as pa
+import hudi_core as hudi
+path, options, name = sys.argv[1], json.loads(sys.argv[2]), sys.argv[3]
+table = hudi.Table.open(path, options)
+for n in range(4):
+    rows = pa.table({"id": [f"{name}{n}"], "city": [name], "ts": [n]})
+    full = pa.Table.from_pylist(rows.to_pylist(), table.schema)
+    assert table.upsert(full).inserted == 1
+"""
+
+
+def test_processes_that_write_at_once_lose_nothing(s3: Any) -> None:
+    path = s3.new_root()
+    new_table(s3, path)
+    options = json.dumps({**s3.given, **SEVERAL, "hoodie.write.lock.provider": "storage"})
+    writers = [
+        subprocess.Popen([sys.executable, "-c", WRITER, path, options, name])
+        for name in ("a", "b", "c")
+    ]
+    assert [writer.wait(120) for writer in writers] == [0, 0, 0]
+    table = hudi.Table.open(path, s3.given)
+    assert len(table.timeline.completed_writes()) == 12
+    found = sorted(table.to_arrow(columns=["id"]).column("id").to_pylist())
+    assert found == sorted(f"{name}{n}" for name in "abc" for n in range(4))
+    assert len(theirs(s3, path)) == 12
+
+
+def test_a_store_that_ignores_conditions_has_one_writer_only(careless_s3: Any) -> None:
+    path = careless_s3.new_root()
+    table = new_table(careless_s3, path)
+    assert table.insert(rows(range(3), 1)).inserted == 3
+    before = careless_s3.objects(path)
+    for provider in ({}, {"hoodie.write.lock.provider": "in_process"}):
+        with pytest.raises(UnsafeStoreError, match="SINGLE_WRITER") as caught:
+            table.insert(rows(range(3, 5), 1), options={**SEVERAL, **provider})
+        assert caught.value.root == path
+    with pytest.raises(UnsafeStoreError):
+        table.insert(rows(range(3, 5), 1), options={"hoodie.write.lock.provider": "storage"})
+    assert careless_s3.objects(path) == before
+    assert table.insert(rows(range(3, 5), 1)).inserted == 2
+
+
+def test_secrets_reach_neither_the_table_nor_logs_nor_errors(
+    s3: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    canaries = {
+        "fs.s3a.access.key": "canary-access-5d1",
+        "fs.s3a.secret.key": "canary-secret-7e2",
+        "fs.s3a.session.token": "canary-token-9f3",
+    }
+    options = {**s3.given, **canaries}
+    path = s3.new_root()
+    several = {**SEVERAL, "hoodie.write.lock.provider": "storage"}
+    table = hudi.Table.create(
+        path, SCHEMA, name="t", record_key="id", partition_by="city", options={**options, **several}
+    )
+    results = [table.insert(rows(range(5), 1)), table.upsert(rows(range(3), 2))]
+    table.rollback(results[-1].instant)
+    told = [repr(results), repr(table), repr(table.config), repr(table._opened), caplog.text]
+    told.append(repr(WriteConfig.from_options(options)))
+    with pytest.raises(SchemaError) as unfit:
+        table.insert(pa.table({"id": ["a"], "strange": [1]}))
+    with pytest.raises(NotATableError) as missing:
+        hudi.Table.open(f"{path}-not", options)
+    told += ["".join(traceback.format_exception(error.value)) for error in (unfit, missing)]
+    stored = s3.objects(path)
+    assert len(stored) > 8
+    for canary in canaries.values():
+        assert not [name for name, data in stored.items() if canary.encode() in data]
+        assert not [text for text in told if canary in text]
