@@ -173,7 +173,7 @@ def _cast_list(array: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
     # flatten() leaves out what null lists hide, so that lengths alone say where lists begin
     values = array.flatten()
     element = cast_array(values, kind.value_field, f"{path}.{LIST_ELEMENT}")
-    return pa.ListArray.from_arrays(_offsets(array), element, type=kind, mask=_null_mask(array))
+    return pa.ListArray.from_arrays(list_offsets(array), element, type=kind, mask=null_mask(array))
 
 
 def _cast_map(array: pa.MapArray, kind: pa.DataType, path: str) -> pa.Array:
@@ -182,7 +182,7 @@ def _cast_map(array: pa.MapArray, kind: pa.DataType, path: str) -> pa.Array:
     keys = cast_array(flat.field(0), kind.key_field, f"{path}.{MAP_KEY}")
     items = cast_array(flat.field(1), kind.item_field, f"{path}.{MAP_VALUE}")
     return pa.MapArray.from_arrays(
-        _offsets(entries), keys, items, type=kind, mask=_null_mask(array)
+        list_offsets(entries), keys, items, type=kind, mask=null_mask(array)
     )
 
 
@@ -195,10 +195,12 @@ def map_entries(array: pa.MapArray) -> pa.ListArray:
     return entries
 
 
-def _offsets(array: pa.Array) -> pa.Array:
+def list_offsets(array: pa.Array) -> pa.Array:
+    """Return where each list begins among the values that ``flatten()`` gives."""
     lengths = pc.fill_null(pc.list_value_length(array), 0).cast(pa.int32())
     return pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths)])
 
 
-def _null_mask(array: pa.Array) -> pa.Array | None:
+def null_mask(array: pa.Array) -> pa.Array | None:
+    """Return which values are null; ``None`` where none is."""
     return array.is_null() if array.null_count else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -132,6 +132,14 @@ class TableSchema:
         meta_ids = tuple(field_id(ids.assign(field, field.name)) or 0 for field in meta)
         fields = [ids.assign(field, field.name) for field in data]
         return cls(pa.schema(fields), meta_ids, ids.last)
+
+    def with_fields(self, fields: Sequence[pa.Field]) -> TableSchema:
+        """Return this schema with other data columns; those without an id get a new one.
+
+        Ids of columns that are not among them are not given out again.
+        """
+        meta = list(self.with_meta())[: len(META_COLUMNS)]
+        return self._with_ids(list(fields), meta, {}, self.last_column_id)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TableSchema):

@@ -4,35 +4,21 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import reduce
-from itertools import groupby
-from operator import attrgetter, itemgetter
-from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
-import pyarrow.fs as pafs
 
 from hudi_core.errors import DataFileError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.files import BasePath
-from hudi_core.read.evolution import can_push_down, referenced_columns
+from hudi_core.read.file_reader import PARQUET, FileReader
 from hudi_core.read.filters import RowFilter, check_columns, to_expression
 from hudi_core.read.plan import PlannedFile, ReadPlan
 from hudi_core.storage.data_files import data_filesystem
 from hudi_core.storage.layout import Layout
 from hudi_core.storage.options import StorageOptions
-
-_FOOTERS_AT_A_TIME: Final = 16
-_FILES_AT_A_TIME: Final = 256
-"""Files whose footers are read before the first of them is scanned, where there is a filter."""
-_FORMAT: Final = ds.ParquetFileFormat(
-    # some writers store timestamps as INT96, which Arrow would read as nanoseconds
-    read_options=ds.ParquetReadOptions(coerce_int96_timestamp_unit="us")
-)
 
 
 def scan(
@@ -147,60 +133,14 @@ class FileScan:
             return
         filesystem, root = data_filesystem(self.base_path, self.storage_options)
         fragments = [
-            _FORMAT.make_fragment(f"{root}/{self.layout.physical(file.path)}", filesystem)
+            PARQUET.make_fragment(f"{root}/{self.layout.physical(file.path)}", filesystem)
             for file in files
         ]
         columns = list(self.columns)
-        reader = _Reader(self.schema, filesystem, columns, self.condition, self.batch_rows)
+        reader = FileReader(self.schema, filesystem, columns, self.condition, self.batch_rows)
         try:
             for batch in reader.read(fragments):
                 if batch.num_rows:
                     yield batch
         except (OSError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise DataFileError(self.base_path, str(error).split("\n", 1)[0]) from error
-
-
-@dataclass(frozen=True, slots=True)
-class _Reader:
-    """Reads files of one file system."""
-
-    schema: pa.Schema
-    filesystem: pafs.FileSystem
-    columns: list[str]
-    condition: pc.Expression | None
-    batch_rows: int | None
-
-    def read(self, fragments: Sequence[ds.Fragment]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of the files, in their order."""
-        for pushed_down, some in self._by_kind(fragments):
-            if pushed_down or self.condition is None:
-                yield from self._scan(some, self.columns, self.condition)
-                continue
-            needed = referenced_columns(self.condition, self.schema, self.schema.names)
-            columns = list(dict.fromkeys([*self.columns, *sorted(needed)]))
-            for batch in self._scan(some, columns, None):
-                rows = pa.Table.from_batches([batch]).filter(self.condition)
-                yield from rows.select(self.columns).to_batches()
-
-    def _scan(
-        self, fragments: Sequence[ds.Fragment], columns: list[str], condition: pc.Expression | None
-    ) -> pa.RecordBatchReader:
-        limits = {} if self.batch_rows is None else {"batch_size": self.batch_rows}
-        dataset = ds.FileSystemDataset(list(fragments), self.schema, _FORMAT, self.filesystem)
-        return dataset.scanner(columns=columns, filter=condition, **limits).to_reader()
-
-    def _by_kind(
-        self, fragments: Sequence[ds.Fragment]
-    ) -> Iterator[tuple[bool, Sequence[ds.Fragment]]]:
-        """Yield runs of files, each with whether the filter can be pushed down into them."""
-        if self.condition is None:
-            yield True, fragments
-            return
-        with ThreadPoolExecutor(_FOOTERS_AT_A_TIME) as pool:
-            for start in range(0, len(fragments), _FILES_AT_A_TIME):
-                some = fragments[start : start + _FILES_AT_A_TIME]
-                # a fragment keeps the footer that is read here, for the scan
-                stored = pool.map(attrgetter("physical_schema"), some)
-                kinds = [can_push_down(self.condition, each, self.schema) for each in stored]
-                for pushed_down, group in groupby(zip(kinds, some, strict=True), itemgetter(0)):
-                    yield pushed_down, [fragment for _, fragment in group]

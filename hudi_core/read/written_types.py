@@ -1,58 +1,70 @@
-"""Which types the files of a plan were written with.
+"""Which columns the files of a plan were written with.
 
-Spark's reader is told a file's types instead of finding them out, and refuses a file whose types
-are others. A table whose columns changed their types has files of both kinds.
+Spark's reader is told a file's columns instead of finding them out: it refuses a file whose types
+are others, and matches by name. A table whose columns changed has files of several kinds.
 """
 
 from __future__ import annotations
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
+from hudi_core.errors import DataFileError
 from hudi_core.meta_client import TableMetaClient
+from hudi_core.model.alignment import stored_fields
+from hudi_core.model.avro_types import record_from_avro
 from hudi_core.model.instant_time import InstantTime
-from hudi_core.model.schema import TableSchema
-from hudi_core.read.plan import ReadPlan
+from hudi_core.model.schema import META_COLUMNS
+from hudi_core.read.plan import PlannedFile, ReadPlan
+from hudi_core.storage.data_files import data_filesystem
 
 
 def files_by_types(
     client: TableMetaClient, plan: ReadPlan
 ) -> list[tuple[pa.Schema, tuple[str, ...]]]:
-    """Return the files of a plan by the schema to read them with.
+    """Return the files of a plan by the columns they were written with.
 
     Parameters
     ----------
     client
-        The table; the metadata of every write that a file is from is read, once.
+        The table; the metadata of every write that a file is from is read, once. Of an archived
+        write, or one that kept no schema, the footer of one file tells its columns.
 
     Returns
     -------
     list
-        Pairs of a schema and URIs. The schema has the plan's columns where the files have the
-        plan's types or lack a column, and the types of the files otherwise. Files of archived
-        writes are taken to have the plan's types.
+        Pairs of a schema and URIs. The schema has the names and types of the files, meta columns
+        first, and field ids where the files have them.
     """
-    grouped: dict[str, tuple[pa.Schema, list[str]]] = {}
+    grouped: dict[bytes, tuple[pa.Schema, list[str]]] = {}
     known = {instant.requested_time: instant for instant in client.timeline().completed_writes()}
     schemas: dict[InstantTime, pa.Schema] = {}
     for file in plan.files:
         if file.instant not in schemas:
             instant = known.get(file.instant)
             text = client.read_commit(instant).schema_json if instant else None
-            schemas[file.instant] = _schema_to_read(plan.schema, client, text)
+            schemas[file.instant] = (
+                _schema_of_footer(client, file) if text is None else _schema_of_commit(text)
+            )
         schema = schemas[file.instant]
-        grouped.setdefault(schema.to_string(), (schema, []))[1].append(file.uri)
+        grouped.setdefault(schema.serialize().to_pybytes(), (schema, []))[1].append(file.uri)
     return [(schema, tuple(uris)) for schema, uris in grouped.values()]
 
 
-def _schema_to_read(wanted: pa.Schema, client: TableMetaClient, text: str | None) -> pa.Schema:
-    if text is None:
-        return wanted
-    written = TableSchema.from_avro(text, client.config.field_ids).with_meta()
-    return pa.schema(
-        [
-            field.with_type(written.field(field.name).type)
-            if field.name in written.names
-            else field
-            for field in wanted
-        ]
-    )
+def _schema_of_commit(text: str) -> pa.Schema:
+    fields = record_from_avro(text)
+    names = {field.name for field in fields}
+    meta = [pa.field(name, pa.string()) for name in META_COLUMNS if name not in names]
+    return pa.schema([*meta, *fields])
+
+
+def _schema_of_footer(client: TableMetaClient, file: PlannedFile) -> pa.Schema:
+    filesystem, path = data_filesystem(file.uri, client.storage_options)
+    try:
+        with (
+            filesystem.open_input_file(path) as source,
+            pq.ParquetFile(source, coerce_int96_timestamp_unit="us") as stored,
+        ):
+            return pa.schema(stored_fields(stored.schema_arrow))
+    except (OSError, pa.ArrowInvalid) as error:
+        raise DataFileError(client.base_path, f"{file.path}: {error}") from error

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 
 from hudi_core.errors import DataFileError
 from hudi_core.metadata.bloom import TYPE_CODE, DynamicBloom
+from hudi_core.model.alignment import align, stored_fields
 from hudi_core.model.schema import RECORD_KEY
 from hudi_core.storage.data_files import data_filesystem
 from hudi_core.storage.layout import layout_of
@@ -51,17 +52,10 @@ class StoredFile:
 
 
 def read_base_file(context: WriteContext, path: str) -> StoredFile:
-    """Read a base file; columns that it lacks are null: they were added after it was written."""
-    schema = context.schema.with_meta()
+    """Read a base file, in the columns of the table; those added after it was written are null."""
     table, footers = _read(context, path, None)
-    present = set(table.column_names)
-    columns = [
-        table.column(field.name).cast(field.type)
-        if field.name in present
-        else pa.nulls(table.num_rows, field.type)
-        for field in schema
-    ]
-    return StoredFile(pa.table(columns, schema=schema), _known_keys(footers, path))
+    rows = align(table, stored_fields(table.schema), context.schema.with_meta())
+    return StoredFile(rows, _known_keys(footers, path))
 
 
 def _known_keys(footers: Mapping[bytes, bytes], path: str) -> KnownKeys:
@@ -83,7 +77,7 @@ def _read(
     try:
         with (
             filesystem.open_input_file(f"{root}/{physical}") as source,
-            pq.ParquetFile(source) as file,
+            pq.ParquetFile(source, coerce_int96_timestamp_unit="us") as file,
         ):
             return file.read(columns=columns), file.metadata.metadata or {}
     except (OSError, pa.ArrowInvalid) as error:

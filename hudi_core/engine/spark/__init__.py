@@ -1,9 +1,9 @@
 """The engine on PySpark, and file lists as DataFrames; the only rooms that import ``pyspark``."""
 
+from hudi_core.engine.spark.columns import quoted
 from hudi_core.engine.spark.engine import SparkEngine
 from hudi_core.engine.spark.scan import (
     connected_scheme,
-    quoted,
     read_batches,
     read_files,
     where,

@@ -15,8 +15,15 @@ from py4j.protocol import Py4JError
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.functions import col, lit
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import DataType, StructType
+from pyspark.sql.types import DataType
 
+from hudi_core.engine.spark.columns import (
+    columns_to_read,
+    quoted,
+    readable,
+    reads_alike,
+    table_columns,
+)
 from hudi_core.engine.spark.schema import to_arrow
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.schema import COMMIT_TIME
@@ -42,13 +49,13 @@ def read_files(
     commit_times: Collection[InstantTime] | None = None,
     options: Mapping[str, str] | None = None,
 ) -> DataFrame:
-    """Return the rows of the files in the types of ``schema``.
+    """Return the rows of the files in the columns of ``schema``.
 
     Parameters
     ----------
     files
-        Absolute paths or URIs of parquet files, by the types they were written with; a file that
-        lacks a column reads null.
+        Absolute paths or URIs of parquet files, by the columns they were written with. They are
+        matched by field id where the files have ids; a column that a file lacks reads null.
     schema
         Columns of the table.
     commit_times
@@ -56,10 +63,11 @@ def read_files(
     options
         Hadoop's options of the files' store.
     """
-    struct = from_arrow_schema(schema)
+    wanted = readable(session, schema)
+    struct = from_arrow_schema(wanted)
     frames = [
-        _read(session, uris, from_arrow_schema(kinds), struct, options or {})
-        for kinds, uris in files
+        _read(session, uris, readable(session, stored), wanted, options or {})
+        for stored, uris in files
     ]
     frame = reduce(DataFrame.unionAll, frames) if frames else session.createDataFrame([], struct)
     if commit_times is not None:
@@ -84,7 +92,7 @@ def read_batches(
     function
         Yields batches of ``schema``; crosses to the executors.
     """
-    struct = from_arrow_schema(schema)
+    struct = from_arrow_schema(readable(session, schema))
     if not tasks:
         return session.createDataFrame([], struct)
     exact = to_arrow(struct)
@@ -145,11 +153,6 @@ def where(
     return frame
 
 
-def quoted(name: str) -> Column:
-    """Return the column of that very name, whatever characters it has."""
-    return col("`" + name.replace("`", "``") + "`")
-
-
 def _condition(column: Column, op: str, value: Any, kind: DataType) -> Column:
     if op in _COMPARISONS:
         condition: Column = _COMPARISONS[op](column, lit(value).cast(kind))
@@ -165,20 +168,16 @@ def _condition(column: Column, op: str, value: Any, kind: DataType) -> Column:
 def _read(
     session: SparkSession,
     uris: Sequence[str],
-    written: StructType,
-    wanted: StructType,
+    stored: pa.Schema,
+    wanted: pa.Schema,
     options: Mapping[str, str],
 ) -> DataFrame:
     # the list is exact: no globs in names, no columns from folder names
-    reader = session.read.schema(written).options(**options)
+    reader = session.read.schema(columns_to_read(stored, wanted)).options(**options)
     reader = reader.option("__globPaths__", "false").option("recursiveFileLookup", "true")
     with _listed_by_driver(session):
         frame = reader.parquet(*uris)
-    if written == wanted:
-        return frame
-    return frame.select(
-        *[quoted(field.name).cast(field.dataType).alias(field.name) for field in wanted]
-    )
+    return frame if reads_alike(stored, wanted) else frame.select(*table_columns(stored, wanted))
 
 
 @contextmanager

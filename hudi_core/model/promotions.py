@@ -1,0 +1,167 @@
+"""Which changes of a column's type keep every value that is stored: one table for all formats.
+
+Files that were written before the change stay as they are, and every reader turns their values into
+the new type. A change is *exact* when no value is lost by that and all readers turn it into the
+same one; only exact changes are made. The others are listed because formats allow them.
+
+===================== ============================= ===== ==== ======= ===== ========
+from                  to                            exact Hudi Iceberg Delta on write
+===================== ============================= ===== ==== ======= ===== ========
+int                   long                          yes   yes  yes     yes   yes
+int                   double                        yes   yes  no      yes   no
+int                   decimal, 10 digits or more    yes   yes  no      yes   no
+                      before the point
+int                   float                         no    yes  no      no    no
+int, long             string                        yes   yes  no      no    no
+long                  decimal, 20 digits or more    yes   yes  no      yes   no
+                      before the point
+long                  float, double                 no    yes  no      no    no
+float                 double                        yes   yes  yes     yes   yes
+float, double         decimal, string               no    yes  no      no    no
+decimal(p, s)         decimal(p + n, s)             yes   yes  yes     yes   yes
+decimal(p, s)         decimal with more digits      yes   yes  no      yes   yes
+                      behind the point, and no
+                      fewer before it
+decimal               string                        no    yes  no      no    no
+date                  string                        yes   yes  no      no    no
+date                  timestamp without zone        yes   no   yes     yes   no
+string                binary                        yes   yes  no      no    no
+string                date, decimal                 no    yes  no      no    no
+===================== ============================= ===== ==== ======= ===== ========
+
+*On write*: rows that bring the wider type change the column by themselves; other changes have to be
+asked for. Hudi makes all of its changes on write, so that one batch of texts or of numbers that a
+tool turned into doubles would retype a column of integers for good.
+
+Iceberg's answer to date is that of its version 3. Sources: Hudi's ``SchemaChangeUtils`` and its
+rules for schema evolution on write; "Schema Evolution" in Iceberg's specification; "Type Widening"
+in Delta's protocol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+_Test = Callable[[pa.DataType], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Promotion:
+    """One row of the table.
+
+    Attributes
+    ----------
+    source, target
+        The types in words.
+    fits
+        Whether a pair of types is meant.
+    exact
+        Whether every value becomes the same one for all readers.
+    hudi, iceberg, delta
+        Whether the format allows the change.
+    on_write
+        Whether rows of the wider type make the change by themselves.
+    """
+
+    source: str
+    target: str
+    fits: Callable[[pa.DataType, pa.DataType], bool]
+    exact: bool = True
+    hudi: bool = True
+    iceberg: bool = False
+    delta: bool = False
+    on_write: bool = False
+
+
+def _pair(source: _Test, target: _Test) -> Callable[[pa.DataType, pa.DataType], bool]:
+    return lambda stored, wanted: bool(source(stored) and target(wanted))
+
+
+def _digits(kind: pa.DataType) -> int:
+    """Return how many digits a decimal has before the point; -1 for other types."""
+    return int(kind.precision - kind.scale) if pt.is_decimal(kind) else -1
+
+
+def _holds_digits(count: int) -> _Test:
+    return lambda kind: _digits(kind) >= count
+
+
+def _any_of(*tests: _Test) -> _Test:
+    return lambda kind: any(test(kind) for test in tests)
+
+
+def _is_local(kind: pa.DataType) -> bool:
+    return bool(pt.is_timestamp(kind) and kind.tz is None)
+
+
+def _more_precise(stored: pa.DataType, wanted: pa.DataType) -> bool:
+    both = pt.is_decimal(stored) and pt.is_decimal(wanted)
+    return bool(both and stored.scale == wanted.scale and stored.precision < wanted.precision)
+
+
+def _finer(stored: pa.DataType, wanted: pa.DataType) -> bool:
+    both = pt.is_decimal(stored) and pt.is_decimal(wanted)
+    return bool(both and stored.scale < wanted.scale and _digits(stored) <= _digits(wanted))
+
+
+_INT, _LONG, _FLOAT, _DOUBLE = pt.is_int32, pt.is_int64, pt.is_float32, pt.is_float64
+
+PROMOTIONS: Final = (
+    Promotion("int", "long", _pair(_INT, _LONG), iceberg=True, delta=True, on_write=True),
+    Promotion("int", "double", _pair(_INT, _DOUBLE), delta=True),
+    Promotion("int", "decimal", _pair(_INT, _holds_digits(10)), delta=True),
+    Promotion("int", "float", _pair(_INT, _FLOAT), exact=False),
+    Promotion("int, long", "string", _pair(_any_of(_INT, _LONG), pt.is_string)),
+    Promotion("long", "decimal", _pair(_LONG, _holds_digits(20)), delta=True),
+    Promotion("long", "float, double", _pair(_LONG, _any_of(_FLOAT, _DOUBLE)), exact=False),
+    Promotion("float", "double", _pair(_FLOAT, _DOUBLE), iceberg=True, delta=True, on_write=True),
+    Promotion(
+        "float, double",
+        "decimal, string",
+        _pair(_any_of(_FLOAT, _DOUBLE), _any_of(pt.is_decimal, pt.is_string)),
+        exact=False,
+    ),
+    Promotion("decimal", "wider decimal", _more_precise, iceberg=True, delta=True, on_write=True),
+    Promotion("decimal", "finer decimal", _finer, delta=True, on_write=True),
+    Promotion("decimal", "string", _pair(pt.is_decimal, pt.is_string), exact=False),
+    Promotion("date", "string", _pair(pt.is_date32, pt.is_string)),
+    Promotion(
+        "date",
+        "timestamp without zone",
+        _pair(pt.is_date32, _is_local),
+        hudi=False,
+        iceberg=True,
+        delta=True,
+    ),
+    Promotion("string", "binary", _pair(pt.is_string, pt.is_binary)),
+    Promotion(
+        "string",
+        "date, decimal",
+        _pair(pt.is_string, _any_of(pt.is_date32, pt.is_decimal)),
+        exact=False,
+    ),
+)
+
+
+def promotion(stored: pa.DataType, wanted: pa.DataType) -> Promotion | None:
+    """Return the row of the table that a change of type falls under, if any."""
+    return next((each for each in PROMOTIONS if each.fits(stored, wanted)), None)
+
+
+def can_promote(stored: pa.DataType, wanted: pa.DataType, *, on_write: bool = False) -> bool:
+    """Return whether a Hudi table may make this change of type.
+
+    Parameters
+    ----------
+    stored, wanted
+        Types of tables (:func:`~hudi_core.model.arrow_types.normalise_type`).
+    on_write
+        By rows of the wider type, instead of on demand.
+    """
+    found = promotion(stored, wanted)
+    return found is not None and found.exact and found.hudi and (found.on_write or not on_write)

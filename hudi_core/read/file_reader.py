@@ -1,0 +1,130 @@
+"""Base files as Arrow batches in the columns of the table, whatever schema they were written with.
+
+Arrow brings a file to the table's columns by itself where names find the right ones: it casts, and
+fills what is missing. Files from before a column was renamed, or from before its name was used
+anew, are aligned by field id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from enum import Enum, auto
+from itertools import groupby
+from operator import attrgetter, itemgetter
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.fs as pafs
+
+from hudi_core.model.alignment import align, counterpart, same_by_name, stored_fields
+from hudi_core.read.evolution import can_push_down, referenced_columns
+
+PARQUET: Final = ds.ParquetFileFormat(
+    # some writers store timestamps as INT96, which Arrow would read as nanoseconds
+    read_options=ds.ParquetReadOptions(coerce_int96_timestamp_unit="us")
+)
+_FOOTERS_AT_A_TIME: Final = 16
+_FILES_AT_A_TIME: Final = 256
+"""Files whose footers are read before the first of them is scanned."""
+
+
+class _Way(Enum):
+    """How the rows of a file are had."""
+
+    PUSHED_DOWN = auto()
+    """Arrow finds the columns and applies the filter."""
+    FILTERED = auto()
+    """Arrow finds the columns; the filter means something else on the file's own types."""
+    ALIGNED = auto()
+    """The columns have other names in the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileReader:
+    """Reads files of one file system.
+
+    Attributes
+    ----------
+    schema
+        What files are brought to.
+    filesystem
+        Where they are.
+    columns
+        Names of the columns to return.
+    condition
+        Rows to return; ``None`` for all.
+    batch_rows
+        Most rows of one batch; ``None`` for Arrow's default.
+    """
+
+    schema: pa.Schema
+    filesystem: pafs.FileSystem
+    columns: list[str]
+    condition: pc.Expression | None
+    batch_rows: int | None
+
+    def read(self, fragments: Sequence[ds.Fragment]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of the files, in their order."""
+        for way, some in self._by_way(fragments):
+            if way is _Way.PUSHED_DOWN:
+                yield from self._scan(some, self.schema, self.columns, self.condition)
+            elif way is _Way.FILTERED:
+                for batch in self._scan(some, self.schema, self._needed(), None):
+                    yield from self._filtered(pa.Table.from_batches([batch]))
+            else:
+                for fragment in some:
+                    yield from self._aligned(fragment)
+
+    def _aligned(self, fragment: ds.Fragment) -> Iterator[pa.RecordBatch]:
+        stored = fragment.physical_schema
+        fields = stored_fields(stored)
+        wanted = pa.schema([self.schema.field(name) for name in self._needed()])
+        found = [counterpart(fields, field) for field in wanted]
+        names = [field.name for field in found if field is not None]
+        for batch in self._scan([fragment], stored, names, None):
+            yield from self._filtered(align(pa.Table.from_batches([batch]), fields, wanted))
+
+    def _filtered(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+        if self.condition is not None:
+            rows = rows.filter(self.condition)
+        yield from rows.select(self.columns).to_batches()
+
+    def _needed(self) -> list[str]:
+        if self.condition is None:
+            return self.columns
+        needed = referenced_columns(self.condition, self.schema, self.schema.names)
+        return list(dict.fromkeys([*self.columns, *sorted(needed)]))
+
+    def _scan(
+        self,
+        fragments: Sequence[ds.Fragment],
+        schema: pa.Schema,
+        columns: list[str],
+        condition: pc.Expression | None,
+    ) -> pa.RecordBatchReader:
+        limits = {} if self.batch_rows is None else {"batch_size": self.batch_rows}
+        dataset = ds.FileSystemDataset(list(fragments), schema, PARQUET, self.filesystem)
+        return dataset.scanner(columns=columns, filter=condition, **limits).to_reader()
+
+    def _by_way(
+        self, fragments: Sequence[ds.Fragment]
+    ) -> Iterator[tuple[_Way, Sequence[ds.Fragment]]]:
+        """Yield runs of files that are read in one way."""
+        with ThreadPoolExecutor(_FOOTERS_AT_A_TIME) as pool:
+            for start in range(0, len(fragments), _FILES_AT_A_TIME):
+                some = fragments[start : start + _FILES_AT_A_TIME]
+                # a fragment keeps the footer that is read here, for the scan
+                ways = [self._way(each) for each in pool.map(attrgetter("physical_schema"), some)]
+                for way, group in groupby(zip(ways, some, strict=True), itemgetter(0)):
+                    yield way, [fragment for _, fragment in group]
+
+    def _way(self, stored: pa.Schema) -> _Way:
+        if not same_by_name(stored_fields(stored), self.schema):
+            return _Way.ALIGNED
+        if self.condition is None or can_push_down(self.condition, stored, self.schema):
+            return _Way.PUSHED_DOWN
+        return _Way.FILTERED
