@@ -50,7 +50,6 @@ ABSENT_FEATURES: Final[Mapping[str, AbsentFeature]] = {
 
 TUNING_OPTIONS: Final = (
     "hoodie.bloom.index.parallelism",
-    "hoodie.bulkinsert.shuffle.parallelism",
     "hoodie.datasource.write.row.writer.enable",
     "hoodie.delete.shuffle.parallelism",
     "hoodie.embed.timeline.server",

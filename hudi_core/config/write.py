@@ -45,8 +45,9 @@ class WriteConfig:
         Whether rows with one key are combined within the incoming data.
     insert_duplicates, partial_update_mode
         What insert does about keys the table holds, and upsert about columns the rows lack.
-    bulk_insert_sort_mode, bulk_insert_sort_columns
-        How bulk_insert arranges rows; by which columns it sorts, none for the record key.
+    bulk_insert_sort_mode, bulk_insert_sort_columns, bulk_insert_parallelism
+        How bulk_insert arranges rows; by which columns it sorts, none for the record key; over how
+        many tasks it spreads them, 0 to leave it to the engine.
     allow_duplicate_on_insert
         Whether an insert keeps a row whose key its file group holds already.
     index_type
@@ -82,6 +83,7 @@ class WriteConfig:
     partial_update_mode: PartialUpdateMode
     bulk_insert_sort_mode: BulkInsertSortMode
     bulk_insert_sort_columns: tuple[str, ...]
+    bulk_insert_parallelism: int
     allow_duplicate_on_insert: bool
     index_type: IndexType
     bloom_enabled: bool
@@ -142,6 +144,7 @@ class WriteConfig:
             partial_update_mode=keys.PARTIAL_UPDATE_MODE.read(options),
             bulk_insert_sort_mode=keys.BULK_INSERT_SORT_MODE.read(options),
             bulk_insert_sort_columns=keys.BULK_INSERT_SORT_COLUMNS.read(options),
+            bulk_insert_parallelism=keys.BULK_INSERT_PARALLELISM.read(options),
             allow_duplicate_on_insert=keys.ALLOW_DUPLICATE_ON_INSERT.read(options),
             index_type=keys.INDEX_TYPE.read(options),
             bloom_enabled=keys.BLOOM_ENABLED.read(options),

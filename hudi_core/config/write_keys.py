@@ -186,6 +186,15 @@ BULK_INSERT_SORT_COLUMNS: Final[ConfigKey[tuple[str, ...]]] = ConfigKey(
     "first.",
     group=Group.WRITE,
 )
+BULK_INSERT_PARALLELISM: Final = ConfigKey(
+    key="hoodie.bulkinsert.shuffle.parallelism",
+    default=0,
+    default_text="0 (the engine decides)",
+    parse=integer(0),
+    doc="Tasks over which the sort modes that spread rows anew spread them. The other modes keep "
+    "the tasks of the input.",
+    group=Group.WRITE,
+)
 PARTIAL_UPDATE_MODE: Final = ConfigKey(
     key="hoodie.table.partial.update.mode",
     default=PartialUpdateMode.NONE,
@@ -343,6 +352,7 @@ KEYS: Final[tuple[ConfigKey[Any], ...]] = (
     PARTIAL_UPDATE_MODE,
     BULK_INSERT_SORT_MODE,
     BULK_INSERT_SORT_COLUMNS,
+    BULK_INSERT_PARALLELISM,
     SMALL_FILE_LIMIT,
     MAX_FILE_SIZE,
     RECORD_SIZE_ESTIMATE,

@@ -13,6 +13,8 @@ from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 
+from hudi_core.engine.arrangement import Arrangement
+
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -60,6 +62,10 @@ class Engine(Protocol):
 
     def schema_of(self, data: Any) -> pa.Schema:
         """Return the Arrow schema of the rows, without reading them."""
+        ...
+
+    def arrange(self, data: Any, arrangement: Arrangement) -> Any:
+        """Return the rows, for :meth:`map_input`, spread over tasks anew."""
         ...
 
     def map_input(self, data: Any, function: InputFunction[R], stage: int) -> list[R]:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from hudi_core.engine.arrangement import Arrangement, Splits, arranged
 from hudi_core.engine.base import InputFunction, TaskContext, TaskFunction, heaviest_first
 from hudi_core.errors import SchemaError
 
@@ -41,14 +42,22 @@ class LocalEngine:
     def schema_of(self, data: Any) -> pa.Schema:
         return as_arrow(data).schema
 
-    def map_input(self, data: Any, function: InputFunction[R], stage: int) -> list[R]:
+    def arrange(self, data: Any, arrangement: Arrangement) -> Any:
         source = as_arrow(data)
         if isinstance(source, pa.RecordBatchReader):
+            return source  # a stream has one task, which gets every row
+        return arranged(source, arrangement, self._split_count(source))
+
+    def map_input(self, data: Any, function: InputFunction[R], stage: int) -> list[R]:
+        source = data if isinstance(data, Splits) else as_arrow(data)
+        if isinstance(source, pa.RecordBatchReader):
             return list(function(TaskContext(0, stage, 0), iter(source)))
-        splits = self._split(source)
+        splits = source.tables if isinstance(source, Splits) else self._split(source)
 
         def run(task: int) -> list[R]:
-            return list(function(TaskContext(task, stage, 0), iter(splits[task].to_batches(_BATCH_ROWS))))
+            return list(
+                function(TaskContext(task, stage, 0), iter(splits[task].to_batches(_BATCH_ROWS)))
+            )
 
         return [result for results in self._each(run, range(len(splits))) for result in results]
 
@@ -65,8 +74,11 @@ class LocalEngine:
         done = dict(self._each(run, heaviest_first(len(tasks), weights)))
         return [done[task] for task in range(len(tasks))]
 
+    def _split_count(self, table: pa.Table) -> int:
+        return max(1, min(self.parallelism, int(table.num_rows) // _ROWS_PER_SPLIT))
+
     def _split(self, table: pa.Table) -> list[pa.Table]:
-        count = max(1, min(self.parallelism, table.num_rows // _ROWS_PER_SPLIT))
+        count = self._split_count(table)
         step = -(-table.num_rows // count)
         return [table.slice(task * step, step) for task in range(count)]
 

@@ -31,6 +31,7 @@ from hudi_core.write.base_file import BaseFileWriter
 from hudi_core.write.context import WriteContext
 from hudi_core.write.file_output import mark, open_base_file
 from hudi_core.write.meta_columns import RowOrigin, with_meta_columns
+from hudi_core.write.sorting import in_order
 from hudi_core.write.staging import normalised, scatter, true_mask
 
 _ROW_GROUP_BYTES: Final = 32 << 20
@@ -61,8 +62,9 @@ def bulk_insert_rows(
         The columns of the input: the table's, and the delete flag where the input has one.
     """
     with ExitStack() as files:
-        writer = _TaskWriter(task, context, key_generator(context.table, staged), files)
-        for batch in normalised(batches, staged):
+        keys = key_generator(context.table, staged)
+        writer = _TaskWriter(task, context, keys, files)
+        for batch in in_order(normalised(batches, staged), context, keys):
             live = _live(batch, context)
             if live.num_rows:
                 writer.add(live)

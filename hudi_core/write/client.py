@@ -55,6 +55,7 @@ from hudi_core.write.replacing import (
     replaced_groups,
     require_known,
 )
+from hudi_core.write.sorting import check_sort_columns
 from hudi_core.write.steps import WriteSteps
 
 
@@ -185,6 +186,8 @@ class WriteClient:
         context = WriteContext(
             client.base_path, client.storage_options, client.config, schema, config, EARLIEST
         )
+        if operation is WriteOperation.BULK_INSERT:
+            check_sort_columns(context)
         return context, staged
 
     def _require(self, operation: WriteOperation) -> None:

@@ -41,9 +41,10 @@ class Rehearsal:
 
 
 def deciding_columns(staged: TableSchema, context: WriteContext) -> TableSchema:
-    """Return the columns that decide where a row goes: key, partition, ordering, delete flag."""
+    """Return the columns that decide where a row goes: key, partition, order, delete flag."""
     table = context.table
     names = [*table.record_key_fields, *table.partition_fields, IS_DELETED]
+    names += context.write.bulk_insert_sort_columns
     names += [context.event_time_field] if context.event_time_field else []
     wanted = {name.split(".")[0] for name in names}
     return replace(staged, arrow=pa.schema([one for one in staged.arrow if one.name in wanted]))

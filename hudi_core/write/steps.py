@@ -24,6 +24,7 @@ from hudi_core.write.context import WriteContext
 from hudi_core.write.duplicates import without_duplicates
 from hudi_core.write.merge_handle import GroupTask, write_group
 from hudi_core.write.planning import FileSizing, GroupWrite, average_record_size
+from hudi_core.write.sorting import arrangement_for, sorts
 from hudi_core.write.staging import StagedPart, partition_rows, stage_rows
 from hudi_core.write.tagging import Tagged, tag_partition, tag_tasks
 
@@ -105,7 +106,7 @@ class WriteSteps:
         if self.writes_straight:
             with self._timed("write"):
                 function = partial(bulk_insert_rows, context=context, staged=self.staged)
-                statuses = engine.map_input(data, function, _STAGE)
+                statuses = engine.map_input(self._arranged(data), function, _STAGE)
             self._refuse_nested({PartitionPath(status.partition_path) for status in statuses})
             return statuses
         plan = self.plan(data, engine.shares_memory)
@@ -124,7 +125,8 @@ class WriteSteps:
             stage = partial(
                 stage_rows, context=self.context, schema=self.staged, in_memory=in_memory
             )
-            parts = self.engine.map_input(data, stage, _STAGE)
+            arranged = self._arranged(data) if self.writes_straight else data
+            parts = self.engine.map_input(arranged, stage, _STAGE)
         rows = partition_rows(parts)
         self.partitions = list(rows)
         self._refuse_nested(rows)
@@ -134,6 +136,10 @@ class WriteSteps:
         if self._looks_for_duplicates:
             tagged = without_duplicates(tagged, parts, self.context, self.staged)
         return WritePlan(parts, tagged, self._plan(rows, base_files, tagged))
+
+    def _arranged(self, data: Any) -> Any:
+        arrangement = arrangement_for(self.context)
+        return data if arrangement is None else self.engine.arrange(data, arrangement)
 
     @property
     def writes_straight(self) -> bool:
@@ -201,7 +207,9 @@ class WriteSteps:
         has_deletes = IS_DELETED in self.staged.arrow.names
         if not (looks_up or combine or has_deletes):
             return {}
-        tasks = tag_tasks(parts, base_files if looks_up else {}, self.partitions, combine)
+        sort = self.operation is WriteOperation.BULK_INSERT and sorts(self.context)
+        candidates = base_files if looks_up else {}
+        tasks = tag_tasks(parts, candidates, self.partitions, combine, sort)
         function = partial(
             tag_partition, context=self.context, schema=self.staged, in_memory=in_memory
         )

@@ -21,6 +21,7 @@ from hudi_core.model.schema import IS_DELETED, TableSchema
 from hudi_core.storage.data_files import data_filesystem
 from hudi_core.write.combine import Positions, winners
 from hudi_core.write.context import WriteContext
+from hudi_core.write.sorting import ordered_positions
 from hudi_core.write.staging import StagedPart, StagedRows, stage_folder, true_mask
 from hudi_core.write.stored_file import read_record_keys
 
@@ -40,12 +41,15 @@ class TagTask:
         nothing up.
     combine
         Whether rows with one key are combined into one.
+    sort
+        Whether new rows are put in the order of a bulk insert.
     """
 
     partition_path: PartitionPath
     parts: tuple[StagedPart, ...]
     base_files: tuple[BaseFile, ...]
     combine: bool
+    sort: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +106,8 @@ def tag_partition(
     if IS_DELETED in rows.column_names:
         is_new &= ~true_mask(rows.column(IS_DELETED))[chosen]
     new = chosen[is_new].astype(np.int32)
+    if item.sort:
+        new = ordered_positions(rows, new, context, key_generator(context.table, schema))
     positions[_INSERTS] = (new, np.empty(0, dtype=np.int32))
     located = {ordinal: len(pair[1]) for ordinal, pair in positions.items() if ordinal >= 0}
     if in_memory:
@@ -200,6 +206,7 @@ def tag_tasks(
     base_files: Mapping[PartitionPath, tuple[BaseFile, ...]],
     partitions: Sequence[PartitionPath],
     combine: bool,
+    sort: bool = False,
 ) -> list[TagTask]:
     """Return one task per partition, each with just the parts that hold rows of it."""
     return [
@@ -208,6 +215,7 @@ def tag_tasks(
             tuple(part for part in parts if path in part.batch_numbers),
             base_files.get(path, ()),
             combine,
+            sort,
         )
         for path in partitions
     ]

@@ -49,6 +49,7 @@ def test_defaults_are_hudis_but_for_the_deviations() -> None:
         partial_update_mode=PartialUpdateMode.NONE,
         bulk_insert_sort_mode=BulkInsertSortMode.NONE,
         bulk_insert_sort_columns=(),
+        bulk_insert_parallelism=0,
         allow_duplicate_on_insert=True,
         index_type=IndexType.SIMPLE,
         bloom_enabled=True,
@@ -107,6 +108,7 @@ def test_defaults_are_hudis_but_for_the_deviations() -> None:
         ("hoodie.datasource.insert.dup.policy", "FAIL", "insert_duplicates", "fail"),
         ("hoodie.datasource.write.insert.drop.duplicates", "true", "insert_duplicates", "drop"),
         ("hoodie.table.partial.update.mode", "keep_values", "partial_update_mode", "KEEP_VALUES"),
+        ("hoodie.bulkinsert.shuffle.parallelism", "7", "bulk_insert_parallelism", 7),
         ("hoodie.bulkinsert.sort.mode", "global_sort", "bulk_insert_sort_mode", "GLOBAL_SORT"),
         (
             "hoodie.bulkinsert.user.defined.partitioner.sort.columns",

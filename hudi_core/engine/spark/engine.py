@@ -13,7 +13,9 @@ from typing import Any, Final, TypeVar
 import pyarrow as pa
 from pyspark import TaskContext as SparkTask
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
 
+from hudi_core.engine.arrangement import Arrangement
 from hudi_core.engine.base import InputFunction, TaskContext, TaskFunction, bins
 from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.spark.schema import to_arrow
@@ -63,6 +65,15 @@ class SparkEngine:
 
     def schema_of(self, data: DataFrame) -> pa.Schema:
         return to_arrow(data.schema)
+
+    def arrange(self, data: DataFrame, arrangement: Arrangement) -> DataFrame:
+        columns = [sql.col(_path(name)) for name in arrangement.columns]
+        if arrangement.as_text:
+            columns = [column.cast("string") for column in columns]
+        spread = data.repartitionByRange if arrangement.ranges else data.repartition
+        if arrangement.tasks is None:
+            return spread(*columns)
+        return spread(arrangement.tasks, *columns)
 
     def map_input(self, data: DataFrame, function: InputFunction[R], stage: int) -> list[R]:
         schema = self.schema_of(data)
@@ -161,6 +172,11 @@ def _result(data: bytes) -> Any:
     if isinstance(result, _Refusal):
         raise result.error
     return result
+
+
+def _path(name: str) -> str:
+    """Return the dotted name of a column, or of a field of a struct, as Spark SQL writes it."""
+    return ".".join(f"`{part.replace('`', '``')}`" for part in name.split("."))
 
 
 def _is_wide(schema: pa.Schema) -> bool:
