@@ -16,6 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from hudi_core.config.kinds import PartialUpdateMode
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.base import Engine
 from hudi_core.errors import CommitStateUnknownError
@@ -182,7 +183,9 @@ class WriteClient:
         client = self.table.client
         schema = client.schema
         config = write_config_for(client.config, self.config, operation)
-        staged = staged_schema(self.engine.schema_of(data), schema, client.config, operation)
+        incoming = self.engine.schema_of(data)
+        keep_values = config.partial_update_mode is PartialUpdateMode.KEEP_VALUES
+        staged = staged_schema(incoming, schema, client.config, operation, keep_values)
         context = WriteContext(
             client.base_path, client.storage_options, client.config, schema, config, EARLIEST
         )

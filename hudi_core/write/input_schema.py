@@ -12,10 +12,15 @@ from hudi_core.errors import RecordKeyError, SchemaError
 from hudi_core.model.casting import cast_array
 from hudi_core.model.commit import WriteOperation
 from hudi_core.model.schema import IS_DELETED, META_COLUMNS, TableSchema
+from hudi_core.write.partial_rows import check_left_out
 
 
 def staged_schema(
-    incoming: pa.Schema, table: TableSchema, config: TableConfig, operation: WriteOperation
+    incoming: pa.Schema,
+    table: TableSchema,
+    config: TableConfig,
+    operation: WriteOperation,
+    keep_values: bool = False,
 ) -> TableSchema:
     """Return the columns a write stages: the table's, with the delete flag where the input has one.
 
@@ -25,6 +30,8 @@ def staged_schema(
     ----------
     incoming
         Schema of the rows as they come; meta columns in it are ignored.
+    keep_values
+        Whether an upsert may lack columns, which then keep their stored values.
 
     Raises
     ------
@@ -56,8 +63,11 @@ def staged_schema(
             "Drop it from the rows, or write to a table that has it.",
             columns=unknown,
         )
-    _require(table.arrow.names, names, "every column of the table must be there")
-    fields = list(table.arrow)
+    if keep_values and operation is WriteOperation.UPSERT:
+        check_left_out(names, table, config)
+    else:
+        _require(table.arrow.names, names, "every column of the table must be there")
+    fields = [field for field in table.arrow if field.name in names]
     if IS_DELETED in names and IS_DELETED not in table.arrow.names:
         fields.append(pa.field(IS_DELETED, pa.bool_()))
     _check_types(incoming, fields)

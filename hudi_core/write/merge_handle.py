@@ -24,6 +24,7 @@ from hudi_core.write.context import WriteContext
 from hudi_core.write.file_output import mark, open_base_file
 from hudi_core.write.merging import Merged, merge
 from hudi_core.write.meta_columns import RowOrigin, with_meta_columns
+from hudi_core.write.partial_rows import completed
 from hudi_core.write.planning import GroupWrite
 from hudi_core.write.record_keys import KnownKeys
 from hudi_core.write.staging import StagedPart, StagedRows
@@ -92,7 +93,11 @@ def write_group(
     origin = RowOrigin(group.partition_path, str(name), task.task)
     # a delete stages no more than keys, and writes no incoming row
     deletes = item.operation is WriteOperation.DELETE
-    ready = None if deletes else with_meta_columns(incoming, keys, context, origin)
+    ready = None
+    if not deletes:
+        whole = completed(incoming, merged.updates, located, stored.rows, context.schema)
+        ready = with_meta_columns(whole, keys, context, origin)
+        keys = ready.column(RECORD_KEY)  # generated only now where the table has no record key
     updates = len(merged.updates)
     with open_base_file(context, group.partition_path, str(name)) as output:
         output.inherit(stored.keys, keys.slice(updates))
