@@ -35,6 +35,7 @@ from hudi_core.services.create import SchemaLike, as_arrow_schema, create_table,
 from hudi_core.services.drop import drop_table
 from hudi_core.services.opening import open_table, table_exists
 from hudi_core.services.rollback import roll_back_instant
+from hudi_core.txn.markers import INCOMING_FOLDER
 from hudi_core.txn.table_lock import table_lock
 from hudi_core.write.unfit_rows import refuse_unfit_rows
 
@@ -298,7 +299,7 @@ def write(
     if exists and mode == "overwrite" and operation not in _OVERWRITES:
         new, schema = design_table(path, engine.schema_of(data), given)
         refuse_unfit_rows(data, engine, new, schema)  # or neither table would be left
-        drop_table(path, given)
+        drop_table(path, given, keep=INCOMING_FOLDER)
         exists = False
     if exists:
         return Table.open(path, given)._perform(data, operation, engine)

@@ -27,6 +27,10 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 # `make test` exports what the set-up found out for Spark; this does the same for a bare pytest
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+# PySpark looks for data sources in the folders of its path, where an editable install puts nothing
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    filter(None, [str(REPOSITORY), os.environ.get("PYTHONPATH")])
+)
 FOUND_BY_SET_UP = Path(sys.prefix) / "environment"
 if FOUND_BY_SET_UP.exists():
     for word in shlex.split(FOUND_BY_SET_UP.read_text(encoding="utf-8")):
@@ -155,7 +159,10 @@ def careless_s3(s3: S3Service) -> Iterator[S3Service]:
 def _serving(middleware: Callable[[Any], Any]) -> Iterator[S3Service]:
     """Serve S3 from this process, on the loopback device and a free port."""
     # it takes seconds to import, which most tests need not pay
-    from moto.server import DomainDispatcherApplication, create_backend_app  # noqa: PLC0415
+    from moto.moto_server.werkzeug_app import (  # noqa: PLC0415
+        DomainDispatcherApplication,
+        create_backend_app,
+    )
     from werkzeug.serving import make_server  # noqa: PLC0415
 
     application = middleware(DomainDispatcherApplication(create_backend_app))

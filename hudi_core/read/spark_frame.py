@@ -7,7 +7,7 @@ files. Where it cannot, as stock Spark cannot open S3, the tasks read them as Ar
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from hudi_core.engine.choice import (
     connected_scheme,
@@ -22,16 +22,19 @@ from hudi_core.read.scan import file_scan
 from hudi_core.read.written_types import files_by_types
 from hudi_core.storage.hadoop import hadoop_options, hadoop_schemes, with_scheme
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
 _SPLIT_BYTES: Final = 128 << 20
 
 
 def frame_of_plan(
-    spark: Any,
+    spark: SparkSession,
     client: TableMetaClient,
     plan: ReadPlan,
     columns: Sequence[str] | None = None,
     row_filter: RowFilter | None = None,
-) -> Any:
+) -> DataFrame:
     """Return the rows of a plan as a DataFrame.
 
     Parameters

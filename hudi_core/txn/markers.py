@@ -19,6 +19,8 @@ from hudi_core.storage.safe_path import check_path
 
 TEMP_FOLDER: Final = ".hoodie/.temp"
 """Holds one folder per write, with everything that is gone when the write is complete."""
+INCOMING_FOLDER: Final = f"{TEMP_FOLDER}/.incoming"
+"""Holds one folder per job whose rows wait for the write that takes them in."""
 _SIGN: Final = ".marker."
 
 

@@ -1,0 +1,91 @@
+"""Reading a table in the tasks of a Spark query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import Any
+
+from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+from pyspark.sql.types import StructType
+
+from hudi_core.engine.choice import arrow_schema
+from hudi_core.read.filters import Condition
+from hudi_core.read.plan import PlannedFile
+from hudi_core.read.scan import FileScan
+from pyspark_hudi.filters import conditions_of
+from pyspark_hudi.options import SourceOptions
+from pyspark_hudi.planning import PlannedRead, plan_read
+from pyspark_hudi.shipping import Shipped
+
+
+class FilesPartition(InputPartition):
+    """The files of one task."""
+
+    def __init__(self, files: tuple[PlannedFile, ...]) -> None:
+        super().__init__(files)
+
+
+class HudiReader(Shipped, DataSourceReader):
+    """Reads one plan: made on the driver, run in the tasks.
+
+    Parameters
+    ----------
+    options
+        What was asked for.
+    schema
+        The columns to read, in Spark's types.
+    """
+
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        self._options = options
+        self._columns = schema.fieldNames()
+        self._schema = arrow_schema(schema)
+        self._conditions: list[Condition] = []
+
+    @property
+    def pushFilters(self) -> Any:  # noqa: N802 - the name is Spark's
+        """The function that takes filters, in a guise Spark accepts whatever its settings are."""
+        return _Pushdown(self)
+
+    def take(self, filters: Iterable[Filter]) -> None:
+        """Leave out files that hold no row these filters accept."""
+        self._conditions = conditions_of(filters, self._schema)
+
+    def partitions(self) -> list[InputPartition]:
+        """Return the files of each task."""
+        return [FilesPartition(files) for files in self._plan.tasks]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """Yield the rows of one task's files as Arrow batches."""
+        for batch in self._scan.read(partition.value or ()):
+            yield batch.cast(self._schema)
+
+    def shipped(self) -> dict[str, Any]:
+        """Return what a task needs: neither the options nor the plan."""
+        return {"_scan": self._scan, "_schema": self._schema}
+
+    @cached_property
+    def _plan(self) -> PlannedRead:
+        return plan_read(self._options, self._columns, self._conditions)
+
+    @cached_property
+    def _scan(self) -> FileScan:
+        return self._plan.scan
+
+
+class _Pushdown:
+    """Takes filters where Spark pushes them down, and looks as if it could not where it does not.
+
+    Without ``spark.sql.python.filterPushdown.enabled`` Spark refuses every read by a source that
+    has ``pushFilters``, and it tells whether a source has one by this very attribute.
+    """
+
+    __func__ = staticmethod(DataSourceReader.pushFilters)
+
+    def __init__(self, reader: HudiReader) -> None:
+        self._reader = reader
+
+    def __call__(self, filters: list[Filter]) -> list[Filter]:
+        self._reader.take(filters)
+        return filters  # for Spark to apply to the rows as well

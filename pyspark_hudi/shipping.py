@@ -1,0 +1,56 @@
+"""Values that tell an executor what it lacks.
+
+What Spark sends to its executors names the modules it is made of. On an executor without the wheel
+that ends in a bare ``No module named ...``, deep in Spark's own code. A :class:`Shipped` value
+travels with the function that opens it instead, and that function knows what to say.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from typing import Any, Final
+
+MISSING: Final = (
+    "A Spark executor runs {python}, which cannot import {module}: {reason}. Install hudi-core and "
+    "what it requires there: into the Python that PYSPARK_PYTHON names on every node, or pack an "
+    "environment that has it (venv-pack, conda-pack), send it along with "
+    "spark.addArtifacts('environment.tar.gz#environment', archive=True) and set "
+    "PYSPARK_PYTHON=./environment/bin/python. Where only hudi-core itself is missing, "
+    "spark.addArtifacts('hudi_core.zip', pyfile=True) with the wheel renamed to .zip is enough."
+)
+
+
+class Shipped:
+    """A mixin: pickled by way of a function that needs nothing but Python to be unpickled."""
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[str, str, bytes]]:
+        kind = type(self)
+        return _opener(), (kind.__module__, kind.__qualname__, pickle.dumps(self.shipped()))
+
+    def shipped(self) -> dict[str, Any]:
+        """Return the attributes that travel."""
+        return self.__dict__
+
+
+def _opener() -> Callable[..., Any]:
+    """Return a function that Spark sends by value, because it is a local one."""
+    message = MISSING
+
+    def unpack(module: str, name: str, state: bytes) -> Any:
+        import importlib  # noqa: PLC0415 - there is no module around this function over there
+        import pickle  # noqa: PLC0415
+        import sys  # noqa: PLC0415
+
+        try:
+            kind = getattr(importlib.import_module(module), name)
+            # made by Spark's driver in __reduce__, and only ever inside Spark's own channel
+            attributes = pickle.loads(state)  # noqa: S301
+        except ImportError as error:
+            told = message.format(python=sys.executable, module=module, reason=error)
+            raise ImportError(told) from error
+        value = kind.__new__(kind)
+        value.__dict__.update(attributes)
+        return value
+
+    return unpack

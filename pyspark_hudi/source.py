@@ -1,0 +1,47 @@
+"""The data source ``hudi`` as PySpark meets it."""
+
+from __future__ import annotations
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter
+from pyspark.sql.types import StructType
+
+from pyspark_hudi.shipping import Shipped
+
+# Spark imports this module in every session that uses a source of any kind, to learn the names of
+# sources. So what reads and writes is imported where it does.
+# ruff: noqa: PLC0415
+
+
+class DefaultSource(Shipped, DataSource):
+    """Tables by path, with Hudi's options.
+
+    Reading takes ``as.of.instant``, or ``hoodie.datasource.query.type=incremental`` with a begin
+    and an end; writing takes ``hoodie.datasource.write.operation`` and everything else that
+    :func:`hudi_core.write` does. Options of a store reach the tasks, never the table.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name for ``format(...)``."""
+        return "hudi"
+
+    def schema(self) -> StructType:
+        """Return the columns of the table as of its latest commit, meta columns first."""
+        from pyspark_hudi.options import SourceOptions
+        from pyspark_hudi.planning import spark_schema
+
+        return spark_schema(SourceOptions.of(self.options))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Return what reads the columns of ``schema``."""
+        from pyspark_hudi.options import SourceOptions
+        from pyspark_hudi.reader import HudiReader
+
+        return HudiReader(SourceOptions.of(self.options), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """Return what writes rows of ``schema``."""
+        from pyspark_hudi.options import SourceOptions
+        from pyspark_hudi.writer import open_writer
+
+        return open_writer(SourceOptions.of(self.options), schema, overwrite)
