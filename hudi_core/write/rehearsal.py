@@ -27,8 +27,12 @@ from hudi_core.write.staging import StagedPart, StagedRows, true_mask
 from hudi_core.write.steps import WritePlan, WriteSteps
 from hudi_core.write.tagging import located_rows
 
-_TIMELINE_WRITES: Final = 4
+_PROTOCOL_READS: Final = 4
+"""The table's properties, its latest schema, and the writer's own heartbeat."""
+_PROTOCOL_WRITES: Final = 4
 """Heartbeat, requested, inflight and completed file."""
+_PROTOCOL_LISTS: Final = 16
+"""The timeline at every step that must see what others did, heartbeats and markers."""
 
 
 @dataclass(slots=True)
@@ -77,8 +81,11 @@ def rehearse(steps: WriteSteps, data: Any) -> DryRun:
     if steps.operation in REPLACING:
         files += _replaced(steps.view, steps.operation, steps.partitions)
     new_partitions = len(set(steps.partitions) - set(steps.view.partitions()))
-    candidates = len(steps.view.latest_slices(steps.partitions)) if steps.looks_up else 0
-    requests = expected_requests(files, new_partitions, candidates)
+    looked_up = len(steps.view.latest_slices(steps.partitions)) if steps.looks_up else 0
+    listed = commits = 0
+    if not steps.writes_straight:
+        listed, commits = len(steps.partitions), len(began.completed_writes())
+    requests = expected_requests(files, new_partitions, looked_up, listed, commits)
     return DryRun(steps.operation, _in_order(files), requests)
 
 
@@ -86,7 +93,8 @@ def rehearse_deletion(view: SliceView, partitions: Sequence[PartitionPath]) -> D
     """Return what a deletion of partitions would do."""
     operation = WriteOperation.DELETE_PARTITION
     files = _replaced(view, operation, partitions)
-    return DryRun(operation, _in_order(files), expected_requests(files, 0, 0))
+    requests = expected_requests(files, 0, 0, len(view.partitions()), 0)
+    return DryRun(operation, _in_order(files), requests)
 
 
 def _replaced(
@@ -110,26 +118,32 @@ def _in_order(files: Iterable[PlannedFile]) -> tuple[PlannedFile, ...]:
 
 
 def expected_requests(
-    files: Sequence[PlannedFile], new_partitions: int, candidates: int
+    files: Sequence[PlannedFile], new_partitions: int, looked_up: int, listed: int, commits: int
 ) -> StorageRequests:
-    """Return the requests of a write, staged files between tasks left out.
+    """Return the requests of a write, those between its own tasks left out.
+
+    Writes and deletes are exact as long as no task is repeated. Reads and lists are estimates: a
+    metadata table, a format's own metadata and other writers change them.
 
     Parameters
     ----------
     new_partitions
         Partitions that the table does not have yet.
-    candidates
+    looked_up
         Files whose keys are looked up.
+    listed
+        Partitions whose files are listed.
+    commits
+        Commits whose metadata is read.
     """
     written = sum(file.change is not FileChange.REPLACE for file in files)
     rewritten = sum(file.change is FileChange.REWRITE for file in files)
     return StorageRequests(
-        # the partition's metadata is looked up before each file
-        reads=candidates + rewritten + written,
-        # the marker before, and the file
-        writes=_TIMELINE_WRITES + 2 * written + new_partitions,
-        # timeline at begin and at commit, partitions, markers
-        lists=4,
+        # the partition's own metadata is looked up before each file
+        reads=_PROTOCOL_READS + commits + listed + looked_up + rewritten + written,
+        # a marker comes before each file
+        writes=_PROTOCOL_WRITES + 2 * written + new_partitions,
+        lists=_PROTOCOL_LISTS + listed,
         deletes=written + 1,
     )
 
