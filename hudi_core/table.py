@@ -7,7 +7,7 @@ can read, which is written in this process.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import pyarrow as pa
@@ -31,6 +31,7 @@ from hudi_core.read.query import SnapshotQuery
 from hudi_core.read.scan import scan
 from hudi_core.read.spark_frame import frame_of_plan
 from hudi_core.row_operations import Options, RowOperations
+from hudi_core.services.alter import alter_table, schema_change
 from hudi_core.services.create import SchemaLike, as_arrow_schema, create_table, design_table
 from hudi_core.services.drop import drop_table
 from hudi_core.services.opening import open_table, table_exists
@@ -163,6 +164,47 @@ class Table(RowOperations):
     ) -> tuple[FileSlice, ...]:
         """Return the file slices a snapshot query reads."""
         return self._snapshot().file_slices(_requested(as_of), filter)
+
+    def alter(
+        self,
+        *,
+        add_columns: SchemaLike | Mapping[str, pa.DataType] | Sequence[pa.Field] | None = None,
+        rename: Mapping[str, str] | None = None,
+        drop: str | Sequence[str] | None = None,
+        promote: Mapping[str, pa.DataType] | None = None,
+        options: Options | None = None,
+    ) -> CommitResult:
+        """Change the columns; data files stay as they are.
+
+        Columns are named as they are before the change, nested ones by their path
+        (``address.city``, ``tags.list.element.name``).
+
+        Parameters
+        ----------
+        add_columns
+            Types by name, Arrow fields, or a schema. Rows that are there have nulls.
+        rename
+            New names; of a nested column the last part alone.
+        drop
+            Columns to drop. A later column of the same name does not bring their values back.
+        promote
+            Wider types: see :mod:`hudi_core.model.promotions`.
+
+        Raises
+        ------
+        SchemaError
+            The change cannot be made: names the column, for a type both types, and the way out.
+            Columns of keys, partitions and ordering keep name and type.
+        UnsupportedTableError
+            A column would be renamed or dropped, and other writers' files carry no field ids.
+        """
+        merged = {**self._options, **text_options(options or {})}
+        opened = open_table(self.path, merged)
+        config = WriteConfig.from_options(merged)
+        change = schema_change(add_columns, rename, drop, promote)
+        result = alter_table(opened, table_lock(opened, config), config, change)
+        self._opened = open_table(self.path, merged)
+        return result
 
     def rollback(self, instant: Moment) -> Instant:
         """Undo the last completed write, or a pending one whose writer is gone.

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from hudi_core.config import lock, read, storage, stored_keys, table_keys, write_keys
+from hudi_core.config import lock, read, schema, storage, stored_keys, table_keys, write_keys
 from hudi_core.config.foreign import ABSENT_FEATURES, TUNING_OPTIONS
 from hudi_core.config.key import ConfigKey
 
 ALL_KEYS: Final[tuple[ConfigKey[Any], ...]] = (
     *table_keys.CHOSEN_KEYS,
     *write_keys.KEYS,
+    *schema.KEYS,
     *read.KEYS,
     *lock.KEYS,
     *storage.KEYS,

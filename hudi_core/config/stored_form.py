@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from hudi_core.config import stored_keys as stored
@@ -58,15 +59,15 @@ def own_properties(config: TableConfig) -> list[Property]:
         ("hoodie.archivelog.folder", config.archive_folder),
         _unless(config, "hoodie.table.timeline.timezone", config.timezone, "LOCAL"),
         ("hoodie.table.create.schema", config.create_schema),
-        (
-            stored.LAST_COLUMN_ID.key,
-            None if config.last_column_id is None else str(config.last_column_id),
-        ),
-        (
-            stored.FIELD_IDS.key,
-            json.dumps(dict(config.field_ids), separators=(",", ":")) if config.field_ids else None,
-        ),
+        *id_properties(config.field_ids, config.last_column_id),
     ]
+
+
+def id_properties(field_ids: Mapping[str, int], last_column_id: int | None) -> list[Property]:
+    """Return the properties that keep a table's field ids."""
+    ids = json.dumps(dict(field_ids), separators=(",", ":")) if field_ids else None
+    last = None if last_column_id is None else str(last_column_id)
+    return [(stored.LAST_COLUMN_ID.key, last), (stored.FIELD_IDS.key, ids)]
 
 
 def _unless(config: TableConfig, key: str, value: str, usual: str) -> Property:

@@ -16,6 +16,7 @@ from hudi_core.config.kinds import (
     PartialUpdateMode,
 )
 from hudi_core.config.lock import LockConfig
+from hudi_core.config.schema import SchemaConfig
 from hudi_core.errors import InvalidOptionError
 from hudi_core.model.commit import WriteOperation
 
@@ -57,6 +58,8 @@ class WriteConfig:
         of wrong hits, greatest number of keys.
     heartbeat_interval_ms, heartbeat_misses
         Milliseconds between heartbeats; how many may be missing before a writer counts as dead.
+    schema
+        How incoming columns meet those of the table.
     lock
         How the table's lock is taken.
     fsync
@@ -92,6 +95,7 @@ class WriteConfig:
     bloom_max_entries: int
     heartbeat_interval_ms: int
     heartbeat_misses: int
+    schema: SchemaConfig
     lock: LockConfig
     fsync: bool
 
@@ -153,6 +157,7 @@ class WriteConfig:
             bloom_max_entries=keys.BLOOM_MAX_ENTRIES.read(options),
             heartbeat_interval_ms=keys.HEARTBEAT_INTERVAL_MS.read(options),
             heartbeat_misses=keys.HEARTBEAT_MISSES.read(options),
+            schema=SchemaConfig.from_options(options),
             lock=LockConfig.from_options(options),
             fsync=storage.FSYNC.read(options),
         )

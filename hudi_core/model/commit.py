@@ -33,6 +33,7 @@ class WriteOperation(StrEnum):
     CLUSTER = "CLUSTER"
     COMPACT = "COMPACT"
     INDEX = "INDEX"
+    ALTER_SCHEMA = "ALTER_SCHEMA"
     UNKNOWN = "UNKNOWN"
 
 

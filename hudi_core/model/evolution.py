@@ -146,8 +146,8 @@ def _refuse_missing(path: str) -> NoReturn:
     raise SchemaError(
         f"The rows lack the column {path}, which the table has",
         "Add it, with nulls where there is no value, or set "
-        "hoodie.write.set.null.for.missing.columns=true to have nulls written. "
-        "Table.alter(drop=...) takes the column out of the table.",
+        "hoodie.write.set.null.for.missing.columns=true where it may be null. "
+        "Table.alter(drop=...) takes a column out of the table.",
         column=path,
     )
 

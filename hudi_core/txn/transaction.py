@@ -33,6 +33,7 @@ from hudi_core.txn.heartbeat import Heartbeat
 from hudi_core.txn.markers import Markers
 from hudi_core.txn.open_table import OpenTable
 from hudi_core.txn.recovery import recover
+from hudi_core.txn.schema_step import SchemaStep, settle
 from hudi_core.txn.table_lock import TableLock
 
 _log = logging.getLogger(__name__)
@@ -66,6 +67,8 @@ class Transaction:
         The timeline, fenced by the format, that the write builds on.
     timings
         Seconds by step; filled in as the write goes.
+    schema_step
+        From which schema to which the write leads.
     """
 
     table: OpenTable
@@ -74,6 +77,7 @@ class Transaction:
     began: TimelineView
     heartbeat: Heartbeat
     timings: dict[str, float] = field(default_factory=dict)
+    schema_step: SchemaStep | None = None
 
     def commit(self, metadata: CommitMetadata, statuses: Sequence[WriteStatus]) -> Committed:
         """Make the write visible, in the Hudi timeline and in the format, or raise.
@@ -89,7 +93,8 @@ class Transaction:
         Raises
         ------
         CommitConflictError
-            Another writer changed a file group that this write touches. Nothing is visible.
+            Another writer changed a file group that this write touches, or the columns of the
+            table. Nothing is visible.
         IncompleteCommitError
             This write was rolled back by another writer. Nothing is visible.
         LockError
@@ -103,19 +108,28 @@ class Transaction:
             self._require_pending()
             others = completed_since(self.began, self.table.timeline())
             check_conflicts(metadata, others, client.read_commit)
+            if self.schema_step is not None:
+                settle(self.table, self.schema_step)
             self._delete_lost_attempts(statuses)
             self.lock.require_lease()
             completed = self._complete(metadata)
-            if (
-                isinstance(metadata, ReplaceCommitMetadata)
-                and metadata.operation_type == WriteOperation.CLUSTER
-            ):
-                receipt = self.table.host.complete_clustering(client, metadata, completed, statuses)
-            else:
-                receipt = self.table.host.complete_write(client, metadata, completed, statuses)
+            receipt = self._publish(metadata, completed, statuses)
         self.timings["commit"] = time.monotonic() - started
         self._tidy()
         return Committed(completed, receipt)
+
+    def _publish(
+        self, metadata: CommitMetadata, completed: Instant, statuses: Sequence[WriteStatus]
+    ) -> FormatCommit:
+        client, host = self.table.client, self.table.host
+        if metadata.operation_type == WriteOperation.ALTER_SCHEMA:
+            return host.complete_schema_change(client, metadata, completed)
+        if (
+            isinstance(metadata, ReplaceCommitMetadata)
+            and metadata.operation_type == WriteOperation.CLUSTER
+        ):
+            return host.complete_clustering(client, metadata, completed, statuses)
+        return host.complete_write(client, metadata, completed, statuses)
 
     def abort(self) -> None:
         """Undo the write after a failure in this process.

@@ -37,6 +37,7 @@ from hudi_core.model.result import CommitResult
 from hudi_core.model.schema import TableSchema
 from hudi_core.timeline.serde import encode
 from hudi_core.txn.open_table import OpenTable
+from hudi_core.txn.schema_step import SchemaStep
 from hudi_core.txn.table_lock import TableLock
 from hudi_core.txn.transaction import Committed, Transaction, begin
 from hudi_core.write.context import WriteContext
@@ -56,6 +57,7 @@ from hudi_core.write.replacing import (
     replaced_groups,
     require_known,
 )
+from hudi_core.write.schema_plan import plan_schema, unchanged
 from hudi_core.write.sorting import check_sort_columns
 from hudi_core.write.steps import WriteSteps
 
@@ -92,9 +94,10 @@ class WriteClient:
         """
         started = time.monotonic()
         client = self.table.client
-        context, staged = self._prepared(data, operation)
+        context, staged, step = self._prepared(data, operation)
         transaction = self._begin(operation)
-        with _undone_on_failure(transaction):
+        transaction.schema_step = step
+        with undone_on_failure(transaction):
             context = replace(context, instant=transaction.instant.requested_time)
             view = self.table.views().view(transaction.began)
             steps = WriteSteps(
@@ -123,15 +126,16 @@ class WriteClient:
         """
         started = time.monotonic()
         client, operation = self.table.client, WriteOperation.DELETE_PARTITION
-        schema = client.schema
-        paths = partition_paths_of(partitions, client.config, schema)
+        step = unchanged(self.table)
+        paths = partition_paths_of(partitions, client.config, step.new)
         require_known(self.table.views().view(), paths)
         transaction = self._begin(operation)
-        with _undone_on_failure(transaction):
+        transaction.schema_step = step
+        with undone_on_failure(transaction):
             view = self.table.views().view(transaction.began)
             require_known(view, paths)
             replaced = replaced_groups(view, operation, paths)
-            metadata = commit_metadata((), schema, client.config.name, operation, replaced)
+            metadata = commit_metadata((), step.new, client.config.name, operation, replaced)
             committed = transaction.commit(metadata, ())
         transaction.timings["total"] = time.monotonic() - started
         return commit_result(committed, operation, metadata, (), transaction.timings)
@@ -144,7 +148,7 @@ class WriteClient:
         SchemaError
             The rows do not fit the table, or it has no record key to do this by.
         """
-        context, staged = self._prepared(data, operation)
+        context, staged, _ = self._prepared(data, operation)
         rehearsal = Rehearsal(self.table, self.table.timeline())
         view = self.table.views().view(rehearsal.began)
         steps = WriteSteps(
@@ -177,21 +181,31 @@ class WriteClient:
         found = self.engine.map_input(data, function, 0)
         return sorted({path for paths in found for path in paths})
 
-    def _prepared(self, data: Any, operation: WriteOperation) -> tuple[WriteContext, TableSchema]:
-        """Return what every task of the write knows, but for its time, and what is staged."""
+    def _prepared(
+        self, data: Any, operation: WriteOperation
+    ) -> tuple[WriteContext, TableSchema, SchemaStep]:
+        """Return what every task of the write knows, but for its time; what is staged; and what
+        becomes of the table's columns."""
         self._require(operation)
         client = self.table.client
-        schema = client.schema
         config = write_config_for(client.config, self.config, operation)
         incoming = self.engine.schema_of(data)
+        step = plan_schema(self.table, incoming, config, operation)
         keep_values = config.partial_update_mode is PartialUpdateMode.KEEP_VALUES
-        staged = staged_schema(incoming, schema, client.config, operation, keep_values)
+        staged = staged_schema(
+            incoming,
+            step.new,
+            client.config,
+            operation,
+            keep_values=keep_values,
+            fill_missing=config.schema.fill_missing,
+        )
         context = WriteContext(
-            client.base_path, client.storage_options, client.config, schema, config, EARLIEST
+            client.base_path, client.storage_options, client.config, step.new, config, EARLIEST
         )
         if operation is WriteOperation.BULK_INSERT:
             check_sort_columns(context)
-        return context, staged
+        return context, staged, step
 
     def _require(self, operation: WriteOperation) -> None:
         """Refuse what the table, or its format, cannot take."""
@@ -213,7 +227,8 @@ class WriteClient:
 
 
 @contextmanager
-def _undone_on_failure(transaction: Transaction) -> Iterator[None]:
+def undone_on_failure(transaction: Transaction) -> Iterator[None]:
+    """Undo the write when the block fails, unless it may have taken place."""
     try:
         yield
     except CommitStateUnknownError:

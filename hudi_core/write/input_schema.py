@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from hudi_core.config.schema import FILL_MISSING
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import RecordKeyError, SchemaError
 from hudi_core.model.casting import cast_array
@@ -20,7 +21,9 @@ def staged_schema(
     table: TableSchema,
     config: TableConfig,
     operation: WriteOperation,
+    *,
     keep_values: bool = False,
+    fill_missing: bool = False,
 ) -> TableSchema:
     """Return the columns a write stages: the table's, with the delete flag where the input has one.
 
@@ -32,6 +35,8 @@ def staged_schema(
         Schema of the rows as they come; meta columns in it are ignored.
     keep_values
         Whether an upsert may lack columns, which then keep their stored values.
+    fill_missing
+        Whether rows may lack columns that may be null, which then are.
 
     Raises
     ------
@@ -52,7 +57,7 @@ def staged_schema(
         )
     if operation is WriteOperation.DELETE:
         needed = [*config.record_key_fields, *config.partition_fields]
-        _require(needed, names, "a delete needs the columns of key and partition")
+        _require(needed, names, "a delete needs the columns of key and partition", "Add it.")
         fields = [table.arrow.field(name) for name in dict.fromkeys(needed)]
         _check_types(incoming, fields)
         return replace(table, arrow=pa.schema(fields))
@@ -65,9 +70,17 @@ def staged_schema(
         )
     if keep_values and operation is WriteOperation.UPSERT:
         check_left_out(names, table, config)
+        fields = [field for field in table.arrow if field.name in names]
     else:
-        _require(table.arrow.names, names, "every column of the table must be there")
-    fields = [field for field in table.arrow if field.name in names]
+        needed = [each.name for each in table.arrow if not (fill_missing and each.nullable)]
+        _require(
+            needed,
+            names,
+            "every column of the table must be there",
+            f"Add it, with nulls where there is no value, or set {FILL_MISSING.key}=true where it "
+            "may be null. Table.alter(drop=...) takes a column out of the table.",
+        )
+        fields = list(table.arrow)
     if IS_DELETED in names and IS_DELETED not in table.arrow.names:
         fields.append(pa.field(IS_DELETED, pa.bool_()))
     _check_types(incoming, fields)
@@ -84,17 +97,19 @@ def _refuse_repeated(names: Sequence[str]) -> None:
         )
 
 
-def _require(needed: Sequence[str], names: Sequence[str], why: str) -> None:
+def _require(needed: Sequence[str], names: Sequence[str], why: str, hint: str) -> None:
     missing = [name for name in needed if name not in names]
     if missing:
         raise SchemaError(
             f"The rows lack the column {', '.join(map(repr, missing))}: {why}",
-            "Add it, with nulls where there is no value.",
+            hint,
             columns=missing,
         )
 
 
 def _check_types(incoming: pa.Schema, fields: Sequence[pa.Field]) -> None:
     for field in fields:
+        if field.name not in incoming.names:
+            continue  # becomes null
         # a column without rows tells whether the types go together; values are checked as they come
         cast_array(pa.array([], incoming.field(field.name).type), field, field.name)

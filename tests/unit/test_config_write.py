@@ -17,6 +17,7 @@ from hudi_core.config.kinds import (
     PartialUpdateMode,
 )
 from hudi_core.config.lock import LockConfig
+from hudi_core.config.schema import SchemaConfig
 from hudi_core.config.read import QueryType, ReadConfig
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import InvalidOptionError
@@ -58,6 +59,7 @@ def test_defaults_are_hudis_but_for_the_deviations() -> None:
         bloom_max_entries=100_000,
         heartbeat_interval_ms=60_000,
         heartbeat_misses=2,
+        schema=SchemaConfig(fill_missing=False, truncate_nanoseconds=False),
         lock=LockConfig(
             concurrency_mode=ConcurrencyMode.SINGLE_WRITER,
             provider=None,

@@ -1,0 +1,132 @@
+"""Changing a table's columns without writing rows: a commit that holds nothing but the schema."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hudi_core.config.write import WriteConfig
+from hudi_core.errors import DataFileError, UnsupportedTableError
+from hudi_core.model.alignment import stored_fields
+from hudi_core.model.arrow_types import field_id
+from hudi_core.model.commit import WriteOperation
+from hudi_core.model.evolution import SchemaChange, altered_schema
+from hudi_core.model.files import BaseFile
+from hudi_core.model.instant import Action
+from hudi_core.model.instant_time import InstantTime
+from hudi_core.model.result import CommitResult
+from hudi_core.services.create import as_arrow_schema
+from hudi_core.storage.data_files import data_filesystem
+from hudi_core.txn.open_table import OpenTable
+from hudi_core.txn.schema_step import SchemaStep
+from hudi_core.txn.table_lock import TableLock
+from hudi_core.txn.transaction import begin
+from hudi_core.write.client import commit_metadata, commit_result, undone_on_failure
+from hudi_core.write.schema_plan import fixed_columns, unchanged
+
+_ID_IN_SCHEMA: Final = '"field-id"'
+
+
+def schema_change(
+    add_columns: Any = None,
+    rename: Mapping[str, str] | None = None,
+    drop: str | Sequence[str] | None = None,
+    promote: Mapping[str, pa.DataType] | None = None,
+) -> SchemaChange:
+    """Return a change from what a user wrote.
+
+    Raises
+    ------
+    SchemaError
+        ``add_columns`` is neither a mapping of types, nor a list of fields, nor a schema.
+    """
+    added: tuple[pa.Field, ...] = ()
+    if isinstance(add_columns, Mapping):
+        added = tuple(pa.field(name, kind) for name, kind in add_columns.items())
+    elif isinstance(add_columns, list | tuple):
+        added = tuple(pa.schema(add_columns))
+    elif add_columns is not None:
+        added = tuple(as_arrow_schema(add_columns))
+    dropped = (drop,) if isinstance(drop, str) else tuple(drop or ())
+    return SchemaChange(added, dict(rename or {}), dropped, dict(promote or {}))
+
+
+def alter_table(
+    table: OpenTable, lock: TableLock, config: WriteConfig, change: SchemaChange
+) -> CommitResult:
+    """Change the columns of a table.
+
+    Files stay as they are. Readers of this project find the columns in them by field id; readers
+    that go by names find null under a new name until the rows are written again.
+
+    Raises
+    ------
+    SchemaError
+        The change cannot be made; names the column, for a type both types, and the way out.
+    UnsupportedTableError
+        A column would be renamed or dropped, and files of another writer carry no field ids.
+    UnsupportedCapabilityError
+        The table's format cannot follow.
+    CommitConflictError, CommitStateUnknownError, LockError
+        See :mod:`hudi_core.txn.transaction`.
+    """
+    started = time.monotonic()
+    table.client.require_writable()
+    before = unchanged(table)
+    new = altered_schema(before.base, change, fixed_columns(table.client.config))
+    step = SchemaStep(before.base, new, before.last_write)
+    table.host.require(*step.needs())
+    if change.rename or change.drop:
+        _require_ids(table)
+    transaction = begin(table, lock, config, Action.COMMIT)
+    transaction.schema_step = step
+    operation = WriteOperation.ALTER_SCHEMA
+    with undone_on_failure(transaction):
+        metadata = commit_metadata((), new, table.client.config.name, operation)
+        committed = transaction.commit(metadata, ())
+    transaction.timings["total"] = time.monotonic() - started
+    return commit_result(committed, operation, metadata, (), transaction.timings)
+
+
+def _require_ids(table: OpenTable) -> None:
+    """Refuse a table with files whose columns can only be found by name."""
+    for instant, file in _a_file_of_each_write(table):
+        if not _carries_ids(table, instant, file):
+            raise UnsupportedTableError(
+                table.client.base_path,
+                f"has data files without field ids, such as {file.path}, whose columns would be "
+                "lost or come back under another name",
+                "Write their rows again with this release (insert_overwrite_table), then change "
+                "the columns.",
+            )
+
+
+def _a_file_of_each_write(table: OpenTable) -> Iterable[tuple[InstantTime, BaseFile]]:
+    """Return one file for each write that present files are from: it writes them all alike."""
+    found: dict[InstantTime, BaseFile] = {}
+    for slice_ in table.views().view().latest_slices():
+        if slice_.base_file is not None:
+            found.setdefault(slice_.base_instant, slice_.base_file)
+    return found.items()
+
+
+def _carries_ids(table: OpenTable, written: InstantTime, file: BaseFile) -> bool:
+    client = table.client
+    instant = next(
+        (each for each in client.timeline().completed_writes() if each.requested_time == written),
+        None,
+    )
+    text = client.read_commit(instant).schema_json if instant is not None else None
+    if text is not None:
+        return _ID_IN_SCHEMA in text
+    filesystem, root = data_filesystem(client.base_path, client.storage_options)
+    try:
+        path = f"{root}/{client.layout.physical(file.path)}"
+        schema = pq.read_schema(path, filesystem=filesystem)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise DataFileError(client.base_path, f"{file.path}: {error}") from error
+    return any(field_id(field) is not None for field in stored_fields(schema))

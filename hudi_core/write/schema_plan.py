@@ -1,0 +1,59 @@
+"""What a write makes of the table's columns."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from hudi_core.config.table import TableConfig
+from hudi_core.config.write import WriteConfig
+from hudi_core.model.commit import WriteOperation
+from hudi_core.model.evolution import merged_schema
+from hudi_core.txn.open_table import OpenTable
+from hudi_core.txn.schema_step import SchemaStep, last_write
+
+
+def plan_schema(
+    table: OpenTable, incoming: pa.Schema, config: WriteConfig, operation: WriteOperation
+) -> SchemaStep:
+    """Return the step that rows make the table's schema take; a delete makes none.
+
+    Parameters
+    ----------
+    incoming
+        Columns of the rows.
+
+    Raises
+    ------
+    SchemaError
+        See :func:`~hudi_core.model.evolution.merged_schema`.
+    UnsupportedCapabilityError
+        The table's format cannot follow.
+    """
+    step = unchanged(table)
+    if operation is WriteOperation.DELETE:
+        return step
+    new = merged_schema(
+        step.base,
+        incoming,
+        fixed_columns(table.client.config),
+        fill_missing=config.schema.fill_missing,
+    )
+    step = SchemaStep(step.base, new, step.last_write)
+    table.host.require(*step.needs())
+    return step
+
+
+def unchanged(table: OpenTable) -> SchemaStep:
+    """Return the step of a write that leaves the schema as it is."""
+    timeline = table.timeline()
+    schema = table.client.schema_at(timeline)
+    return SchemaStep(schema, schema, last_write(timeline))
+
+
+def fixed_columns(config: TableConfig) -> dict[str, str]:
+    """Return the columns whose name and type stay, with what they are used for."""
+    fixed = dict.fromkeys(config.record_key_fields, "part of the record key")
+    fixed |= dict.fromkeys(config.partition_fields, "a partition column")
+    if config.ordering_field is not None:
+        fixed[config.ordering_field] = "the ordering column"
+    return fixed
