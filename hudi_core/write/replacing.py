@@ -72,8 +72,14 @@ def partition_paths_of(
     Raises
     ------
     PartitionValueError
-        A mapping lacks a partition column, names another one, or has a value that is no path.
+        The table has no partitions; a mapping lacks a partition column, names another one, or has
+        a value that is no path.
     """
+    if not config.partition_fields:
+        raise PartitionValueError(
+            "The table has no partitions",
+            "Use insert_overwrite_table without rows to remove all of them.",
+        )
     return [
         PartitionPath(path)
         for path in sorted(

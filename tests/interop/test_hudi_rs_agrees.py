@@ -162,6 +162,35 @@ class History:
         assert changed
         self.states.append((result.instant, dict(self.held)))
 
+    def overwrite(self, operation: str, batch: list[Row]) -> None:
+        """Replace the partitions of the rows, or all."""
+        result = getattr(self.table, operation)(self.data(pa.Table.from_pylist(batch, SCHEMA)))
+        assert (result.inserted, result.updated, result.deleted) == (len(batch), 0, 0)
+        written = {self.partition_of(row) for row in batch}
+        self.forget(written if operation == "insert_overwrite" else None)
+        time = result.instant.requested_time
+        self.held |= {row["id"]: {**row, "_hoodie_commit_time": time} for row in batch}
+        self.states.append((result.instant, dict(self.held)))
+
+    def delete_partition(self, row: Row) -> None:
+        """Delete the partition of a row, by its values."""
+        values = {name: row[name] for name in self.case.partition}
+        result = self.table.delete_partitions([values])
+        self.forget({self.partition_of(row)})
+        self.states.append((result.instant, dict(self.held)))
+
+    def partition_of(self, row: Row) -> tuple[Any, ...]:
+        return tuple(row[name] for name in self.case.partition)
+
+    def forget(self, partitions: set[tuple[Any, ...]] | None) -> None:
+        before = len(self.held)
+        self.held = {
+            key: row
+            for key, row in self.held.items()
+            if partitions is not None and self.partition_of(row) not in partitions
+        }
+        assert len(self.held) < before
+
 
 def run_history(history: History) -> None:
     case = history.case
@@ -171,6 +200,22 @@ def run_history(history: History) -> None:
     history.write("insert", rows(case, range(26, 33), 10, 500.0))
     history.write("delete", rows(case, [1, 5, 21, 99], 0, 0.0))
     history.write("upsert", rows(case, [1, 2, 40], 12, 600.0))
+
+
+def run_replacing_history(history: History) -> None:
+    case = history.case
+    cities = len(case.cities)
+    history.write("bulk_insert", rows(case, range(20), 10, 100.0))
+    history.write("upsert", rows(case, range(8), 11, 200.0))
+    # an older ordering value, and keys that are there already: an overwrite compares nothing
+    history.overwrite("insert_overwrite", rows(case, [0, cities * 2, cities * 20], 5, 300.0))
+    history.write("upsert", rows(case, [0, 1, 50], 12, 400.0))
+    if case.partition:
+        history.delete_partition(rows(case, [1], 0, 0.0)[0])
+    # the partition is there again, in groups of its own
+    history.write("insert", rows(case, [61 * cities + 1, 62], 10, 500.0))
+    history.overwrite("insert_overwrite_table", rows(case, range(5), 1, 600.0))
+    history.write("upsert", rows(case, [2, 70], 13, 700.0))
 
 
 def new_history(path: Path, case: Case, version: str, data: Data) -> History:
@@ -264,8 +309,9 @@ def check(history: History, path: Path) -> None:
     check_filters(history, table, path)
     instants = [instant for instant, _ in history.states]
     timeline = hudi_rs.HudiTable(str(path)).get_timeline()
-    assert [(one.timestamp, one.action) for one in timeline.get_completed_commits()] == [
-        (one.requested_time, "commit") for one in instants
+    found = [*timeline.get_completed_commits(), *timeline.get_completed_replacecommits()]
+    assert sorted((one.timestamp, one.action) for one in found) == [
+        (one.requested_time, one.action) for one in instants
     ]
 
 
@@ -325,12 +371,32 @@ def test_in_this_process(case: Case, version: str, tmp_path: Path) -> None:
     check(history, path)
 
 
+@pytest.mark.parametrize(
+    ("case", "version"), MATRIX, ids=[f"{case.name}-v{version}" for case, version in MATRIX]
+)
+def test_replacing_in_this_process(case: Case, version: str, tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    history = new_history(path, case, version, lambda rows: rows)
+    run_replacing_history(history)
+    check(history, path)
+    actions = [instant.action.value for instant, _ in history.states]
+    assert actions.count("replacecommit") == (3 if case.partition else 2)
+
+
 ON_SPARK = [
     ("none-nonpartition-several", "8"),
     ("plain-complex-bare", "8"),
     ("encoded-two-complex", "9"),
 ]
 BY_NAME = {case.name: case for case in CASES}
+
+
+@pytest.mark.spark
+def test_replacing_on_spark(tmp_path: Path, spark: Any) -> None:
+    path = tmp_path / "table"
+    history = new_history(path, BY_NAME["encoded-two-complex"], "9", spark.createDataFrame)
+    run_replacing_history(history)
+    check(history, path)
 
 
 @pytest.mark.spark

@@ -31,6 +31,8 @@ SCHEMA = pa.schema(
         pa.field("tags", pa.list_(pa.string())),
     ]
 )
+REPLACE = "replace"
+REPLACING = ("insert_overwrite", "insert_overwrite_table", "delete_partitions")
 CITIES = ("rome", "oslo", "new york", "a%b")
 
 Row = dict[str, Any]
@@ -57,7 +59,8 @@ def rows(draw: st.DrawFn, keys: int) -> Row:
 
 def steps() -> st.SearchStrategy[list[Step]]:
     batch = st.lists(rows(12), min_size=1, max_size=12).map(tuple)
-    operation = st.sampled_from(["upsert", "upsert", "delete", "insert", "bulk_insert"])
+    often = ("upsert", "delete", "insert")
+    operation = st.sampled_from([*often, *often, "upsert", "bulk_insert", *REPLACING])
     return st.lists(st.builds(Step, operation, batch), min_size=1, max_size=5)
 
 
@@ -66,9 +69,16 @@ class Model:
     """What the table must hold, and what each operation must report."""
 
     event_time: bool
+    partitioned: bool = True
     held: dict[str, Row] = field(default_factory=dict)
 
     def apply(self, step: Step) -> tuple[int, int, int]:
+        if step.operation in REPLACING:
+            everything = step.operation == "insert_overwrite_table" or not self.partitioned
+            gone = set(CITIES) if everything else {row["city"] for row in step.rows}
+            self.held = {key: row for key, row in self.held.items() if row["city"] not in gone}
+            if step.operation == "delete_partitions":
+                return 0, 0, 0
         if step.operation == "delete":
             keys = {row["id"] for row in step.rows} & self.held.keys()
             for key in keys:
@@ -95,12 +105,23 @@ class Model:
         return list(best.values())
 
 
-def runnable(step: Step, held: dict[str, Row]) -> Step:
-    """Inserts bring only new keys, each once: they look nothing up, so duplicates would stay."""
-    if step.operation not in ("insert", "bulk_insert"):
-        return step
-    fresh = {row["id"]: row for row in step.rows if row["id"] not in held}
-    return Step(step.operation, tuple(fresh.values()))
+def runnable(step: Step, model: Model) -> Step:
+    """Inserts bring only new keys, each once: they look nothing up, so duplicates would stay.
+
+    Overwrites bring each key once, and only partitions with rows are deleted.
+    """
+    once = {row["id"]: row for row in step.rows}
+    cities = {row["city"] for row in model.held.values()} if model.partitioned else set()
+    match step.operation:
+        case "insert" | "bulk_insert":
+            fresh = (row for row in once.values() if row["id"] not in model.held)
+        case "insert_overwrite" | "insert_overwrite_table":
+            fresh = (row for row in once.values())
+        case "delete_partitions":
+            fresh = (row for row in once.values() if row["city"] in cities)
+        case _:
+            return step
+    return Step(step.operation, tuple(fresh))
 
 
 def new_table(path: Path, event_time: bool, partitioned: bool, version: int) -> hudi.Table:
@@ -154,11 +175,43 @@ def decisions(result: hudi.CommitResult) -> Counter[str]:
 
 
 def run(
-    table: hudi.Table, step: Step, engine: Engine | None = None, data: Any = None
+    table: hudi.Table,
+    step: Step,
+    engine: Engine | None = None,
+    data: Any = None,
+    event_time: bool = False,
 ) -> hudi.CommitResult:
-    batch = pa.Table.from_pylist(list(step.rows), SCHEMA) if data is None else data
+    """Do a step, and compare it with what a dry run said before."""
     method = getattr(table, step.operation)
-    result: hudi.CommitResult = method(batch, engine=engine)
+    result: hudi.CommitResult
+    if step.operation == "delete_partitions":
+        cities = sorted({row["city"] for row in step.rows})
+        dry: hudi.DryRun = method([{"city": city} for city in cities], dry_run=True)
+        result = method([{"city": city} for city in cities])
+    else:
+        batch = pa.Table.from_pylist(list(step.rows), SCHEMA) if data is None else data
+        dry = method(batch, engine=engine, dry_run=True)
+        result = method(batch, engine=engine)
+    assert (dry.inserted, dry.deleted) == (result.inserted, result.deleted)
+    told = Counter((file.partition_path, file.path) for file in dry.files if file.change != REPLACE)
+    done = Counter(
+        (
+            status.partition_path,
+            base and "/".join(filter(None, (status.partition_path, base))),
+        )
+        for status in result.statuses
+        for base in [status.stat.prev_base_file]
+    )
+    if event_time:  # a dry run does not know which rows are late, and their files stay
+        assert dry.updated >= result.updated
+        assert done <= told
+    else:
+        assert dry.updated == result.updated
+        assert done == told
+    replaced = getattr(result.metadata, "partition_to_replace_file_ids", {})
+    assert {file.file_id for file in dry.files if file.change == REPLACE} == {
+        file_id for ids in replaced.values() for file_id in ids
+    }
     return result
 
 
@@ -178,12 +231,12 @@ def test_rows_and_counts_follow_the_model(
 ) -> None:
     path = tmp_path_factory.mktemp("model") / "table"
     table = new_table(path, event_time, partitioned, version)
-    model = Model(event_time)
+    model = Model(event_time, partitioned)
     for drawn in plan:
-        step = runnable(drawn, model.held)
+        step = runnable(drawn, model)
         if not step.rows:
             continue
-        result = run(table, step)
+        result = run(table, step, event_time=event_time)
         counts = model.apply(step)
         assert (result.inserted, result.updated, result.deleted) == counts
         assert content(table.to_arrow()) == expected(model)
@@ -204,10 +257,10 @@ def test_both_engines_decide_alike(tmp_path: Path, spark: Any) -> None:
         local = new_table(folder / "local", event_time, True, 9)
         distributed = new_table(folder / "spark", event_time, True, 9)
         model = Model(event_time)
-        for step in (runnable(step, model.held) for step in plan):
+        for step in (runnable(step, model) for step in plan):
             if not step.rows:
                 continue
-            here = run(local, step)
+            here = run(local, step, event_time=event_time)
             frame = spark.createDataFrame(pa.Table.from_pylist(list(step.rows), SCHEMA))
             engine = SparkEngine(spark, tasks_on_driver=len(drawn) % 2 == 0)
             there = run(distributed, step, engine, frame.coalesce(1))
