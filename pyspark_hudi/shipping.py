@@ -9,16 +9,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
-from typing import Any, Final
-
-MISSING: Final = (
-    "A Spark executor runs {python}, which cannot import {module}: {reason}. Install hudi-core and "
-    "what it requires there: into the Python that PYSPARK_PYTHON names on every node, or pack an "
-    "environment that has it (venv-pack, conda-pack), send it along with "
-    "spark.addArtifacts('environment.tar.gz#environment', archive=True) and set "
-    "PYSPARK_PYTHON=./environment/bin/python. Where only hudi-core itself is missing, "
-    "spark.addArtifacts('hudi_core.zip', pyfile=True) with the wheel renamed to .zip is enough."
-)
+from typing import Any
 
 
 class Shipped:
@@ -35,6 +26,9 @@ class Shipped:
 
 def _opener() -> Callable[..., Any]:
     """Return a function that Spark sends by value, because it is a local one."""
+    # heavy, and needed only once something is sent
+    from hudi_core.engine.executors import MISSING  # noqa: PLC0415
+
     message = MISSING
 
     def unpack(module: str, name: str, state: bytes) -> Any:
@@ -47,7 +41,7 @@ def _opener() -> Callable[..., Any]:
             # made by Spark's driver in __reduce__, and only ever inside Spark's own channel
             attributes = pickle.loads(state)  # noqa: S301
         except ImportError as error:
-            told = message.format(python=sys.executable, module=module, reason=error)
+            told = message.format(python=sys.executable, reason=error)
             raise ImportError(told) from error
         value = kind.__new__(kind)
         value.__dict__.update(attributes)

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import venv
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from email import message_from_bytes
 from pathlib import Path
@@ -123,14 +123,18 @@ class CleanEnvironment:
         [found] = self.home.glob("lib/python*/site-packages")
         return found
 
-    def install(self, wheel: Path) -> None:
+    def install(self, wheel: Path, extra: str = "") -> None:
         """Install the wheel alone; link the packages it declares from this environment.
 
         Nothing is downloaded, and what the wheel does not declare cannot be imported.
         """
         options = ("--no-deps", "--no-index", "--no-compile", "--quiet")
         run(sys.executable, "-m", "pip", "--python", self.python, "install", *options, wheel)
-        for distribution in declared(wheel):
+        self.link(declared(wheel, extra))
+
+    def link(self, distributions: Iterable[importlib.metadata.Distribution]) -> None:
+        """Make packages of this environment importable."""
+        for distribution in distributions:
             for top in top_level_files(distribution):
                 link = self.site_packages / top.name
                 if not link.exists():
@@ -183,6 +187,68 @@ def test_the_command_of_the_core_wheel_finds_the_native_format(
     assert "native" in json.dumps(json.loads(told))
 
 
+@pytest.mark.spark
+@pytest.mark.slow
+def test_sparks_doors_need_nothing_but_the_wheel(
+    wheels: dict[str, Path], clean_environment: CleanEnvironment, tmp_path: Path
+) -> None:
+    clean_environment.install(wheels[CORE], extra="spark")
+    script = Path(__file__).with_name("through_spark_doors.py").read_text(encoding="utf-8")
+    python = {"PYSPARK_PYTHON": str(clean_environment.python)}
+    command = (clean_environment.python, "-I", "-c", script, tmp_path)
+    told = run(*command, cwd=clean_environment.home, more=python)
+    assert told.splitlines() == ["flat-v8: the same", "hive-v9: the same"]
+
+
+WITHOUT_THE_WHEEL = """
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+builder = SparkSession.builder.master("local[1]").config("spark.driver.host", "127.0.0.1")
+builder = builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.ui.enabled", False)
+session = builder.config("spark.ui.showConsoleProgress", False).getOrCreate()
+session.sparkContext.setLogLevel("OFF")
+frame = session.range(3)
+options = {"hoodie.datasource.write.recordkey.field": "id"}
+try:
+    frame.write.format("hudi").options(**options).mode("append").save("table")
+except PySparkException as error:
+    print("door:", error)
+import hudi_core as hudi
+try:
+    hudi.write(frame, "table", "append", options)
+except PySparkException as error:
+    print("api:", error)
+session.stop()
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_executors_that_lack_the_wheel_say_so(
+    wheels: dict[str, Path], clean_environment: CleanEnvironment, tmp_path: Path
+) -> None:
+    clean_environment.install(wheels[CORE], extra="spark")
+    bare = CleanEnvironment(tmp_path / "bare")
+    venv.create(bare.home, with_pip=False, symlinks=True)
+    bare.link(one for one in declared(wheels[CORE], "spark") if one.name != "obstore")
+    # what plans and commits runs beside the driver; what runs tasks is an executor's
+    python = tmp_path / "python"
+    python.write_text(
+        "#!/bin/sh\n"
+        f'case "$*" in *" pyspark.worker"*) exec {bare.python} "$@";; esac\n'
+        f'exec {clean_environment.python} "$@"\n'
+    )
+    python.chmod(0o755)
+    command = (clean_environment.python, "-I", "-c", WITHOUT_THE_WHEEL)
+    told = run(*command, cwd=clean_environment.home, more={"PYSPARK_PYTHON": str(python)})
+    for door in ("door:", "api:"):
+        [line] = [line for line in told.splitlines() if line.startswith(door)]
+        rest = told[told.index(line) :]
+        assert "spark.addArtifacts" in rest
+        assert str(bare.python) in rest
+
+
 @pytest.mark.parametrize("module", ["hudi_core", "hudi_core.spi", "native_format.plugin"])
 def test_importing_loads_no_engine_and_no_other_format(module: str) -> None:
     code = f"import sys, {module}; print('\\n'.join(sys.modules))"
@@ -195,9 +261,15 @@ def test_importing_loads_no_engine_and_no_other_format(module: str) -> None:
 # --- how ------------------------------------------------------------------------------------------
 
 
-def run(*command: str | Path, cwd: Path | None = None) -> str:
-    """Run a command without the tree on its path; return what it printed."""
+def run(
+    *command: str | Path, cwd: Path | None = None, more: Mapping[str, str] | None = None
+) -> str:
+    """Run a command without the tree on its path; return what it printed.
+
+    ``more`` are variables of its environment.
+    """
     environment = {k: v for k, v in os.environ.items() if k not in {"PYTHONPATH", "PYTHONHOME"}}
+    environment |= more or {}
     done = subprocess.run(
         command, cwd=cwd, env=environment, capture_output=True, text=True, check=False
     )
@@ -221,7 +293,7 @@ def entry_points(wheel: Path) -> dict[str, dict[str, str]]:
     return {group: dict(parser[group]) for group in parser.sections()}
 
 
-def declared(wheel: Path) -> list[importlib.metadata.Distribution]:
+def declared(wheel: Path, extra: str = "") -> list[importlib.metadata.Distribution]:
     """Return every distribution the wheel requires, directly or not, but for the project's own."""
     metadata = dist_info(wheel, "METADATA")
     assert metadata is not None
@@ -230,7 +302,7 @@ def declared(wheel: Path) -> list[importlib.metadata.Distribution]:
     while waiting:
         requirement = Requirement(waiting.pop())
         name = canonicalize_name(requirement.name)
-        applies = requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+        applies = requirement.marker is None or requirement.marker.evaluate({"extra": extra})
         if not applies or name in found or name in PROJECTS:
             continue
         found[name] = importlib.metadata.distribution(name)

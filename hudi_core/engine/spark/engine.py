@@ -19,6 +19,7 @@ from hudi_core.engine.arrangement import Arrangement
 from hudi_core.engine.base import InputFunction, TaskContext, TaskFunction, bins
 from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.spark.schema import to_arrow
+from hudi_core.engine.spark.shipping import guarded
 from hudi_core.errors import ConfigError, HudiError, SchemaError
 
 T = TypeVar("T")
@@ -88,7 +89,7 @@ class SparkEngine:
                 yield _packed(task.task, _Refusal(error))
 
         with self._large_batches(schema):
-            rows = data.mapInArrow(run, f"task int, {_RESULT}").collect()
+            rows = data.mapInArrow(guarded(run), f"task int, {_RESULT}").collect()
         return [_result(row.result) for row in sorted(rows, key=lambda row: row.task)]
 
     def map_tasks(
@@ -128,7 +129,7 @@ class SparkEngine:
                     yield _packed(task.task, result)
 
         frame = self._session.createDataFrame(jobs).repartitionById(len(spread), "bin")
-        rows = frame.mapInArrow(run, f"task int, {_RESULT}").collect()
+        rows = frame.mapInArrow(guarded(run), f"task int, {_RESULT}").collect()
         done = {row.task: _result(row.result) for row in rows}
         return [done[task] for task in range(len(tasks))]
 

@@ -25,6 +25,7 @@ from hudi_core.engine.spark.columns import (
     table_columns,
 )
 from hudi_core.engine.spark.schema import to_arrow
+from hudi_core.engine.spark.shipping import guarded
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.schema import COMMIT_TIME
 
@@ -111,7 +112,7 @@ def read_batches(
                     yield rows.cast(exact)
 
     frame = session.createDataFrame(jobs).repartitionById(len(tasks), "task")
-    return frame.mapInArrow(run, struct)
+    return frame.mapInArrow(guarded(run), struct)
 
 
 def connected_scheme(session: SparkSession, schemes: Sequence[str]) -> str | None:
