@@ -132,9 +132,12 @@ def _cast_values(array: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
         if pt.is_floating(kind) and kind.bit_width < array.type.bit_width:
             _check_exact(array, result)
     except pa.ArrowInvalid as error:
+        timely = pt.is_timestamp(array.type) or pt.is_time(array.type)
+        nanoseconds = timely and array.type.unit == "ns"
         raise SchemaError(
             f"Column {path} holds values that {kind} cannot represent exactly ({error})",
-            "Round or cast the column before the write.",
+            "Round or cast the column before the write"
+            + (", or set hoodie.write.truncate.nanoseconds=true." if nanoseconds else "."),
             column=path,
             stored=str(kind),
         ) from error

@@ -64,7 +64,8 @@ def bulk_insert_rows(
     with ExitStack() as files:
         keys = key_generator(context.table, staged)
         writer = _TaskWriter(task, context, keys, files)
-        for batch in in_order(normalised(batches, staged), context, keys):
+        truncate = context.write.schema.truncate_nanoseconds
+        for batch in in_order(normalised(batches, staged, truncate), context, keys):
             live = _live(batch, context)
             if live.num_rows:
                 writer.add(live)

@@ -112,4 +112,4 @@ def _check_types(incoming: pa.Schema, fields: Sequence[pa.Field]) -> None:
         if field.name not in incoming.names:
             continue  # becomes null
         # a column without rows tells whether the types go together; values are checked as they come
-        cast_array(pa.array([], incoming.field(field.name).type), field, field.name)
+        cast_array(pa.nulls(0, incoming.field(field.name).type), field, field.name)

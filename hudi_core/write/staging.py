@@ -22,6 +22,7 @@ from hudi_core.engine.base import TaskContext
 from hudi_core.keygen import key_generator
 from hudi_core.model.files import PartitionPath
 from hudi_core.model.schema import TableSchema
+from hudi_core.model.truncation import without_nanoseconds
 from hudi_core.storage.data_files import data_filesystem
 from hudi_core.txn.markers import temp_folder
 from hudi_core.write.context import WriteContext
@@ -89,7 +90,7 @@ def stage_rows(
     numbers: dict[PartitionPath, list[int]] = {}
     rows: dict[PartitionPath, int] = {}
     count = 0
-    for chunk in _chunks(batches, schema):
+    for chunk in _chunks(batches, schema, context.write.schema.truncate_nanoseconds):
         keys.record_keys(chunk)  # refuses rows without a key before any data file exists
         for path, piece in scatter(chunk, keys.partition_paths(chunk)):
             sink.write(piece)
@@ -126,22 +127,34 @@ def scatter(
         start += int(length)
 
 
-def normalised(batches: Iterator[pa.RecordBatch], schema: TableSchema) -> Iterator[pa.RecordBatch]:
+def normalised(
+    batches: Iterator[pa.RecordBatch], schema: TableSchema, truncate: bool = False
+) -> Iterator[pa.RecordBatch]:
     """Yield the batches in the table's types and column order.
 
     Only the schema's columns are kept: what else may come was checked before, and a delete needs no
     more.
+
+    Parameters
+    ----------
+    truncate
+        Whether to cut off nanoseconds that the table's types cannot hold.
     """
     wanted = set(schema.names)
     for batch in batches:
-        own = [name for name in batch.schema.names if name in wanted]
-        yield schema.cast_batch(batch.select(own))
+        own = batch.select([name for name in batch.schema.names if name in wanted])
+        if truncate:
+            columns = [without_nanoseconds(column) for column in own.columns]
+            own = pa.RecordBatch.from_arrays(columns, names=own.schema.names)
+        yield schema.cast_batch(own)
 
 
-def _chunks(batches: Iterator[pa.RecordBatch], schema: TableSchema) -> Iterator[pa.RecordBatch]:
+def _chunks(
+    batches: Iterator[pa.RecordBatch], schema: TableSchema, truncate: bool
+) -> Iterator[pa.RecordBatch]:
     held: list[pa.RecordBatch] = []
     rows = size = 0
-    for batch in normalised(batches, schema):
+    for batch in normalised(batches, schema, truncate):
         if not batch.num_rows:
             continue
         held.append(batch)
