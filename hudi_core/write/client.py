@@ -19,7 +19,7 @@ import pyarrow as pa
 from hudi_core.config.kinds import PartialUpdateMode
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.base import Engine
-from hudi_core.errors import CommitStateUnknownError
+from hudi_core.errors import CommitStateUnknownError, HudiError
 from hudi_core.model.actions import RequestedReplaceMetadata
 from hudi_core.model.capability import Capability
 from hudi_core.model.commit import (
@@ -126,6 +126,7 @@ class WriteClient:
         """
         started = time.monotonic()
         client, operation = self.table.client, WriteOperation.DELETE_PARTITION
+        self._require(operation)
         step = unchanged(self.table)
         paths = partition_paths_of(partitions, client.config, step.new)
         require_known(self.table.views().view(), paths)
@@ -234,8 +235,12 @@ def undone_on_failure(transaction: Transaction) -> Iterator[None]:
     except CommitStateUnknownError:
         transaction.heartbeat.stop()
         raise  # the commit may have taken place: undoing it would lose rows
-    except BaseException:
-        transaction.abort()
+    except BaseException as error:
+        try:
+            transaction.abort()
+        except HudiError as undo:
+            # what went wrong first is what the caller must hear of; the next writer repairs
+            error.add_note(f"Undoing the write failed as well: {undo}")
         raise
 
 
