@@ -195,8 +195,11 @@ def is_alive(storage: Storage, instant: InstantTime, interval_ms: int, misses: i
 def is_of_this_boot(storage: Storage, instant: InstantTime) -> bool:
     """Tell whether the writer ran on this machine, and the machine has not been started since.
 
-    If so, whatever the writer put on local disks is there, flushed or not.
+    If so, whatever the writer put on local disks is there, flushed or not. Object stores keep what
+    they have taken in any case.
     """
+    if _local_path(storage, "") is None:
+        return True
     try:
         beat = _Beat.decode(storage.read(heartbeat_path(instant), _MAX_BYTES))
     except PathNotFoundError:

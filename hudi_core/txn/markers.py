@@ -16,11 +16,14 @@ from hudi_core.model.files import BaseFileName, LogFileName, PartitionPath, join
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import Storage
 from hudi_core.storage.safe_path import check_path
+from hudi_core.txn.heartbeat import heartbeat_path
 
 TEMP_FOLDER: Final = ".hoodie/.temp"
 """Holds one folder per write, with everything that is gone when the write is complete."""
 INCOMING_FOLDER: Final = f"{TEMP_FOLDER}/.incoming"
 """Holds one folder per job whose rows wait for the write that takes them in."""
+STAGE: Final = ".stage"
+"""Folder of staged rows below the temporary folder of a write."""
 _SIGN: Final = ".marker."
 
 
@@ -64,6 +67,7 @@ class Markers:
         self._storage = storage
         self._instant = instant
         self._folder = temp_folder(instant)
+        self._seal = f"{self._folder}/.sealed"
 
     def create(self, partition_path: PartitionPath, file_name: str, kind: MarkerKind) -> None:
         """Mark a file before it is written; a file may be marked twice."""
@@ -87,6 +91,21 @@ class Markers:
             for status in found
             if _SIGN in status.name  # other temporary files of the write lie here too
         }
+
+    def seal(self) -> None:
+        """Say that the write takes no further file: what is marked now is all that may count.
+
+        A task looks for the seal after it has closed a file (:meth:`is_open`). So whichever comes
+        first, the file of a lost attempt is deleted: by the committer, who lists the markers after
+        the seal, or by the attempt itself.
+        """
+        with contextlib.suppress(AlreadyExistsError):
+            self._storage.put_if_absent(self._seal, b"")
+
+    def is_open(self) -> bool:
+        """Return whether files of the write may still count: it is neither sealed nor over."""
+        alive = self._storage.head(heartbeat_path(self._instant)) is not None
+        return alive and self._storage.head(self._seal) is None
 
     def delete_all(self) -> None:
         """Delete the markers and everything else in the write's temporary folder."""

@@ -16,8 +16,9 @@ from hudi_core.errors import (
     InvalidInstantTimeError,
     UnsupportedTableError,
 )
+from hudi_core.model.files import join_path
 from hudi_core.model.instant import Action, Instant
-from hudi_core.model.instant_time import parse_instant_time
+from hudi_core.model.instant_time import InstantTime, parse_instant_time
 from hudi_core.timeline.serde import decode_rollback
 from hudi_core.txn import heartbeat, rollback
 from hudi_core.txn.markers import TEMP_FOLDER, Markers
@@ -74,7 +75,9 @@ def is_writing(table: OpenTable, pending: Instant, config: WriteConfig) -> bool:
 def _sweep(table: OpenTable, config: WriteConfig) -> None:
     """Remove heartbeats and temporary folders of writers that are gone and have no pending instant.
 
-    They died before their instant was on the timeline, or after it was completed.
+    They died before their instant was on the timeline or after it was completed, or a task of
+    theirs outlived the write. Files that their markers name and no commit counts are deleted first:
+    readers take files of times before the first instant of the timeline for archived ones.
     """
     storage = table.client.storage
     left = {status.name for status in storage.list(heartbeat.FOLDER)}
@@ -87,8 +90,26 @@ def _sweep(table: OpenTable, config: WriteConfig) -> None:
             continue  # not ours
         interval, misses = config.heartbeat_interval_ms, config.heartbeat_misses
         if time not in pending and not heartbeat.is_alive(storage, time, interval, misses):
+            _delete_uncounted(table, time)
             Markers(storage, time).delete_all()
             heartbeat.remove_heartbeat(storage, time)
+
+
+def _delete_uncounted(table: OpenTable, time: InstantTime) -> None:
+    storage = table.client.storage
+    marked = {
+        join_path(marker.partition_path, marker.file_name)
+        for marker in Markers(storage, time).list()
+    }
+    if not marked:
+        return
+    found = table.client.timeline().find(time)
+    if found is not None and found.is_completed:
+        marked -= {stat.path for stat in table.client.read_commit(found).stats}
+    elif any(one.instant.requested_time == time for one in table.client.archived.load()):
+        return  # complete, and archived since: which files it counts is for the archive to tell
+    for path in sorted(marked):
+        storage.delete(path)
 
 
 def refuse_unknown_actions(table: OpenTable) -> None:

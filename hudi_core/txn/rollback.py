@@ -64,6 +64,19 @@ def resume(table: OpenTable, rollback: Instant) -> Instant | None:
     return _execute(table, rollback, plan, _target(table, plan.instant_to_rollback))
 
 
+def planned(table: OpenTable, target: Instant) -> Instant | None:
+    """Return the pending rollback whose plan names ``target``; ``None`` when there is none."""
+    active = table.client.active
+    for pending in table.client.timeline().pending():
+        if pending.action is Action.ROLLBACK:
+            requested = pending.to(State.REQUESTED)
+            plan = decode_rollback_plan(active.read(requested), active.path(requested))
+            named = plan.instant_to_rollback
+            if named is not None and named.commit_time == target.requested_time:
+                return pending
+    return None
+
+
 def finish(table: OpenTable, target: Instant) -> None:
     """Remove what is left of an instant that is undone: markers and heartbeat, timeline files
     last."""
@@ -104,9 +117,13 @@ def _files_written(table: OpenTable, target: Instant) -> Mapping[PartitionPath, 
     flushed, so that a power failure may have taken some: then the whole table is listed.
     """
     lister = table.lister()
+    if target.is_completed:
+        named = table.client.read_commit(target).partition_to_write_stats
+        partitions = [PartitionPath(path) for path in named]
+        return files_of_instant(lister.list_files(partitions), target.requested_time)
     markers = Markers(table.client.storage, target.requested_time).list()
     partitions = sorted({marker.partition_path for marker in markers})
     complete = is_of_this_boot(table.client.storage, target.requested_time)
-    if not markers or not complete or target.is_completed:
+    if not markers or not complete:
         partitions = list(lister.list_partitions())
     return files_of_instant(lister.list_files(partitions), target.requested_time)

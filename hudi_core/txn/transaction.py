@@ -30,7 +30,7 @@ from hudi_core.timeline.serde import encode
 from hudi_core.txn import rollback
 from hudi_core.txn.conflicts import check_conflicts, completed_since
 from hudi_core.txn.heartbeat import Heartbeat
-from hudi_core.txn.markers import Markers
+from hudi_core.txn.markers import STAGE, Markers, temp_folder
 from hudi_core.txn.open_table import OpenTable
 from hudi_core.txn.recovery import recover
 from hudi_core.txn.schema_step import SchemaStep, settle
@@ -69,6 +69,8 @@ class Transaction:
         Seconds by step; filled in as the write goes.
     schema_step
         From which schema to which the write leads.
+    lost
+        Paths of files that failed or repeated attempts at tasks left; known once it commits.
     """
 
     table: OpenTable
@@ -78,6 +80,7 @@ class Transaction:
     heartbeat: Heartbeat
     timings: dict[str, float] = field(default_factory=dict)
     schema_step: SchemaStep | None = None
+    lost: set[str] = field(default_factory=set)
 
     def commit(self, metadata: CommitMetadata, statuses: Sequence[WriteStatus]) -> Committed:
         """Make the write visible, in the Hudi timeline and in the format, or raise.
@@ -147,27 +150,36 @@ class Transaction:
         found = self.table.client.timeline().find(self.instant.requested_time, self.instant.action)
         if found is None or found.is_completed:
             return
-        if Markers(self.table.client.storage, self.instant.requested_time).list():
+        markers = Markers(self.table.client.storage, self.instant.requested_time)
+        markers.seal()
+        begun = rollback.planned(self.table, self.instant)
+        if begun is not None:
+            rollback.resume(self.table, begun)
+        elif markers.list():
             rollback.roll_back(self.table, self.instant)
         else:
             rollback.finish(self.table, self.instant)
 
     def _require_pending(self) -> None:
         found = self.table.client.timeline().find(self.instant.requested_time, self.instant.action)
-        if found is None or found.is_completed:
+        undone = found is None or found.is_completed or self.heartbeat.is_lost
+        if undone or rollback.planned(self.table, self.instant) is not None:
             raise IncompleteCommitError(
-                f"Instant {self.instant.requested_time} was rolled back by another writer",
-                "Its heartbeat stopped for too long. Nothing of it is visible; run it again.",
+                f"Instant {self.instant.requested_time} is being, or was, rolled back",
+                "Another writer took this one for dead, or the table was dropped. Nothing of the "
+                "write is visible; run it again.",
                 instant=self.instant.requested_time,
             )
 
     def _delete_lost_attempts(self, statuses: Sequence[WriteStatus]) -> None:
         storage = self.table.client.storage
+        markers = Markers(storage, self.instant.requested_time)
+        markers.seal()
         named = {status.stat.path for status in statuses}
-        for marker in Markers(storage, self.instant.requested_time).list():
-            path = join_path(marker.partition_path, marker.file_name)
-            if path not in named:
-                storage.delete(path)
+        marked = {join_path(one.partition_path, one.file_name) for one in markers.list()}
+        self.lost = marked - named
+        for path in sorted(self.lost):
+            storage.delete(path)
 
     def _complete(self, metadata: CommitMetadata) -> Instant:
         active = self.table.client.active
@@ -188,14 +200,21 @@ class Transaction:
             ) from error
 
     def _tidy(self) -> None:
-        # the commit has taken place: whatever cannot be removed now is no reason to say otherwise
+        # the commit has taken place: whatever cannot be removed now is no reason to say otherwise.
+        # An attempt that was lost may be at work yet: its marker stays, for the next writer to see
+        # to what it leaves
         try:
-            Markers(self.table.client.storage, self.instant.requested_time).delete_all()
+            storage, time_ = self.table.client.storage, self.instant.requested_time
+            if self.lost:
+                storage.delete_tree(f"{temp_folder(time_)}/{STAGE}")
+            else:
+                Markers(storage, time_).delete_all()
         except StorageError:
             _log.warning(
                 "the markers of %s stay behind", self.instant.requested_time, exc_info=True
             )
-        self.heartbeat.stop()
+        finally:
+            self.heartbeat.stop()
 
 
 def begin(

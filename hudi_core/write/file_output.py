@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from hudi_core.errors import AlreadyExistsError
+from hudi_core.errors import AlreadyExistsError, IncompleteCommitError
 from hudi_core.model.files import PARTITION_METADATA_FILE, PartitionPath, join_path
 from hudi_core.storage.data_files import data_filesystem
 from hudi_core.storage.layout import layout_of
@@ -50,6 +50,16 @@ def open_base_file(
     except BaseException:
         writer.abort()
         raise
+    storage = open_storage(context.base_path, context.storage_options, fsync=False)
+    markers = Markers(storage, context.instant)
+    if not markers.is_open():
+        # this attempt was lost: the write went on, or was undone, without it
+        storage.delete(path)
+        raise IncompleteCommitError(
+            f"Instant {context.instant} takes no further files",
+            "Another attempt at this task was faster, or the write failed; nothing is to be done.",
+            instant=context.instant,
+        )
 
 
 def _options(context: WriteContext) -> BaseFileOptions:

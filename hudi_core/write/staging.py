@@ -24,7 +24,7 @@ from hudi_core.model.files import PartitionPath
 from hudi_core.model.schema import TableSchema
 from hudi_core.model.truncation import without_nanoseconds
 from hudi_core.storage.data_files import data_filesystem
-from hudi_core.txn.markers import temp_folder
+from hudi_core.txn.markers import STAGE, temp_folder
 from hudi_core.write.context import WriteContext
 
 _FLUSH_ROWS: Final = 65_536
@@ -60,7 +60,7 @@ class StagedPart:
 
 def stage_folder(context: WriteContext) -> str:
     """Return the folder of staged files, relative to the base path."""
-    return f"{temp_folder(context.instant)}/.stage"
+    return f"{temp_folder(context.instant)}/{STAGE}"
 
 
 def stage_rows(

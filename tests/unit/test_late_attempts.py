@@ -1,0 +1,97 @@
+"""Attempts at tasks that end when nobody waits for them any more leave nothing behind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hudi import HudiTableBuilder
+
+import hudi_core as hudi
+from hudi_core.engine.base import TaskContext
+from hudi_core.errors import IncompleteCommitError
+from hudi_core.write import merge_handle
+
+SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64())])
+
+
+def rows(*keys: str) -> pa.Table:
+    return pa.table({"id": list(keys), "ts": [1] * len(keys)}, SCHEMA)
+
+
+class Speculative(hudi.LocalEngine):
+    """Runs every task over files twice: the second attempt only when it is told to.
+
+    Its file is marked and half way when the first attempt is counted and the write commits.
+    """
+
+    def __init__(self, fails: bool = False) -> None:
+        super().__init__(1)
+        self.late: list[Any] = []
+        self.fails = fails
+
+    def map_tasks(self, tasks: Any, function: Any, stage: int, weights: Any = None) -> Any:
+        if function.func is not merge_handle.write_group:
+            return super().map_tasks(tasks, function, stage, weights)
+        for number, task in enumerate(tasks):
+            self.late.append((function, TaskContext(number, stage, 7), task))
+        if self.fails:
+            raise OSError("a task failed")
+        return super().map_tasks(tasks, function, stage, weights)
+
+    def finish_late(self) -> None:
+        for function, context, task in self.late:
+            with pytest.raises(IncompleteCommitError, match="takes no further files"):
+                function(context, task)
+
+
+def foreign_keys(table: hudi.Table) -> list[str]:
+    batches = HudiTableBuilder.from_base_uri(table.path).build().read()
+    return sorted(row["id"] for batch in batches for row in batch.to_pylist())
+
+
+def data_files(table: hudi.Table) -> int:
+    return len(list(Path(table.path).glob("*.parquet")))
+
+
+def test_an_attempt_that_ends_after_the_commit_removes_its_file(tmp_path: Path) -> None:
+    table = hudi.Table.create(str(tmp_path / "t"), SCHEMA, record_key="id")
+    engine = Speculative()
+    table.upsert(rows("a", "b"), engine=engine)
+    engine.finish_late()
+    assert data_files(table) == 1
+    assert foreign_keys(table) == ["a", "b"]
+    table.upsert(rows("c"))
+    assert foreign_keys(table) == ["a", "b", "c"]
+    temp = Path(table.path, ".hoodie", ".temp")
+    assert not temp.exists() or not list(temp.rglob("*.marker.*"))
+
+
+def test_an_attempt_that_outlives_a_failed_write_removes_its_file(tmp_path: Path) -> None:
+    table = hudi.Table.create(str(tmp_path / "t"), SCHEMA, record_key="id")
+    engine = Speculative(fails=True)
+    with pytest.raises(OSError, match="a task failed"):
+        table.upsert(rows("a", "b"), engine=engine)
+    engine.finish_late()
+    assert data_files(table) == 0
+    table.insert(rows("c"))
+    assert foreign_keys(table) == ["c"]
+    assert [row["id"] for row in table.to_arrow().to_pylist()] == ["c"]
+
+
+def test_the_next_writer_deletes_what_a_killed_attempt_left(tmp_path: Path) -> None:
+    table = hudi.Table.create(str(tmp_path / "t"), SCHEMA, record_key="id")
+    engine = Speculative(fails=True)
+    with pytest.raises(OSError, match="a task failed"):
+        table.upsert(rows("a", "b"), engine=engine)
+    # killed between closing its file and looking for the seal: the marker and the file stay
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("hudi_core.txn.markers.Markers.is_open", lambda _: True)
+        function, context, task = engine.late[0]
+        function(context, task)
+    assert data_files(table) == 1
+    table.insert(rows("c"))
+    assert data_files(table) == 1
+    assert foreign_keys(table) == ["c"]
