@@ -269,7 +269,7 @@ class RowOperations:
             has_key = bool(self._opened.client.config.record_key_fields)
             operation = WriteOperation.UPSERT if has_key else WriteOperation.INSERT
         if operation is not WriteOperation.DELETE_PARTITION:
-            return writer.write(data, operation)
+            return writer.write(engine.take(data), operation)
         named = writer.config.partitions_to_delete
         return writer.delete_partitions(named or writer.partitions_of(data))
 
@@ -281,7 +281,9 @@ class RowOperations:
         engine: Engine | None,
         dry_run: bool,
     ) -> CommitResult | DryRun:
-        writer = self._writer(options, engine or engine_for(data))
+        engine = engine or engine_for(data)
+        data = engine.take(data)
+        writer = self._writer(options, engine)
         return writer.rehearse(data, operation) if dry_run else writer.write(data, operation)
 
     def _writer(self, options: Options | None, engine: Engine) -> WriteClient:

@@ -338,6 +338,8 @@ def write(
             f"rows cannot be deleted with mode={mode!r}",
             "Use 'append'.",
         )
+    if not exists or (mode == "overwrite" and operation not in _OVERWRITES):
+        data = engine.take(data)  # its columns are asked for, and its rows after that
     if exists and mode == "overwrite" and operation not in _OVERWRITES:
         new, schema = design_table(path, engine.schema_of(data), given)
         refuse_unfit_rows(data, engine, new, schema)  # or neither table would be left

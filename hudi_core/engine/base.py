@@ -60,6 +60,14 @@ class Engine(Protocol):
         """Whether what a task returns may hold Arrow data for a later task to use as it is."""
         ...
 
+    def take(self, data: Any) -> Any:
+        """Return the rows in the form that the other methods take without reading them again.
+
+        Every write calls it once: what can be read just once must not be asked for its schema and
+        then for its rows.
+        """
+        ...
+
     def schema_of(self, data: Any) -> pa.Schema:
         """Return the Arrow schema of the rows, without reading them."""
         ...

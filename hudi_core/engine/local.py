@@ -37,7 +37,10 @@ class LocalEngine:
     shares_memory = True
 
     def __init__(self, parallelism: int | None = None) -> None:
-        self.parallelism = parallelism or len(os.sched_getaffinity(0))
+        self.parallelism = parallelism or _processors()
+
+    def take(self, data: Any) -> pa.Table | pa.RecordBatchReader:
+        return as_arrow(data)
 
     def schema_of(self, data: Any) -> pa.Schema:
         return as_arrow(data).schema
@@ -87,6 +90,13 @@ class LocalEngine:
             return map(run, tasks)
         with ThreadPoolExecutor(min(self.parallelism, len(tasks))) as pool:
             return iter(list(pool.map(run, tasks)))
+
+
+def _processors() -> int:
+    """Return the number of processors this process may use, where the system tells, or has."""
+    if hasattr(os, "sched_getaffinity"):  # not on macOS
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def as_arrow(data: Any) -> pa.Table | pa.RecordBatchReader:

@@ -64,6 +64,9 @@ class SparkEngine:
     def parallelism(self) -> int:
         return max(1, int(self._session.sparkContext.defaultParallelism))
 
+    def take(self, data: DataFrame) -> DataFrame:
+        return data
+
     def schema_of(self, data: DataFrame) -> pa.Schema:
         return to_arrow(data.schema)
 
