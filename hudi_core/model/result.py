@@ -21,8 +21,10 @@ class CommitResult:
     operation
         What was asked for.
     inserted, updated, deleted
-        Rows that the table gained, replaced and lost. Late rows, which lost against a stored row,
-        count nowhere.
+        Rows that the table gained, replaced and lost: it has ``inserted - deleted`` rows more than
+        before, but for those of partitions that were overwritten or deleted. Late rows, which lost
+        against a stored row, count nowhere. Where a file held several rows with one key, as inserts
+        can leave them, a row of that key leaves one of them: the others count as deleted.
     files, bytes_written
         Data files written, and their bytes.
     timings

@@ -2,7 +2,8 @@
 
 Event-time ordering: the greater ordering value wins and a tie goes to the later arrival. A null
 ordering value is the lowest within a batch; against a stored row a null on either side lets the
-incoming row win, as a row that does not know its time cannot be told to be late. Commit-time
+incoming row win, as a row that does not know its time cannot be told to be late. Floats have the
+one order of Java's ``Double.compare``: NaN is the greatest value, and equal to itself. Commit-time
 ordering: the later arrival wins.
 """
 
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as pt
 
 Positions = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -36,7 +38,7 @@ def winners(keys: pa.ChunkedArray, ordering: pa.ChunkedArray | None) -> Position
     columns: dict[str, Any] = {"code": pa.array(codes[rows]), "row": pa.array(rows)}
     sort_keys = [(name, "ascending", "at_start") for name in ("code", "row")]
     if ordering is not None:
-        columns["ordering"] = ordering.combine_chunks().take(pa.array(rows))
+        columns["ordering"] = _totally_ordered(ordering.take(pa.array(rows)))
         sort_keys.insert(1, ("ordering", "ascending", "at_start"))
     order = pc.sort_indices(pa.table(columns), sort_keys=sort_keys).to_numpy()
     sorted_codes = codes[rows][order]
@@ -48,4 +50,23 @@ def winners(keys: pa.ChunkedArray, ordering: pa.ChunkedArray | None) -> Position
 
 def stored_wins(stored: pa.Array, incoming: pa.Array) -> pa.BooleanArray:
     """Return for each pair whether the stored row stays: its ordering value is strictly greater."""
-    return pc.fill_null(pc.greater(stored, incoming), False)
+    later = pc.greater(_totally_ordered(stored), _totally_ordered(incoming))
+    return pc.fill_null(later, False)
+
+
+def _totally_ordered(
+    values: pa.Array | pa.ChunkedArray,
+) -> pa.Array | pa.ChunkedArray:
+    """Return values that sort and compare alike; floats as integers of the same order.
+
+    Arrow sorts NaN behind all numbers, but compares it as greater than none.
+    """
+    if not pt.is_floating(values.type):
+        return values
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    known = pc.fill_null(values, 0.0).cast(pa.float64()).to_numpy()
+    bits = np.where(np.isnan(known), np.nan, known).view(np.int64)
+    # the bits of a float are its sign and its magnitude
+    ordered = np.where(bits < 0, bits ^ np.iinfo(np.int64).max, bits)
+    return pa.array(ordered, mask=values.is_null().to_numpy(zero_copy_only=False))

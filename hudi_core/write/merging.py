@@ -23,7 +23,9 @@ class Merged:
     updates
         Arrival positions of the incoming rows that take the place of stored ones.
     deletes
-        How many stored rows go without a successor.
+        How many stored rows go without a successor: those of deleted keys; of a key that the file
+        held several times, all but the one that is updated, or those older than another that a
+        late row met. ``stored rows - deletes`` is the number of kept rows and updates.
     """
 
     kept: pa.Table
@@ -74,8 +76,6 @@ def merge(
         deleting = true_mask(rows.column(IS_DELETED).take(pa.array(winning)))
     keep = np.ones(stored.num_rows, dtype=bool)
     keep[positions[replaced]] = False
-    return Merged(
-        stored.filter(pa.array(keep)),
-        winning[~deleting],
-        int(np.isin(incoming[replaced], winning[deleting]).sum()),
-    )
+    updates = winning[~deleting]
+    gone = stored.num_rows - int(keep.sum())
+    return Merged(stored.filter(pa.array(keep)), updates, gone - len(updates))

@@ -27,11 +27,13 @@ from hudi_core.write.staging import StagedPart, StagedRows, true_mask
 from hudi_core.write.steps import WritePlan, WriteSteps
 from hudi_core.write.tagging import located_rows
 
+_FILE_BYTES: Final = 3000
+"""What a base file of few columns has beside its rows: schemas, statistics, key range."""
 _PROTOCOL_READS: Final = 4
 """The table's properties, its latest schema, and the writer's own heartbeat."""
-_PROTOCOL_WRITES: Final = 4
-"""Heartbeat, requested, inflight and completed file."""
-_PROTOCOL_LISTS: Final = 16
+_PROTOCOL_WRITES: Final = 5
+"""Heartbeat, requested and inflight file, the seal on the markers, completed file."""
+_PROTOCOL_LISTS: Final = 18
 """The timeline at every step that must see what others did, heartbeats and markers."""
 
 
@@ -122,8 +124,8 @@ def expected_requests(
 ) -> StorageRequests:
     """Return the requests of a write, those between its own tasks left out.
 
-    Writes and deletes are exact as long as no task is repeated. Reads and lists are estimates: a
-    metadata table, a format's own metadata and other writers change them.
+    Those of native tables; a format's own metadata comes on top. Writes and deletes are exact as
+    long as no task is repeated, reads and lists are estimates.
 
     Parameters
     ----------
@@ -139,8 +141,8 @@ def expected_requests(
     written = sum(file.change is not FileChange.REPLACE for file in files)
     rewritten = sum(file.change is FileChange.REWRITE for file in files)
     return StorageRequests(
-        # the partition's own metadata is looked up before each file
-        reads=_PROTOCOL_READS + commits + listed + looked_up + rewritten + written,
+        # partition and seal are looked at around each marker
+        reads=_PROTOCOL_READS + commits + listed + looked_up + rewritten + 3 * written,
         # a marker comes before each file
         writes=_PROTOCOL_WRITES + 2 * written + new_partitions,
         lists=_PROTOCOL_LISTS + listed,
@@ -158,7 +160,7 @@ def _planned(
             None,
             None,
             inserted=group.inserts,
-            bytes_written=round(group.inserts * row_bytes),
+            bytes_written=round(_FILE_BYTES + group.inserts * row_bytes),
         )
     updated, deleted = _met(steps, plan, group)
     size = group.base_file.size + (group.inserts - deleted) * row_bytes
@@ -185,7 +187,8 @@ def _met(steps: WriteSteps, plan: WritePlan, group: GroupWrite) -> tuple[int, in
     if IS_DELETED in steps.staged.arrow.names:
         rows = StagedRows(steps.context, plan.parts, group.partition_path).table()
         deletes = true_mask(rows.column(IS_DELETED))[incoming]
-    return len(np.unique(incoming[~deletes])), int(deletes.sum())
+    updated = len(np.unique(incoming[~deletes]))
+    return updated, len(incoming) - updated  # of several stored rows with one key one is left
 
 
 def _straight(
@@ -204,5 +207,5 @@ def _straight(
                     None,
                     None,
                     inserted=share,
-                    bytes_written=round(share * row_bytes),
+                    bytes_written=round(_FILE_BYTES + share * row_bytes),
                 )

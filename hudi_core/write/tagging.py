@@ -82,16 +82,20 @@ def tag_partition(
 ) -> Tagged:
     """Locate the rows of one partition; see :class:`TagTask`."""
     rows = StagedRows(context, item.parts, item.partition_path).table()
-    chosen = _chosen_rows(rows, item, context, schema)
+    chosen = left = np.arange(rows.num_rows)
+    if item.combine or item.base_files:
+        all_keys = record_keys(rows, context, schema)
+        left = _left_of_duplicates(all_keys, _ordering(rows, context))
+        chosen = left if item.combine else chosen
     positions: dict[int, tuple[np.ndarray, np.ndarray]] = {}
     is_new = np.ones(len(chosen), dtype=bool)
     if item.base_files:
-        keys = record_keys(rows, context, schema).take(pa.array(chosen)).combine_chunks()
+        keys = all_keys.take(pa.array(chosen)).combine_chunks()
         coded = keys.dictionary_encode()
         codes = coded.indices.to_numpy()
-        # of rows that were not combined, the last one of a key is the one that meets a stored row
-        last = np.empty(len(coded.dictionary), dtype=np.int64)
-        last[codes] = np.arange(len(codes))
+        # of rows that were not combined, the one that would be left meets the stored row
+        meeting = np.empty(len(coded.dictionary), dtype=np.int64)
+        meeting[codes if item.combine else codes[left]] = left
         matches = SimpleIndex().tag(
             coded.dictionary,
             range(len(item.base_files)),
@@ -99,7 +103,7 @@ def tag_partition(
         )
         is_stored = np.zeros(len(coded.dictionary), dtype=bool)
         for match in matches:
-            met = chosen[last[match.incoming]].astype(np.int32)
+            met = meeting[match.incoming].astype(np.int32)
             positions[match.candidate] = (met, match.stored)
             is_stored[match.incoming] = True
         is_new = ~is_stored[codes]
@@ -125,20 +129,16 @@ def record_keys(rows: pa.Table, context: WriteContext, schema: TableSchema) -> p
     )
 
 
-def _chosen_rows(
-    rows: pa.Table, item: TagTask, context: WriteContext, schema: TableSchema
-) -> Positions:
-    """Return the arrival positions of the rows that count once duplicates are combined."""
-    if not item.combine:
-        return np.arange(rows.num_rows)
-    ordering_field = context.event_time_field
-    ordering = (
-        rows.column(ordering_field)
-        if ordering_field is not None and ordering_field in rows.column_names
-        else None
-    )
-    chosen = winners(record_keys(rows, context, schema), ordering)
-    return np.arange(rows.num_rows) if chosen is None else chosen
+def _ordering(rows: pa.Table, context: WriteContext) -> pa.ChunkedArray | None:
+    """Return the ordering values where they decide; rows that delete may come without."""
+    name = context.event_time_field
+    return rows.column(name) if name in rows.column_names else None
+
+
+def _left_of_duplicates(keys: pa.ChunkedArray, ordering: pa.ChunkedArray | None) -> Positions:
+    """Return the arrival positions of the rows that are left when each key has but one."""
+    chosen = winners(keys, ordering)
+    return np.arange(len(keys)) if chosen is None else chosen
 
 
 def located_rows(
