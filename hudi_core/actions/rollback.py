@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
-from hudi_core.errors import CorruptMetadataError
+from hudi_core.errors import CorruptMetadataError, StorageError
 from hudi_core.model.actions import (
     InstantInfo,
     RollbackMetadata,
@@ -28,6 +29,10 @@ from hudi_core.model.files import (
 from hudi_core.model.instant import Instant
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import Storage
+from hudi_core.storage.location import Location, parse_location
+
+_LOCAL_PREFIXES: Final = frozenset({"", "file:", "file://"})
+"""What may stand before an absolute local path; Hadoop writes the second."""
 
 
 def files_of_instant(
@@ -78,7 +83,8 @@ def relative_files(
     """Return (partition path, path relative to the root) of every file a stored plan deletes.
 
     A plan on disk may have been written by anybody who can write the table's folder: only data
-    files of the instant that is rolled back, inside the table, are accepted.
+    files of the instant that is rolled back, inside the table, are accepted. Other writers spell
+    the same place in other ways (``file:/t/x``, ``s3a://bucket/t/x``).
 
     Parameters
     ----------
@@ -91,13 +97,13 @@ def relative_files(
         The plan names any other file.
     """
     accepted = []
+    place = parse_location(root)
     for request in plan.rollback_requests:
         for path in request.files_to_be_deleted:
-            relative = path.removeprefix(f"{root}/")
+            relative = _below(place, path)
             segments = relative.split("/")
             if (
-                relative == path
-                or any(segment in ("", ".", "..") for segment in segments)
+                any(segment in ("", ".", "..") for segment in segments)
                 or segments[0] == ".hoodie"
                 or written_by(segments[-1]) != target
             ):
@@ -108,6 +114,27 @@ def relative_files(
                 )
             accepted.append((request.partition_path, relative))
     return accepted
+
+
+def _below(root: Location, path: str) -> str:
+    """Return a file's path relative to the root; empty when it does not lie below it, or is
+    written in a way that leaves room for doubt."""
+    try:
+        place = parse_location(path)
+    except StorageError:
+        return ""
+    folder = f"{root.key.rstrip('/')}/" if root.key else ""
+    accounts = {place.account, root.account} - {None}
+    if (
+        (place.kind, place.bucket) != (root.kind, root.bucket)
+        or len(accounts) > 1
+        or not place.key.startswith(folder)
+        # a path that parsing had to straighten first is none that a writer made
+        or not path.endswith(place.key)
+        or (place.is_local and path.removesuffix(place.key).lower() not in _LOCAL_PREFIXES)
+    ):
+        return ""
+    return place.key[len(folder) :]
 
 
 def delete_files(
