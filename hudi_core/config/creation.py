@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from hudi_core.config import stored_keys
 from hudi_core.config import table_keys as keys
+from hudi_core.config.index_keys import buckets_of
 from hudi_core.config.key import ConfigKey
 from hudi_core.config.kinds import (
     WRITABLE_KEY_GENERATORS,
@@ -62,6 +63,7 @@ def new_table_config(options: Mapping[str, str]) -> TableConfig:
         url_encode=keys.URL_ENCODE.read(options),
         table_format=keys.FORMAT.read(options),
         complex_keygen_new_encoding=_new_encoding(options, version),
+        buckets=buckets_of(options, record_key),
     )
     _refuse_managed(options, config)
     return config

@@ -44,6 +44,15 @@ class IndexType(StrEnum):
     """How incoming keys find the file groups that hold them."""
 
     SIMPLE = "SIMPLE"
+    GLOBAL_SIMPLE = "GLOBAL_SIMPLE"
+    BLOOM = "BLOOM"
+    GLOBAL_BLOOM = "GLOBAL_BLOOM"
+    BUCKET = "BUCKET"
+
+    @property
+    def is_global(self) -> bool:
+        """Whether a key is unique in the whole table, not only in its partition."""
+        return self in (IndexType.GLOBAL_SIMPLE, IndexType.GLOBAL_BLOOM)
 
 
 class BulkInsertSortMode(StrEnum):

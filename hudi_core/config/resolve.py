@@ -8,12 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from hudi_core.config import stored_keys
+from hudi_core.config import index_keys, stored_keys
 from hudi_core.config import table_keys as keys
 from hudi_core.config.catalog import FORMAT_PREFIX, KNOWN_NAMES
 from hudi_core.config.creation import new_table_config
 from hudi_core.config.foreign import ABSENT_FEATURES
 from hudi_core.config.key import ConfigKey, Secret
+from hudi_core.config.kinds import IndexType
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import InvalidOptionError, OptionConflictError
 
@@ -166,7 +167,14 @@ def _checked_against(options: Mapping[str, str], stored: TableConfig) -> TableCo
         (keys.BASE_FILE_FORMAT, stored.base_file_format),
         (keys.TIMEZONE, stored.timezone),
     ]
-    compared = {keys.COMPLEX_NEW_ENCODING.key}
+    if stored.buckets is not None:
+        values += [
+            (index_keys.INDEX_TYPE, IndexType.BUCKET),
+            (index_keys.BUCKET_NUMBER, stored.buckets.number),
+            (index_keys.BUCKET_FIELDS, stored.buckets.fields),
+        ]
+    # an index other than buckets leaves no trace in a table, and may change from write to write
+    compared = {keys.COMPLEX_NEW_ENCODING.key, index_keys.INDEX_TYPE.key}
     for key, value in values:
         compared.update(key.names)
         found = key.find(options)
@@ -180,7 +188,7 @@ def _checked_against(options: Mapping[str, str], stored: TableConfig) -> TableCo
         was = stored.raw.get(name)
         if was is None or was.strip().lower() != options[name].strip().lower():
             raise OptionConflictError(name, options[name], was)
-    return _with_encoding(options, stored)
+    return _with_buckets(options, _with_encoding(options, stored))
 
 
 def _with_encoding(options: Mapping[str, str], stored: TableConfig) -> TableConfig:
@@ -193,6 +201,14 @@ def _with_encoding(options: Mapping[str, str], stored: TableConfig) -> TableConf
     if recorded and given != stored.complex_keygen_new_encoding:
         raise OptionConflictError(key.key, options[key.key], _shown(not given))
     return replace(stored, complex_keygen_new_encoding=given)
+
+
+def _with_buckets(options: Mapping[str, str], stored: TableConfig) -> TableConfig:
+    """Take the buckets from the options where the table has not stored any (yet)."""
+    if stored.buckets is not None:
+        return stored
+    buckets = index_keys.buckets_of(options, stored.record_key_fields)
+    return stored if buckets is None else replace(stored, buckets=buckets)
 
 
 def _shown(value: object) -> object:

@@ -6,15 +6,18 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+from hudi_core.config import index_keys
 from hudi_core.config import stored_keys as stored
 from hudi_core.config import table_keys as keys
 from hudi_core.config.kinds import (
     COMMIT_TIME_PAYLOAD,
     EVENT_TIME_PAYLOAD,
     MERGE_STRATEGY_IDS,
+    IndexType,
     KeyGeneratorType,
     MergeMode,
 )
+from hudi_core.model.buckets import Buckets
 
 if TYPE_CHECKING:
     from hudi_core.config.table import TableConfig
@@ -60,6 +63,21 @@ def own_properties(config: TableConfig) -> list[Property]:
         _unless(config, "hoodie.table.timeline.timezone", config.timezone, "LOCAL"),
         ("hoodie.table.create.schema", config.create_schema),
         *id_properties(config.field_ids, config.last_column_id),
+        *bucket_properties(config.buckets),
+    ]
+
+
+def bucket_properties(buckets: Buckets | None) -> list[Property]:
+    """Return what a table keeps of its buckets, so that no writer uses other ones.
+
+    Hudi takes stored properties of these names for options that a job does not give.
+    """
+    if buckets is None:
+        return []
+    return [
+        (index_keys.INDEX_TYPE.key, IndexType.BUCKET.value),
+        (index_keys.BUCKET_NUMBER.key, str(buckets.number)),
+        (index_keys.BUCKET_FIELDS.key, ",".join(buckets.fields)),
     ]
 
 

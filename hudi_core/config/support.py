@@ -71,6 +71,8 @@ def _unwritable(config: TableConfig) -> Iterator[tuple[str, str]]:
         yield f"makes its keys with the key generator {name}", _ELSEWHERE
     if config.merge_mode is MergeMode.CUSTOM:
         yield "merges rows by code of its own (merge mode CUSTOM)", _ELSEWHERE
+    if config.raw.get("hoodie.index.bucket.engine", "").strip().upper() == "CONSISTENT_HASHING":
+        yield "has consistent-hashing buckets", _ELSEWHERE
     for key, (usual, meaning) in _UNWRITTEN.items():
         if config.raw.get(key, usual).strip().upper() != usual.upper():
             yield f"{meaning} ({key}={config.raw[key]})", _ELSEWHERE

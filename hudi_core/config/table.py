@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
+from hudi_core.config import index_keys
 from hudi_core.config import stored_keys as stored
 from hudi_core.config import table_keys as keys
 from hudi_core.config.key import ConfigKey
@@ -18,6 +19,7 @@ from hudi_core.config.properties import CHECKSUM_KEY, FILE_NAME, table_checksum
 from hudi_core.config.stored_form import own_properties
 from hudi_core.config.support import refuse_read, refuse_write
 from hudi_core.errors import CorruptMetadataError, InvalidOptionError, UnsupportedTableError
+from hudi_core.model.buckets import Buckets
 
 __all__ = ["KeyGeneratorType", "MergeMode", "TableConfig", "TableType", "infer_key_generator"]
 
@@ -77,6 +79,8 @@ class TableConfig:
         Data the table was bootstrapped from.
     complex_keygen_new_encoding
         COMPLEX with one key field: the record key is the bare value, not ``field:value``.
+    buckets
+        The layout of a table with the bucket index; ``None`` for every other table.
     raw
         Every property as read; empty for a table that has not been stored yet.
     """
@@ -109,6 +113,7 @@ class TableConfig:
     metadata_partitions: tuple[str, ...] = ()
     bootstrap_base_path: str | None = None
     complex_keygen_new_encoding: bool = False
+    buckets: Buckets | None = None
     # other writers may have stored anything there: never shown
     raw: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 
@@ -203,6 +208,7 @@ class TableConfig:
             ),
             bootstrap_base_path=read(stored.BOOTSTRAP_PATH),
             complex_keygen_new_encoding=bool(value_only),
+            buckets=read.buckets(record_key),
             raw=dict(properties),
         )
 
@@ -278,6 +284,12 @@ class _Reader:
 
     def key_generator(self) -> KeyGeneratorType | None:
         return self(keys.KEY_GENERATOR_CLASS) or self(keys.KEY_GENERATOR)
+
+    def buckets(self, record_key: tuple[str, ...]) -> Buckets | None:
+        try:
+            return index_keys.stored_buckets(self._properties, record_key)
+        except InvalidOptionError as error:
+            raise CorruptMetadataError(self._path, error.what) from error
 
     def merge_mode(self, ordering: tuple[str, ...]) -> MergeMode:
         by_default = MergeMode.EVENT_TIME_ORDERING if ordering else MergeMode.COMMIT_TIME_ORDERING

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hudi_core.config import storage
+from hudi_core.config import index_keys, storage
 from hudi_core.config import write_keys as keys
 from hudi_core.config.kinds import (
     BulkInsertSortMode,
@@ -51,8 +51,9 @@ class WriteConfig:
         many tasks it spreads them, 0 to leave it to the engine.
     allow_duplicate_on_insert
         Whether an insert keeps a row whose key its file group holds already.
-    index_type
-        How keys find their file groups.
+    index_type, moves_partition
+        How keys find their file groups; with a global index, whether a row moves to the partition
+        that it comes with, or stays where its key is stored.
     bloom_enabled, bloom_entries, bloom_fpp, bloom_max_entries
         Whether files carry a bloom filter; keys it is sized for (``None``: the file's rows), share
         of wrong hits, greatest number of keys.
@@ -89,6 +90,7 @@ class WriteConfig:
     bulk_insert_parallelism: int
     allow_duplicate_on_insert: bool
     index_type: IndexType
+    moves_partition: bool
     bloom_enabled: bool
     bloom_entries: int | None
     bloom_fpp: float
@@ -126,7 +128,11 @@ class WriteConfig:
         """
         for key in keys.REFUSALS:
             key.read(options)
+        index_keys.BUCKET_ENGINE.read(options)
         codec = keys.COMPRESSION_CODEC.read(options)
+        index_type = index_keys.INDEX_TYPE.read(options)
+        in_blooms = index_type is IndexType.GLOBAL_BLOOM
+        moves = index_keys.BLOOM_MOVES if in_blooms else index_keys.SIMPLE_MOVES
         return cls(
             operation=keys.OPERATION.read(options),
             partitions_to_delete=keys.PARTITIONS_TO_DELETE.read(options),
@@ -150,7 +156,8 @@ class WriteConfig:
             bulk_insert_sort_columns=keys.BULK_INSERT_SORT_COLUMNS.read(options),
             bulk_insert_parallelism=keys.BULK_INSERT_PARALLELISM.read(options),
             allow_duplicate_on_insert=keys.ALLOW_DUPLICATE_ON_INSERT.read(options),
-            index_type=keys.INDEX_TYPE.read(options),
+            index_type=index_type,
+            moves_partition=moves.read(options),
             bloom_enabled=keys.BLOOM_ENABLED.read(options),
             bloom_entries=keys.BLOOM_ENTRIES.read(options),
             bloom_fpp=keys.BLOOM_FPP.read(options),

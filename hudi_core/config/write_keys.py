@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from hudi_core.config import index_keys
 from hudi_core.config.key import ConfigKey, Group
 from hudi_core.config.kinds import (
     BulkInsertSortMode,
-    IndexType,
     InsertDuplicates,
     PartialUpdateMode,
 )
@@ -23,16 +23,6 @@ _CODECS: Final = {
     "uncompressed": "none",
 }
 """Codecs by Hudi's (Parquet's) word and by pyarrow's."""
-
-
-def bucket_engine(text: str) -> str:
-    """Parse the engine of the bucket index; consistent hashing is named, as it is asked for."""
-    if text.upper() == "CONSISTENT_HASHING":
-        raise ValueError("consistent-hashing buckets are not supported")
-    if text.upper() != "SIMPLE":
-        raise ValueError("there is no such engine")
-    return text.upper()
-
 
 OPERATION: Final = ConfigKey(
     key="hoodie.datasource.write.operation",
@@ -213,14 +203,6 @@ ALLOW_DUPLICATE_ON_INSERT: Final = ConfigKey(
     "updates the stored row instead.",
     group=Group.WRITE,
 )
-INDEX_TYPE: Final = ConfigKey(
-    key="hoodie.index.type",
-    default=IndexType.SIMPLE,
-    parse=IndexType,
-    choices=tuple(IndexType),
-    doc="How incoming keys find the file groups that hold them.",
-    group=Group.WRITE,
-)
 BLOOM_ENABLED: Final = ConfigKey(
     key="hoodie.parquet.bloom.filter.enabled",
     default=True,
@@ -277,13 +259,6 @@ BLOOM_TYPE: Final = ConfigKey(
     doc="Kind of bloom filter.",
     group=Group.WRITE,
 )
-BUCKET_ENGINE: Final = ConfigKey(
-    key="hoodie.index.bucket.engine",
-    default="SIMPLE",
-    parse=bucket_engine,
-    doc="Engine of the bucket index, which is not supported. CONSISTENT_HASHING is refused.",
-    group=Group.WRITE,
-)
 AUTO_UPGRADE: Final = ConfigKey(
     key="hoodie.write.auto.upgrade",
     default=False,
@@ -332,7 +307,6 @@ CDC: Final = ConfigKey(
 
 REFUSALS: Final[tuple[ConfigKey[Any], ...]] = (
     BLOOM_TYPE,
-    BUCKET_ENGINE,
     AUTO_UPGRADE,
     MARKERS_TYPE,
     CDC,
@@ -342,7 +316,7 @@ REFUSALS: Final[tuple[ConfigKey[Any], ...]] = (
 KEYS: Final[tuple[ConfigKey[Any], ...]] = (
     OPERATION,
     PARTITIONS_TO_DELETE,
-    INDEX_TYPE,
+    *index_keys.KEYS,
     COMBINE_BEFORE_INSERT,
     COMBINE_BEFORE_UPSERT,
     COMBINE_BEFORE_DELETE,

@@ -1,18 +1,22 @@
-"""What an index answers: where the incoming rows of one partition already live.
+"""What an index answers: which incoming rows are stored already, and where.
 
-An index works on one partition at a time. It gets the incoming record keys and the candidate base
-files and says, per file, which incoming row meets which stored row. Rows it names nowhere are
-inserts.
+An index gets distinct incoming record keys and the base files they may be in, and says, per file,
+which incoming key meets which stored row. Rows it names nowhere are inserts. It is the same
+question for the files of one partition and, with a global index, for those of the whole table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_core.metadata.bloom import DynamicBloom
+from hudi_core.model.files import FileId
 
 IntArray = np.ndarray[Any, np.dtype[np.int32]]
 
@@ -36,16 +40,48 @@ class Matches:
     stored: IntArray
 
 
-ReadKeys = Callable[[int], pa.ChunkedArray]
-"""Returns the record keys of a candidate file, by its ordinal, in file order."""
+@dataclass(frozen=True, slots=True)
+class KeyFooter:
+    """What the footer of a base file says of its record keys.
+
+    Attributes
+    ----------
+    min_key, max_key
+        Bounds in the order of Java's strings, by UTF-16 units; ``None`` where they are not known.
+    bloom
+        The filter; ``None`` where there is none.
+    rows
+        Rows of the file.
+    """
+
+    min_key: str | None
+    max_key: str | None
+    bloom: DynamicBloom | None
+    rows: int
+
+
+class Candidates(Protocol):
+    """Base files that may hold incoming keys; each method asks one of them, by its ordinal."""
+
+    def __len__(self) -> int: ...
+
+    def file_id(self, ordinal: int) -> FileId:
+        """Return the id of the file's group."""
+        ...
+
+    def footer(self, ordinal: int) -> KeyFooter:
+        """Read the footer."""
+        ...
+
+    def keys(self, ordinal: int) -> pa.ChunkedArray:
+        """Read the record keys, in file order."""
+        ...
 
 
 class Index(Protocol):
-    """Finds incoming keys among the base files of their partition."""
+    """Finds incoming keys among base files."""
 
-    def tag(
-        self, keys: pa.Array, candidates: Sequence[int], read_keys: ReadKeys
-    ) -> Iterator[Matches]:
+    def tag(self, keys: pa.StringArray, candidates: Candidates) -> Iterator[Matches]:
         """Yield the matches of every candidate that has any.
 
         Parameters
@@ -53,8 +89,33 @@ class Index(Protocol):
         keys
             Distinct incoming record keys.
         candidates
-            Ordinals of the partition's base files.
-        read_keys
-            Reads the keys of one of them.
+            The files to look into.
         """
         ...
+
+
+def join_keys(
+    candidate: int,
+    stored: pa.ChunkedArray,
+    keys: pa.StringArray,
+    chosen: IntArray | None = None,
+) -> Iterator[Matches]:
+    """Yield the exact matches of one file, if there are any.
+
+    Parameters
+    ----------
+    stored
+        Record keys of the file.
+    keys
+        Distinct incoming keys.
+    chosen
+        Ordinals of the incoming keys that can be in the file; ``None`` for all.
+    """
+    wanted = keys if chosen is None else keys.take(pa.array(chosen))
+    found = pc.index_in(stored, value_set=wanted).combine_chunks()
+    rows = np.flatnonzero(found.is_valid().to_numpy(zero_copy_only=False))
+    if len(rows):
+        incoming = found.take(pa.array(rows)).to_numpy().astype(np.int32)
+        if chosen is not None:
+            incoming = chosen[incoming]
+        yield Matches(candidate, incoming, rows.astype(np.int32))

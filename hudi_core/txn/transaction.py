@@ -110,7 +110,8 @@ class Transaction:
         with self.lock.held():
             self._require_pending()
             others = completed_since(self.began, self.table.timeline())
-            check_conflicts(metadata, others, client.read_commit)
+            has_buckets = client.config.buckets is not None
+            check_conflicts(metadata, others, client.read_commit, has_buckets=has_buckets)
             if self.schema_step is not None:
                 settle(self.table, self.schema_step)
             self._delete_lost_attempts(statuses)

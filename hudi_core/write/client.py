@@ -40,9 +40,11 @@ from hudi_core.txn.open_table import OpenTable
 from hudi_core.txn.schema_step import SchemaStep
 from hudi_core.txn.table_lock import TableLock
 from hudi_core.txn.transaction import Committed, Transaction, begin
+from hudi_core.write.bucket_planning import keep_buckets
 from hudi_core.write.context import WriteContext
 from hudi_core.write.input_schema import staged_schema
 from hudi_core.write.keyless import write_config_for
+from hudi_core.write.partial_rows import check_stays
 from hudi_core.write.rehearsal import (
     Rehearsal,
     deciding_columns,
@@ -100,6 +102,7 @@ class WriteClient:
         with undone_on_failure(transaction):
             context = replace(context, instant=transaction.instant.requested_time)
             view = self.table.views().view(transaction.began)
+            keep_buckets(self.table, self.lock, view)
             steps = WriteSteps(
                 self.engine, context.write, transaction, context, staged, operation, view
             )
@@ -206,6 +209,8 @@ class WriteClient:
         )
         if operation is WriteOperation.BULK_INSERT:
             check_sort_columns(context)
+        if operation is WriteOperation.UPSERT:
+            check_stays(staged, context)
         return context, staged, step
 
     def _require(self, operation: WriteOperation) -> None:

@@ -34,6 +34,16 @@ class WriteContext:
     instant: InstantTime
 
     @property
+    def is_global(self) -> bool:
+        """Whether the index makes keys unique in the whole table."""
+        return self.table.buckets is None and self.write.index_type.is_global
+
+    @property
+    def moves(self) -> bool:
+        """Whether a row whose key is stored in another partition moves to its own."""
+        return self.is_global and self.write.moves_partition
+
+    @property
     def event_time_field(self) -> str | None:
         """The ordering column that decides merges; ``None`` for commit-time ordering."""
         if self.table.merge_mode is MergeMode.EVENT_TIME_ORDERING:

@@ -9,15 +9,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-import pyarrow as pa
+import numpy as np
 
 from hudi_core.config.kinds import InsertDuplicates
 from hudi_core.errors import DuplicateRecordKeyError
 from hudi_core.model.files import PartitionPath
 from hudi_core.model.schema import TableSchema
 from hudi_core.write.context import WriteContext
-from hudi_core.write.staging import StagedPart, StagedRows
-from hudi_core.write.tagging import Tagged, located_rows, record_keys
+from hudi_core.write.incoming import record_keys
+from hudi_core.write.staging import StagedPart
+from hudi_core.write.tagging import Tagged, located_rows
 
 _SHOWN: Final = 3
 
@@ -48,8 +49,8 @@ def _refuse(
 ) -> None:
     for path, found in tagged.items():
         for candidate, stored in found.located.items():
-            incoming, _ = located_rows(context, found, candidate)
-            rows = StagedRows(context, parts, path).table().take(pa.array(incoming[:_SHOWN]))
+            incoming = np.unique(located_rows(context, found, candidate).incoming[:_SHOWN])
+            rows = found.sources.take(context, parts, incoming, staged.arrow)
             keys = record_keys(rows, context, staged).to_pylist()
             raise DuplicateRecordKeyError(
                 f"The rows to insert have keys that the partition {path!r} holds already: "

@@ -13,23 +13,25 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_core.engine.base import TaskContext
-from hudi_core.index.simple import SimpleIndex
+from hudi_core.index.base import join_keys
 from hudi_core.model.commit import WriteOperation, WriteStat, WriteStatus
 from hudi_core.model.files import BaseFileName, WriteToken, join_path
 from hudi_core.model.schema import FILE_NAME, RECORD_KEY, TableSchema
 from hudi_core.txn.markers import MarkerKind
+from hudi_core.write.arrivals import Arrivals, arrivals, at_home
 from hudi_core.write.base_file import BaseFileResult
-from hudi_core.write.combine import Positions, winners
+from hudi_core.write.combine import winners
 from hudi_core.write.context import WriteContext
 from hudi_core.write.file_output import mark, open_base_file
-from hudi_core.write.merging import Merged, merge
+from hudi_core.write.incoming import record_keys
+from hudi_core.write.merging import Located, Merged, merge
 from hudi_core.write.meta_columns import RowOrigin, with_meta_columns
 from hudi_core.write.partial_rows import completed
 from hudi_core.write.planning import GroupWrite
 from hudi_core.write.record_keys import KnownKeys
-from hudi_core.write.staging import StagedPart, StagedRows
+from hudi_core.write.staging import StagedPart
 from hudi_core.write.stored_file import StoredFile, read_base_file
-from hudi_core.write.tagging import Tagged, located_rows, new_rows, record_keys
+from hudi_core.write.tagging import Tagged
 
 _NO_ROWS: Final = np.empty(0, dtype=np.int64)
 
@@ -73,29 +75,27 @@ def write_group(
         keeps its file.
     """
     group = item.group
-    rows = StagedRows(context, item.parts, group.partition_path).table()
-    inserts = _inserted(context, item, rows.num_rows)
     stored = _stored(context, item)
-    located = None
+    arrived = arrivals(context, group, item.parts, item.tagged, staged_schema)
     if item.updates_on_insert(context):
-        located, inserts = _located_inserts(context, stored.rows, rows, inserts, staged_schema)
-    elif item.tagged is not None and group.candidate is not None:
-        located = located_rows(context, item.tagged, group.candidate)
-    merged = _merged(context, item, rows, stored.rows, located)
+        arrived = _located_inserts(context, stored.rows, arrived, staged_schema)
+    inserts = arrived.inserts
+    merged = _merged(context, item, arrived, stored.rows)
     if merged.changes_nothing and not len(inserts):
         return None
     token = WriteToken(task.task, task.stage, task.attempt)
     name = BaseFileName(group.file_id, str(token), context.instant)
     kind = MarkerKind.MERGE if group.base_file else MarkerKind.CREATE
     mark(context, group.partition_path, str(name), kind)
+    # a delete stages no more than keys, and writes no incoming row
+    deletes = item.operation is WriteOperation.DELETE
+    rows = arrived.rows if deletes else at_home(arrived, stored.rows, context)
     incoming = rows.take(pa.array(np.concatenate([merged.updates, inserts])))
     keys = record_keys(incoming, context, staged_schema)
     origin = RowOrigin(group.partition_path, str(name), task.task)
-    # a delete stages no more than keys, and writes no incoming row
-    deletes = item.operation is WriteOperation.DELETE
     ready = None
     if not deletes:
-        whole = completed(incoming, merged.updates, located, stored.rows, context.schema)
+        whole = completed(incoming, merged.updates, arrived.located, stored.rows, context.schema)
         ready = with_meta_columns(whole, keys, context, origin)
         keys = ready.column(RECORD_KEY)  # generated only now where the table has no record key
     updates = len(merged.updates)
@@ -119,32 +119,27 @@ def _stored(context: WriteContext, item: GroupTask) -> StoredFile:
 def _merged(
     context: WriteContext,
     item: GroupTask,
-    rows: pa.Table,
+    arrived: Arrivals,
     stored: pa.Table,
-    located: tuple[Positions, Positions] | None,
 ) -> Merged:
-    if located is None:
+    if arrived.located is None:
         return Merged(stored, _NO_ROWS, 0)
     delete_all = item.operation is WriteOperation.DELETE
     ordering = None if delete_all else context.event_time_field
-    return merge(stored, rows, located, ordering, delete_all)
+    return merge(stored, arrived.rows, arrived.located, ordering, delete_all)
 
 
 def _located_inserts(
     context: WriteContext,
     stored: pa.Table,
-    rows: pa.Table,
-    inserts: Positions,
+    arrived: Arrivals,
     staged_schema: TableSchema,
-) -> tuple[tuple[Positions, Positions], Positions]:
+) -> Arrivals:
     """Find the rows to insert whose keys the file holds already.
 
-    Returns
-    -------
-    tuple
-        Positions of pairs that have one key, in ``rows`` and in ``stored``; and the positions of
-        the rows that are new. Of several incoming rows with one key one is left.
+    Of several incoming rows with one key one is left.
     """
+    rows, inserts = arrived.rows, arrived.inserts
     incoming = rows.take(pa.array(inserts))
     keys = record_keys(incoming, context, staged_schema)
     field = context.event_time_field
@@ -153,13 +148,12 @@ def _located_inserts(
         inserts, keys = inserts[chosen], keys.take(pa.array(chosen))
     is_new = np.ones(len(inserts), dtype=bool)
     met, positions = [_NO_ROWS], [_NO_ROWS]
-    for match in SimpleIndex().tag(
-        keys.combine_chunks(), [0], lambda _: stored.column(RECORD_KEY).cast(pa.string())
-    ):
+    for match in join_keys(0, stored.column(RECORD_KEY).cast(pa.string()), keys.combine_chunks()):
         met.append(inserts[match.incoming].astype(np.int64))
         positions.append(match.stored.astype(np.int64))
         is_new[match.incoming] = False
-    return (np.concatenate(met), np.concatenate(positions)), inserts[is_new]
+    located = Located(np.concatenate(met), np.concatenate(positions), _NO_ROWS)
+    return replace(arrived, located=located, inserts=inserts[is_new])
 
 
 def _renamed(stored: pa.Table, file_name: str) -> pa.Table:
@@ -167,13 +161,6 @@ def _renamed(stored: pa.Table, file_name: str) -> pa.Table:
     position = stored.schema.get_field_index(FILE_NAME)
     names = pa.repeat(pa.scalar(file_name, pa.string()), stored.num_rows)
     return stored.set_column(position, stored.schema.field(position), names)
-
-
-def _inserted(context: WriteContext, item: GroupTask, staged_rows: int) -> Positions:
-    first, count = item.group.first_insert, item.group.inserts
-    if item.tagged is None:
-        return np.arange(first, min(first + count, staged_rows))
-    return new_rows(context, item.tagged)[first : first + count]
 
 
 def _status(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +10,24 @@ import pyarrow as pa
 from hudi_core.model.schema import IS_DELETED
 from hudi_core.write.combine import Positions, stored_wins
 from hudi_core.write.staging import true_mask
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """How incoming rows meet the stored rows of one file.
+
+    Attributes
+    ----------
+    incoming, stored
+        Pairs that have one key: the number of the incoming row, the position of the stored one. A
+        key that the file holds several times makes several pairs; its rows become one.
+    gone
+        Positions of stored rows that go because their successors are elsewhere.
+    """
+
+    incoming: Positions
+    stored: Positions
+    gone: Positions = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +41,10 @@ class Merged:
     updates
         Arrival positions of the incoming rows that take the place of stored ones.
     deletes
-        How many stored rows go without a successor: those of deleted keys; of a key that the file
-        held several times, all but the one that is updated, or those older than another that a
-        late row met. ``stored rows - deletes`` is the number of kept rows and updates.
+        How many stored rows go without a successor: those of deleted keys, and those whose
+        successors are elsewhere; of a key that the file held several times, all but the one that
+        is updated, or those older than another that a late row met. ``stored rows - deletes`` is
+        the number of kept rows and updates.
     """
 
     kept: pa.Table
@@ -41,7 +60,7 @@ class Merged:
 def merge(
     stored: pa.Table,
     rows: pa.Table,
-    located: tuple[Positions, Positions],
+    located: Located,
     ordering: str | None,
     delete_all: bool,
 ) -> Merged:
@@ -54,15 +73,14 @@ def merge(
     rows
         Staged rows of the partition.
     located
-        Positions of pairs that have one key: in ``rows``, and in ``stored``. A key that the file
-        holds several times makes several pairs; its rows become one.
+        Which of ``rows`` meet which stored rows.
     ordering
         Name of the ordering column; ``None`` when the incoming row wins in any case.
     delete_all
         Whether every incoming row deletes, by the operation. Otherwise ``_hoodie_is_deleted``
         tells.
     """
-    incoming, positions = located
+    incoming, positions = located.incoming, located.stored
     replaced = np.ones(len(positions), dtype=bool)
     if ordering is not None:
         late = stored_wins(
@@ -76,6 +94,7 @@ def merge(
         deleting = true_mask(rows.column(IS_DELETED).take(pa.array(winning)))
     keep = np.ones(stored.num_rows, dtype=bool)
     keep[positions[replaced]] = False
+    keep[located.gone] = False
     updates = winning[~deleting]
     gone = stored.num_rows - int(keep.sum())
     return Merged(stored.filter(pa.array(keep)), updates, gone - len(updates))

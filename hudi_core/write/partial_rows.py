@@ -15,6 +15,8 @@ from hudi_core.config.write_keys import PARTIAL_UPDATE_MODE
 from hudi_core.errors import SchemaError
 from hudi_core.model.schema import TableSchema
 from hudi_core.write.combine import Positions
+from hudi_core.write.context import WriteContext
+from hudi_core.write.merging import Located
 
 
 def check_left_out(names: Sequence[str], table: TableSchema, config: TableConfig) -> None:
@@ -45,10 +47,32 @@ def check_left_out(names: Sequence[str], table: TableSchema, config: TableConfig
             )
 
 
+def check_stays(staged: TableSchema, context: WriteContext) -> None:
+    """Refuse rows that lack columns where they may move to another partition.
+
+    What they lack is in a file of the old partition, and they are written to one of the new.
+
+    Raises
+    ------
+    SchemaError
+        Names the columns.
+    """
+    missing = [name for name in context.schema.names if name not in staged.names]
+    if context.moves and missing:
+        raise SchemaError(
+            f"The rows lack the column {', '.join(map(repr, missing))}, and a row that moves to "
+            f"another partition cannot keep stored values",
+            "Add the columns, let rows stay where they are "
+            "(hoodie.simple.index.update.partition.path=false, or that of the bloom index), or "
+            "use an index that is not global.",
+            columns=missing,
+        )
+
+
 def completed(
     incoming: pa.Table,
     updates: Positions,
-    located: tuple[Positions, Positions] | None,
+    located: Located | None,
     stored: pa.Table,
     schema: TableSchema,
 ) -> pa.Table:
@@ -62,7 +86,7 @@ def completed(
     updates
         Arrival positions of the rows that update.
     located
-        Arrival and stored positions of the pairs that have one key; of several stored rows of one
+        Which incoming rows meet which stored ones; of several stored rows of one
         key the last one's values are kept.
     stored
         The rows of the file.
@@ -72,10 +96,9 @@ def completed(
         return incoming
     met = np.empty(0, dtype=np.int64)
     if located is not None and len(updates):
-        arrivals, positions = located
-        order = np.argsort(arrivals, kind="stable")
-        last = np.searchsorted(arrivals[order], updates, side="right") - 1
-        met = positions[order[last]]
+        order = np.argsort(located.incoming, kind="stable")
+        last = np.searchsorted(located.incoming[order], updates, side="right") - 1
+        met = located.stored[order[last]]
     new_rows = incoming.num_rows - len(met)
     for field in missing:
         kept = stored.column(field.name).take(pa.array(met))

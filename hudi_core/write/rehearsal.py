@@ -23,7 +23,7 @@ from hudi_core.txn.open_table import OpenTable
 from hudi_core.write.context import WriteContext
 from hudi_core.write.planning import GroupWrite
 from hudi_core.write.replacing import REPLACING, replaced_slices
-from hudi_core.write.staging import StagedPart, StagedRows, true_mask
+from hudi_core.write.staging import StagedPart, true_mask
 from hudi_core.write.steps import WritePlan, WriteSteps
 from hudi_core.write.tagging import located_rows
 
@@ -83,7 +83,8 @@ def rehearse(steps: WriteSteps, data: Any) -> DryRun:
     if steps.operation in REPLACING:
         files += _replaced(steps.view, steps.operation, steps.partitions)
     new_partitions = len(set(steps.partitions) - set(steps.view.partitions()))
-    looked_up = len(steps.view.latest_slices(steps.partitions)) if steps.looks_up else 0
+    looked_into = None if steps.context.is_global else steps.partitions
+    looked_up = len(steps.view.latest_slices(looked_into)) if steps.looks_up else 0
     listed = commits = 0
     if not steps.writes_straight:
         listed, commits = len(steps.partitions), len(began.completed_writes())
@@ -182,13 +183,17 @@ def _met(steps: WriteSteps, plan: WritePlan, group: GroupWrite) -> tuple[int, in
         return 0, 0
     if steps.operation is WriteOperation.DELETE:
         return 0, group.updates
-    incoming, _ = located_rows(steps.context, plan.tagged[group.partition_path], group.candidate)
+    tagged = plan.tagged[group.partition_path]
+    located = located_rows(steps.context, tagged, group.candidate)
+    incoming = located.incoming
     deletes = np.zeros(len(incoming), dtype=bool)
     if IS_DELETED in steps.staged.arrow.names:
-        rows = StagedRows(steps.context, plan.parts, group.partition_path).table()
-        deletes = true_mask(rows.column(IS_DELETED))[incoming]
+        numbers, places = np.unique(incoming, return_inverse=True)
+        rows = tagged.sources.take(steps.context, plan.parts, numbers, steps.staged.arrow)
+        deletes = true_mask(rows.column(IS_DELETED))[places]
     updated = len(np.unique(incoming[~deletes]))
-    return updated, len(incoming) - updated  # of several stored rows with one key one is left
+    # of several stored rows with one key one is left
+    return updated, len(incoming) - updated + len(located.gone)
 
 
 def _straight(

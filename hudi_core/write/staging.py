@@ -29,6 +29,10 @@ from hudi_core.write.context import WriteContext
 
 _FLUSH_ROWS: Final = 65_536
 _FLUSH_BYTES: Final = 64 << 20
+ARRIVAL: Final = "_hoodie_arrival"
+"""Column of staged rows that orders the rows of all partitions, where a global index asks for it:
+the input task, and below it the row of the task."""
+_TASK_ROWS: Final = 1 << 40
 _SMALL_CODES: Final = np.iinfo(np.uint16).max
 
 
@@ -85,14 +89,20 @@ def stage_rows(
         Rows that do not fit the schema, a null or empty record key, a partition value without a
         safe path.
     """
-    sink = _MemorySink() if in_memory else _FileSink(context, schema.arrow, task)
+    staged = schema.arrow
+    if context.is_global:
+        staged = staged.append(pa.field(ARRIVAL, pa.int64()))
+    sink = _MemorySink() if in_memory else _FileSink(context, staged, task)
     keys = key_generator(context.table, schema)
     numbers: dict[PartitionPath, list[int]] = {}
     rows: dict[PartitionPath, int] = {}
     count = 0
     for chunk in _chunks(batches, schema, context.write.schema.truncate_nanoseconds):
         keys.record_keys(chunk)  # refuses rows without a key before any data file exists
-        for path, piece in scatter(chunk, keys.partition_paths(chunk)):
+        arrived = chunk
+        if context.is_global:
+            arrived = _with_arrival(chunk, task.task * _TASK_ROWS + sum(rows.values()))
+        for path, piece in scatter(arrived, keys.partition_paths(chunk)):
             sink.write(piece)
             numbers.setdefault(path, []).append(count)
             rows[path] = rows.get(path, 0) + piece.num_rows
@@ -101,12 +111,16 @@ def stage_rows(
     if count:
         yield StagedPart(
             task.task,
-            schema.arrow,
+            staged,
             location,
             kept,
             {path: tuple(batch_numbers) for path, batch_numbers in numbers.items()},
             rows,
         )
+
+
+def _with_arrival(chunk: pa.RecordBatch, first: int) -> pa.RecordBatch:
+    return chunk.append_column(ARRIVAL, pa.array(np.arange(first, first + chunk.num_rows)))
 
 
 def scatter(
@@ -215,9 +229,13 @@ class StagedRows:
 
     def table(self, columns: Sequence[str] | None = None) -> pa.Table:
         """Return the partition's rows; positions in it are arrival positions."""
-        batches = [batch for part in self._parts for batch in self._read(part)]
-        table = pa.Table.from_batches(batches, self._parts[0].schema)
+        table = pa.Table.from_batches(list(self.batches()), self._parts[0].schema)
         return table if columns is None else table.select(list(columns))
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the partition's rows, in arrival order, one batch at a time."""
+        for part in self._parts:
+            yield from self._read(part)
 
     def _read(self, part: StagedPart) -> Iterator[pa.RecordBatch]:
         numbers = part.batch_numbers[self._path]

@@ -19,6 +19,7 @@ from hudi_core.model.protocols import TimelineView
 from hudi_core.model.schema import IS_DELETED, TableSchema
 from hudi_core.storage.partition_path import refuse_nested
 from hudi_core.txn.open_table import OpenTable
+from hudi_core.write.bucket_planning import BucketAssignment
 from hudi_core.write.bulk_insert import bulk_insert_rows
 from hudi_core.write.context import WriteContext
 from hudi_core.write.duplicates import without_duplicates
@@ -26,7 +27,7 @@ from hudi_core.write.merge_handle import GroupTask, write_group
 from hudi_core.write.planning import FileSizing, GroupWrite, average_record_size
 from hudi_core.write.sorting import arrangement_for, sorts
 from hudi_core.write.staging import StagedPart, partition_rows, stage_rows
-from hudi_core.write.tagging import Tagged, tag_partition, tag_tasks
+from hudi_core.write.tagging import Tagged, Tagging, scopes, staged_for
 
 _STAGE, _TAG, _WRITE = 0, 1, 2
 _NEW_GROUPS_ONLY: Final = frozenset(
@@ -144,7 +145,8 @@ class WriteSteps:
     @property
     def writes_straight(self) -> bool:
         """Whether each input task writes its rows to files of its own."""
-        return self.operation is WriteOperation.BULK_INSERT and not self._combines_inserts
+        straight = self.operation is WriteOperation.BULK_INSERT and not self._combines_inserts
+        return straight and self.context.table.buckets is None
 
     @property
     def looks_up(self) -> bool:
@@ -186,10 +188,12 @@ class WriteSteps:
 
         None for operations that look nothing up and make new groups only.
         """
-        if self.operation in _NEW_GROUPS_ONLY:
+        in_buckets = self.context.table.buckets and self.operation is WriteOperation.BULK_INSERT
+        if self.operation in _NEW_GROUPS_ONLY and not in_buckets:
             return {}
         found: dict[PartitionPath, list[BaseFile]] = {}
-        for slice_ in self.view.latest_slices(partitions):
+        everywhere = self.looks_up and self.context.is_global
+        for slice_ in self.view.latest_slices(None if everywhere else partitions):
             if slice_.base_file is not None:
                 found.setdefault(slice_.partition_path, []).append(slice_.base_file)
         return {
@@ -205,17 +209,20 @@ class WriteSteps:
     ) -> dict[PartitionPath, Tagged]:
         looks_up, combine = self.looks_up, self._combines
         has_deletes = IS_DELETED in self.staged.arrow.names
-        if not (looks_up or combine or has_deletes):
+        context, operation = self.context, self.operation
+        if not (looks_up or combine or has_deletes or context.table.buckets):
             return {}
-        sort = self.operation is WriteOperation.BULK_INSERT and sorts(self.context)
-        candidates = base_files if looks_up else {}
-        tasks = tag_tasks(parts, candidates, self.partitions, combine, sort)
-        function = partial(
-            tag_partition, context=self.context, schema=self.staged, in_memory=in_memory
+        tasks = scopes(
+            parts,
+            base_files if looks_up else {},
+            self.partitions,
+            context,
+            combine=combine,
+            deletes_all=operation is WriteOperation.DELETE,
+            sort=operation is WriteOperation.BULK_INSERT and sorts(context),
         )
-        weights = [sum(file.size for file in task.base_files) for task in tasks]
-        results = self.engine.map_tasks(tasks, function, _TAG, weights)
-        return {result.partition_path: result for result in results}
+        moves = context.moves and operation is WriteOperation.UPSERT
+        return Tagging(context, self.staged, moves, in_memory).run(self.engine, tasks, _TAG)
 
     def _plan(
         self,
@@ -228,14 +235,20 @@ class WriteSteps:
         size = average_record_size(
             (client.read_commit(instant) for instant in newest_first), self.config
         )
-        sizing = FileSizing(self.config, self.context.instant, size)
+        instant, buckets = self.context.instant, self.context.table.buckets
+        sizing = FileSizing(self.config, instant, size)
         groups = []
-        for path, count in rows.items():
+        for path, count in (dict.fromkeys(tagged, 0) | rows).items():
             found = tagged.get(path)
             located = found.located if found else {}
             inserts = found.inserts if found else count
             if self.operation is WriteOperation.DELETE:
                 inserts = 0
+            if buckets is not None and found is not None:
+                assignment = BucketAssignment(buckets, instant, self.context.base_path)
+                new = found.buckets if inserts else {}
+                groups += assignment.assign(path, base_files.get(path, ()), located, new)
+                continue
             groups += sizing.assign(path, base_files.get(path, ()), located, inserts)
         return groups
 
@@ -248,7 +261,7 @@ class WriteSteps:
         tasks = [
             GroupTask(
                 group,
-                tuple(part for part in parts if group.partition_path in part.batch_numbers),
+                staged_for(parts, group.partition_path, tagged),
                 tagged.get(group.partition_path),
                 self.operation,
             )

@@ -269,7 +269,7 @@ def test_a_failure_after_the_first_file_is_rolled_back(path: Path) -> None:
         ("hoodie.datasource.write.hive_style_partitioning", "true", OptionConflictError, ["false"]),
         ("hoodie.record.merge.mode", "COMMIT_TIME_ORDERING", OptionConflictError, ["EVENT_TIME"]),
         ("hoodie.index.type", "NOPE", InvalidOptionError, ["SIMPLE"]),
-        ("hoodie.index.type", "BUCKET", InvalidOptionError, ["SIMPLE"]),
+        ("hoodie.index.type", "RECORD_INDEX", InvalidOptionError, ["GLOBAL_BLOOM"]),
         ("hoodie.index.bucket.engine", "CONSISTENT_HASHING", InvalidOptionError, ["consistent"]),
         ("hoodie.parquet.compression.codec", "nope", InvalidOptionError, ["zstd"]),
         ("hoodie.parquet.max.file.size", "much", InvalidOptionError, ["much"]),

@@ -53,6 +53,7 @@ def test_defaults_are_hudis_but_for_the_deviations() -> None:
         bulk_insert_parallelism=0,
         allow_duplicate_on_insert=True,
         index_type=IndexType.SIMPLE,
+        moves_partition=True,
         bloom_enabled=True,
         bloom_entries=None,
         bloom_fpp=1e-9,
@@ -99,6 +100,8 @@ def test_defaults_are_hudis_but_for_the_deviations() -> None:
         ("hoodie.combine.before.delete", "false", "combine_before_delete", False),
         ("hoodie.merge.allow.duplicate.on.inserts", "false", "allow_duplicate_on_insert", False),
         ("hoodie.parquet.bloom.filter.enabled", "false", "bloom_enabled", False),
+        ("hoodie.index.type", "global_bloom", "index_type", IndexType.GLOBAL_BLOOM),
+        ("hoodie.simple.index.update.partition.path", "false", "moves_partition", False),
         ("hoodie.index.bloom.num_entries", "60000", "bloom_entries", 60_000),
         ("hoodie.index.bloom.fpp", "0.01", "bloom_fpp", 0.01),
         ("hoodie.bloom.index.filter.dynamic.max.entries", "5", "bloom_max_entries", 5),
@@ -136,8 +139,14 @@ def test_every_option_reaches_its_attribute(
     ("key", "text", "reason"),
     [
         ("hoodie.datasource.write.operation", "merge", "upsert, insert, bulk_insert, delete"),
-        ("hoodie.index.type", "BLOOM", r"hoodie\.index\.type='BLOOM'.*Supported: SIMPLE"),
-        ("hoodie.index.type", "BUCKET", "Supported: SIMPLE"),
+        (
+            "hoodie.index.type",
+            "RECORD_INDEX",
+            r"hoodie\.index\.type='RECORD_INDEX'.*Supported: SIMPLE, GLOBAL_SIMPLE, BLOOM, "
+            r"GLOBAL_BLOOM, BUCKET\.",
+        ),
+        ("hoodie.index.type", "HBASE", "Supported: SIMPLE"),
+        ("hoodie.simple.index.update.partition.path", "maybe", "neither true nor false"),
         ("hoodie.index.bucket.engine", "CONSISTENT_HASHING", "consistent-hashing buckets"),
         ("hoodie.index.bucket.engine", "x", "no such engine"),
         ("hoodie.bulkinsert.sort.mode", "SORTED", "Supported: NONE, PARTITION_SORT"),

@@ -16,7 +16,7 @@ from hypothesis import given
 import hudi_core as hudi
 from hudi_core.engine.spark import SparkEngine
 from hudi_core.write.combine import stored_wins, winners
-from hudi_core.write.merging import merge
+from hudi_core.write.merging import Located, merge
 
 NAN = math.nan
 UNCOMBINED = {"hoodie.combine.before.upsert": "false"}
@@ -156,7 +156,7 @@ def test_what_is_kept_updated_and_deleted_adds_up(
     ]
     located = np.array(pairs, np.int64).reshape(-1, 2)
     merged = merge(
-        stored, incoming, (located[:, 0], located[:, 1]), "ts" if event_time else None, False
+        stored, incoming, Located(located[:, 0], located[:, 1]), "ts" if event_time else None, False
     )
     assert merged.kept.num_rows + len(merged.updates) == len(held) - merged.deletes
     assert merged.deletes >= 0

@@ -1,0 +1,134 @@
+"""The options of indexes: how incoming keys find the file groups that hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from hudi_core.config.key import ConfigKey, Group
+from hudi_core.config.kinds import IndexType
+from hudi_core.config.parsers import boolean, integer, names
+from hudi_core.errors import InvalidOptionError
+from hudi_core.model.buckets import Buckets
+
+
+def bucket_engine(text: str) -> str:
+    """Parse the engine of the bucket index; consistent hashing is named, as it is asked for."""
+    if text.upper() == "CONSISTENT_HASHING":
+        raise ValueError("consistent-hashing buckets are not supported")
+    if text.upper() != "SIMPLE":
+        raise ValueError("there is no such engine")
+    return text.upper()
+
+
+INDEX_TYPE: Final = ConfigKey(
+    key="hoodie.index.type",
+    default=IndexType.SIMPLE,
+    parse=IndexType,
+    choices=tuple(IndexType),
+    doc="How incoming keys find the file groups that hold them. SIMPLE reads the keys of every "
+    "file of the partitions concerned. BLOOM rules files out by the range of their keys and by "
+    "their bloom filters first. The GLOBAL_ ones look into all partitions: a key is unique in the "
+    "whole table. BUCKET computes the file group from the key; it is the layout of a table, "
+    "chosen before its first rows and kept with it.",
+    group=Group.WRITE,
+)
+SIMPLE_MOVES: Final = ConfigKey(
+    key="hoodie.simple.index.update.partition.path",
+    default=True,
+    parse=boolean,
+    doc="GLOBAL_SIMPLE: what becomes of a row whose key is stored in another partition. true: it "
+    "moves to its new partition. false: it replaces the stored row in the old partition, and its "
+    "partition columns keep the stored values.",
+    group=Group.WRITE,
+)
+BLOOM_MOVES: Final = ConfigKey(
+    key="hoodie.bloom.index.update.partition.path",
+    default=True,
+    parse=boolean,
+    doc="GLOBAL_BLOOM: the same as hoodie.simple.index.update.partition.path.",
+    group=Group.WRITE,
+)
+BUCKET_NUMBER: Final = ConfigKey(
+    key="hoodie.bucket.index.num.buckets",
+    default=256,
+    parse=integer(1, 99_999_999),
+    doc="BUCKET: buckets of every partition, each one file group. Kept with the table.",
+    group=Group.WRITE,
+)
+BUCKET_FIELDS: Final[ConfigKey[tuple[str, ...]]] = ConfigKey(
+    key="hoodie.bucket.index.hash.field",
+    default=(),
+    default_text="(the record key)",
+    parse=names,
+    doc="BUCKET: the record key fields whose values choose the bucket. Kept with the table.",
+    group=Group.WRITE,
+)
+BUCKET_ENGINE: Final = ConfigKey(
+    key="hoodie.index.bucket.engine",
+    default="SIMPLE",
+    parse=bucket_engine,
+    doc="BUCKET: SIMPLE, with a fixed number of buckets. CONSISTENT_HASHING is refused.",
+    group=Group.WRITE,
+)
+
+KEYS: Final[tuple[ConfigKey[Any], ...]] = (
+    INDEX_TYPE,
+    SIMPLE_MOVES,
+    BLOOM_MOVES,
+    BUCKET_NUMBER,
+    BUCKET_FIELDS,
+    BUCKET_ENGINE,
+)
+
+
+def buckets_of(options: Mapping[str, str], record_key: tuple[str, ...]) -> Buckets | None:
+    """Return the layout that a user's options ask for; ``None`` with another index.
+
+    Parameters
+    ----------
+    record_key
+        The table's record key fields.
+
+    Raises
+    ------
+    InvalidOptionError
+        A hash field that is no record key field, or a table without a record key.
+    """
+    BUCKET_ENGINE.read(options)
+    if INDEX_TYPE.read(options) is not IndexType.BUCKET:
+        return None
+    if not record_key:
+        raise InvalidOptionError(
+            INDEX_TYPE.key,
+            IndexType.BUCKET.value,
+            "buckets are computed from the record key, and the table has none",
+            "Name a record key, or use another index.",
+        )
+    fields = BUCKET_FIELDS.read(options)
+    others = [name for name in fields if name not in record_key]
+    if others:
+        raise InvalidOptionError(
+            BUCKET_FIELDS.key,
+            ",".join(fields),
+            f"{', '.join(others)} is no record key field",
+            f"Name some of: {', '.join(record_key)}.",
+        )
+    return Buckets(BUCKET_NUMBER.read(options), fields or record_key)
+
+
+def stored_buckets(properties: Mapping[str, str], record_key: tuple[str, ...]) -> Buckets | None:
+    """Return the layout that a table has stored; ``None`` without buckets.
+
+    Another index that was stored binds nobody: it leaves no trace in the layout.
+
+    Raises
+    ------
+    InvalidOptionError
+        A stored value is malformed.
+    """
+    kind = properties.get(INDEX_TYPE.key, "").strip().upper()
+    if kind != IndexType.BUCKET or not record_key:
+        return None
+    fields = BUCKET_FIELDS.read(properties)
+    return Buckets(BUCKET_NUMBER.read(properties), fields or record_key)

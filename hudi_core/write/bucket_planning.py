@@ -1,0 +1,143 @@
+"""Which file group every row goes to in a table with buckets: that of its bucket, whatever its
+size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from hudi_core.config.stored_form import bucket_properties
+from hudi_core.errors import OptionConflictError, UnsupportedTableError
+from hudi_core.model.buckets import Buckets, bucket_file_id, bucket_of_file
+from hudi_core.model.client import SliceView
+from hudi_core.model.files import BaseFile, FileId, PartitionPath
+from hudi_core.model.instant_time import InstantTime
+from hudi_core.storage.properties_file import read_properties, update_properties
+from hudi_core.txn.open_table import OpenTable
+from hudi_core.txn.table_lock import TableLock
+from hudi_core.write.planning import GroupWrite
+
+
+class BucketAssignment:
+    """Assigns the rows of each partition to the file groups of their buckets.
+
+    Parameters
+    ----------
+    buckets
+        The layout of the table.
+    instant
+        The write; new file ids derive from it.
+    base_path
+        The table, for errors.
+    """
+
+    def __init__(self, buckets: Buckets, instant: InstantTime, base_path: str) -> None:
+        self._buckets = buckets
+        self._instant = instant
+        self._base_path = base_path
+
+    def assign(
+        self,
+        partition_path: PartitionPath,
+        base_files: Sequence[BaseFile],
+        located: Mapping[int, int],
+        inserts: Mapping[int, int],
+    ) -> list[GroupWrite]:
+        """Return the writes of one partition.
+
+        Parameters
+        ----------
+        base_files
+            The partition's latest base files, in the order of the candidates.
+        located
+            Stored rows that incoming rows meet, by candidate.
+        inserts
+            Number of new rows by bucket; the rows are in the order of their buckets.
+
+        Raises
+        ------
+        UnsupportedTableError
+            A file group belongs to no bucket, or two belong to one.
+        """
+        ids = [file.name.file_id for file in base_files]
+        groups = bucket_groups(ids, self._buckets, partition_path, self._base_path)
+        candidates = {bucket: ids.index(file_id) for bucket, file_id in groups.items()}
+        changed = {bucket for bucket, one in candidates.items() if located.get(one)}
+        writes = []
+        placed = 0
+        for bucket in sorted(changed | inserts.keys()):
+            candidate = candidates.get(bucket)
+            updates = 0 if candidate is None else located.get(candidate, 0)
+            added = inserts.get(bucket, 0)
+            new_id = bucket_file_id(self._instant, partition_path, bucket)
+            writes.append(
+                GroupWrite(
+                    partition_path,
+                    groups.get(bucket, new_id),
+                    None if candidate is None else base_files[candidate],
+                    candidate if updates else None,
+                    updates,
+                    placed,
+                    added,
+                )
+            )
+            placed += added
+        return writes
+
+
+def bucket_groups(
+    file_ids: Iterable[FileId], buckets: Buckets, partition_path: PartitionPath, base_path: str
+) -> dict[int, FileId]:
+    """Return the file group of every bucket of a partition that has one.
+
+    Raises
+    ------
+    UnsupportedTableError
+        A file group belongs to no bucket, or two belong to one.
+    """
+    groups: dict[int, FileId] = {}
+    for file_id in file_ids:
+        bucket = bucket_of_file(file_id)
+        if bucket is None or bucket >= buckets.number:
+            raise UnsupportedTableError(
+                base_path,
+                f"has file group {file_id} in partition {partition_path!r}, which is none of its "
+                f"{buckets.number} buckets",
+                "It was written with another index, or with other buckets. Give "
+                "hoodie.bucket.index.num.buckets as the table was written with, or another "
+                "hoodie.index.type.",
+            )
+        if bucket in groups:
+            raise UnsupportedTableError(
+                base_path,
+                f"has two file groups for bucket {bucket} of partition {partition_path!r}: "
+                f"{groups[bucket]} and {file_id}",
+                "Roll back the later of the writes that made them.",
+            )
+        groups[bucket] = file_id
+    return groups
+
+
+def keep_buckets(table: OpenTable, lock: TableLock, view: SliceView) -> None:
+    """Store the buckets of a table that has not stored any, as soon as a write uses them.
+
+    Raises
+    ------
+    UnsupportedTableError
+        The files of the table are no such buckets.
+    """
+    config = table.client.config
+    stored = dict(bucket_properties(config.buckets))
+    if config.buckets is None or stored.keys() <= config.raw.keys():
+        return
+    by_partition: dict[PartitionPath, list[FileId]] = {}
+    for slice_ in view.latest_slices():
+        by_partition.setdefault(slice_.partition_path, []).append(slice_.file_id)
+    for path, file_ids in by_partition.items():
+        bucket_groups(file_ids, config.buckets, path, table.client.base_path)
+    with lock.held():
+        present = read_properties(table.client.storage)
+        for key, value in stored.items():
+            if present.get(key, value) != value:
+                # another writer was first
+                raise OptionConflictError(key, value, present[key])
+        update_properties(table.client.storage, stored)

@@ -1,0 +1,259 @@
+"""Incoming rows as an index sees them: which rows count, and under which key."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hudi_core.engine.base import TaskContext
+from hudi_core.keygen import key_generator
+from hudi_core.model.files import BaseFile, PartitionPath
+from hudi_core.model.schema import IS_DELETED, TableSchema
+from hudi_core.write.combine import Positions, winners
+from hudi_core.write.context import WriteContext
+from hudi_core.write.stage_files import Left, find, leave
+from hudi_core.write.staging import ARRIVAL, StagedPart, StagedRows, true_mask
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Partitions whose staged rows are numbered through, one partition after the other.
+
+    Attributes
+    ----------
+    paths
+        The partitions.
+    rows
+        How many staged rows each has.
+    """
+
+    paths: tuple[PartitionPath, ...]
+    rows: tuple[int, ...]
+
+    @classmethod
+    def of(cls, parts: Sequence[StagedPart], paths: Sequence[PartitionPath]) -> Sources:
+        """Number the staged rows of some partitions."""
+        counts = tuple(sum(part.rows.get(path, 0) for part in parts) for path in paths)
+        return cls(tuple(paths), counts)
+
+    @property
+    def starts(self) -> Positions:
+        """Return the number of the first row of every partition."""
+        return np.cumsum([0, *self.rows], dtype=np.int64)[:-1]
+
+    def partition_of(self, numbers: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+        """Return the ordinal of the partition each row was staged for."""
+        if len(self.paths) == 1:
+            return np.zeros(len(numbers), np.int64)
+        return np.searchsorted(self.starts, numbers, side="right") - 1
+
+    def only(self, ordinals: Sequence[int]) -> Sources:
+        """Return some of the partitions, numbered for themselves."""
+        return Sources(
+            tuple(self.paths[one] for one in ordinals), tuple(self.rows[one] for one in ordinals)
+        )
+
+    def renumbered(self, numbers: npt.NDArray[Any], ordinals: Sequence[int]) -> npt.NDArray[Any]:
+        """Return the numbers that rows have among some of the partitions only."""
+        moved = np.zeros(len(self.paths), np.int64)
+        moved[list(ordinals)] = self.only(ordinals).starts
+        shift = moved - self.starts
+        return np.asarray(numbers + shift[self.partition_of(numbers)])
+
+    def table(self, context: WriteContext, parts: Sequence[StagedPart]) -> pa.Table:
+        """Return the rows, in the order of their numbers."""
+        tables = [StagedRows(context, parts, path).table() for path in self.paths]
+        return tables[0] if len(tables) == 1 else pa.concat_tables(tables)
+
+    def take(
+        self,
+        context: WriteContext,
+        parts: Sequence[StagedPart],
+        numbers: npt.NDArray[Any],
+        schema: pa.Schema,
+    ) -> pa.Table:
+        """Return some of the rows; memory holds them and one batch at a time.
+
+        Parameters
+        ----------
+        numbers
+            Ascending.
+        schema
+            The staged columns.
+        """
+        pieces: list[pa.RecordBatch] = []
+        start = 0
+        for path in self.paths:
+            for batch in StagedRows(context, parts, path).batches():
+                low, high = np.searchsorted(numbers, [start, start + batch.num_rows])
+                if high > low:
+                    pieces.append(
+                        batch.select(schema.names).take(pa.array(numbers[low:high] - start))
+                    )
+                start += batch.num_rows
+        return pa.Table.from_batches(pieces, schema)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Rows and files that may meet: those of one partition; with a global index, all.
+
+    Attributes
+    ----------
+    parts
+        The staged input.
+    sources
+        The partitions the rows were staged for.
+    files
+        Candidate files with their partitions; empty to look nothing up.
+    combine
+        Whether rows with one key are combined into one.
+    deletes_all
+        Whether every row deletes, by the operation.
+    sort
+        Whether new rows are put in the order of a bulk insert.
+    """
+
+    parts: tuple[StagedPart, ...]
+    sources: Sources
+    files: tuple[tuple[PartitionPath, BaseFile], ...]
+    combine: bool
+    deletes_all: bool
+    sort: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """The rows of a scope that count once duplicates are combined.
+
+    Attributes
+    ----------
+    numbers
+        Their numbers among the sources, ascending.
+    deletes
+        Which of them delete.
+    codes
+        The ordinal of the key of each, among the distinct keys.
+    keys
+        One row per distinct key: ``key``; ``number``, the row that stands for it; ``deletes``; and
+        ``ordering``, where the ordering values decide about a move. Without rows where no key is
+        asked for.
+    """
+
+    numbers: Positions
+    deletes: Mask
+    codes: Positions
+    keys: pa.Table
+
+
+@dataclass(frozen=True, slots=True)
+class LeftIncoming:
+    """Incoming rows between two tasks."""
+
+    rows: Left
+    keys: Left
+
+    def find(self, context: WriteContext) -> Incoming:
+        """Return the rows."""
+        rows = find(context, self.rows).combine_chunks()
+        return Incoming(
+            rows.column("number").to_numpy(),
+            true_mask(rows.column("deletes")),
+            rows.column("code").to_numpy(),
+            find(context, self.keys),
+        )
+
+
+def incoming_rows(
+    scope: Scope, context: WriteContext, schema: TableSchema, moves: bool
+) -> Incoming:
+    """Combine duplicates and collect the distinct keys.
+
+    Parameters
+    ----------
+    moves
+        Whether rows may move from one partition to another.
+    """
+    rows = scope.sources.table(context, scope.parts)
+    needs_keys = bool(scope.files) or context.table.buckets is not None
+    keys = None
+    if scope.combine or needs_keys:
+        keys = record_keys(rows, context, schema)
+    field = context.event_time_field
+    ordering = rows.column(field) if field is not None and field in rows.column_names else None
+    order = _arrival_order(rows)
+    chosen = _winners(keys, ordering, order) if keys is not None and scope.combine else None
+    numbers = np.arange(rows.num_rows) if chosen is None else chosen
+    deletes = np.full(len(numbers), scope.deletes_all)
+    if IS_DELETED in rows.column_names:
+        deletes |= true_mask(rows.column(IS_DELETED))[numbers]
+    if keys is None or not needs_keys:
+        return Incoming(numbers, deletes, np.zeros(0, np.int64), pa.table({}))
+    counted = keys if chosen is None else keys.take(pa.array(chosen))
+    distinct = counted.combine_chunks()
+    codes = stands = np.arange(len(distinct))
+    if not scope.combine:
+        coded = distinct.dictionary_encode()
+        distinct, codes = coded.dictionary, coded.indices.to_numpy().astype(np.int64)
+        # of rows that were not combined, the one that would be left meets the stored row
+        best = _winners(counted, ordering, order) if len(distinct) < len(codes) else None
+        best = np.arange(len(codes)) if best is None else best
+        stands = np.empty(len(distinct), dtype=np.int64)
+        stands[codes[best]] = best
+    columns = {
+        "key": distinct,
+        "number": pa.array(numbers[stands]),
+        "deletes": pa.array(deletes[stands]),
+    }
+    if moves and ordering is not None:
+        columns["ordering"] = ordering.take(pa.array(numbers[stands])).combine_chunks()
+    return Incoming(numbers, deletes, codes, pa.table(columns))
+
+
+def _arrival_order(rows: pa.Table) -> Positions | None:
+    """Return the rows in the order they came in; ``None`` where they are in it already."""
+    if ARRIVAL not in rows.column_names:
+        return None
+    return np.argsort(rows.column(ARRIVAL).to_numpy(), kind="stable")
+
+
+def _winners(
+    keys: pa.ChunkedArray, ordering: pa.ChunkedArray | None, order: Positions | None
+) -> Positions | None:
+    if order is None:
+        return winners(keys, ordering)
+    in_order = pa.array(order)
+    chosen = winners(keys.take(in_order), None if ordering is None else ordering.take(in_order))
+    return None if chosen is None else np.sort(order[chosen])
+
+
+def leave_incoming(
+    task: TaskContext, incoming: Incoming, context: WriteContext, in_memory: bool
+) -> LeftIncoming:
+    """Leave incoming rows for later tasks."""
+    rows = pa.table(
+        {
+            "number": pa.array(incoming.numbers, pa.int64()),
+            "deletes": pa.array(incoming.deletes),
+            "code": pa.array(incoming.codes, pa.int64()),
+        }
+    )
+    return LeftIncoming(
+        leave(context, task, "rows", rows, in_memory),
+        leave(context, task, "keys", incoming.keys, in_memory),
+    )
+
+
+def record_keys(rows: pa.Table, context: WriteContext, schema: TableSchema) -> pa.ChunkedArray:
+    """Return the record key of every row."""
+    keys = key_generator(context.table, schema)
+    return pa.chunked_array(
+        [keys.record_keys(batch) for batch in rows.to_batches()], type=pa.string()
+    )

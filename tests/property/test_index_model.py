@@ -1,0 +1,279 @@
+"""Random histories with every index against a dictionary: rows, folders, counts, moved rows.
+
+Where keys stay in their partition all indexes must give the same table. Where they do not, a global
+index keeps every key once in the whole table.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import hypothesis.strategies as st
+import pyarrow as pa
+import pytest
+from hudi import HudiTableBuilder
+from hypothesis import HealthCheck, given, settings
+
+import hudi_core as hudi
+from hudi_core.engine.base import InputFunction, TaskFunction
+from hudi_core.engine.local import LocalEngine
+from hudi_core.write import tagging
+
+T = TypeVar("T")
+R = TypeVar("R")
+Row = dict[str, Any]
+Content = Counter[tuple[Any, ...]]
+
+SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.string()),
+        pa.field("city", pa.string()),
+        pa.field("ts", pa.int64()),
+        pa.field("value", pa.int64()),
+    ]
+)
+DELETED = "_hoodie_is_deleted"
+CITIES = ("rome", "oslo", "lima", None)
+INDEXES = ("SIMPLE", "BLOOM", "GLOBAL_SIMPLE", "GLOBAL_BLOOM", "BUCKET")
+
+
+class ApartEngine(LocalEngine):
+    """Shares no memory, as executors do: all that crosses is pickled, the rest lies in files."""
+
+    shares_memory = False
+
+    def map_input(self, data: Any, function: InputFunction[R], stage: int) -> list[R]:
+        found = super().map_input(data, function, stage)
+        return [pickle.loads(pickle.dumps(one)) for one in found]
+
+    def map_tasks(
+        self,
+        tasks: Sequence[T],
+        function: TaskFunction[T, R],
+        stage: int,
+        weights: Sequence[int] | None = None,
+    ) -> list[R]:
+        sent = [pickle.loads(pickle.dumps(task)) for task in tasks]
+        function = pickle.loads(pickle.dumps(function))
+        found = super().map_tasks(sent, function, stage, weights)
+        return [pickle.loads(pickle.dumps(one)) for one in found]
+
+
+@dataclass(frozen=True)
+class Step:
+    operation: str
+    rows: tuple[Row, ...]
+
+
+@st.composite
+def rows(draw: st.DrawFn, at_home: bool) -> Row:
+    key = draw(st.integers(0, 9))
+    city = CITIES[key % len(CITIES)] if at_home else draw(st.sampled_from(CITIES))
+    return {
+        "id": f"k{key}",
+        "city": city,
+        "ts": draw(st.integers(0, 4)),
+        "value": draw(st.integers(0, 99)),
+        DELETED: draw(st.sampled_from([None, False, False, False, True])),
+    }
+
+
+def steps(at_home: bool) -> st.SearchStrategy[list[Step]]:
+    batch = st.lists(rows(at_home), min_size=1, max_size=8).map(tuple)
+    operation = st.sampled_from(["upsert", "upsert", "upsert", "delete", "insert"])
+    return st.lists(st.builds(Step, operation, batch), min_size=2, max_size=5)
+
+
+@dataclass
+class Model:
+    """A table in which every key is once; ``held`` has the rows as readers see them."""
+
+    event_time: bool
+    moves: bool = True
+    held: dict[str, Row] = field(default_factory=dict)
+
+    def apply(self, step: Step) -> tuple[int, int, int]:
+        if step.operation == "delete":
+            gone = {row["id"] for row in step.rows} & self.held.keys()
+            for key in gone:
+                del self.held[key]
+            return 0, 0, len(gone)
+        counts = Counter[str]()
+        for row in self._combined(step.rows):
+            counts.update(self._upsert(row))
+        return counts["inserted"], counts["updated"], counts["deleted"]
+
+    def _upsert(self, row: Row) -> list[str]:
+        stored, key = self.held.get(row["id"]), row["id"]
+        if stored is not None and self.event_time and stored["ts"] > row["ts"]:
+            return []
+        if row[DELETED]:
+            return [] if self.held.pop(key, None) is None else ["deleted"]
+        self.held[key] = row
+        if stored is None:
+            return ["inserted"]
+        if stored["city"] == row["city"]:
+            return ["updated"]
+        if self.moves:
+            return ["inserted", "deleted"]
+        self.held[key] = {**row, "city": stored["city"]}
+        return ["updated"]
+
+    def _combined(self, batch: tuple[Row, ...]) -> list[Row]:
+        best: dict[str, Row] = {}
+        for row in batch:
+            other = best.get(row["id"])
+            if other is None or not self.event_time or row["ts"] >= other["ts"]:
+                best[row["id"]] = row
+        return list(best.values())
+
+
+def runnable(step: Step, held: dict[str, Row]) -> Step:
+    """Inserts look nothing up: they bring new keys, each once."""
+    if step.operation != "insert":
+        return step
+    fresh = {row["id"]: {**row, DELETED: False} for row in step.rows if row["id"] not in held}
+    return Step(step.operation, tuple(fresh.values()))
+
+
+def new_table(path: Path, index: str, event_time: bool, **options: str) -> hudi.Table:
+    return hudi.Table.create(
+        str(path),
+        SCHEMA,
+        name="model",
+        record_key="id",
+        partition_by="city",
+        ordering_field="ts" if event_time else None,
+        options={
+            "hoodie.index.type": index,
+            "hoodie.bucket.index.num.buckets": "3",
+            "hoodie.copyonwrite.insert.auto.split": "false",
+            "hoodie.copyonwrite.insert.split.size": "2",
+            "hoodie.fs.fsync": "false",
+            **options,
+        },
+    )
+
+
+def data(step: Step) -> pa.Table:
+    schema = SCHEMA if step.operation == "delete" else SCHEMA.append(pa.field(DELETED, pa.bool_()))
+    return pa.Table.from_pylist(list(step.rows), schema)
+
+
+def expected(held: dict[str, Row]) -> Content:
+    return Counter(
+        (row["city"] or "__HIVE_DEFAULT_PARTITION__", *(row[name] for name in SCHEMA.names))
+        for row in held.values()
+    )
+
+
+def content(found: Sequence[Row]) -> Content:
+    names = ("_hoodie_partition_path", *SCHEMA.names)
+    for row in found:
+        assert row["_hoodie_record_key"] == row["id"]
+    return Counter(tuple(row[name] for name in names) for row in found)
+
+
+def check(table: hudi.Table, held: dict[str, Row]) -> None:
+    assert content(table.to_arrow().to_pylist()) == expected(held)
+    batches = HudiTableBuilder.from_base_uri(table.path).build().read()
+    assert content([row for batch in batches for row in batch.to_pylist()]) == expected(held)
+    # by folder, as readers do that prune
+    for slice_ in table.file_slices():
+        assert slice_.base_file is not None
+        assert slice_.base_file.path.startswith(f"{slice_.partition_path}/")
+
+
+SLOW = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@given(plan=steps(at_home=True), event_time=st.booleans(), wide=st.booleans())
+@SLOW
+def test_every_index_gives_the_same_table(
+    tmp_path_factory: pytest.TempPathFactory, plan: list[Step], event_time: bool, wide: bool
+) -> None:
+    folder = tmp_path_factory.mktemp("indexes")
+    tables = {index: new_table(folder / index, index, event_time) for index in INDEXES}
+    model = Model(event_time)
+    for step in (runnable(step, model.held) for step in plan):
+        if not step.rows:
+            continue
+        counts = model.apply(step)
+        for index, table in tables.items():
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(tagging, "_FILES_PER_TASK", 1 if wide else 32)
+                engine = ApartEngine() if wide else None
+                result = getattr(table, step.operation)(data(step), engine=engine)
+            assert (result.inserted, result.updated, result.deleted) == counts, index
+            check(table, model.held)
+
+
+@given(
+    plan=steps(at_home=False),
+    event_time=st.booleans(),
+    moves=st.booleans(),
+    bloom=st.booleans(),
+    wide=st.booleans(),
+    apart=st.booleans(),
+)
+@SLOW
+def test_global_indexes_follow_moved_keys(
+    tmp_path_factory: pytest.TempPathFactory,
+    plan: list[Step],
+    event_time: bool,
+    moves: bool,
+    bloom: bool,
+    wide: bool,
+    apart: bool,
+) -> None:
+    kind = "bloom" if bloom else "simple"
+    options = {f"hoodie.{kind}.index.update.partition.path": str(moves).lower()}
+    path = tmp_path_factory.mktemp("moves") / "table"
+    table = new_table(path, f"GLOBAL_{kind.upper()}", event_time, **options)
+    model = Model(event_time, moves)
+    engine = ApartEngine() if apart else None
+    for step in (runnable(step, model.held) for step in plan):
+        if not step.rows:
+            continue
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(tagging, "_FILES_PER_TASK", 1 if wide else 32)
+            result = getattr(table, step.operation)(data(step), engine=engine)
+        assert (result.inserted, result.updated, result.deleted) == model.apply(step)
+        check(table, model.held)
+
+
+@given(plan=steps(at_home=True), event_time=st.booleans(), apart=st.booleans())
+@SLOW
+def test_buckets_hold_their_keys(
+    tmp_path_factory: pytest.TempPathFactory, plan: list[Step], event_time: bool, apart: bool
+) -> None:
+    table = new_table(tmp_path_factory.mktemp("buckets") / "table", "BUCKET", event_time)
+    model = Model(event_time)
+    engine = ApartEngine() if apart else None
+    for step in (runnable(step, model.held) for step in plan):
+        if not step.rows:
+            continue
+        operation = "bulk_insert" if step.operation == "insert" else step.operation
+        result = getattr(table, operation)(data(step), engine=engine)
+        assert (result.inserted, result.updated, result.deleted) == model.apply(step)
+        check(table, model.held)
+        buckets_hold(table, 3)
+
+
+def buckets_hold(table: hudi.Table, number: int) -> None:
+    """Every bucket of a partition is one file group, and holds the keys that hash to it."""
+    slices = table.file_slices()
+    groups = [(slice_.partition_path, slice_.file_id[:8]) for slice_ in slices]
+    assert len(set(groups)) == len(groups)
+    for row in table.to_arrow().to_pylist():
+        units = [ord(letter) for letter in row["id"]]
+        code = 0
+        for unit in units:
+            code = (31 * code + unit) & 0xFFFFFFFF
+        bucket = ((31 + code) & 0x7FFFFFFF) % number
+        assert row["_hoodie_file_name"].startswith(f"{bucket:08d}-")
