@@ -17,6 +17,7 @@ import pyarrow as pa
 import pytest
 
 import hudi_core as hudi
+from hudi_core.config.kinds import BulkInsertSortMode
 from hudi_core.read.filters import Condition
 
 Row = dict[str, Any]
@@ -381,6 +382,26 @@ def test_replacing_in_this_process(case: Case, version: str, tmp_path: Path) -> 
     check(history, path)
     actions = [instant.action.value for instant, _ in history.states]
     assert actions.count("replacecommit") == (3 if case.partition else 2)
+
+
+@pytest.mark.parametrize("mode", list(BulkInsertSortMode))
+@pytest.mark.parametrize(
+    ("case", "version"), MATRIX, ids=[f"{case.name}-v{version}" for case, version in MATRIX]
+)
+def test_sorted_bulk_inserts(
+    case: Case, version: str, mode: BulkInsertSortMode, tmp_path: Path
+) -> None:
+    path = tmp_path / "table"
+    history = new_history(path, case, version, lambda rows: rows)
+    batch = rows(case, range(30), 10, 100.0)
+    history.table.bulk_insert(
+        pa.Table.from_pylist(batch[::-1], SCHEMA), options={"hoodie.bulkinsert.sort.mode": mode}
+    )
+    history.write("upsert", rows(case, range(25, 35), 11, 200.0))
+    found = ours(hudi.Table.open(str(path)))
+    assert found == theirs(path)
+    meta_matches(found, case, path)
+    assert sorted(row["id"] for row in found) == [row["id"] for row in rows(case, range(35), 0, 0)]
 
 
 ON_SPARK = [

@@ -1,0 +1,251 @@
+"""Dry runs: nothing is written, and what they say is what the write then does."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyarrow.fs import LocalFileSystem
+
+import hudi_core as hudi
+from hudi_core.errors import SchemaError, UnknownPartitionError
+from hudi_core.model.dry_run import FileChange
+from hudi_core.storage.posix import PosixStorage
+from hudi_core.txn.table_lock import TableLock
+
+SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.string()),
+        pa.field("city", pa.string()),
+        pa.field("ts", pa.int64()),
+        pa.field("text", pa.string()),
+    ]
+)
+FAST = {"hoodie.fs.fsync": "false"}
+Call = Callable[..., Any]
+
+
+def rows(count: int, cities: tuple[str, ...] = ("rome", "oslo"), first: int = 0) -> pa.Table:
+    made = [
+        {
+            "id": f"{city}{number}",
+            "city": city,
+            "ts": 1,
+            "text": hashlib.sha256(f"{number}".encode()).hexdigest(),
+        }
+        for city in cities
+        for number in range(first, first + count)
+    ]
+    return pa.Table.from_pylist(made, SCHEMA)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> hudi.Table:
+    made = hudi.Table.create(
+        str(tmp_path / "t"),
+        SCHEMA,
+        name="t",
+        record_key="id",
+        partition_by="city",
+        options=FAST,
+    )
+    made.bulk_insert(rows(2000))
+    return made
+
+
+OPERATIONS: list[tuple[str, Call]] = [
+    ("insert", lambda table, **more: table.insert(rows(500, first=5000), **more)),
+    ("insert-new", lambda table, **more: table.insert(rows(500, ("bari",)), **more)),
+    ("bulk_insert", lambda table, **more: table.bulk_insert(rows(500, first=5000), **more)),
+    ("upsert", lambda table, **more: table.upsert(rows(1000, ("rome",), first=1500), **more)),
+    ("delete", lambda table, **more: table.delete(rows(700).select(["id", "city"]), **more)),
+    ("insert_overwrite", lambda table, **more: table.insert_overwrite(rows(9), **more)),
+    (
+        "insert_overwrite_table",
+        lambda table, **more: table.insert_overwrite_table(rows(1000, ("bari",)), **more),
+    ),
+    ("delete_partitions", lambda table, **more: table.delete_partitions(["oslo"], **more)),
+]
+EACH = pytest.mark.parametrize("call", [call for _, call in OPERATIONS], ids=dict(OPERATIONS))
+
+
+def tree(path: str) -> dict[str, tuple[int, str]]:
+    """Every file and folder with its time of change and its content."""
+    found = {}
+    for one in sorted(Path(path).rglob("*")):
+        content = hashlib.sha256(one.read_bytes()).hexdigest() if one.is_file() else "folder"
+        found[str(one)] = (one.stat().st_mtime_ns, content)
+    return found
+
+
+@EACH
+def test_nothing_is_written_and_no_lock_is_taken(
+    table: hudi.Table, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = tree(table.path)
+    monkeypatch.setattr(TableLock, "held", None)
+
+    call(table, dry_run=True)
+
+    assert tree(table.path) == before
+
+
+@EACH
+def test_the_write_does_what_the_dry_run_said(table: hudi.Table, call: Call) -> None:
+    dry = call(table, dry_run=True)
+    result = call(table)
+
+    assert dry.operation is result.operation
+    assert (dry.inserted, dry.updated, dry.deleted) == (
+        result.inserted,
+        result.updated,
+        result.deleted,
+    )
+    changes = Counter(file.change for file in dry.files)
+    rewritten = [one.stat for one in result.statuses if one.stat.prev_base_file]
+    assert changes[FileChange.REWRITE] == len(rewritten)
+    assert changes[FileChange.CREATE] == len(result.statuses) - len(rewritten)
+    assert {file.file_id for file in dry.files if file.change is FileChange.REWRITE} == {
+        stat.file_id for stat in rewritten
+    }
+    assert dry.bytes_written == pytest.approx(result.bytes_written, rel=0.5, abs=4000)
+    assert str(dry).startswith(f"{result.operation.value.lower()} (dry run): ")
+
+
+@EACH
+def test_the_requests_are_those_of_the_write(
+    table: hudi.Table, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dry = call(table, dry_run=True)
+    counted = count_requests(monkeypatch)
+
+    result = call(table)
+
+    data_files = len(result.statuses)
+    assert dry.requests.writes == counted["writes"] + data_files
+    assert dry.requests.lists == pytest.approx(counted["lists"], rel=0.5)
+    looked_at = sum(file.change is FileChange.REWRITE for file in dry.files)
+    assert dry.requests.reads == pytest.approx(counted["reads"] + looked_at, rel=0.6)
+    # a folder of markers counts as one here, and as its markers in an object store
+    assert dry.requests.deletes == counted["deletes"] - 1 + data_files
+    assert dry.requests.total > 20
+
+
+def count_requests(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    counted: Counter[str] = Counter()
+
+    def count(name: str, kind: str) -> None:
+        method = getattr(PosixStorage, name)
+
+        def counting(storage: PosixStorage, *arguments: Any, **named: Any) -> Any:
+            counted[kind] += 1
+            return method(storage, *arguments, **named)
+
+        monkeypatch.setattr(PosixStorage, name, counting)
+
+    for kind, names in (
+        ("reads", ("read", "head", "version")),
+        ("writes", ("put", "put_if_absent", "compare_and_set")),
+        ("lists", ("list", "list_folders")),
+        ("deletes", ("delete", "delete_tree")),
+    ):
+        for name in names:
+            count(name, kind)
+    return counted
+
+
+def test_a_file_is_named_with_what_becomes_of_it(table: hudi.Table) -> None:
+    flagged = rows(3, ("rome",), first=1999)
+    flagged = flagged.append_column("_hoodie_is_deleted", pa.array([True, False, None]))
+
+    dry = table.upsert(pa.concat_tables([flagged]), dry_run=True)
+
+    (file,) = dry.files
+    (slice_,) = table.file_slices(filter=[("city", "=", "rome")])
+    assert slice_.base_file is not None
+    assert (file.change, file.file_id, file.path) == (
+        FileChange.REWRITE,
+        slice_.file_id,
+        slice_.base_file.path,
+    )
+    assert (file.inserted, file.updated, file.deleted) == (2, 0, 1)
+    assert dry.partitions == ("rome",)
+
+
+def test_a_replaced_file_is_named_and_costs_nothing(table: hudi.Table) -> None:
+    dry = table.insert_overwrite(rows(5, ("rome",)), dry_run=True)
+
+    changes = {file.change: file for file in dry.files}
+    replaced, created = changes[FileChange.REPLACE], changes[FileChange.CREATE]
+    assert replaced.path in {one.base_file.path for one in table.file_slices() if one.base_file}
+    assert (replaced.bytes_written, replaced.inserted) == (0, 0)
+    assert (created.path, created.file_id, created.inserted) == (None, None, 5)
+
+
+def test_large_writes_are_cut_as_the_write_cuts_them(table: hudi.Table) -> None:
+    options = {"hoodie.parquet.max.file.size": 50_000, "hoodie.parquet.small.file.limit": 0}
+    sized = {"hoodie.copyonwrite.record.size.estimate": 100, **options}
+
+    dry = table.insert(rows(1500, ("bari",)), options=sized, dry_run=True)
+    result = table.insert(rows(1500, ("bari",)), options=sized)
+
+    assert len(dry.files) == result.files > 1
+
+
+def test_rows_that_do_not_fit_are_refused_all_the_same(table: hudi.Table) -> None:
+    before = tree(table.path)
+
+    with pytest.raises(SchemaError, match="lack the column 'text'"):
+        table.upsert(rows(1).drop_columns("text"), dry_run=True)
+    with pytest.raises(UnknownPartitionError):
+        table.delete_partitions(["nowhere"], dry_run=True)
+
+    assert tree(table.path) == before
+
+
+def test_no_rows_touch_nothing(table: hudi.Table) -> None:
+    dry = table.upsert(rows(0), dry_run=True)
+
+    assert dry.files == ()
+    assert (dry.bytes_written, dry.inserted) == (0, 0)
+
+
+def test_a_stream_is_rehearsed_too(table: hudi.Table) -> None:
+    data = rows(300, ("bari",))
+    stream = pa.RecordBatchReader.from_batches(SCHEMA, data.to_batches(50))
+
+    assert table.bulk_insert(stream, dry_run=True).inserted == 300
+
+
+def test_what_a_dead_writer_left_is_left(table: hudi.Table) -> None:
+    stray = Path(table.path) / ".hoodie" / "timeline" / "20260101000000000.commit.requested"
+    LocalFileSystem().open_output_stream(str(stray)).close()
+    before = tree(table.path)
+
+    table.upsert(rows(1), dry_run=True)
+
+    assert tree(table.path) == before
+
+
+@pytest.mark.spark
+@EACH
+def test_a_dry_run_on_spark_says_the_same(
+    table: hudi.Table, call: Call, spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = call(table, dry_run=True)
+    before = tree(table.path)
+    plain = rows
+
+    def distributed(*arguments: Any, **named: Any) -> Any:
+        return spark.createDataFrame(plain(*arguments, **named)).coalesce(1)
+
+    monkeypatch.setitem(globals(), "rows", distributed)
+    there = call(table, dry_run=True)
+
+    assert there == here
+    assert tree(table.path) == before

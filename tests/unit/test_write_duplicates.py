@@ -1,0 +1,133 @@
+"""Combining before each operation, and inserts of keys that the table holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import hudi_core as hudi
+from hudi_core.errors import DuplicateRecordKeyError
+
+SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.string()),
+        pa.field("city", pa.string()),
+        pa.field("ts", pa.int64()),
+    ]
+)
+POLICY = "hoodie.datasource.insert.dup.policy"
+DROP = "hoodie.datasource.write.insert.drop.duplicates"
+
+
+def rows(*made: tuple[str, str, int]) -> pa.Table:
+    names = SCHEMA.names
+    return pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in made], SCHEMA)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> hudi.Table:
+    made = hudi.Table.create(
+        str(tmp_path / "t"),
+        SCHEMA,
+        name="t",
+        record_key="id",
+        partition_by="city",
+        ordering_field="ts",
+        options={"hoodie.fs.fsync": "false"},
+    )
+    made.insert(rows(("a", "rome", 5), ("b", "rome", 5), ("c", "oslo", 5)))
+    return made
+
+
+def held(table: hudi.Table) -> list[tuple[str, str, int]]:
+    found = table.to_arrow(["id", "city", "ts"]).to_pylist()
+    return sorted((row["id"], row["city"], row["ts"]) for row in found)
+
+
+OLD = [("a", "rome", 5), ("b", "rome", 5), ("c", "oslo", 5)]
+MIXED = rows(
+    ("a", "rome", 9), ("d", "rome", 7), ("d", "rome", 8), ("d", "rome", 6), ("e", "bari", 1)
+)
+
+
+def test_insert_does_not_look_by_default(table: hudi.Table) -> None:
+    table.insert(MIXED)
+
+    assert len(held(table)) == 8
+
+
+@pytest.mark.parametrize("option", [{POLICY: "drop"}, {DROP: "true"}])
+def test_insert_drops_known_keys_and_combines(table: hudi.Table, option: dict[str, str]) -> None:
+    dry = table.insert(MIXED, options=option, dry_run=True)
+    result = table.insert(MIXED, options=option)
+
+    assert (result.inserted, result.updated) == (dry.inserted, dry.updated) == (2, 0)
+    assert held(table) == sorted([*OLD, ("d", "rome", 8), ("e", "bari", 1)])
+
+
+def test_insert_drops_all_rows_when_all_are_known(table: hudi.Table) -> None:
+    result = table.insert(rows(("a", "rome", 9)), options={POLICY: "drop"})
+
+    assert (result.inserted, result.files) == (0, 0)
+    assert held(table) == OLD
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_insert_fails_on_known_keys_and_names_them(table: hudi.Table, dry_run: bool) -> None:
+    before = table.timeline.instants
+    insert: Any = table.insert
+
+    with pytest.raises(DuplicateRecordKeyError, match=r"partition 'rome' holds already: 'a'\. "):
+        insert(MIXED, options={POLICY: "fail"}, dry_run=dry_run)
+
+    assert table.timeline.instants == before
+    assert held(table) == OLD
+
+
+def test_insert_that_may_fail_takes_new_keys(table: hudi.Table) -> None:
+    table.insert(rows(("d", "rome", 1), ("a", "oslo", 1)), options={POLICY: "fail"})
+
+    assert len(held(table)) == 5
+
+
+@pytest.mark.parametrize("operation", ["upsert", "bulk_insert"])
+def test_the_policy_is_for_inserts_only(table: hudi.Table, operation: str) -> None:
+    getattr(table, operation)(rows(("a", "rome", 9)), options={POLICY: "fail"})
+
+    assert ("a", "rome", 9) in held(table)
+
+
+@pytest.mark.parametrize(
+    "operation", ["insert", "bulk_insert", "insert_overwrite", "insert_overwrite_table"]
+)
+@pytest.mark.parametrize("combine", [True, False])
+def test_inserting_operations_combine_when_asked_to(
+    table: hudi.Table, operation: str, combine: bool
+) -> None:
+    batch = rows(("x", "bari", 3), ("x", "bari", 4), ("x", "bari", 2), ("y", "bari", 1))
+    options = {"hoodie.combine.before.insert": combine}
+
+    dry = getattr(table, operation)(batch, options=options, dry_run=True)
+    result = getattr(table, operation)(batch, options=options)
+
+    assert dry.inserted == result.inserted == (2 if combine else 4)
+    new = [row for row in held(table) if row[1] == "bari"]
+    assert (new == [("x", "bari", 4), ("y", "bari", 1)]) is combine
+
+
+@pytest.mark.parametrize("combine", [True, False])
+def test_upsert_and_delete_combine_unless_told_not_to(table: hudi.Table, combine: bool) -> None:
+    options = {
+        "hoodie.combine.before.upsert": combine,
+        "hoodie.combine.before.delete": combine,
+    }
+    batch = rows(("x", "rome", 3), ("x", "rome", 4), ("x", "rome", 2))
+
+    table.upsert(batch, options=options)
+
+    assert len([row for row in held(table) if row[0] == "x"]) == (1 if combine else 3)
+    assert table.delete(batch, options=options).deleted == (1 if combine else 3)
+    assert held(table) == OLD

@@ -1,0 +1,146 @@
+"""Upserts of rows that lack columns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import hudi_core as hudi
+from hudi_core.errors import SchemaError
+from hudi_core.model.schema import TableSchema
+from hudi_core.write.merging import Located
+from hudi_core.write.partial_rows import completed
+
+SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.string()),
+        pa.field("city", pa.string()),
+        pa.field("ts", pa.int64()),
+        pa.field("value", pa.float64()),
+        pa.field("tags", pa.list_(pa.string())),
+        pa.field("size", pa.struct([pa.field("w", pa.int32())])),
+    ]
+)
+KEEP = {"hoodie.table.partial.update.mode": "KEEP_VALUES"}
+
+
+def full(key: str, ts: int) -> dict[str, Any]:
+    size = {"w": ts}
+    return {"id": key, "city": "rome", "ts": ts, "value": ts / 2, "tags": [key], "size": size}
+
+
+def some(*made: dict[str, Any]) -> pa.Table:
+    return pa.Table.from_pylist(
+        list(made), pa.schema([field for field in SCHEMA if field.name in made[0]])
+    )
+
+
+def make(path: Path, ordering_field: str | None = "ts", schema: pa.Schema = SCHEMA) -> hudi.Table:
+    table = hudi.Table.create(
+        str(path / "t"),
+        schema,
+        name="t",
+        record_key="id",
+        partition_by="city",
+        ordering_field=ordering_field,
+        options={"hoodie.fs.fsync": "false"},
+    )
+    table.insert(pa.Table.from_pylist([full("a", 5), full("b", 5), full("c", 5)], schema))
+    return table
+
+
+def held(table: hudi.Table) -> dict[str, dict[str, Any]]:
+    return {row["id"]: row for row in table.to_arrow(SCHEMA.names).to_pylist()}
+
+
+def test_what_is_stored_stays_and_new_rows_have_nulls(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    batch = some(
+        {"id": "new", "city": "rome", "ts": 1, "value": 9.0},
+        {"id": "c", "city": "rome", "ts": 9, "value": None},
+        {"id": "b", "city": "rome", "ts": 1, "value": 9.0},
+        {"id": "a", "city": "rome", "ts": 8, "value": 8.0},
+        {"id": "a", "city": "rome", "ts": 7, "value": 7.0},
+        {"id": "z", "city": "oslo", "ts": 1, "value": 9.0},
+    )
+
+    dry = table.upsert(batch, options=KEEP, dry_run=True)
+    result = table.upsert(batch, options=KEEP)
+
+    assert (result.inserted, result.updated, result.deleted) == (2, 2, 0)
+    assert (dry.inserted, dry.updated) == (2, 3)  # one of them is late
+    nothing = {"tags": None, "size": None}
+    assert held(table) == {
+        "a": {**full("a", 5), "ts": 8, "value": 8.0},
+        "b": full("b", 5),
+        "c": {**full("c", 5), "ts": 9, "value": None},  # a null that is given is a value
+        "new": {"id": "new", "city": "rome", "ts": 1, "value": 9.0, **nothing},
+        "z": {"id": "z", "city": "oslo", "ts": 1, "value": 9.0, **nothing},
+    }
+
+
+def test_rows_flagged_as_deleted_go_although_they_lack_columns(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    flags = pa.array([True, False])
+    batch = some({"id": "a", "city": "rome", "ts": 6}, {"id": "b", "city": "rome", "ts": 6})
+
+    result = table.upsert(batch.append_column("_hoodie_is_deleted", flags), options=KEEP)
+
+    assert (result.updated, result.deleted) == (1, 1)
+    assert held(table) == {"b": {**full("b", 5), "ts": 6}, "c": full("c", 5)}
+
+
+def test_without_an_ordering_field_the_later_row_wins(tmp_path: Path) -> None:
+    table = make(tmp_path, None)
+
+    table.upsert(some({"id": "a", "city": "rome", "value": 1.0}), options=KEEP)
+
+    assert held(table)["a"] == {**full("a", 5), "value": 1.0}
+
+
+def test_rows_that_lack_columns_are_refused_without_the_option(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    batch = some({"id": "a", "city": "rome", "ts": 6})
+
+    for options in ({}, {"hoodie.table.partial.update.mode": "NONE"}):
+        with pytest.raises(SchemaError, match="lack the column 'value', 'tags', 'size'"):
+            table.upsert(batch, options=options)
+    for operation in ("insert", "bulk_insert", "insert_overwrite"):
+        with pytest.raises(SchemaError, match="lack the column"):
+            getattr(table, operation)(batch, options=KEEP)
+
+
+@pytest.mark.parametrize(
+    ("column", "reason"),
+    [("id", "record key"), ("city", "part of the partition"), ("ts", "orders the versions")],
+)
+def test_columns_that_every_row_needs_are_never_left_out(
+    tmp_path: Path, column: str, reason: str
+) -> None:
+    row = {name: value for name, value in full("a", 6).items() if name != column}
+
+    with pytest.raises(SchemaError, match=reason):
+        make(tmp_path).upsert(some(row), options=KEEP)
+
+
+def test_columns_without_nulls_are_never_left_out(tmp_path: Path) -> None:
+    strict = SCHEMA.set(3, pa.field("value", pa.float64(), nullable=False))
+    table = make(tmp_path, schema=strict)
+
+    with pytest.raises(SchemaError, match="lack the column 'value', and it has no nulls"):
+        table.upsert(some({"id": "a", "city": "rome", "ts": 6}), options=KEEP)
+
+
+def test_of_several_stored_rows_of_one_key_the_last_is_kept() -> None:
+    schema = TableSchema.create(pa.schema([pa.field("k", pa.string()), pa.field("v", pa.int64())]))
+    stored = pa.table({"v": [10, 11, 12, 13]})
+    incoming = pa.table({"k": ["x", "y", "new"]})
+    located = Located(np.array([4, 2, 4, 2]), np.array([0, 1, 2, 3]))
+
+    rows = completed(incoming, np.array([2, 4]), located, stored, schema)
+
+    assert rows.to_pydict() == {"k": ["x", "y", "new"], "v": [13, 12, None]}
