@@ -17,8 +17,8 @@ from hudi_core.config.kinds import (
     PartialUpdateMode,
 )
 from hudi_core.config.lock import LockConfig
-from hudi_core.config.schema import SchemaConfig
 from hudi_core.config.read import QueryType, ReadConfig
+from hudi_core.config.schema import SchemaConfig
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import InvalidOptionError
 from hudi_core.model.commit import WriteOperation
@@ -142,8 +142,10 @@ def test_every_option_reaches_its_attribute(
         (
             "hoodie.index.type",
             "RECORD_INDEX",
-            r"hoodie\.index\.type='RECORD_INDEX'.*Supported: SIMPLE, GLOBAL_SIMPLE, BLOOM, "
-            r"GLOBAL_BLOOM, BUCKET\.",
+            (
+                r"hoodie\.index\.type='RECORD_INDEX'.*Supported: SIMPLE, GLOBAL_SIMPLE, BLOOM, "
+                r"GLOBAL_BLOOM, BUCKET\."
+            ),
         ),
         ("hoodie.index.type", "HBASE", "Supported: SIMPLE"),
         ("hoodie.simple.index.update.partition.path", "maybe", "neither true nor false"),
