@@ -12,18 +12,19 @@ from typing import Any, Final, Protocol
 from hudi_core.config.kinds import InsertDuplicates
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.base import Engine
+from hudi_core.errors import PartitionValueError
 from hudi_core.model.client import SliceView
 from hudi_core.model.commit import WriteOperation, WriteStatus
 from hudi_core.model.files import BaseFile, PartitionPath
 from hudi_core.model.protocols import TimelineView
 from hudi_core.model.schema import IS_DELETED, TableSchema
-from hudi_core.storage.partition_path import refuse_nested
 from hudi_core.txn.open_table import OpenTable
 from hudi_core.write.bucket_planning import BucketAssignment
 from hudi_core.write.bulk_insert import bulk_insert_rows
 from hudi_core.write.context import WriteContext
 from hudi_core.write.duplicates import without_duplicates
 from hudi_core.write.merge_handle import GroupTask, write_group
+from hudi_core.write.nesting import refuse_nested_partitions, unmark_partitions
 from hudi_core.write.planning import FileSizing, GroupWrite, average_record_size
 from hudi_core.write.sorting import arrangement_for, sorts
 from hudi_core.write.staging import StagedPart, partition_rows, stage_rows
@@ -179,7 +180,12 @@ class WriteSteps:
         config = self.context.table
         has_levels = len(config.partition_fields) == 1 and not config.hive_style
         if has_levels and not config.url_encode and self.operation is not WriteOperation.DELETE:
-            refuse_nested([*self.view.partitions(), *written])
+            client, paths = self.transaction.table.client, sorted(written)
+            try:
+                refuse_nested_partitions(client.storage, client.run_map, self.view, paths)
+            except PartitionValueError:
+                unmark_partitions(client.storage, paths, self.context.instant)
+                raise
 
     def _latest_base_files(
         self, partitions: Sequence[PartitionPath]

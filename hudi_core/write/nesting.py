@@ -1,0 +1,89 @@
+"""Keeps partitions out of each other, at the cost of the partitions that are written."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from hudi_core.model.client import RunMap, SliceView
+from hudi_core.model.files import PARTITION_METADATA_FILE, BaseFileName, PartitionPath, join_path
+from hudi_core.model.instant_time import InstantTime
+from hudi_core.model.protocols import Storage
+from hudi_core.storage.partition_path import refuse_nested
+
+
+@dataclass(frozen=True, slots=True)
+class _IsPartition:
+    """Looks whether a folder is a partition; a value, which an engine can send away."""
+
+    storage: Storage
+
+    def __call__(self, folder: PartitionPath) -> bool:
+        return self.storage.head(join_path(folder, PARTITION_METADATA_FILE)) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class _PartitionBelow:
+    """Looks for a partition below a folder; a value, as :class:`_IsPartition` is."""
+
+    storage: Storage
+
+    def __call__(self, folder: PartitionPath) -> PartitionPath | None:
+        for status in self.storage.list(folder, recursive=True):
+            found, _, name = status.path.rpartition("/")
+            marks = name == PARTITION_METADATA_FILE or BaseFileName.parse(name) is not None
+            if marks and found != folder:
+                return PartitionPath(found)
+        return None
+
+
+def refuse_nested_partitions(
+    storage: Storage, run_map: RunMap, view: SliceView, written: Collection[PartitionPath]
+) -> None:
+    """Refuse a write to partitions that lie within others, or have others within.
+
+    Cost: one request for each folder above the partitions, and one listing of each partition that
+    holds no committed files yet; other partitions of the table are not looked at.
+
+    Parameters
+    ----------
+    storage
+        Storage at the table's base path.
+    run_map
+        Shares out the requests.
+    view
+        The files that the write builds on; lists the written partitions.
+    written
+        The partitions.
+
+    Raises
+    ------
+    PartitionValueError
+        Two partitions lie within each other.
+    """
+    above = sorted({outer for path in written for outer in _above(path)})
+    are_partitions = run_map(_IsPartition(storage), above)
+    outer = [path for path, is_one in zip(above, are_partitions, strict=True) if is_one]
+    known = {group.id.partition_path for group in view.file_groups(list(written))}
+    new = [path for path in written if path not in known]
+    inner = [found for found in run_map(_PartitionBelow(storage), new) if found is not None]
+    refuse_nested([*written, *outer, *inner])
+
+
+def unmark_partitions(
+    storage: Storage, written: Collection[PartitionPath], instant: InstantTime
+) -> None:
+    """Remove the metadata of the partitions that a write made.
+
+    A rollback leaves it, as it does no harm elsewhere; above another partition it would hide it.
+    """
+    line = f"commitTime={instant}".encode()
+    for folder in written:
+        path = join_path(folder, PARTITION_METADATA_FILE)
+        if storage.head(path) is not None and line in storage.read(path).splitlines():
+            storage.delete(path)
+
+
+def _above(path: PartitionPath) -> list[PartitionPath]:
+    parts = path.split("/")
+    return [PartitionPath("/".join(parts[:depth])) for depth in range(1, len(parts))]

@@ -1,0 +1,117 @@
+"""Partitions within partitions: refused, and at what cost in requests."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import hudi_core as hudi
+from hudi_core.errors import PartitionValueError
+from hudi_core.model.files import FileStatus
+from hudi_core.storage.posix import PosixStorage
+
+FAST = {"hoodie.fs.fsync": "false"}
+SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string())])
+OPERATIONS = ["insert", "upsert", "bulk_insert", "insert_overwrite"]
+
+
+def rows(*parts: str) -> pa.Table:
+    return pa.table({"id": [f"{part}-{n}" for n, part in enumerate(parts)], "part": parts}, SCHEMA)
+
+
+def make(path: Path, *parts: str) -> hudi.Table:
+    table = hudi.Table.create(
+        str(path / "t"), SCHEMA, name="t", record_key="id", partition_by="part", options=FAST
+    )
+    if parts:
+        table.bulk_insert(rows(*parts))
+    return table
+
+
+def partitions(table: hudi.Table) -> list[str]:
+    return sorted(hudi.Table.open(table.path).to_arrow()["part"].to_pylist())
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize(
+    ("stored", "written"),
+    [
+        (["a/b"], ["a"]),
+        (["a"], ["a/b"]),
+        (["a/b/c", "x"], ["new", "a"]),
+        (["a"], ["a/b/c"]),
+        (["a/b/c"], ["a/b"]),
+        ([], ["a", "a/b"]),
+        (["x"], ["a/b/c", "a"]),
+    ],
+)
+def test_nested_partitions_are_refused(
+    operation: str, stored: list[str], written: list[str], tmp_path: Path
+) -> None:
+    table = make(tmp_path, *stored)
+    with pytest.raises(PartitionValueError, match="would lie within"):
+        getattr(table, operation)(rows(*written))
+    # nothing that the refused write left hides rows, and the table can be written
+    assert partitions(table) == stored
+    table.insert(rows("elsewhere", *stored))
+    assert set(partitions(table)) == {"elsewhere", *stored}
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_partitions_beside_each_other_are_written(operation: str, tmp_path: Path) -> None:
+    table = make(tmp_path, "2026/01/30", "a", "ab")
+    getattr(table, operation)(rows("2026/01/31", "b", "a", "a!"))
+    assert {"2026/01/30", "2026/01/31", "a", "ab", "b", "a!"} == set(partitions(table))
+
+
+def test_a_partition_without_metadata_is_found(tmp_path: Path) -> None:
+    table = make(tmp_path, "a/b")
+    (Path(table.path) / "a/b/.hoodie_partition_metadata").unlink()
+    with pytest.raises(PartitionValueError, match="would lie within"):
+        table.insert(rows("a"))
+
+
+@pytest.fixture
+def requests(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Count the requests for partitions, by kind."""
+    counted: Counter[str] = Counter()
+    head, list_ = PosixStorage.head, PosixStorage.list
+
+    def counting_head(self: PosixStorage, path: str) -> FileStatus | None:
+        counted["head"] += not path.startswith(".hoodie/")
+        return head(self, path)
+
+    def counting_list(self: PosixStorage, *given: Any, **named: Any) -> Iterator[FileStatus]:
+        counted["list"] += not str([*given, *named.values()][0]).startswith(".hoodie")
+        return list_(self, *given, **named)
+
+    monkeypatch.setattr(PosixStorage, "head", counting_head)
+    monkeypatch.setattr(PosixStorage, "list", counting_list)
+    return counted
+
+
+@pytest.mark.parametrize(
+    ("operation", "part", "heads", "lists"),
+    [
+        # one head is of the writer, for the partition's own metadata
+        ("upsert", "p007", 1, 1),
+        ("insert", "p007", 1, 1),
+        ("upsert", "new", 1, 2),
+        ("upsert", "new/one", 2, 2),
+        ("upsert", "2026/01/31", 3, 2),
+        ("upsert", "2026/01/30", 3, 1),
+        ("bulk_insert", "p007", 1, 1),
+    ],
+)
+def test_other_partitions_are_not_asked_about(
+    operation: str, part: str, heads: int, lists: int, tmp_path: Path, requests: Counter[str]
+) -> None:
+    table = make(tmp_path, *(f"p{n:03}" for n in range(300)), "2026/01/30")
+    requests.clear()
+    getattr(table, operation)(rows(part))
+    assert requests == {"head": heads, "list": lists}
