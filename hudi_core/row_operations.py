@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, overload
 
 from hudi_core.config.resolve import text_options
+from hudi_core.config.table import TableConfig
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.base import Engine
 from hudi_core.engine.choice import engine_for
@@ -265,9 +266,7 @@ class RowOperations:
     def _perform(self, data: Any, operation: WriteOperation | None, engine: Engine) -> CommitResult:
         """Do what the options of the table ask for; ``None`` for what fits the table best."""
         writer = self._writer(None, engine)
-        if operation is None:
-            has_key = bool(self._opened.client.config.record_key_fields)
-            operation = WriteOperation.UPSERT if has_key else WriteOperation.INSERT
+        operation = operation or default_operation(self._opened.client.config)
         if operation is not WriteOperation.DELETE_PARTITION:
             return writer.write(engine.take(data), operation)
         named = writer.config.partitions_to_delete
@@ -292,3 +291,8 @@ class RowOperations:
         config = WriteConfig.from_options(merged)
         self._opened = opened
         return WriteClient(opened, table_lock(opened, config), engine, config)
+
+
+def default_operation(config: TableConfig) -> WriteOperation:
+    """Return what is done with rows where nothing else is asked for."""
+    return WriteOperation.UPSERT if config.record_key_fields else WriteOperation.INSERT

@@ -7,6 +7,7 @@ can read, which is written in this process.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -19,10 +20,17 @@ from hudi_core.config.write import WriteConfig
 from hudi_core.config.write_keys import OPERATION
 from hudi_core.engine.base import Engine
 from hudi_core.engine.choice import engine_for
-from hudi_core.errors import CommitStateUnknownError, InvalidOptionError, NotATableError
+from hudi_core.errors import (
+    CommitStateUnknownError,
+    ConcurrentWriterError,
+    InvalidOptionError,
+    LockError,
+    NotATableError,
+)
 from hudi_core.model.commit import WriteOperation
-from hudi_core.model.files import FileSlice
+from hudi_core.model.files import BasePath, FileSlice
 from hudi_core.model.instant import Action, Instant
+from hudi_core.model.instant_time import EARLIEST
 from hudi_core.model.protocols import TimelineView
 from hudi_core.model.result import CommitResult
 from hudi_core.read.filters import RowFilter
@@ -30,15 +38,18 @@ from hudi_core.read.incremental import IncrementalQuery
 from hudi_core.read.query import SnapshotQuery
 from hudi_core.read.scan import scan
 from hudi_core.read.spark_frame import frame_of_plan
-from hudi_core.row_operations import Options, RowOperations
+from hudi_core.row_operations import Options, RowOperations, default_operation
 from hudi_core.services.alter import alter_table, schema_change
 from hudi_core.services.create import SchemaLike, as_arrow_schema, create_table, design_table
 from hudi_core.services.drop import drop_table
 from hudi_core.services.opening import open_table, table_exists
 from hudi_core.services.rollback import roll_back_instant
+from hudi_core.storage.location import parse_location
+from hudi_core.storage.options import StorageOptions
 from hudi_core.txn.markers import INCOMING_FOLDER
 from hudi_core.txn.table_lock import table_lock
-from hudi_core.write.unfit_rows import refuse_unfit_rows
+from hudi_core.write.context import WriteContext
+from hudi_core.write.unfit_rows import fitting_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -306,9 +317,11 @@ def write(
         Base path of the table.
     mode
         ``append`` writes to the table or makes it; ``overwrite`` drops a table first, but for the
-        operations that overwrite by themselves and keep the table's history, once the new rows are
-        known to fit (a stream, which can be read just once, is not looked at); ``errorifexists``
-        refuses an existing one; ``ignore`` leaves it alone.
+        operations that overwrite by themselves and keep the table's history, once all new rows are
+        known to fit: a stream is held in memory for that, and a DataFrame, which must not read from
+        the dropped table, is evaluated twice; ``errorifexists`` refuses an existing one; ``ignore``
+        leaves it alone. Rows that do not fit memory, or that come from the table itself, take its
+        place with the operation ``insert_overwrite_table``.
     options
         Hudi's options: ``hoodie.datasource.write.operation`` says what to do (by default
         ``upsert``, and ``insert`` for tables without a record key).
@@ -342,7 +355,16 @@ def write(
         data = engine.take(data)  # its columns are asked for, and its rows after that
     if exists and mode == "overwrite" and operation not in _OVERWRITES:
         new, schema = design_table(path, engine.schema_of(data), given)
-        refuse_unfit_rows(data, engine, new, schema)  # or neither table would be left
+        context = WriteContext(
+            BasePath(parse_location(path).uri),
+            StorageOptions.from_options(given),
+            new,
+            schema,
+            config,
+            EARLIEST,
+        )
+        # or neither table would be left
+        data = fitting_rows(data, engine, context, operation or default_operation(new))
         drop_table(path, given, keep=INCOMING_FOLDER)
         exists = False
     if exists:
@@ -354,7 +376,9 @@ def write(
         raise
     except BaseException:
         if all(instant.action is Action.ROLLBACK for instant in table.timeline.instants):
-            drop_table(path, given)  # made by this call alone, and still empty
+            # made by this call alone, and still empty; unless others found it meanwhile
+            with contextlib.suppress(ConcurrentWriterError, LockError):
+                drop_table(path, given)
         raise
 
 

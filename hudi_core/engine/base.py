@@ -72,6 +72,11 @@ class Engine(Protocol):
         """Return the Arrow schema of the rows, without reading them."""
         ...
 
+    def source_files(self, data: Any) -> list[str]:
+        """Return the files that the rows are read from whenever they are asked for, where the
+        engine can tell."""
+        ...
+
     def arrange(self, data: Any, arrangement: Arrangement) -> Any:
         """Return the rows, for :meth:`map_input`, spread over tasks anew."""
         ...

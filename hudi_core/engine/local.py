@@ -45,6 +45,9 @@ class LocalEngine:
     def schema_of(self, data: Any) -> pa.Schema:
         return as_arrow(data).schema
 
+    def source_files(self, data: Any) -> list[str]:  # noqa: ARG002 - rows are here already
+        return []
+
     def arrange(self, data: Any, arrangement: Arrangement) -> Any:
         source = as_arrow(data)
         if isinstance(source, pa.RecordBatchReader):

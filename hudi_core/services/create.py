@@ -26,7 +26,7 @@ from hudi_core.storage.options import StorageOptions
 from hudi_core.storage.properties_file import PROPERTIES_PATH, write_new
 from hudi_core.txn.markers import TEMP_FOLDER
 from hudi_core.txn.open_table import OpenTable
-from hudi_core.txn.table_lock import table_lock
+from hudi_core.txn.table_lock import LOCK_FOLDER, table_lock
 
 SchemaLike = Any
 """A ``pyarrow.Schema`` or a Spark ``StructType``."""
@@ -112,9 +112,10 @@ def _refuse_occupied(base_path: str, storage: Any) -> None:
         raise NotATableError(
             base_path, "holds a table already", "Open it with Table.open, or use another path."
         )
-    # rows that wait for their table are no table, and nothing that would be lost
+    # rows that wait for their table, and the lock of a dropped one, are nothing that would be lost
+    harmless = (f"{TEMP_FOLDER}/", f"{LOCK_FOLDER}/")
     files = storage.list("", recursive=True)
-    strange = next((file for file in files if not file.path.startswith(f"{TEMP_FOLDER}/")), None)
+    strange = next((file for file in files if not file.path.startswith(harmless)), None)
     if strange is not None:
         raise NotATableError(
             base_path,

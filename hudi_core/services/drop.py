@@ -6,49 +6,85 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from hudi_core.config.storage import FSYNC
+from hudi_core.config.write import WriteConfig
+from hudi_core.errors import ConcurrentWriterError, InvalidInstantTimeError
+from hudi_core.model.files import BasePath
+from hudi_core.model.instant_time import parse_instant_time
 from hudi_core.model.protocols import Storage
+from hudi_core.storage.location import parse_location
 from hudi_core.storage.open import open_storage
 from hudi_core.storage.options import StorageOptions
 from hudi_core.storage.properties_file import PROPERTIES_PATH, read_properties
+from hudi_core.txn import heartbeat
+from hudi_core.txn.table_lock import LOCK_FOLDER, lock_at
 
 _META: Final = ".hoodie"
 
 
 def drop_table(path: str, options: Mapping[str, str], keep: str | None = None) -> None:
-    """Delete a table with all its rows and history.
+    """Delete a table with all its rows and history, under its lock.
 
     The timeline goes first and the properties last: after a crash in between the path still holds a
-    table, without its commits, that can be dropped or overwritten again.
+    table, without its commits, that can be dropped or overwritten again. Only the lock's own file
+    outlives them, and stays where another table is to take the place of this one.
 
     Parameters
     ----------
     keep
-        Folder to leave alone, relative to the table and below its ``.hoodie``.
+        Folder to leave alone, relative to the table and below its ``.hoodie``, for the table that
+        takes the place of this one.
 
     Raises
     ------
     NotATableError
         There is no table at the path: nothing is deleted.
+    ConcurrentWriterError
+        A writer is at work; nothing is deleted.
+    LockError
+        Another writer holds the lock; nothing is deleted.
     """
-    storage = open_storage(path, StorageOptions.from_options(options), fsync=FSYNC.read(options))
+    base_path = BasePath(parse_location(path).uri)
+    storage = open_storage(
+        base_path, StorageOptions.from_options(options), fsync=FSYNC.read(options)
+    )
+    config = WriteConfig.from_options(options)
     read_properties(storage)  # there must be a table; what it is does not matter any more
-    data = [folder for folder in storage.list_folders() if folder != _META]
-    for folder in [*_timeline_first(_below(storage, _META, keep)), *data]:
-        storage.delete_tree(folder)
-    _delete_files(storage, "")
-    _delete_files(storage, _META)
-    storage.delete(PROPERTIES_PATH)
+    with lock_at(base_path, storage, config).held():
+        _refuse_live_writers(storage, base_path, config)
+        data = [folder for folder in storage.list_folders() if folder != _META]
+        for folder in [*_timeline_first(_below(storage, _META, keep)), *data]:
+            storage.delete_tree(folder)
+        _delete_files(storage, "")
+        _delete_files(storage, _META)
+        storage.delete(PROPERTIES_PATH)
     if keep is None:
         storage.delete_tree(_META)
 
 
+def _refuse_live_writers(storage: Storage, base_path: BasePath, config: WriteConfig) -> None:
+    """Refuse to go on while a heart beats.
+
+    Hearts tell of every writer, whatever layout the timeline has and whether it can be read or not.
+    """
+    for status in storage.list(heartbeat.FOLDER):
+        try:
+            instant = parse_instant_time(status.name)
+        except InvalidInstantTimeError:
+            continue  # no writer's
+        interval, misses = config.heartbeat_interval_ms, config.heartbeat_misses
+        if heartbeat.is_alive(storage, instant, interval, misses):
+            raise ConcurrentWriterError(base_path, instant)
+
+
 def _below(storage: Storage, folder: str, keep: str | None) -> Iterator[str]:
-    """Yield the folders below one, but for the one to keep and those that hold it."""
+    """Yield the folders below one, but for those of the lock, and those to keep or on the way."""
     for found in storage.list_folders(folder):
-        if keep is None or not f"{keep}/".startswith(f"{found}/"):
-            yield found
-        elif found != keep:
+        if found in (LOCK_FOLDER, keep):
+            continue
+        if keep is not None and keep.startswith(f"{found}/"):
             yield from _below(storage, found, keep)
+        else:
+            yield found
 
 
 def _timeline_first(folders: Iterator[str]) -> list[str]:

@@ -11,12 +11,15 @@ from typing import Final
 from hudi_core.config.kinds import ConcurrencyMode, LockKind
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import LockError
-from hudi_core.model.protocols import LockProvider
+from hudi_core.model.files import BasePath
+from hudi_core.model.protocols import LockProvider, Storage
 from hudi_core.storage.conditional import require_conditional_puts
 from hudi_core.storage.location import parse_location
 from hudi_core.txn.locks import StorageLock, lock_provider
 from hudi_core.txn.open_table import OpenTable
 
+LOCK_FOLDER: Final = ".hoodie/.locks"
+"""Holds the files of locks that are kept with the table."""
 _LEASE_NEEDED_S: Final = 5.0
 """More than a put takes."""
 
@@ -97,7 +100,12 @@ class TableLock:
 
 
 def table_lock(table: OpenTable, config: WriteConfig) -> TableLock:
-    """Return the lock of a table, as the options say and the store allows.
+    """Return the lock of an open table; see :func:`lock_at`."""
+    return lock_at(table.client.base_path, table.client.storage, config)
+
+
+def lock_at(base_path: BasePath, storage: Storage, config: WriteConfig) -> TableLock:
+    """Return the lock of the table at a path, as the options say and the store allows.
 
     A single writer waits for it once; writers that expect others try again as often as they are
     told to.
@@ -109,17 +117,17 @@ def table_lock(table: OpenTable, config: WriteConfig) -> TableLock:
     UnsafeStoreError
         Several writers are expected, and the store ignores the conditions of puts.
     """
-    options, client = config.lock, table.client
+    options = config.lock
     alone = options.concurrency_mode is ConcurrencyMode.SINGLE_WRITER
     kind = options.provider
-    if not (alone or parse_location(client.base_path).is_local):
-        require_conditional_puts(client.storage)
+    if not (alone or parse_location(base_path).is_local):
+        require_conditional_puts(storage)
         kind = kind or LockKind.STORAGE
     provider = lock_provider(
         kind,
-        client.base_path,
+        base_path,
         options.path,
-        lambda: StorageLock(client.storage, options.lease_s, options.renew_s),
+        lambda: StorageLock(storage, options.lease_s, options.renew_s),
     )
     return TableLock(
         provider,

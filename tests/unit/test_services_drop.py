@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import hudi_core as hudi
-from hudi_core.errors import InvalidOptionError, NotATableError
+from hudi_core.config.write import WriteConfig
+from hudi_core.errors import (
+    ConcurrentWriterError,
+    HudiError,
+    InvalidOptionError,
+    LockError,
+    NotATableError,
+    PartitionValueError,
+    RecordKeyError,
+    SchemaError,
+)
+from hudi_core.model.instant import Action
 from hudi_core.services.drop import drop_table
+from hudi_core.services.opening import open_table
 from hudi_core.storage.posix import PosixStorage
+from hudi_core.txn.table_lock import table_lock
+from hudi_core.txn.transaction import begin
 
 OPTIONS = {
     "hoodie.table.name": "cities",
@@ -58,7 +74,7 @@ def test_what_is_to_be_kept_stays_and_does_not_hinder_a_new_table(tmp_path: Path
     for name in ("mine/rows", "mine-too/rows", "other/rows"):
         storage.put(f".hoodie/.temp/{name}", b"")
     drop_table(str(path), {}, keep=".hoodie/.temp/mine")
-    assert files(path) == {".hoodie/.temp/mine/rows"}
+    assert files(path) == {".hoodie/.locks/table.lock", ".hoodie/.temp/mine/rows"}
     hudi.write(ROWS, str(path), "errorifexists", OPTIONS)
     assert ".hoodie/.temp/mine/rows" in files(path)
 
@@ -99,3 +115,153 @@ def test_rows_are_deleted_in_append_mode_only(tmp_path: Path) -> None:
     result = hudi.write(ROWS.slice(0, 1), str(tmp_path / "t"), "append", options)
     assert result is not None
     assert result.deleted == 1
+
+
+KEYLESS = {key: value for key, value in OPTIONS.items() if "recordkey" not in key}
+OPERATION = "hoodie.datasource.write.operation"
+
+
+def cities(*names: str | None) -> pa.Table:
+    return pa.table({"id": [str(number) for number in range(len(names))], "city": list(names)})
+
+
+REQUIRED = pa.schema(
+    [("id", pa.string()), ("city", pa.string()), pa.field("ts", pa.int64(), nullable=False)]
+)
+UNFIT: Mapping[str, tuple[pa.Table, dict[str, str], type[HudiError]]] = {
+    "nested partitions": (cities("a", "a/b"), OPTIONS, PartitionValueError),
+    "nested partitions, straight": (
+        cities("a", "a/b"),
+        {**OPTIONS, OPERATION: "bulk_insert"},
+        PartitionValueError,
+    ),
+    "no key, unsafe path": (cities("a", ".."), KEYLESS, PartitionValueError),
+    "no key, upsert": (cities("a"), {**KEYLESS, OPERATION: "upsert"}, RecordKeyError),
+    "no key, combined": (
+        cities("a"),
+        {**KEYLESS, "hoodie.combine.before.insert": "true"},
+        InvalidOptionError,
+    ),
+    "a null in a required column": (
+        pa.Table.from_arrays([["a"], ["rome"], pa.array([None], pa.int64())], schema=REQUIRED),
+        OPTIONS,
+        SchemaError,
+    ),
+    "no such column to sort by": (
+        cities("a"),
+        {
+            **OPTIONS,
+            OPERATION: "bulk_insert",
+            "hoodie.bulkinsert.user.defined.partitioner.sort.columns": "nothing",
+        },
+        SchemaError,
+    ),
+}
+
+
+@pytest.mark.parametrize("as_stream", [False, True])
+@pytest.mark.parametrize("case", UNFIT)
+def test_a_table_outlives_rows_that_cannot_replace_it(
+    tmp_path: Path, case: str, as_stream: bool
+) -> None:
+    batch, options, error = UNFIT[case]
+    path = tmp_path / "t"
+    hudi.write(ROWS, str(path), "append", OPTIONS)
+    before = files(path)
+    with pytest.raises(error):
+        hudi.write(batch.to_reader() if as_stream else batch, str(path), "overwrite", options)
+    assert files(path) == before
+    assert hudi.Table.open(str(path)).to_arrow().num_rows == 2
+
+
+def test_a_table_outlives_a_stream_that_breaks(tmp_path: Path) -> None:
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield from ROWS.to_batches()
+        raise ConnectionError("gone")
+
+    hudi.write(ROWS, str(tmp_path / "t"), "append", OPTIONS)
+    broken = pa.RecordBatchReader.from_batches(ROWS.schema, batches())
+    with pytest.raises(ConnectionError):
+        hudi.write(broken, str(tmp_path / "t"), "overwrite", OPTIONS)
+    assert hudi.Table.open(str(tmp_path / "t")).to_arrow().num_rows == 2
+
+
+def test_a_table_is_overwritten_with_its_own_rows(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    hudi.write(ROWS, path, "append", OPTIONS)
+    own = hudi.Table.open(path).to_batches(filter=[("city", "=", "rome")])
+    result = hudi.write(own, path, "overwrite", OPTIONS)
+    assert result is not None
+    assert result.inserted == 1
+    assert hudi.Table.open(path).to_arrow(columns=["id"]).to_pylist() == [{"id": "a"}]
+
+
+@pytest.mark.spark
+def test_a_frame_of_the_table_itself_does_not_overwrite_it(tmp_path: Path, spark: Any) -> None:
+    path = str(tmp_path / "a table")
+    hudi.write(ROWS, path, "append", OPTIONS)
+    (tmp_path / "link").symlink_to(path)
+    own = hudi.Table.open(path).read(spark).select("id", "city")
+    for place in (path, str(tmp_path / "link")):
+        with pytest.raises(InvalidOptionError, match="insert_overwrite_table"):
+            hudi.write(own, place, "overwrite", OPTIONS)
+    assert hudi.Table.open(path).to_arrow().num_rows == 2
+    hudi.write(own, path, "overwrite", {**OPTIONS, OPERATION: "insert_overwrite_table"})
+    assert hudi.Table.open(path).to_arrow().num_rows == 2
+
+
+def test_a_table_is_not_dropped_under_a_live_writer(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    hudi.write(ROWS, path, "append", OPTIONS)
+    opened, config = open_table(path, {}), WriteConfig.from_options({})
+    writer = begin(opened, table_lock(opened, config), config, Action.COMMIT)
+    before = files(tmp_path)
+    try:
+        with pytest.raises(ConcurrentWriterError, match=writer.instant.requested_time):
+            drop_table(path, {})
+        with pytest.raises(ConcurrentWriterError):
+            hudi.write(ROWS, path, "overwrite", OPTIONS)
+        assert files(tmp_path) == before
+    finally:
+        writer.abort()
+    drop_table(path, {})
+    assert files(tmp_path) == set()
+
+
+def test_a_table_is_dropped_under_its_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, patience = str(tmp_path / "t"), {"hoodie.write.lock.wait_time_ms": "50"}
+    hudi.write(ROWS, path, "append", OPTIONS)
+    lock = table_lock(open_table(path, {}), WriteConfig.from_options(patience))
+    before = files(tmp_path)
+    refused: list[LockError] = []
+
+    def drop() -> None:
+        try:
+            drop_table(path, patience)
+        except LockError as error:
+            refused.append(error)
+
+    with lock.held():
+        other = threading.Thread(target=drop)
+        other.start()
+        other.join()
+    assert len(refused) == 1
+    assert files(tmp_path) == before
+
+    whole, locked = PosixStorage.delete, []
+
+    def delete(storage: PosixStorage, path: str) -> None:
+        locked.append((path, (tmp_path / "t/.hoodie/.locks/table.lock").exists()))
+        whole(storage, path)
+
+    monkeypatch.setattr(PosixStorage, "delete", delete)
+    drop_table(path, {})
+    assert locked[-1] == (".hoodie/hoodie.properties", True)
+    assert files(tmp_path) == set()
+
+
+def test_the_lock_of_a_dropped_table_does_not_hinder_a_new_one(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    (path / ".hoodie/.locks").mkdir(parents=True)
+    (path / ".hoodie/.locks/table.lock").touch()
+    assert hudi.write(ROWS, str(path), "errorifexists", OPTIONS) is not None

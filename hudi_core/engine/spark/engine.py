@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
+from urllib.parse import unquote
 
 import pyarrow as pa
 from pyspark import TaskContext as SparkTask
@@ -69,6 +70,9 @@ class SparkEngine:
 
     def schema_of(self, data: DataFrame) -> pa.Schema:
         return to_arrow(data.schema)
+
+    def source_files(self, data: DataFrame) -> list[str]:
+        return [unquote(file) for file in data.inputFiles()]
 
     def arrange(self, data: DataFrame, arrangement: Arrangement) -> DataFrame:
         columns = [sql.col(_path(name)) for name in arrangement.columns]
