@@ -1,1 +1,1 @@
-"""Delta Lake as a table format: the room is there, the plugin is not; nothing is registered yet."""
+"""Delta Lake as a table format: a room that is ready; it registers nothing yet."""

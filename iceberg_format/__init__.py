@@ -1,1 +1,1 @@
-"""Apache Iceberg as a table format: the room is there, the plugin is not; nothing is registered yet."""
+"""Apache Iceberg as a table format: a room that is ready; it registers nothing yet."""
