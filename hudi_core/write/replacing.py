@@ -10,12 +10,14 @@ import pyarrow as pa
 
 from hudi_core.config.table import TableConfig
 from hudi_core.engine.base import TaskContext
-from hudi_core.errors import PartitionValueError, UnknownPartitionError
+from hudi_core.errors import PartitionValueError, UnknownPartitionError, UnsafePathError
 from hudi_core.keygen import key_generator
 from hudi_core.model.client import SliceView
 from hudi_core.model.commit import WriteOperation
 from hudi_core.model.files import FileSlice, PartitionPath
 from hudi_core.model.schema import TableSchema
+from hudi_core.storage.safe_path import check_path
+from hudi_core.view.storage_lister import METADATA_FOLDER
 from hudi_core.write.staging import normalised
 
 REPLACING: Final = frozenset(
@@ -107,14 +109,18 @@ def partitions_of_rows(
 def require_known(view: SliceView, partitions: Iterable[PartitionPath]) -> None:
     """Refuse partitions that hold no rows: more likely misspelt than meant.
 
+    Other partitions are looked at only to name them in the error.
+
     Raises
     ------
     UnknownPartitionError
         Names them, and partitions that the table has.
     """
-    known = {slice_.partition_path for slice_ in view.latest_slices()}
-    unknown = [path for path in partitions if path not in known]
+    named = list(partitions)
+    found = {one.partition_path for one in view.latest_slices([p for p in named if _can_be(p)])}
+    unknown = [path for path in named if path not in found]
     if unknown:
+        known = {slice_.partition_path for slice_ in view.latest_slices()}
         shown = ", ".join(map(repr, sorted(known)[:_SHOWN])) or "(none)"
         more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
         raise UnknownPartitionError(
@@ -122,6 +128,14 @@ def require_known(view: SliceView, partitions: Iterable[PartitionPath]) -> None:
             f"Nothing was deleted. Its partitions are: {shown}{more}.",
             partitions=tuple(unknown),
         )
+
+
+def _can_be(path: str) -> bool:
+    """Return whether a path may name a partition; else storage must not be asked about it."""
+    try:
+        return check_path(path).split("/", 1)[0] != METADATA_FOLDER
+    except UnsafePathError:
+        return False
 
 
 def _path_of(values: Mapping[str, Any], config: TableConfig, schema: TableSchema) -> str:
