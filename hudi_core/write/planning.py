@@ -10,11 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from typing import Final
 
 from hudi_core.config.write import WriteConfig
 from hudi_core.model.commit import NO_PREVIOUS_COMMIT, CommitMetadata
 from hudi_core.model.files import BaseFile, FileId, PartitionPath, derive_file_id
 from hudi_core.model.instant_time import InstantTime
+
+_LOOK_BACK: Final = 5
+"""How many commits are read for the size of a record; none of a table's may be large enough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +61,14 @@ class GroupWrite:
 def average_record_size(commits: Iterable[CommitMetadata], config: WriteConfig) -> int:
     """Return bytes per row in base files, from the newest commit that wrote enough to tell.
 
+    Only the five newest are asked; the configured estimate stands in when none of them tells.
+
     Parameters
     ----------
     commits
         Metadata of completed writes, newest first; read only as far as needed.
     """
-    for commit in commits:
+    for commit in islice(commits, _LOOK_BACK):
         size = sum(stat.total_write_bytes or 0 for stat in commit.stats)
         rows = sum(stat.num_writes or 0 for stat in commit.stats)
         if rows and size > config.record_size_threshold * config.small_file_limit:
