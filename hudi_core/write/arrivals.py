@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_core.model.schema import TableSchema
 from hudi_core.write.combine import Positions
@@ -92,8 +93,23 @@ def at_home(arrived: Arrivals, stored: pa.Table, context: WriteContext) -> pa.Ta
     stays = arrived.strange[arrived.located.incoming]
     origin[arrived.located.incoming[stays]] = arrived.located.stored[stays]
     for name in context.table.partition_fields:
-        position = rows.schema.get_field_index(name)
-        chunks = [*stored.column(name).chunks, *rows.column(name).chunks]
-        column = pa.chunked_array(chunks, rows.schema.field(position).type).take(pa.array(origin))
+        top, *below = name.split(".")
+        position = rows.schema.get_field_index(top)
+        both = pa.chunked_array([*stored.column(top).chunks, *rows.column(top).chunks])
+        kept = both.take(pa.array(origin)).combine_chunks()
+        column = _with_kept(rows.column(top).combine_chunks(), kept, below)
         rows = rows.set_column(position, rows.schema.field(position), column)
     return rows
+
+
+def _with_kept(values: pa.Array, kept: pa.Array, below: Sequence[str]) -> pa.Array:
+    """Return ``values`` with what is at the end of a path of struct fields taken from ``kept``."""
+    if not below:
+        return kept
+    fields = list(values.type)
+    children = [
+        _with_kept(own, other, below[1:]) if field.name == below[0] else own
+        for field, own, other in zip(fields, values.flatten(), kept.flatten(), strict=True)
+    ]
+    is_null = pc.and_(values.is_null(), kept.is_null())
+    return pa.StructArray.from_arrays(children, fields=fields, mask=is_null)

@@ -1,0 +1,103 @@
+"""Indexes on Spark's executors: the same tables as in this process, with one task and with many."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import hudi_core as hudi
+from hudi_core.engine.spark import SparkEngine
+from hudi_core.write import tagging
+
+SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.string()),
+        pa.field("city", pa.string()),
+        pa.field("ts", pa.int64()),
+        pa.field("value", pa.int64()),
+    ]
+)
+Content = list[tuple[Any, ...]]
+
+
+def rows(numbers: range, ts: int, shift: int) -> pa.Table:
+    return pa.table(
+        {
+            "id": [f"k{number:03d}" for number in numbers],
+            "city": [f"c{(number + shift) % 3}" for number in numbers],
+            "ts": [ts] * len(numbers),
+            "value": [number * ts for number in numbers],
+        },
+        schema=SCHEMA,
+    )
+
+
+def content(table: hudi.Table) -> Content:
+    names = ("_hoodie_partition_path", *SCHEMA.names)
+    return sorted(tuple(one[name] for name in names) for one in table.to_arrow().to_pylist())
+
+
+def history(path: Path, index: str, spark: Any) -> tuple[Content, Content]:
+    """Run the same writes here and on executors."""
+    found = []
+    for place in ("local", "spark"):
+        table = hudi.Table.create(
+            str(path / place),
+            SCHEMA,
+            name="t",
+            record_key="id",
+            partition_by="city",
+            ordering_field="ts",
+            options={
+                "hoodie.index.type": index,
+                "hoodie.bucket.index.num.buckets": "2",
+                "hoodie.copyonwrite.insert.auto.split": "false",
+                "hoodie.copyonwrite.insert.split.size": "20",
+                "hoodie.fs.fsync": "false",
+            },
+        )
+        moved = 1 if index.startswith("GLOBAL") else 0
+        for operation, batch in (
+            ("upsert", rows(range(90), 5, 0)),
+            ("upsert", rows(range(40, 120), 6, moved)),
+            ("upsert", rows(range(60), 4, moved)),
+            ("delete", rows(range(0, 120, 7), 0, moved)),
+        ):
+            if place == "local":
+                getattr(table, operation)(batch)
+                continue
+            frame = spark.createDataFrame(batch).repartition(3, "id")
+            engine = SparkEngine(spark, tasks_on_driver=False)
+            getattr(table, operation)(frame, engine=engine)
+        found.append(content(table))
+    return found[0], found[1]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("index", ["BLOOM", "GLOBAL_SIMPLE", "BUCKET"])
+def test_executors_do_the_same(tmp_path: Path, spark: Any, index: str) -> None:
+    local, distributed = history(tmp_path, index, spark)
+    assert len(local) == 102
+    assert distributed == local
+
+
+@pytest.mark.spark
+def test_many_files_are_many_tasks(
+    tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[int] = []
+    real = tagging.Tagging._run_wide
+
+    def counted(self: Any, engine: Any, scopes: Any, stage: int) -> Any:
+        looks.append(sum(len(tagging._chunks(scope)) for scope in scopes))
+        return real(self, engine, scopes, stage)
+
+    # the driver cuts the scopes; executors need not know how
+    monkeypatch.setattr(tagging, "_FILES_PER_TASK", 2)
+    monkeypatch.setattr(tagging.Tagging, "_run_wide", counted)
+    local, distributed = history(tmp_path, "GLOBAL_BLOOM", spark)
+    assert distributed == local
+    assert max(looks) > 2
