@@ -14,8 +14,8 @@ import pytest
 import hudi_core as hudi
 from hudi_core.errors import DuplicateRecordKeyError, SchemaError
 from hudi_core.write.arrivals import Arrivals, at_home
+from hudi_core.write.locating import FileCandidates
 from hudi_core.write.merging import Located
-from hudi_core.write.stored_file import read_record_keys
 
 INDEX = "hoodie.index.type"
 STAY = {"hoodie.simple.index.update.partition.path": "false"}
@@ -178,11 +178,13 @@ def test_bloom_reads_the_keys_of_few_files(
         table.bulk_insert(table_of(*batch))
     read: Counter[str] = Counter()
 
-    def counted(context: Any, path: str) -> pa.ChunkedArray:
-        read[path] += 1
-        return read_record_keys(context, path)
+    keys = FileCandidates.keys
 
-    monkeypatch.setattr("hudi_core.write.locating.read_record_keys", counted)
+    def counted(files: FileCandidates, ordinal: int) -> pa.ChunkedArray:
+        read[files.files[ordinal].path] += 1
+        return keys(files, ordinal)
+
+    monkeypatch.setattr(FileCandidates, "keys", counted)
     result = table.upsert(table_of(row("k3010", "rome", 2), row("k5011", "rome", 2)))
     assert (result.inserted, result.updated) == (1, 1)
     assert sum(read.values()) == columns
