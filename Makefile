@@ -21,7 +21,7 @@ demo: setup  ## A year of real flights: load, upsert, delete, travel in time, co
 	@$(RUN) examples/flights.py
 
 test: setup  ## Run all tests
-	$(RUN) -m pytest --durations=10 --session-timeout=840 $(ARGS)
+	$(RUN) -m pytest --durations=10 --session-timeout=1500 $(ARGS)
 
 lint: setup  ## Check style, types, and who imports whom
 	$(BIN)/ruff check .

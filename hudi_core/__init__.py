@@ -5,13 +5,14 @@ table's format. ``import hudi_core as hudi`` is all a user needs; what a plugin 
 :mod:`hudi_core.spi`.
 """
 
+from hudi_core.doors import read, write
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import HudiError
 from hudi_core.model.commit import WriteOperation
 from hudi_core.model.dry_run import DryRun
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.result import CommitResult
-from hudi_core.table import Table, read, write
+from hudi_core.table import Table
 
 __all__ = [
     "Action",

@@ -263,7 +263,7 @@ class RowOperations:
             return writer.rehearse_deletion(partitions)
         return writer.delete_partitions(partitions)
 
-    def _perform(self, data: Any, operation: WriteOperation | None, engine: Engine) -> CommitResult:
+    def perform(self, data: Any, operation: WriteOperation | None, engine: Engine) -> CommitResult:
         """Do what the options of the table ask for; ``None`` for what fits the table best."""
         writer = self._writer(None, engine)
         operation = operation or default_operation(self._opened.client.config)

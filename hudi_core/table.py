@@ -1,36 +1,21 @@
-"""The facade: a table to create, open, write and read.
+"""The facade: a table to create, open, write and read, named and typed.
 
-Two doors lead to one path. :class:`Table` is named and typed; :func:`write` and :func:`read` take
-Hudi's options as they are. Rows are a Spark DataFrame, which is written by Spark, or anything Arrow
-can read, which is written in this process.
+Rows are a Spark DataFrame, which is written by Spark, or anything Arrow can read, which is written
+in this process. People who bring Hudi's options come in by :mod:`hudi_core.doors`.
 """
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from hudi_core.config.read import AS_OF, QueryType, ReadConfig
 from hudi_core.config.resolve import text_options
 from hudi_core.config.table import TableConfig
 from hudi_core.config.write import WriteConfig
-from hudi_core.config.write_keys import OPERATION
-from hudi_core.engine.base import Engine
-from hudi_core.engine.choice import engine_for
-from hudi_core.errors import (
-    CommitStateUnknownError,
-    ConcurrentWriterError,
-    InvalidOptionError,
-    LockError,
-    NotATableError,
-)
-from hudi_core.model.commit import WriteOperation
-from hudi_core.model.files import BasePath, FileSlice
-from hudi_core.model.instant import Action, Instant
-from hudi_core.model.instant_time import EARLIEST
+from hudi_core.model.files import FileSlice
+from hudi_core.model.instant import Instant
 from hudi_core.model.protocols import TimelineView
 from hudi_core.model.result import CommitResult
 from hudi_core.read.filters import RowFilter
@@ -38,27 +23,18 @@ from hudi_core.read.incremental import IncrementalQuery
 from hudi_core.read.query import SnapshotQuery
 from hudi_core.read.scan import scan
 from hudi_core.read.spark_frame import frame_of_plan
-from hudi_core.row_operations import Options, RowOperations, default_operation
+from hudi_core.row_operations import Options, RowOperations
 from hudi_core.services.alter import alter_table, schema_change
-from hudi_core.services.create import SchemaLike, as_arrow_schema, create_table, design_table
-from hudi_core.services.drop import drop_table
-from hudi_core.services.opening import open_table, table_exists
+from hudi_core.services.create import SchemaLike, as_arrow_schema, create_table
+from hudi_core.services.opening import open_table
 from hudi_core.services.rollback import roll_back_instant
-from hudi_core.storage.location import parse_location
-from hudi_core.storage.options import StorageOptions
-from hudi_core.txn.markers import INCOMING_FOLDER
 from hudi_core.txn.table_lock import table_lock
-from hudi_core.write.context import WriteContext
-from hudi_core.write.unfit_rows import fitting_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Moment = str | Instant
 """A time on the timeline: an instant, or what a user may write for one."""
-SaveMode = Literal["append", "overwrite", "errorifexists", "error", "ignore"]
-_OVERWRITES = (WriteOperation.INSERT_OVERWRITE, WriteOperation.INSERT_OVERWRITE_TABLE)
-_DELETES = (WriteOperation.DELETE, WriteOperation.DELETE_PARTITION)
 
 
 class Table(RowOperations):
@@ -174,7 +150,7 @@ class Table(RowOperations):
         filter: RowFilter | None = None,  # noqa: A002
     ) -> tuple[FileSlice, ...]:
         """Return the file slices a snapshot query reads."""
-        return self._snapshot().file_slices(_requested(as_of), filter)
+        return self._snapshot().file_slices(requested_time(as_of), filter)
 
     def alter(
         self,
@@ -227,7 +203,7 @@ class Table(RowOperations):
         """
         config = WriteConfig.from_options(self._options)
         return roll_back_instant(
-            self._opened, table_lock(self._opened, config), config, _requested(instant) or ""
+            self._opened, table_lock(self._opened, config), config, requested_time(instant) or ""
         )
 
     # --- reading ---------------------------------------------------------------------------------
@@ -259,7 +235,7 @@ class Table(RowOperations):
         as_of: Moment | None = None,
     ) -> pa.RecordBatchReader:
         """Return the rows as a stream of batches; see :meth:`to_arrow`."""
-        return self._snapshot().to_arrow(columns, filter, _requested(as_of))
+        return self._snapshot().to_arrow(columns, filter, requested_time(as_of))
 
     def read(
         self,
@@ -273,7 +249,7 @@ class Table(RowOperations):
         Spark's own reader reads them where its JVM can open the store, else its tasks do as Arrow;
         then only ``columns`` are read, whatever the DataFrame selects later.
         """
-        plan = self._snapshot().plan(_requested(as_of), filter)
+        plan = self._snapshot().plan(requested_time(as_of), filter)
         return frame_of_plan(spark, self._opened.client, plan, columns, filter)
 
     def incremental(
@@ -290,7 +266,7 @@ class Table(RowOperations):
             A DataFrame where a session is given.
         """
         query = IncrementalQuery(self._opened.client, self._opened.timeline())
-        plan = query.plan(_completed(begin), _completed(end))
+        plan = query.plan(completed_time(begin), completed_time(end))
         if spark is not None:
             return frame_of_plan(spark, self._opened.client, plan)
         return scan(self._opened.client, plan).read_all()
@@ -300,130 +276,14 @@ class Table(RowOperations):
         return SnapshotQuery(opened.client, opened.lister(), opened.timeline())
 
 
-def write(
-    data: Any,
-    path: str,
-    mode: SaveMode = "append",
-    options: Options | None = None,
-    engine: Engine | None = None,
-) -> CommitResult | None:
-    """Write rows with Hudi's options, creating the table where there is none.
-
-    Parameters
-    ----------
-    data
-        A Spark DataFrame, or anything Arrow can read.
-    path
-        Base path of the table.
-    mode
-        ``append`` writes to the table or makes it; ``overwrite`` drops a table first, but for the
-        operations that overwrite by themselves and keep the table's history, once all new rows are
-        known to fit: a stream is held in memory for that, and a DataFrame, which must not read from
-        the dropped table, is evaluated twice; ``errorifexists`` refuses an existing one; ``ignore``
-        leaves it alone. Rows that do not fit memory, or that come from the table itself, take its
-        place with the operation ``insert_overwrite_table``.
-    options
-        Hudi's options: ``hoodie.datasource.write.operation`` says what to do (by default
-        ``upsert``, and ``insert`` for tables without a record key).
-
-    Returns
-    -------
-    CommitResult or None
-        ``None`` when ``ignore`` met a table.
-    """
-    given = text_options(options or {})
-    config = WriteConfig.from_options(given)
-    operation = config.operation if OPERATION.is_given(given) else None
-    engine = engine or engine_for(data)
-    if mode not in get_args(SaveMode):
-        raise InvalidOptionError(
-            "mode", mode, "there is no such mode", f"Use one of {', '.join(get_args(SaveMode))}."
-        )
-    exists = table_exists(path, given)
-    if exists and mode in ("errorifexists", "error"):
-        raise NotATableError(path, "holds a table already", "Use mode='append', or another path.")
-    if exists and mode == "ignore":
-        return None
-    if operation in _DELETES and mode != "append":
-        raise InvalidOptionError(
-            OPERATION.key,
-            operation.lower(),
-            f"rows cannot be deleted with mode={mode!r}",
-            "Use 'append'.",
-        )
-    if not exists or (mode == "overwrite" and operation not in _OVERWRITES):
-        data = engine.take(data)  # its columns are asked for, and its rows after that
-    if exists and mode == "overwrite" and operation not in _OVERWRITES:
-        new, schema = design_table(path, engine.schema_of(data), given)
-        context = WriteContext(
-            BasePath(parse_location(path).uri),
-            StorageOptions.from_options(given),
-            new,
-            schema,
-            config,
-            EARLIEST,
-        )
-        # or neither table would be left
-        data = fitting_rows(data, engine, context, operation or default_operation(new))
-        drop_table(path, given, keep=INCOMING_FOLDER)
-        exists = False
-    if exists:
-        return Table.open(path, given)._perform(data, operation, engine)
-    table = Table(create_table(path, engine.schema_of(data), given), given)
-    try:
-        return table._perform(data, operation, engine)
-    except CommitStateUnknownError:
-        raise
-    except BaseException:
-        if all(instant.action is Action.ROLLBACK for instant in table.timeline.instants):
-            # made by this call alone, and still empty; unless others found it meanwhile
-            with contextlib.suppress(ConcurrentWriterError, LockError):
-                drop_table(path, given)
-        raise
-
-
-def read(spark: SparkSession | None, path: str, options: Options | None = None) -> Any:
-    """Read a table with Hudi's options.
-
-    Parameters
-    ----------
-    spark
-        The session to read with; ``None`` for an Arrow table.
-    options
-        ``as.of.instant``, or ``hoodie.datasource.query.type=incremental`` with
-        ``hoodie.datasource.read.begin.instanttime`` and ``...end.instanttime``.
-
-    Returns
-    -------
-    DataFrame or pyarrow.Table
-    """
-    given = text_options(_moments(options or {}))
-    table = Table.open(path, given)
-    query = ReadConfig.from_options(given)
-    if query.query_type is QueryType.INCREMENTAL:
-        return table.incremental(query.begin, query.end, spark)
-    if spark is not None:
-        return table.read(spark, as_of=query.as_of)
-    return table.to_arrow(as_of=query.as_of)
-
-
-def _requested(moment: Moment | None) -> str | None:
+def requested_time(moment: Moment | None) -> str | None:
     """Return the time by which snapshots compare."""
     return moment.requested_time if isinstance(moment, Instant) else moment
 
 
-def _completed(moment: Moment | None) -> str | None:
+def completed_time(moment: Moment | None) -> str | None:
     """Return the time by which changes compare."""
     return moment.effective_completion_time if isinstance(moment, Instant) else moment
-
-
-def _moments(options: Options) -> Options:
-    """Return the options of a read with times in the place of instants."""
-    requested = {AS_OF.key: _requested}
-    return {
-        key: requested.get(key, _completed)(value) if isinstance(value, Instant) else value
-        for key, value in options.items()
-    }
 
 
 def _joined(names: str | Sequence[str] | None) -> str | None:

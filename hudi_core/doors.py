@@ -1,0 +1,158 @@
+"""The doors for people who know Hudi: its options, unchanged, to write and to read."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from hudi_core.config.read import AS_OF, QueryType, ReadConfig
+from hudi_core.config.resolve import text_options
+from hudi_core.config.write import WriteConfig
+from hudi_core.config.write_keys import OPERATION
+from hudi_core.engine.base import Engine
+from hudi_core.engine.choice import engine_for
+from hudi_core.errors import (
+    CommitStateUnknownError,
+    ConcurrentWriterError,
+    InvalidOptionError,
+    LockError,
+    NotATableError,
+)
+from hudi_core.model.commit import WriteOperation
+from hudi_core.model.files import BasePath
+from hudi_core.model.instant import Action, Instant
+from hudi_core.model.instant_time import EARLIEST
+from hudi_core.model.result import CommitResult
+from hudi_core.row_operations import Options, default_operation
+from hudi_core.services.create import create_table, design_table
+from hudi_core.services.drop import drop_table
+from hudi_core.services.opening import table_exists
+from hudi_core.storage.location import parse_location
+from hudi_core.storage.options import StorageOptions
+from hudi_core.table import Table, completed_time, requested_time
+from hudi_core.txn.markers import INCOMING_FOLDER
+from hudi_core.write.context import WriteContext
+from hudi_core.write.unfit_rows import fitting_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SaveMode = Literal["append", "overwrite", "errorifexists", "error", "ignore"]
+_OVERWRITES = (WriteOperation.INSERT_OVERWRITE, WriteOperation.INSERT_OVERWRITE_TABLE)
+_DELETES = (WriteOperation.DELETE, WriteOperation.DELETE_PARTITION)
+
+
+def write(
+    data: Any,
+    path: str,
+    mode: SaveMode = "append",
+    options: Options | None = None,
+    engine: Engine | None = None,
+) -> CommitResult | None:
+    """Write rows with Hudi's options, creating the table where there is none.
+
+    Parameters
+    ----------
+    data
+        A Spark DataFrame, or anything Arrow can read.
+    path
+        Base path of the table.
+    mode
+        ``append`` writes to the table or makes it; ``overwrite`` drops a table first, but for the
+        operations that overwrite by themselves and keep the table's history, once all new rows are
+        known to fit: a stream is held in memory for that, and a DataFrame, which must not read from
+        the dropped table, is evaluated twice; ``errorifexists`` refuses an existing one; ``ignore``
+        leaves it alone. Rows that do not fit memory, or that come from the table itself, take its
+        place with the operation ``insert_overwrite_table``.
+    options
+        Hudi's options: ``hoodie.datasource.write.operation`` says what to do (by default
+        ``upsert``, and ``insert`` for tables without a record key).
+
+    Returns
+    -------
+    CommitResult or None
+        ``None`` when ``ignore`` met a table.
+    """
+    given = text_options(options or {})
+    config = WriteConfig.from_options(given)
+    operation = config.operation if OPERATION.is_given(given) else None
+    engine = engine or engine_for(data)
+    if mode not in get_args(SaveMode):
+        raise InvalidOptionError(
+            "mode", mode, "there is no such mode", f"Use one of {', '.join(get_args(SaveMode))}."
+        )
+    exists = table_exists(path, given)
+    if exists and mode in ("errorifexists", "error"):
+        raise NotATableError(path, "holds a table already", "Use mode='append', or another path.")
+    if exists and mode == "ignore":
+        return None
+    if operation in _DELETES and mode != "append":
+        raise InvalidOptionError(
+            OPERATION.key,
+            operation.lower(),
+            f"rows cannot be deleted with mode={mode!r}",
+            "Use 'append'.",
+        )
+    if not exists or (mode == "overwrite" and operation not in _OVERWRITES):
+        data = engine.take(data)  # its columns are asked for, and its rows after that
+    if exists and mode == "overwrite" and operation not in _OVERWRITES:
+        new, schema = design_table(path, engine.schema_of(data), given)
+        context = WriteContext(
+            BasePath(parse_location(path).uri),
+            StorageOptions.from_options(given),
+            new,
+            schema,
+            config,
+            EARLIEST,
+        )
+        # or neither table would be left
+        data = fitting_rows(data, engine, context, operation or default_operation(new))
+        drop_table(path, given, keep=INCOMING_FOLDER)
+        exists = False
+    if exists:
+        return Table.open(path, given).perform(data, operation, engine)
+    table = Table(create_table(path, engine.schema_of(data), given), given)
+    try:
+        return table.perform(data, operation, engine)
+    except CommitStateUnknownError:
+        raise
+    except BaseException:
+        if all(instant.action is Action.ROLLBACK for instant in table.timeline.instants):
+            # made by this call alone, and still empty; unless others found it meanwhile
+            with contextlib.suppress(ConcurrentWriterError, LockError):
+                drop_table(path, given)
+        raise
+
+
+def read(spark: SparkSession | None, path: str, options: Options | None = None) -> Any:
+    """Read a table with Hudi's options.
+
+    Parameters
+    ----------
+    spark
+        The session to read with; ``None`` for an Arrow table.
+    options
+        ``as.of.instant``, or ``hoodie.datasource.query.type=incremental`` with
+        ``hoodie.datasource.read.begin.instanttime`` and ``...end.instanttime``.
+
+    Returns
+    -------
+    DataFrame or pyarrow.Table
+    """
+    given = text_options(_moments(options or {}))
+    table = Table.open(path, given)
+    query = ReadConfig.from_options(given)
+    if query.query_type is QueryType.INCREMENTAL:
+        return table.incremental(query.begin, query.end, spark)
+    if spark is not None:
+        return table.read(spark, as_of=query.as_of)
+    return table.to_arrow(as_of=query.as_of)
+
+
+def _moments(options: Options) -> Options:
+    """Return the options of a read with times in the place of instants."""
+    requested = {AS_OF.key: requested_time}
+    return {
+        key: requested.get(key, completed_time)(value) if isinstance(value, Instant) else value
+        for key, value in options.items()
+    }
