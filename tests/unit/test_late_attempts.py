@@ -33,7 +33,7 @@ class Speculative(hudi.LocalEngine):
         self.fails = fails
 
     def map_tasks(self, tasks: Any, function: Any, stage: int, weights: Any = None) -> Any:
-        if function.func is not merge_handle.write_group:
+        if getattr(function, "func", None) is not merge_handle.write_group:
             return super().map_tasks(tasks, function, stage, weights)
         for number, task in enumerate(tasks):
             self.late.append((function, TaskContext(number, stage, 7), task))
