@@ -7,18 +7,19 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-_PARTS: Final = ("/etc/machine-id", "/proc/sys/kernel/random/boot_id")
+_BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
 
 @cache
 def host_token() -> str | None:
-    """Return a hash of the machine's id and the id of its current boot.
+    """Return a hash of the id that the kernel has drawn at its start.
 
     Two processes with the same token run on one kernel, so that each sees the other's file locks.
-    ``None`` where the system does not tell.
+    The machine's own id adds nothing to it, and containers often have none. ``None`` where the
+    system does not tell.
     """
     try:
-        ids = [Path(part).read_text(encoding="ascii").strip() for part in _PARTS]
+        drawn = _BOOT_ID.read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError):
         return None
-    return hashlib.sha256("\n".join(ids).encode()).hexdigest()[:32]
+    return hashlib.sha256(drawn.encode()).hexdigest()[:32]
