@@ -67,17 +67,22 @@ def last_write(timeline: TimelineView) -> InstantTime | None:
     return max(times, default=None)
 
 
-def settle(table: OpenTable, step: SchemaStep) -> None:
+def settle(table: OpenTable, step: SchemaStep, now: TimelineView) -> None:
     """Make sure of the schema, and keep the ids it gave out; runs under the table's lock.
 
     Ids are kept before the commit is visible: one that is lost with it is never given out again.
+
+    Parameters
+    ----------
+    now
+        The timeline as it is, read under the lock.
 
     Raises
     ------
     CommitConflictError
         Another writer changed the schema, or gave out ids, since this write was planned.
     """
-    client, now = table.client, table.timeline()
+    client = table.client
     latest = step.base if last_write(now) == step.last_write else client.schema_at(now)
     if latest not in (step.base, step.new):
         _refuse()

@@ -109,11 +109,12 @@ class Transaction:
         client = self.table.client
         with self.lock.held():
             self._require_pending()
-            others = completed_since(self.began, self.table.timeline())
+            now = self.table.timeline()
+            others = completed_since(self.began, now)
             has_buckets = client.config.buckets is not None
             check_conflicts(metadata, others, client.read_commit, has_buckets=has_buckets)
             if self.schema_step is not None:
-                settle(self.table, self.schema_step)
+                settle(self.table, self.schema_step, now)
             self._delete_lost_attempts(statuses)
             self.lock.require_lease()
             completed = self._complete(metadata)
