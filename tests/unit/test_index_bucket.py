@@ -104,9 +104,7 @@ def test_a_column_of_all_kinds_of_keys() -> None:
         "é:1,line:2",
     ]
     buckets = Buckets(1021, ("id", "line"))
-    expected = [
-        (list_hash(hashed_values(key, buckets.fields)) & 0x7FFFFFFF) % 1021 for key in keys
-    ]
+    expected = [(list_hash(hashed_values(key, buckets.fields)) & 0x7FFFFFFF) % 1021 for key in keys]
     for turn in range(len(keys)):
         turned = keys[turn:] + keys[:turn]
         found = bucket_numbers(pa.array(turned), buckets).tolist()

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import hudi_core as hudi
+from hudi_core.doors import SaveMode
 from hudi_core.engine.local import LocalEngine
 
 ROWS = pa.table({"id": ["a", "b", "c"], "city": ["rome", "oslo", "rome"]})
@@ -43,9 +44,7 @@ def test_rows_that_can_be_read_once_are_all_written(tmp_path: Path, operation: s
 
 
 @pytest.mark.parametrize("mode", ["append", "overwrite", "errorifexists"])
-def test_a_table_is_made_from_rows_that_can_be_read_once(
-    tmp_path: Path, mode: hudi.table.SaveMode
-) -> None:
+def test_a_table_is_made_from_rows_that_can_be_read_once(tmp_path: Path, mode: SaveMode) -> None:
     source = OneShot()
     result = hudi.write(source, str(tmp_path / "t"), mode, OPTIONS)
     assert result is not None
@@ -53,9 +52,7 @@ def test_a_table_is_made_from_rows_that_can_be_read_once(
 
 
 @pytest.mark.parametrize("mode", ["append", "overwrite"])
-def test_a_table_takes_rows_that_can_be_read_once(
-    tmp_path: Path, mode: hudi.table.SaveMode
-) -> None:
+def test_a_table_takes_rows_that_can_be_read_once(tmp_path: Path, mode: SaveMode) -> None:
     hudi.write(ROWS.slice(0, 1), str(tmp_path / "t"), "append", OPTIONS)
     source = OneShot()
     assert hudi.write(source, str(tmp_path / "t"), mode, OPTIONS) is not None
