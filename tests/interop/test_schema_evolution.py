@@ -284,7 +284,8 @@ def test_renames_at_any_depth(table: hudi.Table, spark: SparkSession) -> None:
     assert ours(table) == by_spark(table, spark) == [*wanted, new]
     found = table.to_arrow(columns=[KEY], filter=[("b", "=", 1)])
     assert found.to_pylist() == [{KEY: "1"}]
-    assert table.to_arrow(columns=["a"]).column("a").to_pylist() == [2, None, 20]
+    alone = table.to_arrow(columns=["a"]).column("a").to_pylist()
+    assert sorted(alone, key=str) == [2, 20, None]  # which file comes first is not said
     assert [row.id for row in table.read(spark).where("a = 2").collect()] == ["1"]
     # rows that a merge keeps are written under the new names
     table.upsert(pa.Table.from_pylist([{**moved(NULLS), "a": 7}], table.schema))

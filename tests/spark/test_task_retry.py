@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import hudi as hudi_rs
+import pyarrow as pa
 import pytest
 
+import hudi_core as hudi
 from hudi_core.model.files import BaseFileName
 
 SCRIPT = Path(__file__).with_name("retrying_writer.py")
@@ -55,7 +57,27 @@ def test_an_instant_has_one_file_per_group(name: str, written: tuple[Path, dict[
     assert set(groups.values()) == {1}
     on_disk = {str(file.relative_to(table)) for file in table.rglob(f"*_{instant}.parquet")}
     assert sorted(on_disk) == paths
-    assert not [file for file in (table / ".hoodie/.temp").rglob("*") if file.is_file()]
+
+
+@pytest.mark.parametrize("name", ["fresh", "updated", "shifting"])
+def test_lost_attempts_stay_on_record_until_the_next_write(
+    name: str, written: tuple[Path, dict[str, Any]]
+) -> None:
+    folder, report = written
+    table, paths = folder / name, report[name]["paths"]
+    left = {file.name for file in temporary_files(table)} - {".sealed"}
+    assert left, "an attempt may be at work yet: what it is about to leave must be known"
+    marked = {name.partition(".marker.")[0] for name in left}
+    lost = marked - {Path(path).name for path in paths}
+    assert lost
+    assert not [file for file in table.rglob("*.parquet") if file.name in lost]
+
+    hudi.Table.open(str(table)).delete(pa.table({"id": ["nobody"], "part": ["p0"]}))
+    assert not temporary_files(table)
+
+
+def temporary_files(table: Path) -> list[Path]:
+    return [file for file in (table / ".hoodie/.temp").rglob("*") if file.is_file()]
 
 
 def test_inserted_rows_are_there_once(written: tuple[Path, dict[str, Any]]) -> None:
