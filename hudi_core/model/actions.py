@@ -178,6 +178,44 @@ class CleanMetadata:
 
 
 @dataclass(frozen=True, slots=True)
+class CompactionOperation:
+    """One file slice that a compaction merges; plain file names.
+
+    ``data_file_path`` is ``None`` for a slice of log files alone, whose ``base_instant_time`` is
+    that of its first log file.
+    """
+
+    base_instant_time: str | None
+    delta_file_paths: tuple[str, ...] | None = None
+    data_file_path: str | None = None
+    file_id: str | None = None
+    partition_path: str | None = None
+    metrics: Mapping[str, float] | None = None
+    bootstrap_file_path: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionStrategy:
+    """How a compaction plan is to be executed, in the words of its writer."""
+
+    compactor_class_name: str | None = None
+    strategy_params: Mapping[str, str] | None = None
+    version: int | None = 1
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionPlan:
+    """The body of ``compaction.requested`` and ``logcompaction.requested``."""
+
+    operations: tuple[CompactionOperation, ...] | None = None
+    extra_metadata: Mapping[str, str] | None = field(default_factory=dict)
+    version: int | None = 2
+    strategy: CompactionStrategy | None = None
+    preserve_hoodie_metadata: bool | None = False
+    missing_schedule_partitions: tuple[str, ...] | None = ()
+
+
+@dataclass(frozen=True, slots=True)
 class SavepointPartitionMetadata:
     """The files of one partition that a savepoint keeps; plain file names."""
 

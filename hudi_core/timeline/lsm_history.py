@@ -3,14 +3,14 @@
 ``_version_`` holds the number N of the current ``manifest_N``, which is JSON, ``{"files":
 [{"fileName": "<first>_<last>_<level>.parquet", "fileLen": 123}]}``. Each row of a file is one
 completed instant. Compaction rewrites files of one level into the next one, and old manifests and
-their files are deleted after a while.
+their files are deleted after a while. What writes all this is in :mod:`hudi_core.actions.archive`.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 import pyarrow as pa
@@ -25,7 +25,8 @@ MANIFEST_PREFIX: Final = "manifest_"
 MAX_MANIFEST_BYTES: Final = 16 * 1024 * 1024
 MAX_HISTORY_BYTES: Final = 1024 * 1024 * 1024
 """Largest history file that is read."""
-_FILE: Final = re.compile(r"(?P<first>[0-9]+)_(?P<last>[0-9]+)_[0-9]\.parquet")
+_FILE: Final = re.compile(r"(?P<first>[0-9]+)_(?P<last>[0-9]+)_(?P<level>[0-9])\.parquet")
+_NUMBER: Final = re.compile("[0-9]{1,18}")
 
 
 class HistoryRow(NamedTuple):
@@ -42,8 +43,34 @@ _COLUMNS: Final = ("instantTime", "completionTime", "action", "metadata", "plan"
 _SMALL_COLUMNS: Final = _COLUMNS[:3]
 
 
-class _Entry(NamedTuple):
-    path: str
+class HistoryFileName(NamedTuple):
+    """The parts of a history file's name: earliest and latest requested time in it, and its level.
+
+    Readers skip files by the two times, so these may lie further apart than the instants do.
+    """
+
+    first: str
+    last: str
+    level: int
+
+    def __str__(self) -> str:
+        return f"{self.first}_{self.last}_{self.level}.parquet"
+
+    @classmethod
+    def parse(cls, name: str) -> HistoryFileName | None:
+        """Return the parts of ``name``; ``None`` when it is not a history file's name."""
+        match = _FILE.fullmatch(name)
+        return cls(match["first"], match["last"], int(match["level"])) if match else None
+
+    def overlaps(self, after: str | None, until: str | None) -> bool:
+        """Tell whether the file may hold instants later than ``after``, up to ``until``."""
+        return (after is None or self.last > after) and (until is None or self.first <= until)
+
+
+class HistoryFile(NamedTuple):
+    """An entry of a manifest: a history file and its size in bytes."""
+
+    name: HistoryFileName
     size: int
 
 
@@ -66,16 +93,18 @@ def read_history(
     CorruptMetadataError
         A file is damaged or missing; it is named.
     """
-    version = _version(storage, folder)
+    version = history_version(storage, folder)
     while version is not None:
         try:
-            entries = _manifest(storage, join_path(folder, f"{MANIFEST_PREFIX}{version}"))
-            wanted = [entry for entry in entries if _overlaps(entry, after, until)]
-            return [row for entry in wanted for row in _rows(storage, entry, bodies)]
+            files = read_manifest(storage, folder, version)
+            wanted = [file for file in files if file.name.overlaps(after, until)]
+            return [
+                row for file in wanted for row in read_history_file(storage, folder, file, bodies)
+            ]
         except PathNotFoundError as error:
             # deleted since the version was read, by a compaction of the history: then it has a new
             # one
-            newer = _version(storage, folder)
+            newer = history_version(storage, folder)
             if newer == version:
                 raise CorruptMetadataError(
                     f"{storage.root}/{folder}", f"its version {version} lacks {error.path}"
@@ -84,22 +113,53 @@ def read_history(
     return []
 
 
-def _version(storage: Storage, folder: str) -> int | None:
+def history_version(storage: Storage, folder: str) -> int | None:
+    """Return the number of the current manifest; ``None`` for an empty history."""
     try:
         text = storage.read(join_path(folder, VERSION_FILE), MAX_MANIFEST_BYTES)
     except PathNotFoundError:
         text = b""
-    if re.fullmatch(rb"[0-9]{1,18}", text.strip()):
-        return int(text)
-    # the file is deleted and written anew, so it may be absent for a moment
-    names = (status.name for status in storage.list(folder))
-    numbers = (
-        name.removeprefix(MANIFEST_PREFIX) for name in names if name.startswith(MANIFEST_PREFIX)
-    )
-    return max((int(text) for text in numbers if re.fullmatch("[0-9]{1,18}", text)), default=None)
+    version = parse_version(text)
+    if version is not None:
+        return version
+    # Hudi deletes the file and writes it anew, so it may be absent for a moment
+    return max(manifest_versions(storage, folder), default=None)
 
 
-def _manifest(storage: Storage, path: str) -> Sequence[_Entry]:
+def parse_version(text: bytes) -> int | None:
+    """Return the number that the bytes of ``_version_`` spell; ``None`` for anything else."""
+    stripped = text.strip()
+    return int(stripped) if re.fullmatch(rb"[0-9]{1,18}", stripped) else None
+
+
+def manifest_versions(storage: Storage, folder: str) -> list[int]:
+    """Return the numbers of the manifests there are, in no order; one listing."""
+    found = (manifest_number(status.name) for status in storage.list(folder))
+    return [number for number in found if number is not None]
+
+
+def manifest_number(name: str) -> int | None:
+    """Return the number in a manifest's name; ``None`` for any other file."""
+    number = name.removeprefix(MANIFEST_PREFIX)
+    return int(number) if number != name and _NUMBER.fullmatch(number) else None
+
+
+def manifest_path(folder: str, version: int) -> str:
+    """Return the path of a manifest."""
+    return join_path(folder, f"{MANIFEST_PREFIX}{version}")
+
+
+def read_manifest(storage: Storage, folder: str, version: int) -> tuple[HistoryFile, ...]:
+    """Return the files that make up one version of the history.
+
+    Raises
+    ------
+    PathNotFoundError
+        There is no such manifest.
+    CorruptMetadataError
+        The manifest is damaged; it is named.
+    """
+    path = manifest_path(folder, version)
     where = f"{storage.root}/{path}"
     try:
         manifest = json.loads(storage.read(path, MAX_MANIFEST_BYTES))
@@ -107,41 +167,53 @@ def _manifest(storage: Storage, path: str) -> Sequence[_Entry]:
         raise CorruptMetadataError(where, "it is not JSON") from error
     match manifest:
         case {"files": [*files]}:
-            return [_entry(file, path.rpartition("/")[0], where) for file in files]
+            return tuple(_entry(file, where) for file in files)
         case _:
             raise CorruptMetadataError(where, "it lists no files")
 
 
-def _entry(file: object, folder: str, where: str) -> _Entry:
+def encode_manifest(files: Iterable[HistoryFile]) -> bytes:
+    """Return the bytes of a manifest."""
+    entries = [{"fileName": str(file.name), "fileLen": file.size} for file in files]
+    return json.dumps({"files": entries}, indent=2).encode()
+
+
+def _entry(file: object, where: str) -> HistoryFile:
     match file:
         # the name is checked before it becomes a path: a manifest can name anything
-        case {"fileName": str(name), "fileLen": int(size)} if _FILE.fullmatch(name):
-            return _Entry(join_path(folder, name), size)
-        case _:
-            raise CorruptMetadataError(where, f"{file!r:.200} is not an entry of a history file")
+        case {"fileName": str(text), "fileLen": int(size)}:
+            name = HistoryFileName.parse(text)
+            if name is not None:
+                return HistoryFile(name, size)
+    raise CorruptMetadataError(where, f"{file!r:.200} is not an entry of a history file")
 
 
-def _overlaps(entry: _Entry, after: str | None, until: str | None) -> bool:
-    match = _FILE.fullmatch(entry.path.rpartition("/")[2])
-    return match is None or (
-        (after is None or match["last"] > after) and (until is None or match["first"] <= until)
-    )
+def read_history_file(
+    storage: Storage, folder: str, file: HistoryFile, bodies: bool
+) -> Iterator[HistoryRow]:
+    """Yield the rows of one history file.
 
-
-def _rows(storage: Storage, entry: _Entry, bodies: bool) -> Iterator[HistoryRow]:
-    where = f"{storage.root}/{entry.path}"
-    if entry.size > MAX_HISTORY_BYTES:
-        raise CorruptMetadataError(where, f"{entry.size} bytes are more than {MAX_HISTORY_BYTES}")
-    data = storage.read(entry.path, MAX_HISTORY_BYTES)
-    if len(data) != entry.size:
+    Raises
+    ------
+    PathNotFoundError
+        There is no such file.
+    CorruptMetadataError
+        The file is damaged; it is named.
+    """
+    path = join_path(folder, str(file.name))
+    where = f"{storage.root}/{path}"
+    if file.size > MAX_HISTORY_BYTES:
+        raise CorruptMetadataError(where, f"{file.size} bytes are more than {MAX_HISTORY_BYTES}")
+    data = storage.read(path, MAX_HISTORY_BYTES)
+    if len(data) != file.size:
         raise CorruptMetadataError(
-            where, f"it has {len(data)} bytes and its manifest says {entry.size}"
+            where, f"it has {len(data)} bytes and its manifest says {file.size}"
         )
     wanted = _COLUMNS if bodies else _SMALL_COLUMNS
     try:
-        file = pq.ParquetFile(pa.BufferReader(data))
-        names = [name for name in wanted if name in file.schema_arrow.names]
-        columns = file.read(columns=names).to_pydict()
+        parquet = pq.ParquetFile(pa.BufferReader(data))
+        names = [name for name in wanted if name in parquet.schema_arrow.names]
+        columns = parquet.read(columns=names).to_pydict()
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise CorruptMetadataError(where, f"it is not a readable parquet file ({error})") from error
     if not set(_SMALL_COLUMNS) <= columns.keys():

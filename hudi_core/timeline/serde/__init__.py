@@ -2,13 +2,17 @@
 
 from hudi_core.timeline.serde.codec import (
     InstantRecord,
+    decode_clean,
+    decode_cleaner_plan,
     decode_commit,
+    decode_compaction_plan,
     decode_datum,
     decode_record,
     decode_replace_commit,
     decode_requested_replace,
     decode_rollback,
     decode_rollback_plan,
+    decode_savepoint,
     encode,
     encode_datum,
 )
@@ -17,13 +21,17 @@ from hudi_core.timeline.serde.container import MAX_INSTANT_BYTES
 __all__ = [
     "MAX_INSTANT_BYTES",
     "InstantRecord",
+    "decode_clean",
+    "decode_cleaner_plan",
     "decode_commit",
+    "decode_compaction_plan",
     "decode_datum",
     "decode_record",
     "decode_replace_commit",
     "decode_requested_replace",
     "decode_rollback",
     "decode_rollback_plan",
+    "decode_savepoint",
     "encode",
     "encode_datum",
 ]

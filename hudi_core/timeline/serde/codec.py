@@ -16,9 +16,17 @@ import fastavro
 from fastavro.schema import SchemaParseException
 
 from hudi_core.errors import CorruptMetadataError
-from hudi_core.model.actions import RequestedReplaceMetadata, RollbackMetadata, RollbackPlan
+from hudi_core.model.actions import (
+    CleanerPlan,
+    CleanMetadata,
+    CompactionPlan,
+    RequestedReplaceMetadata,
+    RollbackMetadata,
+    RollbackPlan,
+    SavepointMetadata,
+)
 from hudi_core.model.commit import CommitMetadata, ReplaceCommitMetadata
-from hudi_core.timeline.serde import schemas
+from hudi_core.timeline.serde import schemas, service_schemas
 from hudi_core.timeline.serde.container import (
     MAX_INSTANT_BYTES,
     MAX_SCHEMA_BYTES,
@@ -36,6 +44,10 @@ _SCHEMAS: Final[Mapping[type, Mapping[str, Any]]] = {
     RequestedReplaceMetadata: schemas.REQUESTED_REPLACE,
     RollbackPlan: schemas.ROLLBACK_PLAN,
     RollbackMetadata: schemas.ROLLBACK,
+    CleanerPlan: service_schemas.CLEANER_PLAN,
+    CleanMetadata: service_schemas.CLEAN,
+    CompactionPlan: service_schemas.COMPACTION_PLAN,
+    SavepointMetadata: service_schemas.SAVEPOINT,
 }
 _TEXTS: Final = {
     kind: json.dumps(schema, separators=(",", ":")) for kind, schema in _SCHEMAS.items()
@@ -125,6 +137,26 @@ def decode_rollback_plan(data: bytes, path: str) -> RollbackPlan:
 def decode_rollback(data: bytes, path: str) -> RollbackMetadata:
     """Return the metadata of a completed rollback; see :func:`decode_commit`."""
     return _decode(RollbackMetadata, data, path)
+
+
+def decode_cleaner_plan(data: bytes, path: str) -> CleanerPlan:
+    """Return the plan of a clean; see :func:`decode_commit`."""
+    return _decode(CleanerPlan, data, path)
+
+
+def decode_clean(data: bytes, path: str) -> CleanMetadata:
+    """Return the metadata of a completed clean; see :func:`decode_commit`."""
+    return _decode(CleanMetadata, data, path)
+
+
+def decode_compaction_plan(data: bytes, path: str) -> CompactionPlan:
+    """Return the plan of a compaction or log compaction; see :func:`decode_commit`."""
+    return _decode(CompactionPlan, data, path)
+
+
+def decode_savepoint(data: bytes, path: str) -> SavepointMetadata:
+    """Return the metadata of a savepoint; see :func:`decode_commit`."""
+    return _decode(SavepointMetadata, data, path)
 
 
 class InstantRecord(NamedTuple):

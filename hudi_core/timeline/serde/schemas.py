@@ -7,166 +7,139 @@ nothing elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final, TypeAlias
+from typing import Final
 
-AvroType: TypeAlias = str | dict[str, Any] | list[Any]
-
-NAMESPACE: Final = "org.apache.hudi.avro.model"
-STRING: Final[AvroType] = {"type": "string", "avro.java.string": "String"}
-VERSION: Final[Mapping[str, Any]] = {"name": "version", "type": ["int", "null"], "default": 1}
-"""Field of most records: the version of their content, 1 where nothing is written."""
-
-
-def _array(items: AvroType) -> dict[str, Any]:
-    return {"type": "array", "items": items}
-
-
-def _map(values: AvroType) -> dict[str, Any]:
-    return {"type": "map", "values": values, "avro.java.string": "String"}
-
-
-def _record(name: str, *fields: Mapping[str, Any]) -> dict[str, Any]:
-    return {"type": "record", "name": name, "fields": [dict(field) for field in fields]}
-
-
-def _top_record(name: str, *fields: Mapping[str, Any]) -> dict[str, Any]:
-    return {**_record(name, *fields), "namespace": NAMESPACE}
-
-
-def _required(name: str, kind: AvroType) -> dict[str, Any]:
-    return {"name": name, "type": kind}
-
-
-def _list(name: str, items: AvroType) -> dict[str, Any]:
-    """Return a field that holds an array, empty where nothing is written."""
-    return {"name": name, "type": _array(items), "default": []}
-
-
-def _optional(kind: AvroType, *names: str) -> tuple[dict[str, Any], ...]:
-    """Return one field per name that holds null or ``kind``, null where nothing is written."""
-    return tuple({"name": name, "type": ["null", kind], "default": None} for name in names)
-
-
-_RUNTIME_STATS: Final = _record(
-    "HoodieRuntimeStats",
-    *_optional("long", "totalScanTime", "totalCreateTime", "totalUpsertTime"),
+from hudi_core.timeline.serde.schema_parts import (
+    STRING,
+    VERSION,
+    array,
+    list_of,
+    mapping,
+    optional,
+    record,
+    required,
+    top_record,
 )
 
-_WRITE_STAT: Final = _record(
+_RUNTIME_STATS: Final = record(
+    "HoodieRuntimeStats",
+    *optional("long", "totalScanTime", "totalCreateTime", "totalUpsertTime"),
+)
+
+_WRITE_STAT: Final = record(
     "HoodieWriteStat",
-    *_optional(STRING, "fileId", "path", "prevCommit"),
-    *_optional("long", "numWrites", "numDeletes", "numUpdateWrites"),
-    *_optional("long", "totalWriteBytes", "totalWriteErrors"),
-    *_optional(STRING, "partitionPath"),
-    *_optional("long", "totalLogRecords", "totalLogFiles", "totalUpdatedRecordsCompacted"),
-    *_optional("long", "numInserts", "totalLogBlocks", "totalCorruptLogBlock"),
-    *_optional("long", "totalRollbackBlocks", "fileSizeInBytes"),
-    *_optional("int", "logVersion"),
-    *_optional("long", "logOffset"),
-    *_optional(STRING, "baseFile"),
-    *_optional(_array(STRING), "logFiles"),
-    *_optional(_map("long"), "cdcStats"),
-    *_optional(STRING, "prevBaseFile"),
-    *_optional("long", "minEventTime", "maxEventTime"),
-    *_optional(_RUNTIME_STATS, "runtimeStats"),
-    *_optional("long", "totalLogFilesCompacted", "totalLogReadTimeMs", "totalLogSizeCompacted"),
-    *_optional(STRING, "tempPath"),
-    *_optional("long", "numUpdates"),
+    *optional(STRING, "fileId", "path", "prevCommit"),
+    *optional("long", "numWrites", "numDeletes", "numUpdateWrites"),
+    *optional("long", "totalWriteBytes", "totalWriteErrors"),
+    *optional(STRING, "partitionPath"),
+    *optional("long", "totalLogRecords", "totalLogFiles", "totalUpdatedRecordsCompacted"),
+    *optional("long", "numInserts", "totalLogBlocks", "totalCorruptLogBlock"),
+    *optional("long", "totalRollbackBlocks", "fileSizeInBytes"),
+    *optional("int", "logVersion"),
+    *optional("long", "logOffset"),
+    *optional(STRING, "baseFile"),
+    *optional(array(STRING), "logFiles"),
+    *optional(mapping("long"), "cdcStats"),
+    *optional(STRING, "prevBaseFile"),
+    *optional("long", "minEventTime", "maxEventTime"),
+    *optional(_RUNTIME_STATS, "runtimeStats"),
+    *optional("long", "totalLogFilesCompacted", "totalLogReadTimeMs", "totalLogSizeCompacted"),
+    *optional(STRING, "tempPath"),
+    *optional("long", "numUpdates"),
 )
 
 _COMMIT_FIELDS: Final = (
-    *_optional(_map(_array(_WRITE_STAT)), "partitionToWriteStats"),
-    *_optional("boolean", "compacted"),
-    *_optional(_map(STRING), "extraMetadata"),
+    *optional(mapping(array(_WRITE_STAT)), "partitionToWriteStats"),
+    *optional("boolean", "compacted"),
+    *optional(mapping(STRING), "extraMetadata"),
     VERSION,
-    *_optional(STRING, "operationType"),
+    *optional(STRING, "operationType"),
 )
 
-COMMIT: Final = _top_record("HoodieCommitMetadata", *_COMMIT_FIELDS)
+COMMIT: Final = top_record("HoodieCommitMetadata", *_COMMIT_FIELDS)
 
-REPLACE_COMMIT: Final = _top_record(
+REPLACE_COMMIT: Final = top_record(
     "HoodieReplaceCommitMetadata",
     *_COMMIT_FIELDS,
-    *_optional(_map(_array(STRING)), "partitionToReplaceFileIds"),
+    *optional(mapping(array(STRING)), "partitionToReplaceFileIds"),
 )
 
-_SLICE: Final = _record(
+_SLICE: Final = record(
     "HoodieSliceInfo",
-    *_optional(STRING, "dataFilePath"),
-    *_optional(_array(STRING), "deltaFilePaths"),
-    *_optional(STRING, "fileId", "partitionPath", "bootstrapFilePath"),
+    *optional(STRING, "dataFilePath"),
+    *optional(array(STRING), "deltaFilePaths"),
+    *optional(STRING, "fileId", "partitionPath", "bootstrapFilePath"),
     VERSION,
 )
 
-_CLUSTERING_GROUP: Final = _record(
+_CLUSTERING_GROUP: Final = record(
     "HoodieClusteringGroup",
-    *_optional(_array(_SLICE), "slices"),
-    *_optional(_map("double"), "metrics"),
+    *optional(array(_SLICE), "slices"),
+    *optional(mapping("double"), "metrics"),
     {"name": "numOutputFileGroups", "type": ["int", "null"], "default": 1},
-    *_optional(_map(STRING), "extraMetadata"),
+    *optional(mapping(STRING), "extraMetadata"),
     VERSION,
 )
 
-_CLUSTERING_STRATEGY: Final = _record(
+_CLUSTERING_STRATEGY: Final = record(
     "HoodieClusteringStrategy",
-    *_optional(STRING, "strategyClassName"),
-    *_optional(_map(STRING), "strategyParams"),
+    *optional(STRING, "strategyClassName"),
+    *optional(mapping(STRING), "strategyParams"),
     VERSION,
 )
 
-_CLUSTERING_PLAN: Final = _record(
+_CLUSTERING_PLAN: Final = record(
     "HoodieClusteringPlan",
-    *_optional(_array(_CLUSTERING_GROUP), "inputGroups"),
-    *_optional(_CLUSTERING_STRATEGY, "strategy"),
-    *_optional(_map(STRING), "extraMetadata"),
+    *optional(array(_CLUSTERING_GROUP), "inputGroups"),
+    *optional(_CLUSTERING_STRATEGY, "strategy"),
+    *optional(mapping(STRING), "extraMetadata"),
     VERSION,
-    *_optional("boolean", "preserveHoodieMetadata"),
-    *_optional(_array(STRING), "missingSchedulePartitions"),
+    *optional("boolean", "preserveHoodieMetadata"),
+    *optional(array(STRING), "missingSchedulePartitions"),
 )
 
-REQUESTED_REPLACE: Final = _top_record(
+REQUESTED_REPLACE: Final = top_record(
     "HoodieRequestedReplaceMetadata",
-    *_optional(STRING, "operationType"),
-    *_optional(_CLUSTERING_PLAN, "clusteringPlan"),
-    *_optional(_map(STRING), "extraMetadata"),
+    *optional(STRING, "operationType"),
+    *optional(_CLUSTERING_PLAN, "clusteringPlan"),
+    *optional(mapping(STRING), "extraMetadata"),
     VERSION,
 )
 
-_INSTANT_INFO: Final = _record(
-    "HoodieInstantInfo", _required("commitTime", STRING), _required("action", STRING)
+_INSTANT_INFO: Final = record(
+    "HoodieInstantInfo", required("commitTime", STRING), required("action", STRING)
 )
 
-_ROLLBACK_REQUEST: Final = _record(
+_ROLLBACK_REQUEST: Final = record(
     "HoodieRollbackRequest",
-    _required("partitionPath", STRING),
-    *_optional(STRING, "fileId", "latestBaseInstant"),
-    _list("filesToBeDeleted", STRING),
-    *_optional(_map("long"), "logBlocksToBeDeleted"),
+    required("partitionPath", STRING),
+    *optional(STRING, "fileId", "latestBaseInstant"),
+    list_of("filesToBeDeleted", STRING),
+    *optional(mapping("long"), "logBlocksToBeDeleted"),
 )
 
-ROLLBACK_PLAN: Final = _top_record(
+ROLLBACK_PLAN: Final = top_record(
     "HoodieRollbackPlan",
-    *_optional(_INSTANT_INFO, "instantToRollback"),
-    *_optional(_array(_ROLLBACK_REQUEST), "RollbackRequests"),
+    *optional(_INSTANT_INFO, "instantToRollback"),
+    *optional(array(_ROLLBACK_REQUEST), "RollbackRequests"),
     VERSION,
 )
 
-_ROLLBACK_PARTITION: Final = _record(
+_ROLLBACK_PARTITION: Final = record(
     "HoodieRollbackPartitionMetadata",
-    _required("partitionPath", STRING),
-    _required("successDeleteFiles", _array(STRING)),
-    _required("failedDeleteFiles", _array(STRING)),
-    *_optional(_map("long"), "rollbackLogFiles", "logFilesFromFailedCommit"),
+    required("partitionPath", STRING),
+    required("successDeleteFiles", array(STRING)),
+    required("failedDeleteFiles", array(STRING)),
+    *optional(mapping("long"), "rollbackLogFiles", "logFilesFromFailedCommit"),
 )
 
-ROLLBACK: Final = _top_record(
+ROLLBACK: Final = top_record(
     "HoodieRollbackMetadata",
-    _required("startRollbackTime", STRING),
-    _required("timeTakenInMillis", "long"),
-    _required("totalFilesDeleted", "int"),
-    _required("commitsRollback", _array(STRING)),
-    _required("partitionMetadata", _map(_ROLLBACK_PARTITION)),
+    required("startRollbackTime", STRING),
+    required("timeTakenInMillis", "long"),
+    required("totalFilesDeleted", "int"),
+    required("commitsRollback", array(STRING)),
+    required("partitionMetadata", mapping(_ROLLBACK_PARTITION)),
     VERSION,
-    _list("instantsRollback", _INSTANT_INFO),
+    list_of("instantsRollback", _INSTANT_INFO),
 )
