@@ -7,7 +7,7 @@ for anew each time, and remembers nothing of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeVar
 
@@ -55,6 +55,9 @@ class TableMetaClient:
         The engine's way to share out work on small files.
     options
         Hudi options of this session.
+    seen
+        The timeline that :meth:`timeline` returns; by default it is read each time. See
+        :meth:`seeing`.
     """
 
     base_path: BasePath
@@ -63,6 +66,7 @@ class TableMetaClient:
     storage_options: StorageOptions
     run_map: RunMap = run_serially
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    seen: Timeline | None = field(default=None, repr=False)
 
     @cached_property
     def layout(self) -> Layout:
@@ -98,7 +102,14 @@ class TableMetaClient:
 
     def timeline(self) -> Timeline:
         """Return the Hudi timeline as it is now, without any fence; one listing."""
-        return self.active.load()
+        return self.active.load() if self.seen is None else self.seen
+
+    def seeing(self, timeline: Timeline) -> TableMetaClient:
+        """Return this client with a timeline that is at hand, so that it is not listed again.
+
+        For steps under the table's lock, where nobody else changes it.
+        """
+        return replace(self, seen=timeline)
 
     def read_instant(self, instant: Instant) -> bytes:
         """Return the bytes of the file of ``instant`` in its state.

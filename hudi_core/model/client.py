@@ -97,7 +97,10 @@ class MetaClientView(Protocol):
         ...
 
     def timeline(self) -> TimelineView:
-        """Return the Hudi timeline as it is now, without any fence; one listing."""
+        """Return the Hudi timeline as it is now, without any fence.
+
+        One listing; none while a write begins or commits, which has it read under its lock.
+        """
         ...
 
     def read_instant(self, instant: Instant) -> bytes:

@@ -49,7 +49,7 @@ def roll_back_instant(
     time = parse_instant_time(instant)
     with lock.held():
         client.require_writable()
-        refuse_unknown_actions(table)
+        refuse_unknown_actions(table, client.timeline())
         finished = _finish_pending(table, time)
         if finished is not None:
             return finished

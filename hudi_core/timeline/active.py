@@ -178,10 +178,21 @@ class ActiveTimeline:
         """
         return self._put(instant.to(State.INFLIGHT), body)
 
-    def complete(self, instant: Instant, completion_time: InstantTime, body: bytes) -> Instant:
+    def complete(
+        self,
+        instant: Instant,
+        completion_time: InstantTime,
+        body: bytes,
+        timeline: Timeline | None = None,
+    ) -> Instant:
         """Put the completed file of ``instant``; the other files stay.
 
         The caller holds the table's lock since it asked the clock for ``completion_time``.
+
+        Parameters
+        ----------
+        timeline
+            The timeline, loaded under the same hold of the lock; by default it is loaded now.
 
         Raises
         ------
@@ -204,9 +215,10 @@ class ActiveTimeline:
                 instant=str(instant),
             )
         # another completion time gives another name, which put-if-absent would let pass
-        for file in self.scan().states_of(instant):
-            if file.is_completed:
-                raise AlreadyExistsError(self.path(file))
+        seen = self.load() if timeline is None else timeline
+        found = seen.find(instant.requested_time, instant.action)
+        if found is not None and found.is_completed:
+            raise AlreadyExistsError(self.path(found))
         return self._put(instant.to(State.COMPLETED, completion_time), body)
 
     def delete(self, instant: Instant) -> bool:

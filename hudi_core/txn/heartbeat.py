@@ -82,7 +82,6 @@ class Heartbeat:
         """
         self._storage.put_if_absent(self._path, self._beat.encode())
         try:
-            self._tag = self._storage.version(self._path)[1]
             self._held = self._hold()
             if self._held is not None and self._held.is_locked:
                 # not before: whoever finds the machine's word without the lock takes us for dead
@@ -138,6 +137,10 @@ class Heartbeat:
             self._held.overwrite(self._beat.encode())
             self._lost = self._held.is_deleted
             return
+        if not self._tag:
+            self._take_up()  # not at the start: most writes are over before their second sign
+            if self._lost:
+                return
         data = self._beat.encode()
         try:
             # never a plain put: it would bring back the file of an instant that was rolled back
@@ -146,7 +149,8 @@ class Heartbeat:
             self._take_up()
 
     def _take_up(self) -> None:
-        """Go on if the file is still ours: an earlier sign got there unanswered."""
+        """Go on from the file as it is, if it is still ours; an earlier sign may have got there
+        unanswered."""
         try:
             data, tag = self._storage.version(self._path)
         except PathNotFoundError:

@@ -20,6 +20,7 @@ from hudi_core.model.files import join_path
 from hudi_core.model.instant import Action, Instant
 from hudi_core.model.instant_time import InstantTime, parse_instant_time
 from hudi_core.timeline.serde import decode_rollback
+from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn import heartbeat, rollback
 from hudi_core.txn.markers import TEMP_FOLDER, Markers
 from hudi_core.txn.open_table import OpenTable
@@ -27,13 +28,14 @@ from hudi_core.txn.open_table import OpenTable
 _OWN_WRITES: Final = frozenset({Action.COMMIT, Action.REPLACECOMMIT})
 
 
-def recover(table: OpenTable, config: WriteConfig) -> list[Instant]:
+def recover(table: OpenTable, config: WriteConfig) -> Timeline:
     """Bring the timeline to a state that a new write can build on; runs under the table's lock.
 
     Returns
     -------
-    list of Instant
-        The rollbacks that were made or finished.
+    Timeline
+        That state. Where there is nothing to make good it costs one listing of the timeline, one of
+        the heartbeats and one of the temporary folders.
 
     Raises
     ------
@@ -43,23 +45,29 @@ def recover(table: OpenTable, config: WriteConfig) -> list[Instant]:
         An action is pending that this release does not know how to continue or undo.
     """
     client = table.client
-    refuse_unknown_actions(table)
-    done: list[Instant] = []
-    for pending in client.timeline().pending():
-        if pending.action is Action.ROLLBACK:
-            finished = rollback.resume(table, pending)
-            done += [finished] if finished else []
-    undone = _rolled_back(table)
-    for pending in client.timeline().pending():
+    timeline = client.timeline()
+    refuse_unknown_actions(table, timeline)
+    begun = [one for one in timeline.pending() if one.action is Action.ROLLBACK]
+    for pending in begun:
+        rollback.resume(table, pending)
+    if begun:
+        timeline = client.timeline()
+    undone = _rolled_back(table, timeline)
+    is_changed = False
+    for pending in timeline.pending():
         if pending.requested_time in undone:
             rollback.finish(table, pending)
+            is_changed = True
         elif is_writing(table, pending, config):
             if config.concurrency_mode is ConcurrencyMode.SINGLE_WRITER:
                 raise ConcurrentWriterError(client.base_path, pending.requested_time)
         else:
-            done.append(rollback.roll_back(table, pending))
-    _sweep(table, config)
-    return done
+            rollback.roll_back(table, pending)
+            is_changed = True
+    if is_changed:
+        timeline = client.timeline()
+    _sweep(table, config, timeline)
+    return timeline
 
 
 def is_writing(table: OpenTable, pending: Instant, config: WriteConfig) -> bool:
@@ -72,7 +80,7 @@ def is_writing(table: OpenTable, pending: Instant, config: WriteConfig) -> bool:
     )
 
 
-def _sweep(table: OpenTable, config: WriteConfig) -> None:
+def _sweep(table: OpenTable, config: WriteConfig, timeline: Timeline) -> None:
     """Remove heartbeats and temporary folders of writers that are gone and have no pending instant.
 
     They died before their instant was on the timeline or after it was completed, or a task of
@@ -82,7 +90,7 @@ def _sweep(table: OpenTable, config: WriteConfig) -> None:
     storage = table.client.storage
     left = {status.name for status in storage.list(heartbeat.FOLDER)}
     left |= {path.rpartition("/")[2] for path in storage.list_folders(TEMP_FOLDER)}
-    pending = {instant.requested_time for instant in table.client.timeline().pending()}
+    pending = {instant.requested_time for instant in timeline.pending()}
     for name in sorted(left):
         try:
             time = parse_instant_time(name)
@@ -90,12 +98,12 @@ def _sweep(table: OpenTable, config: WriteConfig) -> None:
             continue  # not ours
         interval, misses = config.heartbeat_interval_ms, config.heartbeat_misses
         if time not in pending and not heartbeat.is_alive(storage, time, interval, misses):
-            _delete_uncounted(table, time)
+            _delete_uncounted(table, time, timeline)
             Markers(storage, time).delete_all()
             heartbeat.remove_heartbeat(storage, time)
 
 
-def _delete_uncounted(table: OpenTable, time: InstantTime) -> None:
+def _delete_uncounted(table: OpenTable, time: InstantTime, timeline: Timeline) -> None:
     storage = table.client.storage
     marked = {
         join_path(marker.partition_path, marker.file_name)
@@ -103,7 +111,7 @@ def _delete_uncounted(table: OpenTable, time: InstantTime) -> None:
     }
     if not marked:
         return
-    found = table.client.timeline().find(time)
+    found = timeline.find(time)
     if found is not None and found.is_completed:
         marked -= {stat.path for stat in table.client.read_commit(found).stats}
     elif any(one.instant.requested_time == time for one in table.client.archived.load()):
@@ -112,9 +120,8 @@ def _delete_uncounted(table: OpenTable, time: InstantTime) -> None:
         storage.delete(path)
 
 
-def refuse_unknown_actions(table: OpenTable) -> None:
+def refuse_unknown_actions(table: OpenTable, timeline: Timeline) -> None:
     """Refuse a table with pending actions of kinds that this release does not write."""
-    timeline = table.client.timeline()
     strange = [
         str(instant)
         for instant in timeline.pending()
@@ -129,11 +136,10 @@ def refuse_unknown_actions(table: OpenTable) -> None:
         )
 
 
-def _rolled_back(table: OpenTable) -> set[str]:
+def _rolled_back(table: OpenTable, timeline: Timeline) -> set[str]:
     """Return the pending instants whose rollback is complete but whose files were not all
     removed."""
     active = table.client.active
-    timeline = table.client.timeline()
     pending = {str(instant.requested_time) for instant in timeline.pending()}
     if not pending:
         return set()

@@ -20,6 +20,7 @@ from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import parse_instant_time
 from hudi_core.timeline.clock import TimelineClock
 from hudi_core.timeline.serde import decode_rollback_plan, encode
+from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.heartbeat import is_of_this_boot, remove_heartbeat
 from hudi_core.txn.markers import Markers
 from hudi_core.txn.open_table import OpenTable
@@ -64,10 +65,11 @@ def resume(table: OpenTable, rollback: Instant) -> Instant | None:
     return _execute(table, rollback, plan, _target(table, plan.instant_to_rollback))
 
 
-def planned(table: OpenTable, target: Instant) -> Instant | None:
-    """Return the pending rollback whose plan names ``target``; ``None`` when there is none."""
+def planned(table: OpenTable, timeline: Timeline, target: Instant) -> Instant | None:
+    """Return the pending rollback of ``timeline`` whose plan names ``target``; ``None`` when there
+    is none."""
     active = table.client.active
-    for pending in table.client.timeline().pending():
+    for pending in timeline.pending():
         if pending.action is Action.ROLLBACK:
             requested = pending.to(State.REQUESTED)
             plan = decode_rollback_plan(active.read(requested), active.path(requested))

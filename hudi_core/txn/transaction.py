@@ -27,6 +27,7 @@ from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.protocols import TimelineView
 from hudi_core.timeline.clock import TimelineClock
 from hudi_core.timeline.serde import encode
+from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn import rollback
 from hudi_core.txn.conflicts import check_conflicts, completed_since
 from hudi_core.txn.heartbeat import Heartbeat
@@ -108,8 +109,9 @@ class Transaction:
         started = time.monotonic()
         client = self.table.client
         with self.lock.held():
-            self._require_pending()
-            now = self.table.timeline()
+            timeline = client.timeline()
+            self._require_pending(timeline)
+            now = self.table.seeing(timeline).timeline()
             others = completed_since(self.began, now)
             has_buckets = client.config.buckets is not None
             check_conflicts(metadata, others, client.read_commit, has_buckets=has_buckets)
@@ -117,7 +119,7 @@ class Transaction:
                 settle(self.table, self.schema_step, now)
             self._delete_lost_attempts(statuses)
             self.lock.require_lease()
-            completed = self._complete(metadata)
+            completed = self._complete(metadata, timeline)
             receipt = self._publish(metadata, completed, statuses)
         self.timings["commit"] = time.monotonic() - started
         self._tidy()
@@ -149,12 +151,13 @@ class Transaction:
             self.heartbeat.stop()
 
     def _undo(self) -> None:
-        found = self.table.client.timeline().find(self.instant.requested_time, self.instant.action)
+        timeline = self.table.client.timeline()
+        found = timeline.find(self.instant.requested_time, self.instant.action)
         if found is None or found.is_completed:
             return
         markers = Markers(self.table.client.storage, self.instant.requested_time)
         markers.seal()
-        begun = rollback.planned(self.table, self.instant)
+        begun = rollback.planned(self.table, timeline, self.instant)
         if begun is not None:
             rollback.resume(self.table, begun)
         elif markers.list():
@@ -162,10 +165,10 @@ class Transaction:
         else:
             rollback.finish(self.table, self.instant)
 
-    def _require_pending(self) -> None:
-        found = self.table.client.timeline().find(self.instant.requested_time, self.instant.action)
+    def _require_pending(self, timeline: Timeline) -> None:
+        found = timeline.find(self.instant.requested_time, self.instant.action)
         undone = found is None or found.is_completed or self.heartbeat.is_lost
-        if undone or rollback.planned(self.table, self.instant) is not None:
+        if undone or rollback.planned(self.table, timeline, self.instant) is not None:
             raise IncompleteCommitError(
                 f"Instant {self.instant.requested_time} is being, or was, rolled back",
                 "Another writer took this one for dead, or the table was dropped. Nothing of the "
@@ -183,12 +186,12 @@ class Transaction:
         for path in sorted(self.lost):
             storage.delete(path)
 
-    def _complete(self, metadata: CommitMetadata) -> Instant:
+    def _complete(self, metadata: CommitMetadata, timeline: Timeline) -> Instant:
         active = self.table.client.active
-        completion = TimelineClock(active).next_time()
+        completion = TimelineClock(active).next_time(timeline)
         body = encode(metadata)
         try:
-            return active.complete(self.instant, completion, body)
+            return active.complete(self.instant, completion, body, timeline)
         except StorageError as error:
             # the store may have applied the put before it failed: only the timeline can tell
             found = self.table.client.timeline().find(self.instant.requested_time)
@@ -247,10 +250,11 @@ def begin(
     client = table.client
     with lock.held():
         client.require_writable()
-        recover(table, config)
-        table.host.initialize(client, create=False)
-        began = table.timeline()
-        time_ = TimelineClock(client.active).next_time()
+        timeline = recover(table, config)
+        seeing = table.seeing(timeline)
+        table.host.initialize(seeing.client, create=False)
+        began = seeing.timeline()
+        time_ = TimelineClock(client.active).next_time(timeline)
         requested = Instant(time_, action, State.REQUESTED)
         # the heart beats before the instant can be seen, so that nobody takes it for dead
         heartbeat = Heartbeat(client.storage, time_, config.heartbeat_interval_ms)

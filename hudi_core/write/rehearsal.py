@@ -29,12 +29,13 @@ from hudi_core.write.tagging import located_rows
 
 _FILE_BYTES: Final = 3000
 """What a base file of few columns has beside its rows: schemas, statistics, key range."""
-_PROTOCOL_READS: Final = 4
-"""The table's properties, its latest schema, and the writer's own heartbeat."""
+_PROTOCOL_READS: Final = 3
+"""The table's properties and its latest schema."""
 _PROTOCOL_WRITES: Final = 5
 """Heartbeat, requested and inflight file, the seal on the markers, completed file."""
-_PROTOCOL_LISTS: Final = 18
-"""The timeline at every step that must see what others did, heartbeats and markers."""
+_PROTOCOL_LISTS: Final = 6
+"""The timeline for the plan, and under each of the two locks; heartbeats, markers, what is left of
+other writes."""
 
 
 @dataclass(slots=True)
@@ -96,7 +97,7 @@ def rehearse_deletion(view: SliceView, partitions: Sequence[PartitionPath]) -> D
     """Return what a deletion of partitions would do."""
     operation = WriteOperation.DELETE_PARTITION
     files = _replaced(view, operation, partitions)
-    requests = expected_requests(files, 0, 0, len(view.partitions()), 0)
+    requests = expected_requests(files, 0, 0, len(partitions), 0)
     return DryRun(operation, _in_order(files), requests)
 
 

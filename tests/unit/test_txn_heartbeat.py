@@ -345,12 +345,14 @@ def test_a_file_that_cannot_be_removed_does_not_fail_the_writer(tmp_path: Path) 
     assert not is_alive(PosixStorage(str(tmp_path)), INSTANT, 60_000, 2)
 
 
-def test_a_heart_that_cannot_start_leaves_nothing(tmp_path: Path) -> None:
-    class Broken(PosixStorage):
-        def version(self, path: str) -> tuple[bytes, str]:
-            raise StorageError("The disk is failing", "Check it.")
+def test_a_heart_that_cannot_start_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(path: str) -> None:
+        raise OSError(errno.EIO, "the disk is failing", path)
 
-    storage = Broken(str(tmp_path))
+    monkeypatch.setattr(heartbeat_module, "hold", broken)
+    storage = PosixStorage(str(tmp_path))
     with pytest.raises(StorageError, match="failing"):
         Heartbeat(storage, INSTANT, 60_000).start()
     assert list(storage.list(recursive=True)) == []

@@ -1,0 +1,131 @@
+"""What the protocol of a write asks of a store, request by request."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import hudi_core as hudi
+from hudi_core.errors import AlreadyExistsError
+from hudi_core.services.opening import open_table
+from hudi_core.storage.posix import PosixStorage
+
+SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("ts", pa.int64())])
+FAST = {"hoodie.fs.fsync": "false"}
+METHODS = (
+    *("read", "head", "version", "put", "put_if_absent", "compare_and_set"),
+    *("list", "list_folders", "delete", "delete_tree"),
+)
+
+
+def rows(*ids: str, ts: int = 1) -> pa.Table:
+    return pa.table({"id": list(ids), "city": ["rome"] * len(ids), "ts": [ts] * len(ids)}, SCHEMA)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> hudi.Table:
+    made = hudi.Table.create(
+        str(tmp_path / "t"),
+        SCHEMA,
+        name="t",
+        record_key="id",
+        partition_by="city",
+        ordering_field="ts",
+        options=FAST,
+    )
+    made.insert(rows("a", "b"))
+    made.upsert(rows("a", ts=2))
+    return made
+
+
+@pytest.fixture
+def requests(monkeypatch: pytest.MonkeyPatch) -> Counter[tuple[str, str]]:
+    """Count requests by method and by the folder, or the path, of what they ask for."""
+    counted: Counter[tuple[str, str]] = Counter()
+
+    def count(name: str) -> None:
+        method = getattr(PosixStorage, name)
+
+        def counting(storage: PosixStorage, path: str = "", *more: Any, **named: Any) -> Any:
+            counted[name, place(path)] += 1
+            return method(storage, path, *more, **named)
+
+        monkeypatch.setattr(PosixStorage, name, counting)
+
+    for name in METHODS:
+        count(name)
+    return counted
+
+
+def place(path: str) -> str:
+    for folder in ("timeline", ".heartbeat", ".temp"):
+        if path.startswith(f".hoodie/{folder}"):
+            return folder
+    return path.rpartition("/")[2]
+
+
+def lists(requests: Counter[tuple[str, str]]) -> dict[str, int]:
+    counted: Counter[str] = Counter()
+    for (method, where), number in requests.items():
+        if method in ("list", "list_folders"):
+            counted[where] += number
+    return dict(counted)
+
+
+@pytest.mark.parametrize(
+    ("write", "partitions"),
+    [
+        (lambda table: table.upsert(rows("a", ts=9)), {"rome": 1}),
+        (lambda table: table.insert_overwrite(rows("z")), {"rome": 1}),
+        (lambda table: table.delete(rows("b")), {"rome": 1}),
+    ],
+)
+def test_a_write_lists_the_timeline_to_plan_to_begin_and_to_commit(
+    write: Callable[[hudi.Table], object],
+    partitions: dict[str, int],
+    table: hudi.Table,
+    requests: Counter[tuple[str, str]],
+) -> None:
+    write(table)
+
+    # the other two: who is alive, and what the dead left; then the markers of the write itself
+    assert lists(requests) == {"timeline": 3, ".heartbeat": 1, ".temp": 2, **partitions}
+
+
+def test_an_upsert_changes_the_store_so_often(
+    table: hudi.Table, requests: Counter[tuple[str, str]]
+) -> None:
+    table.upsert(rows("a", ts=9))
+
+    changes = {
+        key: number
+        for key, number in requests.items()
+        if key[0] not in ("read", "head", "version", "list", "list_folders")
+    }
+    assert changes == {
+        ("put_if_absent", ".heartbeat"): 1,
+        ("put_if_absent", "timeline"): 3,
+        ("put_if_absent", ".temp"): 2,
+        ("delete_tree", ".temp"): 1,
+        ("delete", ".heartbeat"): 1,
+    }
+    assert ("version", ".heartbeat") not in requests
+
+
+def test_the_long_way_sees_what_the_timeline_at_hand_cannot(table: hudi.Table) -> None:
+    client = open_table(table.path, FAST).client
+    before = client.timeline()
+    seeing = client.seeing(before)
+
+    result = table.upsert(rows("a", ts=3))
+
+    assert result.instant is not None
+    assert seeing.timeline() is before
+    assert client.timeline().find(result.instant.requested_time) == result.instant
+    with pytest.raises(AlreadyExistsError):
+        client.active.complete(result.instant, result.instant.completion_time, b"x")  # type: ignore[arg-type]
