@@ -1,0 +1,16 @@
+"""HFile version 3, the file of the metadata table: sorted keys with values, in blocks.
+
+Order of a file (``hudi-format`` section 5)::
+
+    data blocks | meta blocks | root data index | meta index | file info | trailer (4096 bytes)
+
+Reading needs the trailer, the three blocks before it ("load on open"), and the data blocks that may
+hold what is asked for. A log block of the metadata table holds a whole such file.
+"""
+
+from hudi_core.metadata.hfile.layout import Codec
+from hudi_core.metadata.hfile.reader import HFileReader
+from hudi_core.metadata.hfile.source import ReadRange
+from hudi_core.metadata.hfile.writer import HFileOptions, write_hfile
+
+__all__ = ["Codec", "HFileOptions", "HFileReader", "ReadRange", "write_hfile"]

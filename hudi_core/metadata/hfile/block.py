@@ -1,0 +1,144 @@
+"""A block of an HFile: header, content, checksums.
+
+All numbers big-endian::
+
+    magic                8 bytes
+    size                 int32    bytes after the header: content on disk and checksums
+    uncompressed size    int32    bytes of the content
+    previous             int64    where the block of that kind before it begins; -1 for the first
+    checksum type        byte     0 none, 1 CRC32, 2 CRC32C
+    bytes per checksum   int32    16384
+    data size            int32    header and content on disk
+    content              bytes    one gzip stream, or as it is
+    checksums            4 bytes for every 16384 bytes of header and content
+
+Hudi's native writer writes zeros for checksums. gzip has its own, which is checked.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from typing import Final, NamedTuple
+
+from hudi_core.metadata.hfile.layout import MAX_BLOCK_BYTES, Codec, damaged
+
+_HEADER: Final = struct.Struct(">8siiqBii")
+HEADER_BYTES: Final = _HEADER.size
+_CHUNK: Final = 16384
+_GZIP: Final = 31
+"""zlib's word for a gzip stream with the largest window."""
+_DEFLATE: Final = -15
+"""zlib's word for what is in it."""
+_GZIP_HEAD: Final = bytes.fromhex("1f8b0800000000000000")
+"""No name, no time, no operating system, as Java writes it: the same bytes everywhere."""
+_GZIP_END: Final = struct.Struct("<II")
+_NO_CHECKSUM, _CRC32, _CRC32C = 0, 1, 2
+
+
+class Block(NamedTuple):
+    """A block that was read.
+
+    Attributes
+    ----------
+    content
+        Uncompressed.
+    size
+        Bytes on disk, header and checksums included.
+    """
+
+    content: bytes
+    size: int
+
+
+def encode_block(magic: bytes, content: bytes, codec: Codec, previous: int) -> bytes:
+    """Return a block.
+
+    Parameters
+    ----------
+    magic
+        Its kind.
+    content
+        Uncompressed.
+    codec
+        Of the file.
+    previous
+        Offset of the block of that kind before it; -1 for the first.
+    """
+    stored = _gzip(content) if codec == Codec.GZIP else content
+    data_size = HEADER_BYTES + len(stored)
+    words = -(-data_size // _CHUNK)
+    # hudi-rs 0.5.0 counts the chunks over the checksums, too, and cuts off as many words: without
+    # a further word it would lose the end of a gzip stream that ends near the end of a chunk
+    while -(-(data_size + 4 * words) // _CHUNK) > words:
+        words += 1
+    size = len(stored) + 4 * words
+    header = _HEADER.pack(magic, size, len(content), previous, _NO_CHECKSUM, _CHUNK, data_size)
+    return b"".join((header, stored, bytes(4 * words)))
+
+
+def decode_block(data: bytes, position: int, magic: bytes, codec: Codec, path: str) -> Block:
+    """Return the block that begins at a position.
+
+    Parameters
+    ----------
+    data
+        Bytes of the file, or of a part of it.
+    position
+        Where the block begins in ``data``.
+    magic
+        The kind it has to be of.
+    codec
+        Of the file.
+    path
+        The file, for errors.
+
+    Raises
+    ------
+    CorruptMetadataError
+        There is no whole block of that kind.
+    """
+    if not 0 <= position <= len(data) - HEADER_BYTES:
+        raise damaged(path, f"it has no room for its block {magic!r}")
+    found, size, full_size, _, checksum, chunk, data_size = _HEADER.unpack_from(data, position)
+    if found != magic:
+        raise damaged(path, f"it has {found!r} where a block {magic!r} should begin")
+    stored_size = data_size - HEADER_BYTES
+    if not 0 <= stored_size <= size <= len(data) - position - HEADER_BYTES:
+        raise damaged(path, f"its block {magic!r} does not fit its size of {size} bytes")
+    if not 0 <= full_size <= MAX_BLOCK_BYTES or checksum > _CRC32C or chunk < 1:
+        raise damaged(path, f"the header of its block {magic!r} is not possible")
+    begin = position + HEADER_BYTES
+    end = begin + stored_size
+    if checksum == _CRC32:
+        _check_crc32(data[position:end], data[end : begin + size], chunk, path)
+    return Block(_uncompressed(data[begin:end], full_size, codec, path), HEADER_BYTES + size)
+
+
+def _gzip(content: bytes) -> bytes:
+    stream = zlib.compressobj(6, zlib.DEFLATED, _DEFLATE)
+    end = _GZIP_END.pack(zlib.crc32(content), len(content) & 0xFFFFFFFF)
+    return b"".join((_GZIP_HEAD, stream.compress(content), stream.flush(), end))
+
+
+def _uncompressed(stored: bytes, full_size: int, codec: Codec, path: str) -> bytes:
+    if codec == Codec.NONE:
+        if len(stored) != full_size:
+            raise damaged(path, f"a block holds {len(stored)} bytes instead of {full_size}")
+        return stored
+    stream = zlib.decompressobj(_GZIP)
+    try:
+        # one byte more than it may have: a stream that goes on is stopped there
+        content = stream.decompress(stored, full_size + 1)
+    except zlib.error as error:
+        raise damaged(path, f"a block cannot be uncompressed ({error})") from error
+    if len(content) != full_size or not stream.eof:
+        raise damaged(path, f"a block does not uncompress to its {full_size} bytes")
+    return content
+
+
+def _check_crc32(covered: bytes, checksums: bytes, chunk: int, path: str) -> None:
+    for number, start in enumerate(range(0, len(covered), chunk)):
+        stored = int.from_bytes(checksums[4 * number : 4 * number + 4], "big")
+        if zlib.crc32(covered[start : start + chunk]) != stored:
+            raise damaged(path, "the checksum of a block is wrong")

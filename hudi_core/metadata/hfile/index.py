@@ -1,0 +1,148 @@
+"""The indexes of an HFile: where blocks begin, and with which key.
+
+An entry of a root index::
+
+    offset   int64
+    size     int32   bytes of the block on disk
+    length   VInt
+    key      bytes   first key of the block; of a meta block, its name
+
+The key of a data block is int16 n and n bytes of the row. HBase's writer lets the rest of the
+cell's key follow (10 bytes), which Hudi 1.0 does too. Large files of HBase's writer have further
+levels, whose blocks begin with a table of offsets::
+
+    count     int32
+    offsets   int32   count + 1 of them: where each entry begins behind this table, and the end
+    entries   int64 offset, int32 size, key
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from hudi_core.metadata.hfile.layout import KEY_TAIL, damaged
+from hudi_core.metadata.hfile.varint import VarintError, decode_vint, encode_vint
+
+_PLACE: Final = struct.Struct(">qi")
+_INT16: Final = struct.Struct(">h")
+_INT32: Final = struct.Struct(">i")
+
+
+class IndexEntry(NamedTuple):
+    """One block.
+
+    Attributes
+    ----------
+    key
+        Row of the first key of a data block, or of the first block below; name of a meta block.
+    offset
+        Where it begins in the file.
+    size
+        Bytes on disk.
+    """
+
+    key: bytes
+    offset: int
+    size: int
+
+
+def encode_index(entries: Iterable[IndexEntry]) -> bytes:
+    """Return the content of a root index whose keys are in the form they are written in."""
+    return b"".join(
+        _PLACE.pack(entry.offset, entry.size) + encode_vint(len(entry.key)) + entry.key
+        for entry in entries
+    )
+
+
+def index_key(row: bytes, full: bool) -> bytes:
+    """Return a row as the index of data blocks holds it, with the rest of the cell's key or not."""
+    return _INT16.pack(len(row)) + row + (KEY_TAIL if full else b"")
+
+
+def row_of(key: bytes, path: str) -> bytes:
+    """Return the row of a key of the index of data blocks, in either form."""
+    length = _INT16.unpack_from(key)[0] if len(key) >= _INT16.size else -1
+    if not 0 <= length <= len(key) - _INT16.size:
+        raise damaged(path, "a key of its index is cut off")
+    return key[_INT16.size : _INT16.size + length]
+
+
+def decode_root_index(
+    content: bytes, count: int, end: int, path: str, more: bool = False
+) -> list[IndexEntry]:
+    """Return the entries of a root index, keys as they are written.
+
+    Parameters
+    ----------
+    content
+        Of the index block.
+    count
+        Entries the trailer speaks of.
+    end
+        Where the last block has to end.
+    path
+        The file, for errors.
+    more
+        Whether other bytes may follow: HBase appends the middle key of an index with levels.
+
+    Raises
+    ------
+    CorruptMetadataError
+        There are more or fewer entries, or one that leads outside the file.
+    """
+    entries: list[IndexEntry] = []
+    position = 0
+    try:
+        while position < len(content) and not (more and len(entries) == count):
+            offset, size = _PLACE.unpack_from(content, position)
+            length, position = decode_vint(content, position + _PLACE.size)
+            if length > len(content) - position:
+                raise damaged(path, "a key of its index is cut off")
+            key = content[position : position + length]
+            entries.append(_checked(IndexEntry(key, offset, size), end, path))
+            position += length
+    except (VarintError, struct.error) as error:
+        raise damaged(path, f"its index cannot be read ({error})") from error
+    if len(entries) != count:
+        raise damaged(path, f"its index has {len(entries)} entries instead of {count}")
+    return entries
+
+
+def decode_lower_index(content: bytes, end: int, path: str) -> list[IndexEntry]:
+    """Return the entries of an index block below the root; see :func:`decode_root_index`."""
+    count = _INT32.unpack_from(content)[0] if len(content) >= _INT32.size else -1
+    base = _INT32.size * (count + 2)
+    if count < 0 or base > len(content):
+        raise damaged(path, f"an index block has {count} entries in {len(content)} bytes")
+    starts = struct.unpack_from(f">{count + 1}i", content, _INT32.size)
+    entries: list[IndexEntry] = []
+    for start, stop in pairwise(starts):
+        if not 0 <= start <= stop - _PLACE.size <= len(content) - base - _PLACE.size:
+            raise damaged(path, "an index block has an entry outside of it")
+        offset, size = _PLACE.unpack_from(content, base + start)
+        key = content[base + start + _PLACE.size : base + stop]
+        entries.append(_checked(IndexEntry(key, offset, size), end, path))
+    return entries
+
+
+def check_places(entries: Sequence[IndexEntry], path: str) -> None:
+    """Refuse entries whose blocks overlap or are not in the file's order.
+
+    Otherwise many entries could lead to one large block, which would be read as often.
+
+    Raises
+    ------
+    CorruptMetadataError
+        They do.
+    """
+    if any(low.offset + low.size > high.offset for low, high in pairwise(entries)):
+        raise damaged(path, "its index leads to the same place twice")
+
+
+def _checked(entry: IndexEntry, end: int, path: str) -> IndexEntry:
+    if entry.offset < 0 or entry.size < 0 or entry.offset + entry.size > end:
+        raise damaged(path, "its index leads outside the file")
+    return entry

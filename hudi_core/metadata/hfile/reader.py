@@ -1,0 +1,263 @@
+"""Reading an HFile: single keys, many keys, prefixes, or all of it."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Final
+
+from hudi_core.metadata.hfile import file_info
+from hudi_core.metadata.hfile.block import decode_block
+from hudi_core.metadata.hfile.cells import Cells, decode_cells
+from hudi_core.metadata.hfile.index import (
+    IndexEntry,
+    check_places,
+    decode_lower_index,
+    decode_root_index,
+    row_of,
+)
+from hudi_core.metadata.hfile.layout import (
+    DATA_MAGIC,
+    FILE_INFO_MAGIC,
+    LEAF_INDEX_MAGIC,
+    MAX_BLOCK_BYTES,
+    META_MAGIC,
+    MIDDLE_INDEX_MAGIC,
+    ROOT_INDEX_MAGIC,
+    damaged,
+)
+from hudi_core.metadata.hfile.source import ReadRange, Window
+from hudi_core.metadata.hfile.trailer import TRAILER_BYTES, decode_trailer
+
+_READ_BYTES: Final = 4 * 1024 * 1024
+"""Blocks that follow each other are fetched together, up to so many bytes."""
+
+
+class HFileReader:
+    """An open HFile. Opening reads its end, as a rule in one piece; lookups read data blocks.
+
+    It keeps no block, and holds nothing open.
+
+    Parameters
+    ----------
+    read
+        Reads from the file that the HFile is in.
+    length
+        Bytes of the HFile.
+    path
+        The file's path, for errors.
+    offset
+        Where the HFile begins in it: 0, or where the content of a log block begins.
+
+    Attributes
+    ----------
+    trailer
+        See :class:`~hudi_core.metadata.hfile.trailer.Trailer`.
+    info
+        The file info: names with bytes.
+
+    Raises
+    ------
+    CorruptMetadataError
+        From every method: the file, named, is damaged. Values that gzip does not protect (codec
+        NONE) can be wrong without notice.
+    """
+
+    def __init__(self, read: ReadRange, length: int, path: str, offset: int = 0) -> None:
+        self._path = path
+        self._window = Window(read, offset, length, path)
+        end = length - TRAILER_BYTES
+        self.trailer = decode_trailer(self._window.take(end, TRAILER_BYTES), length, path)
+        begin = self.trailer.load_on_open_offset
+        section = self._window.take(begin, end - begin)
+        codec = self.trailer.codec
+        root = decode_block(section, 0, ROOT_INDEX_MAGIC, codec, path)
+        meta = decode_block(section, root.size, ROOT_INDEX_MAGIC, codec, path)
+        info = decode_block(
+            section, self.trailer.file_info_offset - begin, FILE_INFO_MAGIC, codec, path
+        )
+        self.info: Mapping[str, bytes] = file_info.decode_file_info(info.content, path)
+        self._meta = {
+            entry.key: entry
+            for entry in decode_root_index(meta.content, self.trailer.meta_index_count, begin, path)
+        }
+        has_levels = self.trailer.index_levels > 1
+        self._blocks = self._data_blocks(
+            decode_root_index(
+                root.content, self.trailer.data_index_count, begin, path, more=has_levels
+            )
+        )
+        self._first_keys = [block.key for block in self._blocks]
+
+    @classmethod
+    def from_bytes(cls, data: bytes, path: str) -> HFileReader:
+        """Return the reader of an HFile in memory."""
+        return cls(lambda offset, length: data[offset : offset + length], len(data), path)
+
+    # --- what the file says of itself ----------------------------------------
+
+    @property
+    def entry_count(self) -> int:
+        """Number of its keys."""
+        return self.trailer.entry_count
+
+    @property
+    def schema(self) -> str:
+        """Avro schema of the values, as JSON."""
+        try:
+            return self.info[file_info.SCHEMA].decode()
+        except (KeyError, UnicodeDecodeError) as error:
+            raise damaged(self._path, "its file info has no schema") from error
+
+    @property
+    def min_key(self) -> bytes | None:
+        """Least key, where the file says it: base files do."""
+        return self.info.get(file_info.MIN_KEY)
+
+    @property
+    def max_key(self) -> bytes | None:
+        """Greatest key, where the file says it."""
+        return self.info.get(file_info.MAX_KEY)
+
+    def meta_block(self, name: str) -> bytes | None:
+        """Return the content of a meta block; ``None`` when there is none of that name."""
+        entry = self._meta.get(name.encode())
+        return None if entry is None else self._read_block(entry, META_MAGIC)
+
+    # --- lookups --------------------------------------------------------------
+
+    def get(self, key: bytes) -> bytes | None:
+        """Return the value of a key; ``None`` when it is not there. Reads at most one block."""
+        for _, value in self.get_many([key]):
+            return value
+        return None
+
+    def get_many(self, keys: Iterable[bytes]) -> Iterator[tuple[bytes, bytes]]:
+        """Yield those of some keys that are there, with their values, in order of the keys.
+
+        Reads each block that may hold one of them once, and blocks that follow each other together.
+        """
+        wanted: dict[int, list[bytes]] = {}
+        for key in sorted(set(keys)):
+            number = bisect_right(self._first_keys, key) - 1
+            if number >= 0:
+                wanted.setdefault(number, []).append(key)
+        for number, cells in self._load(list(wanted)):
+            for key in wanted[number]:
+                place = bisect_left(cells.keys, key)
+                if place < len(cells.keys) and cells.keys[place] == key:
+                    yield key, cells.value(place)
+
+    def scan_prefix(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Yield the keys that begin so, with their values, in order. Reads their blocks only."""
+        return self.scan_prefixes([prefix])
+
+    def scan_prefixes(self, prefixes: Iterable[bytes]) -> Iterator[tuple[bytes, bytes]]:
+        """Yield the keys that begin with one of some prefixes, each once, with values, in order."""
+        wanted: dict[int, list[bytes]] = {}
+        last: bytes | None = None
+        for prefix in sorted(prefixes):
+            if last is not None and prefix.startswith(last):
+                continue
+            last = prefix
+            number = max(0, bisect_right(self._first_keys, prefix) - 1)
+            while number < len(self._blocks):
+                wanted.setdefault(number, []).append(prefix)
+                number += 1
+                if number < len(self._blocks) and not self._first_keys[number].startswith(prefix):
+                    break
+        for number, cells in self._load(list(wanted)):
+            for prefix in wanted[number]:
+                place = bisect_left(cells.keys, prefix)
+                while place < len(cells.keys) and cells.keys[place].startswith(prefix):
+                    yield cells.keys[place], cells.value(place)
+                    place += 1
+
+    def entries(self) -> Iterator[tuple[bytes, bytes]]:
+        """Yield all keys with their values, in order; see :meth:`blocks`."""
+        for cells in self.blocks():
+            content = cells.content
+            for key, begin, end in zip(cells.keys, cells.begins, cells.ends, strict=True):
+                yield key, content[begin:end]
+
+    def blocks(self) -> Iterator[Cells]:
+        """Yield the cells of every data block, in order, for those who want many keys at once.
+
+        Raises
+        ------
+        CorruptMetadataError
+            After the last block: there were more or fewer keys than the file says.
+        """
+        count = 0
+        last = b""
+        for _, cells in self._load(range(len(self._blocks))):
+            count += len(cells.keys)
+            last = cells.keys[-1]
+            yield cells
+        if count != self.entry_count:
+            raise damaged(self._path, f"it has {count} keys and says {self.entry_count}")
+        said = self.info.get(file_info.LAST_KEY)
+        if count and said and row_of(said, self._path) != last:
+            raise damaged(self._path, "its last key is not the one it says")
+
+    # --- blocks ---------------------------------------------------------------
+
+    def _data_blocks(self, roots: Sequence[IndexEntry]) -> list[IndexEntry]:
+        """Return the entries of the data blocks, first keys as rows, through all levels."""
+        entries = list(roots)
+        end = self.trailer.load_on_open_offset
+        for level in range(self.trailer.index_levels - 1, 0, -1):
+            magic = LEAF_INDEX_MAGIC if level == 1 else MIDDLE_INDEX_MAGIC
+            check_places(entries, self._path)
+            lower: list[IndexEntry] = []
+            for entry in entries:
+                lower += decode_lower_index(self._read_block(entry, magic), end, self._path)
+            entries = lower
+        check_places(entries, self._path)
+        blocks = [entry._replace(key=row_of(entry.key, self._path)) for entry in entries]
+        if any(low.key > high.key for low, high in pairwise(blocks)):
+            raise damaged(self._path, "the keys of its index are not in order")
+        return blocks
+
+    def _load(self, numbers: Sequence[int]) -> Iterator[tuple[int, Cells]]:
+        """Yield the cells of some data blocks, by ascending number."""
+        position = 0
+        while position < len(numbers):
+            begin = self._blocks[numbers[position]].offset
+            end, stop = begin, position
+            while stop < len(numbers):
+                block = self._blocks[numbers[stop]]
+                if block.offset != end or (
+                    stop > position and end + block.size - begin > _READ_BYTES
+                ):
+                    break
+                end += block.size
+                stop += 1
+            data = self._window.take(begin, end - begin)
+            for number in numbers[position:stop]:
+                yield number, self._cells(number, data, self._blocks[number].offset - begin)
+            position = stop
+
+    def _cells(self, number: int, data: bytes, position: int) -> Cells:
+        content = self._content(self._blocks[number], DATA_MAGIC, data, position)
+        cells = decode_cells(content, self._path)
+        following = self._first_keys[number + 1 : number + 2]
+        if (
+            not cells.keys
+            or cells.keys[0] < self._first_keys[number]
+            or (following and cells.keys[-1] >= following[0])
+        ):
+            raise damaged(self._path, "a data block has keys that its index denies")
+        return cells
+
+    def _read_block(self, entry: IndexEntry, magic: bytes) -> bytes:
+        return self._content(entry, magic, self._window.take(entry.offset, entry.size), 0)
+
+    def _content(self, entry: IndexEntry, magic: bytes, data: bytes, position: int) -> bytes:
+        if entry.size > MAX_BLOCK_BYTES:
+            raise damaged(self._path, f"a block has {entry.size} bytes")
+        block = decode_block(data, position, magic, self.trailer.codec, self._path)
+        if block.size != entry.size:
+            raise damaged(self._path, f"a block has {block.size} bytes and not {entry.size}")
+        return block.content

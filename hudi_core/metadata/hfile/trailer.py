@@ -1,0 +1,130 @@
+"""The last 4096 bytes of an HFile: where everything is.
+
+``TRABLK"$``, a protobuf message behind its length, zeros, and at the very end int32 3 (the major
+version; HBase puts a minor version into the first of these four bytes).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from hudi_core.metadata.hfile.layout import Codec, damaged
+from hudi_core.metadata.hfile.varint import (
+    VarintError,
+    decode_delimited,
+    decode_fields,
+    encode_delimited,
+    encode_field,
+)
+
+TRAILER_BYTES: Final = 4096
+_MAGIC: Final = b'TRABLK"$'
+_VERSION: Final = 3
+_COMPARATOR: Final = b"org.apache.hudi.io.storage.HoodieHBaseKVComparator"
+_MAX_LEVELS: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Trailer:
+    """What the trailer says.
+
+    Attributes
+    ----------
+    file_info_offset, load_on_open_offset
+        Where the file info and the root data index begin.
+    data_bytes
+        Uncompressed bytes of all data blocks. (HBase writes those of the data index there.)
+    data_index_count, meta_index_count
+        Entries of the root data index and of the meta index.
+    entry_count
+        Keys of the file.
+    index_levels
+        1 when the root index leads to data blocks.
+    first_data_offset, last_data_offset
+        Where the first and the last data block begin; without data blocks, -1 and 0.
+    codec
+        Compression of all blocks.
+    """
+
+    file_info_offset: int
+    load_on_open_offset: int
+    data_bytes: int
+    data_index_count: int
+    meta_index_count: int
+    entry_count: int
+    index_levels: int
+    first_data_offset: int
+    last_data_offset: int
+    codec: Codec
+
+
+_NUMBERS: Final = {
+    1: "file_info_offset",
+    2: "load_on_open_offset",
+    3: "data_bytes",
+    5: "data_index_count",
+    6: "meta_index_count",
+    7: "entry_count",
+    8: "index_levels",
+    9: "first_data_offset",
+    10: "last_data_offset",
+}
+"""Fields of the message; 11 names the comparator, 12 the codec."""
+
+
+def encode_trailer(trailer: Trailer) -> bytes:
+    """Return the 4096 bytes."""
+    message = b"".join(encode_field(n, getattr(trailer, name)) for n, name in _NUMBERS.items())
+    message += encode_field(11, _COMPARATOR) + encode_field(12, int(trailer.codec))
+    head = _MAGIC + encode_delimited(message)
+    return head.ljust(TRAILER_BYTES - 4, b"\0") + _VERSION.to_bytes(4, "big")
+
+
+def decode_trailer(data: bytes, file_bytes: int, path: str) -> Trailer:
+    """Return what the last bytes of a file say.
+
+    Parameters
+    ----------
+    data
+        The last 4096 bytes.
+    file_bytes
+        Bytes of the whole file: no offset may lie beyond.
+    path
+        The file, for errors.
+
+    Raises
+    ------
+    CorruptMetadataError
+        It is no trailer of an HFile of version 3, one that contradicts itself, or of a file in
+        another compression than gzip.
+    """
+    if not data.startswith(_MAGIC) or len(data) != TRAILER_BYTES:
+        raise damaged(path, "it does not end with the trailer of an HFile")
+    if int.from_bytes(data[-3:], "big") != _VERSION:
+        raise damaged(path, f"it is not an HFile of version {_VERSION}")
+    try:
+        numbers = {
+            field.number: field.value
+            for field in decode_fields(decode_delimited(data, len(_MAGIC)))
+            if isinstance(field.value, int)
+        }
+    except VarintError as error:
+        raise damaged(path, f"its trailer cannot be read ({error})") from error
+    missing = [name for number, name in _NUMBERS.items() if number not in numbers]
+    if missing:
+        raise damaged(path, f"its trailer does not say its {missing[0]}")
+    if numbers.get(12) not in tuple(Codec):
+        raise damaged(path, f"it has compression {numbers.get(12)}, and only gzip is known")
+    values = {name: numbers[number] for number, name in _NUMBERS.items()}
+    trailer = Trailer(codec=Codec(numbers[12]), **values)
+    _check(trailer, file_bytes - TRAILER_BYTES, path)
+    return trailer
+
+
+def _check(trailer: Trailer, end: int, path: str) -> None:
+    counts = (trailer.data_index_count, trailer.meta_index_count, trailer.entry_count)
+    if not 0 <= trailer.load_on_open_offset <= trailer.file_info_offset < end:
+        raise damaged(path, "its trailer points outside the file")
+    if min(counts) < 0 or not 0 <= trailer.index_levels <= _MAX_LEVELS:
+        raise damaged(path, "its trailer has counts that are not possible")
