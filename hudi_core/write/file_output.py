@@ -14,19 +14,28 @@ from hudi_core.storage.open import open_storage
 from hudi_core.txn.markers import MarkerKind, Markers
 from hudi_core.write.base_file import BaseFileOptions, BaseFileWriter
 from hudi_core.write.context import WriteContext
+from hudi_core.write.nesting import can_nest, refuse_nested_partition
 from hudi_core.write.record_keys import BloomSizing
 
 
 def mark(
     context: WriteContext, partition_path: PartitionPath, file_name: str, kind: MarkerKind
 ) -> None:
-    """Leave the marker by which a rollback finds the file, before the file exists."""
+    """Leave the marker by which a rollback finds the file, before the file exists.
+
+    Raises
+    ------
+    PartitionValueError
+        The partition is new, and lies within another one or has one within.
+    """
     # a rollback after a power failure does not rely on markers, so they need not be flushed
     storage = open_storage(context.base_path, context.storage_options, fsync=False)
     Markers(storage, context.instant).create(partition_path, file_name, kind)
     storage = open_storage(context.base_path, context.storage_options, fsync=context.write.fsync)
     metadata = join_path(partition_path, PARTITION_METADATA_FILE)
     if storage.head(metadata) is None:
+        if can_nest(context.table):
+            refuse_nested_partition(storage, partition_path, context.instant)
         depth = len(partition_path.split("/")) if partition_path else 0
         lines = ("#partition metadata", f"commitTime={context.instant}", f"partitionDepth={depth}")
         # another task of this write may be first: both say the same

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from hudi_core.config.table import TableConfig
+from hudi_core.errors import PartitionValueError
 from hudi_core.model.client import RunMap, SliceView
 from hudi_core.model.files import PARTITION_METADATA_FILE, BaseFileName, PartitionPath, join_path
 from hudi_core.model.instant_time import InstantTime
@@ -35,6 +37,46 @@ class _PartitionBelow:
             if marks and found != folder:
                 return PartitionPath(found)
         return None
+
+
+def can_nest(config: TableConfig) -> bool:
+    """Return whether a partition of a table may lie within another one.
+
+    Only values with slashes can make that, and those are written as folders where there is one
+    partition field, neither hive style nor escaped.
+    """
+    plain = not (config.hive_style or config.url_encode)
+    return plain and len(config.partition_fields) == 1
+
+
+def refuse_nested_partition(storage: Storage, new: PartitionPath, instant: InstantTime) -> None:
+    """Refuse a partition that lies within another one, or has one within, before its folder says
+    that it is a partition: from then on listings do not look into it.
+
+    For one task; what other tasks make at the same time only :func:`refuse_nested_partitions` sees.
+    Cost: one request for each folder above, and one listing.
+
+    Parameters
+    ----------
+    new
+        A folder that does not say so yet.
+    instant
+        The write. Metadata of partitions that it made itself goes when it is refused.
+
+    Raises
+    ------
+    PartitionValueError
+        Two partitions lie within each other.
+    """
+    is_partition = _IsPartition(storage)
+    found = [path for path in _above(new) if is_partition(path)]
+    below = _PartitionBelow(storage)(new)
+    found += [below] if below is not None else []
+    try:
+        refuse_nested([new, *found])
+    except PartitionValueError:
+        unmark_partitions(storage, found, instant)
+        raise
 
 
 def refuse_nested_partitions(

@@ -24,7 +24,7 @@ from hudi_core.write.bulk_insert import bulk_insert_rows
 from hudi_core.write.context import WriteContext
 from hudi_core.write.duplicates import without_duplicates
 from hudi_core.write.merge_handle import GroupTask, write_group
-from hudi_core.write.nesting import refuse_nested_partitions, unmark_partitions
+from hudi_core.write.nesting import can_nest, refuse_nested_partitions, unmark_partitions
 from hudi_core.write.planning import FileSizing, GroupWrite, average_record_size
 from hudi_core.write.sorting import arrangement_for, sorts
 from hudi_core.write.staging import StagedPart, partition_rows, stage_rows
@@ -176,10 +176,8 @@ class WriteSteps:
         return self.operation in _NEW_GROUPS_ONLY and self.config.combine_before_insert
 
     def _refuse_nested(self, written: Iterable[PartitionPath]) -> None:
-        """Refuse partitions within partitions, which only values with slashes can make."""
-        config = self.context.table
-        has_levels = len(config.partition_fields) == 1 and not config.hive_style
-        if has_levels and not config.url_encode and self.operation is not WriteOperation.DELETE:
+        """Refuse partitions within partitions."""
+        if can_nest(self.context.table) and self.operation is not WriteOperation.DELETE:
             client, paths = self.transaction.table.client, sorted(written)
             try:
                 refuse_nested_partitions(client.storage, client.run_map, self.view, paths)

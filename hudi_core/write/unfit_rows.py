@@ -21,6 +21,7 @@ from hudi_core.storage.partition_path import refuse_nested
 from hudi_core.write.context import WriteContext
 from hudi_core.write.input_schema import staged_schema
 from hudi_core.write.keyless import write_config_for
+from hudi_core.write.nesting import can_nest
 from hudi_core.write.sorting import check_sort_columns
 from hudi_core.write.staging import normalised
 
@@ -65,8 +66,7 @@ def fitting_rows(
         truncate=config.schema.truncate_nanoseconds,
     )
     found = engine.map_input(held, check, 0)
-    table = context.table
-    if len(table.partition_fields) == 1 and not (table.hive_style or table.url_encode):
+    if can_nest(context.table):
         refuse_nested({path for paths in found for path in paths})
     return held
 

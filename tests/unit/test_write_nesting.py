@@ -14,6 +14,8 @@ import hudi_core as hudi
 from hudi_core.errors import PartitionValueError
 from hudi_core.model.files import FileStatus
 from hudi_core.storage.posix import PosixStorage
+from hudi_core.txn.transaction import Transaction
+from hudi_core.write.steps import WriteSteps
 
 FAST = {"hoodie.fs.fsync": "false"}
 SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string())])
@@ -69,6 +71,33 @@ def test_partitions_beside_each_other_are_written(operation: str, tmp_path: Path
     assert {"2026/01/30", "2026/01/31", "a", "ab", "b", "a!"} == set(partitions(table))
 
 
+@pytest.mark.parametrize(("stored", "written"), [("a/b", "a"), ("a", "a/b"), ("a/b/c", "a")])
+def test_a_bulk_insert_that_dies_hides_nothing(
+    stored: str, written: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make(tmp_path, stored)
+    # what a killed process leaves: nothing is checked or undone after the tasks
+    monkeypatch.setattr(WriteSteps, "_refuse_nested", lambda *_: None)
+    monkeypatch.setattr(Transaction, "abort", lambda self: self.heartbeat.stop())
+
+    with pytest.raises(PartitionValueError, match="would lie within"):
+        table.bulk_insert(rows(written))
+
+    assert partitions(table) == [stored]
+    monkeypatch.undo()
+    table.insert(rows(stored))  # rolls back what the dead one left
+    assert partitions(table) == [stored, stored]
+
+
+def test_partitions_of_one_write_within_each_other_leave_no_metadata(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    with pytest.raises(PartitionValueError, match="would lie within"):
+        table.bulk_insert(rows("a/b", "a"))
+    # neither is in the way of the other
+    table.bulk_insert(rows("a"))
+    assert partitions(table) == ["a"]
+
+
 def test_a_partition_without_metadata_is_found(tmp_path: Path) -> None:
     table = make(tmp_path, "a/b")
     (Path(table.path) / "a/b/.hoodie_partition_metadata").unlink()
@@ -98,14 +127,16 @@ def requests(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 @pytest.mark.parametrize(
     ("operation", "part", "heads", "lists"),
     [
-        # one head is of the writer, for the partition's own metadata
+        # one head is of the task, for the partition's own metadata; where there is none it looks
+        # above and below once more
         ("upsert", "p007", 1, 1),
         ("insert", "p007", 1, 1),
-        ("upsert", "new", 1, 2),
-        ("upsert", "new/one", 2, 2),
-        ("upsert", "2026/01/31", 3, 2),
+        ("upsert", "new", 1, 3),
+        ("upsert", "new/one", 3, 3),
+        ("upsert", "2026/01/31", 5, 3),
         ("upsert", "2026/01/30", 3, 1),
         ("bulk_insert", "p007", 1, 1),
+        ("bulk_insert", "new", 1, 3),
     ],
 )
 def test_other_partitions_are_not_asked_about(
