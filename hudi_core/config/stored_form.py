@@ -70,7 +70,10 @@ def own_properties(config: TableConfig) -> list[Property]:
 def bucket_properties(buckets: Buckets | None) -> list[Property]:
     """Return what a table keeps of its buckets, so that no writer uses other ones.
 
-    Hudi takes stored properties of these names for options that a job does not give.
+    Hudi itself stores no option of an index (apache/hudi#13241), so that two jobs may use different
+    buckets. Its Spark data source takes every stored property for an option that a job does not
+    give, unless it overwrites the table (``HoodieSparkSqlWriter.mergeParamsAndGetHoodieConfig``):
+    with these it finds the same buckets. Jobs of Hudi's other writers have to name them.
     """
     if buckets is None:
         return []
