@@ -7,9 +7,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
 
+import polars as pl
+import pyarrow as pa
 from deltalake import DeltaTable, WriterProperties, write_deltalake
 from variant import Traits
-from workload import KEY, PARTITION, Batch
+from workload import KEY, ORDERING, PARTITION, Batch
+
+_FILE_BYTES = 120 * 2**20
+"""As large as this project's files."""
 
 
 class Delta:
@@ -22,7 +27,7 @@ class Delta:
     traits = Traits(
         layout="a folder per city",
         index="join of the batch with the files of its cities",
-        ordering="no",
+        ordering="only in big_files: polars removes duplicates, the merge compares",
         codec="zstd level 1",
         statistics="parquet footers, minimum and maximum in the log",
         fsync="none",
@@ -30,22 +35,36 @@ class Delta:
 
     def load(self, rows: Batch, table: Path) -> None:
         write_deltalake(
-            str(table), rows.read(), partition_by=[PARTITION], writer_properties=_properties()
+            str(table),
+            rows.read(),
+            partition_by=[PARTITION],
+            configuration={"delta.targetFileSize": str(_FILE_BYTES)},
+            writer_properties=_properties(),
         )
 
     def upsert(self, rows: Batch, table: Path) -> None:
+        source = rows.read()
+        if rows.has_versions:
+            source = _newest(source)
         merge = DeltaTable(str(table)).merge(
-            rows.read(),
+            source,
             predicate=f"t.{KEY} = s.{KEY} AND t.{PARTITION} = s.{PARTITION}",
             source_alias="s",
             target_alias="t",
             writer_properties=_properties(),
         )
-        merge.when_matched_update_all().when_not_matched_insert_all().execute()
+        newer = f"s.{ORDERING} >= t.{ORDERING}" if rows.has_versions else None
+        merge.when_matched_update_all(predicate=newer).when_not_matched_insert_all().execute()
 
     def files(self, table: Path) -> Sequence[Path]:
         uris = DeltaTable(str(table)).file_uris()
         return [Path(unquote(urlparse(uri).path) if "://" in uri else uri) for uri in uris]
+
+
+def _newest(rows: pa.Table) -> pl.DataFrame:
+    """Return the newest version of every key: a merge leaves that to its caller."""
+    frame = pl.DataFrame(rows)
+    return frame.sort(ORDERING, descending=True).unique(KEY, keep="first")
 
 
 def _properties() -> Any:

@@ -60,17 +60,20 @@ class Limit:
     def upsert(self, rows: Batch, table: Path) -> None:
         scratch = table.with_name(table.name + ".rewritten")
         scratch.mkdir()
+        touched = self._touched[rows.folder, table]
+        # cores that have no file of their own help to decode: pyarrow does it column by column
+        threads = len(touched) < cores()
         with ThreadPoolExecutor(cores()) as pool:
-            paths = enumerate(self._touched[rows.folder, table])
-            list(pool.map(lambda job: _rewrite(job[1], scratch / f"{job[0]}.parquet"), paths))
+            jobs = [(path, scratch / f"{number}.parquet") for number, path in enumerate(touched)]
+            list(pool.map(lambda job: _rewrite(job[0], job[1], threads), jobs))
         shutil.rmtree(scratch)
 
     def files(self, table: Path) -> Sequence[Path]:
         return self._of.files(table)
 
 
-def _rewrite(source: Path, target: Path) -> None:
-    rows = pq.ParquetFile(source).read(use_threads=False)
+def _rewrite(source: Path, target: Path, threads: bool) -> None:
+    rows = pq.ParquetFile(source).read(use_threads=threads)
     low = [name for name in rows.column_names if name in LOW_CARDINALITY or name in _CONSTANT]
     pq.write_table(
         rows,

@@ -12,28 +12,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from cases import Case
 from limit import Limit
 from variant import Contents, Variant, restore, verify
-from workload import Batch, make_base, make_upsert
+from workload import Batch, Source, make_base, make_upsert
 
-
-@dataclass(frozen=True)
-class Case:
-    """One operation on one batch.
-
-    Attributes
-    ----------
-    name
-        ``bulk_insert``, ``upsert_1``, ...
-    share
-        Rows that the batch changes, as a share of the table; ``None`` for the load of a new table.
-    """
-
-    name: str
-    share: float | None = None
-
-
-CASES = (Case("bulk_insert"), Case("upsert_1", 0.01), Case("upsert_10", 0.10))
+ONCE_ABOVE = 25_000
+"""A slow variant upserts batches of more rows in one round only, without a warm-up."""
 
 
 @dataclass
@@ -73,33 +58,44 @@ class Run:
         self.repeats = repeats
         self.slow_cap = slow_cap
         self.load_averages: list[float] = []
-        self._base = make_base(folder / "input" / "base", rows)
+        self._bases: dict[Source, Batch] = {}
 
     def run(self, case: Case, variants: Sequence[Variant]) -> list[Result]:
         """Measure every variant in one case."""
-        if case.share is None:
-            return self._rounds(case, [one for one in variants if one.loads], self._loads)
-        batch = make_upsert(self.folder / "input" / case.name, self.rows, case.share)
-        able = [variant for variant in variants if variant.upserts]
+        source = case.source(self.rows)
+        base = self._base(source)
+        able = able_in(case, variants)
+        if case.loads:
+            return self._rounds(case, able, lambda one: self._loads(one, source), ())
+        batch = make_upsert(self.folder / "input" / case.name, source, case.change(source))
         quick = [one for one in able if not one.slow or batch.rows <= self.slow_cap]
         for variant in quick:
-            self._make_pristine(variant, batch)
-        results = self._rounds(case, quick, lambda one: self._upserts(one, batch))
+            self._make_pristine(variant, source, base, batch)
+        once = [one.name for one in quick if one.slow and batch.rows > ONCE_ABOVE]
+        results = self._rounds(case, quick, lambda one: self._upserts(one, source, batch), once)
         reason = f"slow: {batch.rows:,} rows are more than --slow-cap {self.slow_cap:,}"
         skipped = [variant for variant in able if variant not in quick]
         return [*results, *(Result(case.name, one.name, skipped=reason) for one in skipped)]
+
+    def _base(self, source: Source) -> Batch:
+        if source not in self._bases:
+            self._bases[source] = make_base(self.folder / "input" / source.name, source)
+        return self._bases[source]
 
     def _rounds(
         self,
         case: Case,
         variants: Sequence[Variant],
         timed: Callable[[Variant], tuple[float, Contents]],
+        once: Sequence[str],
     ) -> list[Result]:
         results = [Result(case.name, variant.name) for variant in variants]
         pairs = list(zip(variants, results, strict=True))
-        for number in range(self.repeats + 1):
+        for number in range(self.repeats * case.rounds + 1):
             self.load_averages.append(os.getloadavg()[0])
             for variant, result in _rotated(pairs, number):
+                if variant.name in once and number != 1:
+                    continue
                 seconds, contents = timed(variant)
                 result.contents = contents
                 if number == 0:
@@ -107,45 +103,51 @@ class Run:
                 else:
                     result.seconds.append(seconds)
                 label = f"round {number}" if number else "warm-up"
-                _say(f"{case.name:12} {label:8} {variant.name:24} {seconds:8.3f} s")
+                _say(f"{case.name:14} {label:8} {variant.name:24} {seconds:8.3f} s")
         return results
 
-    def _loads(self, variant: Variant) -> tuple[float, Contents]:
-        table = self._table(variant)
+    def _loads(self, variant: Variant, source: Source) -> tuple[float, Contents]:
+        table = self._table(variant, source)
         shutil.rmtree(table, ignore_errors=True)
-        seconds = _time(lambda: variant.load(self._base, table))
-        contents = verify(variant, table, self.rows, changed=0)
+        seconds = _time(lambda: variant.load(self._base(source), table))
+        contents = verify(variant, table, source.rows, changed=0)
         shutil.rmtree(table)
         return seconds, contents
 
-    def _upserts(self, variant: Variant, batch: Batch) -> tuple[float, Contents]:
-        table = self._table(variant)
-        restore(self._pristine(variant), table)
+    def _upserts(self, variant: Variant, source: Source, batch: Batch) -> tuple[float, Contents]:
+        table = self._table(variant, source)
+        restore(self._pristine(variant, source), table)
         seconds = _time(lambda: variant.upsert(batch, table))
         if isinstance(variant, Limit):  # it changes nothing
-            contents = verify(variant, table, self.rows, changed=0)
+            contents = verify(variant, table, source.rows, changed=0)
         else:
-            contents = verify(variant, table, self.rows + batch.inserts, changed=batch.rows)
+            contents = verify(variant, table, source.rows + batch.inserts, changed=batch.kept)
         shutil.rmtree(table)
         return seconds, contents
 
-    def _make_pristine(self, variant: Variant, batch: Batch) -> None:
+    def _make_pristine(self, variant: Variant, source: Source, base: Batch, batch: Batch) -> None:
         """Load a table once, where it will be upserted: some formats keep absolute paths."""
-        pristine, table = self._pristine(variant), self._table(variant)
+        pristine, table = self._pristine(variant, source), self._table(variant, source)
         if not pristine.exists():
             shutil.rmtree(table, ignore_errors=True)
-            variant.load(self._base, table)
-            verify(variant, table, self.rows, changed=0)
+            variant.load(base, table)
+            verify(variant, table, source.rows, changed=0)
             shutil.copytree(table, pristine)
         if isinstance(variant, Limit):
             restore(pristine, table)
             variant.find_touched(batch, table)
 
-    def _table(self, variant: Variant) -> Path:
-        return self.folder / "tables" / variant.name
+    def _table(self, variant: Variant, source: Source) -> Path:
+        return self.folder / "tables" / source.name / variant.name
 
-    def _pristine(self, variant: Variant) -> Path:
-        return self.folder / "pristine" / variant.name
+    def _pristine(self, variant: Variant, source: Source) -> Path:
+        return self.folder / "pristine" / source.name / variant.name
+
+
+def able_in(case: Case, variants: Sequence[Variant]) -> list[Variant]:
+    """Return the variants that a case measures."""
+    able = [one for one in variants if (one.loads if case.loads else one.upserts)]
+    return [one for one in able if case.variants is None or one.name in case.variants]
 
 
 def _time(call: Callable[[], None]) -> float:

@@ -7,7 +7,7 @@ import os
 import platform
 import statistics
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -15,15 +15,18 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from cases import MEMORY
 from measure import Result
+from memory import MemoryResult
+from targets import TARGET_ROWS, TARGETS
 from variant import Variant
 from workload import cores
 
 PACKAGES = ("hudi-core", "pyspark", "pyarrow", "deltalake", "pyiceberg", "hudi", "numpy")
-BASES = {"bulk_insert": ("spark-flat", "spark-partitioned-meta"), "upsert": ("limit", "deltalake")}
-"""What the seconds of a case are divided by: medians of the same run."""
+_LOAD_BASES = ("spark-flat", "spark-partitioned", "spark-partitioned-meta")
+_UPSERT_BASES = ("limit", "deltalake")
 
-BEGIN, END = "<!-- results:begin -->", "<!-- results:end -->"
+_UNEXPLAINED = "no cause written down yet"
 
 
 @dataclass(frozen=True)
@@ -60,21 +63,35 @@ class Report:
     repeats: int
     load_averages: list[float]
     results: list[Result]
+    memory: list[MemoryResult]
     variants: Sequence[Variant]
+    causes: Mapping[str, str]
+
+    @property
+    def section(self) -> str:
+        """The part of the page that this run replaces: large files are run on their own."""
+        cases = self._cases()
+        return "big-files" if cases and all("big" in case for case in cases) else "results"
 
     def text(self) -> str:
         """Return the results for a terminal."""
         lines = [self._circumstances()]
         for case in self._cases():
             lines += ["", case, *_aligned(self._table(case))]
+        if self.memory:
+            lines += ["", MEMORY, *_aligned(self._memory())]
+        lines += ["", f"targets{self._target_note()}", *_aligned(self._targets())]
         lines += ["", "how", *_aligned(self._how())]
         return "\n".join(lines)
 
     def markdown(self) -> str:
         """Return the results section of the README."""
-        lines = [self._circumstances()]
+        lines = [self._circumstances(), "", f"### Targets{self._target_note()}", ""]
+        lines += _markdown(self._targets())
         for case in self._cases():
             lines += ["", f"### {case}", "", *_markdown(self._table(case))]
+        if self.memory:
+            lines += ["", f"### {MEMORY}", "", *_markdown(self._memory())]
         lines += ["", "### How each of them works", "", *_markdown(self._how())]
         return "\n".join(lines)
 
@@ -86,6 +103,12 @@ class Report:
             "repeats": self.repeats,
             "load_averages": self.load_averages,
             "results": [self._document(result) for result in self.results],
+            "memory": [asdict(one) for one in self.memory],
+            "targets": [
+                asdict(target) | {"ratio": ratio, "verdict": target.verdict(ratio)}
+                for target in TARGETS
+                for ratio in [target.ratio(self._values())]
+            ],
             "variants": {one.name: asdict(one.traits) for one in self.variants},
         }
         return json.dumps(document, indent=2)
@@ -102,11 +125,12 @@ class Report:
     def _circumstances(self) -> str:
         machine = self.machine
         versions = ", ".join(f"{name} {number}" for name, number in machine.versions.items())
-        load = statistics.median(self.load_averages)
+        loads = self.load_averages or [os.getloadavg()[0]]
+        load = statistics.median(loads)
         return (
             f"{machine.when}: {self.rows:,} rows, median of {self.repeats} after a warm-up; "
             f"{machine.cores} cores, {machine.memory_gb} GB, {machine.system}, "
-            f"load {load:.1f} (median) and {max(self.load_averages):.1f} (greatest). "
+            f"load {load:.1f} (median) and {max(loads):.1f} (greatest). "
             f"Python {machine.python}, Java {machine.java}, {versions}."
         )
 
@@ -114,7 +138,7 @@ class Report:
         return list(dict.fromkeys(result.case for result in self.results))
 
     def _bases(self, case: str) -> dict[str, float]:
-        wanted = next(names for prefix, names in BASES.items() if case.startswith(prefix))
+        wanted = _LOAD_BASES if case == "bulk_insert" else _UPSERT_BASES
         medians = {one.variant: one.median for one in self._of(case) if one.seconds}
         return {name: medians[name] for name in wanted if name in medians}
 
@@ -143,25 +167,57 @@ class Report:
             )
         return table
 
+    def _values(self) -> dict[tuple[str, str], float]:
+        """Return what targets compare: medians of seconds, and of the growth of a process."""
+        seconds = {(one.case, one.variant): one.median for one in self.results if one.seconds}
+        return seconds | {(MEMORY, one.variant): one.growth for one in self.memory}
+
+    def _target_note(self) -> str:
+        if self.rows == TARGET_ROWS or self.section == "big-files":
+            return ""
+        return f" (meant for {TARGET_ROWS:,} rows, not {self.rows:,})"
+
+    def _targets(self) -> list[list[str]]:
+        measured = {*self._cases(), *([MEMORY] if self.memory else [])}
+        table = [["target", "ratio", "allowed", "", "cause"]]
+        for target in TARGETS:
+            if target.case not in measured:
+                continue
+            ratio = target.ratio(self._values())
+            verdict = target.verdict(ratio)
+            cause = self.causes.get(target.name, _UNEXPLAINED) if verdict == "missed" else ""
+            table.append(
+                [
+                    target.name,
+                    "-" if ratio is None else f"{ratio:.2f}",
+                    "-" if target.allowed is None else f"{target.allowed:.2f}",
+                    verdict,
+                    cause,
+                ]
+            )
+        return table
+
+    def _memory(self) -> list[list[str]]:
+        heads = ["partition of", "growth MB", "min", "max", "peak MB", "batch MB"]
+        table = [[*heads, "one group: rows", "decoded MB", "file MB"]]
+        for one in self.memory:
+            growths = [peak - before for peak, before in zip(one.peak, one.before, strict=True)]
+            sizes = (one.growth, min(growths), max(growths), statistics.median(one.peak))
+            table.append(
+                [
+                    one.variant,
+                    *(f"{size / 1e6:.1f}" for size in (*sizes, one.batch_bytes)),
+                    f"{one.group_rows:,}",
+                    *(f"{size / 1e6:.1f}" for size in (one.group_bytes, one.file_bytes)),
+                ]
+            )
+        return table
+
     def _how(self) -> list[list[str]]:
         measured = {result.variant for result in self.results}
         traits = {one.name: asdict(one.traits) for one in self.variants if one.name in measured}
         heads = ["variant", "layout", "index", "ordering field", "codec", "statistics", "fsync"]
         return [heads, *([name, *facts.values()] for name, facts in traits.items())]
-
-
-def write_markdown(path: Path, report: Report) -> None:
-    """Put the results between the markers of a file; at its end where it has none."""
-    section = f"{BEGIN}\n{report.markdown()}\n{END}"
-    text = path.read_text() if path.exists() else ""
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if begin and end:
-        path.write_text(before + section + after)
-    elif begin or END in text:
-        raise SystemExit(f"{path} has one of the two markers {BEGIN} and {END}: add the other one")
-    else:
-        path.write_text(f"{text.rstrip()}\n\n{section}\n".lstrip())
 
 
 def _aligned(table: Sequence[Sequence[str]]) -> Iterable[str]:

@@ -13,34 +13,49 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from cases import CASES, MEMORY, SUITES, names_of
 from delta_peer import Delta
 from iceberg_peer import Iceberg
 from limit import Limit
-from measure import CASES, Result, Run
+from measure import Result, Run, able_in
+from memory import GROUPS, MemoryResult, measure_memory
 from ours import Ours
-from report import Machine, Report, write_markdown
+from page import causes, write_section
+from report import Machine, Report
 from spark_peer import SparkFiles
 from variant import Variant
 
-SCRATCH = Path(__file__).resolve().parent.parent / ".bench"
+HERE = Path(__file__).resolve().parent
+SCRATCH = HERE.parent / ".bench"
 SLOW_CAP = 25_000
 
 
 def main() -> int:
     arguments = parse()
     variants = all_variants()
+    names = chosen_cases(arguments.cases, arguments.only)
     chosen = {
-        case: [one for one in variants if wanted(f"{case.name}/{one.name}", arguments.only)]
+        case: [
+            one
+            for one in able_in(case, variants)
+            if wanted(f"{case.name}/{one.name}", arguments.only)
+        ]
         for case in CASES
+        if case.name in names
     }
-    if not any(chosen.values()):
-        print("--only leaves nothing to measure; --list shows what there is", file=sys.stderr)
+    groups = [
+        count for count in GROUPS if MEMORY in names and wanted(memory_name(count), arguments.only)
+    ]
+    if not any(chosen.values()) and not groups:
+        print("nothing is left to measure; --list shows what there is", file=sys.stderr)
+        print("--cases and --only choose from it", file=sys.stderr)
         return 2
     if arguments.list:
         for case, some in chosen.items():
             for variant in some:
-                if variant.upserts if case.share is not None else variant.loads:
-                    print(f"{case.name}/{variant.name}")
+                print(f"{case.name}/{variant.name}")
+        for count in groups:
+            print(memory_name(count))
         return 0
     SCRATCH.mkdir(exist_ok=True)
     folder = Path(tempfile.mkdtemp(dir=arguments.scratch or SCRATCH, prefix="run-"))
@@ -48,16 +63,42 @@ def main() -> int:
         run = Run(folder, arguments.rows, arguments.repeats, arguments.slow_cap)
         results: list[Result] = []
         for case, some in chosen.items():
-            results += run.run(case, some)
+            if some:
+                results += run.run(case, some)
+        memory: list[MemoryResult] = [
+            measure_memory(folder / "memory", arguments.rows, arguments.repeats, count)
+            for count in groups
+        ]
     finally:
         shutil.rmtree(folder)
+    page = arguments.markdown or HERE / "README.md"
     report = Report(
-        Machine.here(), arguments.rows, arguments.repeats, run.load_averages, results, variants
+        Machine.here(),
+        arguments.rows,
+        arguments.repeats,
+        run.load_averages,
+        results,
+        memory,
+        variants,
+        causes(page),
     )
     print(report.json() if arguments.json else report.text())
     if arguments.markdown:
-        write_markdown(arguments.markdown, report)
+        write_section(page, report.section, report.markdown())
     return 0
+
+
+def chosen_cases(cases: str | None, only: Sequence[str] | None) -> list[str]:
+    """Return names of cases: those asked for, or the short ones and what ``only`` names."""
+    if cases is not None:
+        return names_of(cases)
+    named = [pattern.partition("/")[0] for pattern in only or () if "/" in pattern]
+    return names_of(",".join(["short", *(name for name in named if name in names_of("*"))]))
+
+
+def memory_name(groups: int) -> str:
+    """Return the name of a measurement of memory, as ``--only`` and ``--list`` have it."""
+    return f"{MEMORY}/{groups}-groups"
 
 
 def parse() -> argparse.Namespace:
@@ -65,6 +106,12 @@ def parse() -> argparse.Namespace:
     add = parser.add_argument
     add("--rows", type=int, default=2_000_000, help="rows of the table (default: %(default)s)")
     add("--repeats", type=int, default=3, help="rounds that count (default: %(default)s)")
+    add(
+        "--cases",
+        metavar="NAMES",
+        help=f"cases or patterns separated by commas; {', '.join(SUITES)} stand for several "
+        "(default: short, and those that --only names)",
+    )
     add("--only", action="append", metavar="PATTERN", help="case/variant, such as 'upsert_1/*'")
     add("--list", action="store_true", help="list cases and variants, and measure nothing")
     add("--skip-slow", dest="slow_cap", action="store_const", const=0, help="no slow upserts")

@@ -11,7 +11,7 @@ from typing import Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-from workload import CHANGED, KEY, ORDERING, Batch
+from workload import BEGAN, CHANGED, KEY, ORDERING, Batch
 
 
 @dataclass(frozen=True)
@@ -92,6 +92,8 @@ class Contents:
         Rows, and distinct keys among them.
     changed
         Rows that come from an upsert batch.
+    late
+        Rows that are older than the ones they replaced.
     files, bytes
         Data files and their size.
     """
@@ -99,6 +101,7 @@ class Contents:
     rows: int
     keys: int
     changed: int
+    late: int
     files: int
     bytes: int
 
@@ -114,12 +117,14 @@ def inspect(files: Sequence[Path]) -> Contents:
     stored = ds.dataset([str(path) for path in files], schema=_COUNTED, format="parquet")
     found = stored.to_table()
     changed = pc.sum(pc.greater_equal(found.column(ORDERING), CHANGED)).as_py() or 0
+    late = pc.sum(pc.less(found.column(ORDERING), BEGAN)).as_py() or 0
     keys = pc.count_distinct(found.column(KEY)).as_py()
-    return Contents(found.num_rows, keys, changed, len(files), size)
+    return Contents(found.num_rows, keys, changed, late, len(files), size)
 
 
 def verify(variant: Variant, table: Path, rows: int, changed: int) -> Contents:
-    """Return what a table holds: ``rows`` keys, each once, ``changed`` of them by the batch.
+    """Return what a table holds: ``rows`` keys, each once, ``changed`` of them by the newest
+    version of the batch and none by a late one.
 
     Raises
     ------
@@ -127,10 +132,12 @@ def verify(variant: Variant, table: Path, rows: int, changed: int) -> Contents:
         It holds something else.
     """
     contents = inspect(variant.files(table))
-    if (contents.rows, contents.keys, contents.changed) != (rows, rows, changed):
+    found = (contents.rows, contents.keys, contents.changed, contents.late)
+    if found != (rows, rows, changed, 0):
         raise WrongRowsError(
             f"{variant.name}: expected {rows:,} rows and keys, {changed:,} of them changed; "
-            f"found {contents.rows:,} rows, {contents.keys:,} keys, {contents.changed:,} changed"
+            f"found {contents.rows:,} rows, {contents.keys:,} keys, {contents.changed:,} changed, "
+            f"{contents.late:,} late"
         )
     return contents
 

@@ -1,14 +1,14 @@
 """The rows of the benchmark: trips of twenty cities, made from their numbers alone.
 
 Every value is a hash of the row's number, so any part of the data can be made anew, equal on every
-machine: 17 columns, about 198 bytes a row in Arrow. The upsert batches change random rows of the
-table (a newer ``ts``, new values elsewhere, the same city) and add new ones.
+machine: 17 columns, about 198 bytes a row in Arrow. The upsert batches change rows of the table (a
+newer ``ts``, new values elsewhere, the same city) and add new ones.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -39,7 +39,58 @@ INSERT_SHARE = 0.05
 
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 CHANGED = BEGAN + timedelta(days=30)
-"""Every row of an upsert batch has this ``ts`` or a later one, every other row an earlier one."""
+"""Every row that an upsert is to leave in the table has this ``ts`` or a later one; every other row
+an earlier one."""
+
+STORED, NEWEST, OUTDONE, LATE = range(4)
+"""Versions of a row: in the table; of a batch; of a batch that has a newer one of the same key; of
+a batch, older than the one in the table."""
+_BEGINS = (BEGAN, CHANGED, BEGAN + timedelta(days=15), BEGAN - timedelta(days=15))
+
+_FILE_ROWS = 500_000
+"""Rows of an input file at most: it is one row group, and one task of whoever splits by it."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a table is made of.
+
+    Attributes
+    ----------
+    name
+        Of its folder.
+    rows
+        How many rows there are.
+    cities
+        How many partitions they are in.
+    """
+
+    name: str
+    rows: int
+    cities: int = len(CITIES)
+
+
+@dataclass(frozen=True)
+class Change:
+    """What an upsert batch does to a table.
+
+    Attributes
+    ----------
+    rows
+        How many rows of the table get a new version.
+    city
+        Number of the only city they are in; ``None`` for rows of all cities.
+    inserts
+        New rows, as a share of ``rows``.
+    versions
+        Whether the batch also has, in random order, an outdone version of every tenth key, and
+        late versions of other rows: a twentieth of ``rows``.
+    """
+
+    rows: int
+    city: int | None = None
+    inserts: float = INSERT_SHARE
+    versions: bool = False
 
 
 @dataclass(frozen=True)
@@ -54,11 +105,19 @@ class Batch:
         How many rows there are.
     inserts
         How many of them have keys that the table does not hold.
+    kept
+        How many of them are in the table in the end: fewer than ``rows`` with several versions.
     """
 
     folder: Path
     rows: int
     inserts: int
+    kept: int
+
+    @property
+    def has_versions(self) -> bool:
+        """Whether the ordering field has to decide between versions of a key."""
+        return self.kept < self.rows
 
     @property
     def files(self) -> list[Path]:
@@ -74,34 +133,56 @@ def cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def make_base(folder: Path, rows: int) -> Batch:
-    """Write the rows of the table: numbers 0 to ``rows``."""
-    numbers = np.arange(rows, dtype=np.uint64)
-    return Batch(_write(folder, numbers, version=0), rows, rows)
+def make_base(folder: Path, source: Source) -> Batch:
+    """Write the rows of a table: numbers 0 to ``source.rows``."""
+    numbers = np.arange(source.rows, dtype=np.uint64)
+    return _write(folder, [(numbers, STORED)], source, inserts=source.rows)
 
 
-def make_upsert(folder: Path, table_rows: int, share: float) -> Batch:
-    """Write a batch that changes ``share`` of the table's rows, drawn at random, and adds some."""
-    random = np.random.default_rng(round(share * 1e6))
-    updates = round(table_rows * share)
-    inserts = round(updates * INSERT_SHARE)
-    changed = random.choice(table_rows, updates, replace=False).astype(np.uint64)
-    added = np.arange(table_rows, table_rows + inserts, dtype=np.uint64)
-    numbers = np.concatenate([changed, added])
-    random.shuffle(numbers)
-    return Batch(_write(folder, numbers, version=1), len(numbers), inserts)
+def make_upsert(folder: Path, source: Source, change: Change) -> Batch:
+    """Write a batch for a table; the rows that it changes are drawn at random."""
+    random = np.random.default_rng(change.rows)
+    stored = _in_city(np.arange(source.rows, dtype=np.uint64), source, change.city)
+    late = change.rows // 20 if change.versions else 0
+    if change.rows + late > len(stored):
+        raise ValueError(f"{source.name} has {len(stored):,} rows to change, not {change.rows:,}")
+    drawn = random.choice(stored, change.rows + late, replace=False)
+    changed = drawn[: change.rows]
+    added = _new_numbers(source, change.city, round(change.rows * change.inserts))
+    parts = [(np.concatenate([changed, added]), NEWEST)]
+    if change.versions:
+        parts += [(changed[::10], OUTDONE), (drawn[change.rows :], LATE)]
+    return _write(folder, parts, source, inserts=len(added), random=random)
 
 
-def make_rows(numbers: Numbers, version: int) -> pa.Table:
+def _new_numbers(source: Source, city: int | None, count: int) -> Numbers:
+    """Return numbers that the table does not have."""
+    # a city has its even share of all numbers, and twice that many are enough to find it in
+    among = count if city is None else 2 * source.cities * (count + 100)
+    numbers = np.arange(source.rows, source.rows + among, dtype=np.uint64)
+    found = _in_city(numbers, source, city)[:count]
+    if len(found) < count:
+        raise AssertionError(f"found {len(found)} new rows of a city, {count} are wanted")
+    return found
+
+
+def _in_city(numbers: Numbers, source: Source, city: int | None) -> Numbers:
+    if city is None:
+        return numbers
+    found: Numbers = numbers[_city(numbers) % np.uint64(source.cities) == city]
+    return found
+
+
+def make_rows(numbers: Numbers, version: int, cities: int = len(CITIES)) -> pa.Table:
     """Return the rows of these numbers; their keys and cities are the same in every version."""
     column = _columns(numbers, version)
-    began = round((CHANGED if version else BEGAN).timestamp()) * 10**6
+    began = round(_BEGINS[version].timestamp()) * 10**6
     ts = began + (numbers % np.uint64(10**9)).astype(np.int64) * 1000
     return pa.table(
         {
             # an odd factor maps 64-bit numbers one to one: unique keys without order
             KEY: _digits(numbers * np.uint64(0x9E3779B97F4A7C15), 20),
-            PARTITION: _choice(_mix(numbers, 0, 0), CITIES),
+            PARTITION: _choice(_city(numbers), CITIES[:cities]),
             ORDERING: pa.array(ts).cast(pa.timestamp("us", "UTC")),
             "rider": _digits(column(1) % np.uint64(10**9), 12),
             "driver": _digits(column(2) % np.uint64(10**7), 12),
@@ -123,21 +204,45 @@ def make_rows(numbers: Numbers, version: int) -> pa.Table:
     )
 
 
-def _write(folder: Path, numbers: Numbers, version: int) -> Path:
+def _write(
+    folder: Path,
+    versions: Sequence[tuple[Numbers, int]],
+    source: Source,
+    inserts: int,
+    random: np.random.Generator | None = None,
+) -> Batch:
+    """Write versions of rows, in random order where a generator is given."""
+    numbers = np.concatenate([some for some, _ in versions])
+    version = np.concatenate([np.full(len(some), number) for some, number in versions])
+    order = np.arange(len(numbers)) if random is None else random.permutation(len(numbers))
     folder.mkdir(parents=True)
     # more files than cores, so that nobody who splits by file has to leave a core idle
-    for part, some in enumerate(np.array_split(numbers, 2 * cores())):
-        rows = make_rows(some, version)
+    count = min(len(order), max(2 * cores(), -(-len(order) // _FILE_ROWS)))
+    for part, some in enumerate(np.array_split(order, count)):
+        rows = _rows_of_versions(numbers[some], version[some], source.cities)
         pq.write_table(
             rows,
             folder / f"part-{part:04}.parquet",
-            row_group_size=max(1, rows.num_rows),
+            row_group_size=rows.num_rows,
             compression="zstd",
             compression_level=1,
             use_dictionary=list(LOW_CARDINALITY),
             store_schema=False,
         )
-    return folder
+    return Batch(folder, len(numbers), inserts, kept=len(versions[0][0]))
+
+
+def _rows_of_versions(numbers: Numbers, version: npt.NDArray[np.int64], cities: int) -> pa.Table:
+    """Return rows in the order of their numbers, each in its own version."""
+    places = [np.flatnonzero(version == one) for one in np.unique(version)]
+    tables = [make_rows(numbers[some], int(version[some[0]]), cities) for some in places]
+    if len(tables) == 1:
+        return tables[0]
+    return pa.concat_tables(tables).take(pa.array(np.argsort(np.concatenate(places))))
+
+
+def _city(numbers: Numbers) -> Numbers:
+    return _mix(numbers, 0, STORED)
 
 
 def _columns(numbers: Numbers, version: int) -> Callable[[int], Numbers]:
@@ -146,7 +251,7 @@ def _columns(numbers: Numbers, version: int) -> Callable[[int], Numbers]:
 
 def _mix(numbers: Numbers, column: int, version: int) -> Numbers:
     """Hash numbers to 64 bits (as splitmix64 does), differently for every column and version."""
-    mixed = numbers + np.uint64((column * 2 + version + 1) * 0x632BE59BD9B4E019 % 2**64)
+    mixed = numbers + np.uint64((column * len(_BEGINS) + version + 1) * 0x632BE59BD9B4E019 % 2**64)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return mixed ^ (mixed >> np.uint64(31))
