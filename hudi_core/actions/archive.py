@@ -1,0 +1,238 @@
+"""Moving completed instants of any Hudi table from the active timeline into its history.
+
+Order (a crash at any point leaves a state in which readers find every instant, and which the next
+archival continues): rows of the instants in a new history file, the manifest with it, its version,
+and only then the instants' own files, the completed ones last and oldest first. Between the version
+and the last deletion an instant is in both places, which readers count once; they read the active
+timeline before the history, so that nothing moves past them.
+
+Which instants may go is for the caller to say; see :mod:`hudi_core.actions.archive_plan`. The
+caller holds the table's lock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+
+from hudi_core.actions.history import HistorySnapshot, HistoryWriter
+from hudi_core.actions.history_compaction import compact, prune
+from hudi_core.errors import TableServiceError
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.model.instant import Action, Instant, State
+from hudi_core.model.protocols import Storage
+from hudi_core.timeline.active import LAYOUT_2, ActiveTimeline, TimelineListing
+from hudi_core.timeline.lsm_history import HistoryFile, HistoryFileName, HistoryRow
+from hudi_core.timeline.timeline import InstantKey, instant_key
+
+COMPACTION_BATCH_SIZE: Final = 10
+"""Default of ``hoodie.timeline.compaction.batch.size``."""
+TARGET_FILE_BYTES: Final = 1000 * 1024 * 1024
+"""Default of ``hoodie.timeline.compaction.target.file.max.bytes``."""
+FILE_BODY_BYTES: Final = 64 * 1024 * 1024
+"""Metadata and plans that one new history file holds at least before another one is begun."""
+_READ_TOGETHER: Final = 32
+_PLANNED: Final = frozenset(
+    {
+        Action.CLEAN,
+        Action.CLUSTERING,
+        Action.COMPACTION,
+        Action.LOGCOMPACTION,
+        Action.REPLACECOMMIT,
+    }
+)
+"""Actions whose plan goes into the history, as in Hudi; by the word of their requested file."""
+_PLANNED_INFLIGHT: Final = frozenset({Action.CLUSTERING, Action.REPLACECOMMIT})
+
+
+def archive(
+    client: TableMetaClient,
+    instants: Iterable[Instant],
+    *,
+    compaction_batch_size: int = COMPACTION_BATCH_SIZE,
+    target_file_bytes: int = TARGET_FILE_BYTES,
+) -> tuple[Instant, ...]:
+    """Move completed instants into the history, with their requested and inflight files.
+
+    Cost: the instants moved, one listing of the active timeline, and the manifest. The history is
+    not read, but for files whose range overlaps the instants': those of an archival that crashed.
+
+    Parameters
+    ----------
+    client
+        The table, data or metadata, of timeline layout 2.
+    instants
+        Completed instants. What is not on the active timeline (any more) is left out.
+    compaction_batch_size
+        History files of a level that are merged into one of the next.
+    target_file_bytes
+        History files are not merged beyond this size.
+
+    Returns
+    -------
+    tuple of Instant
+        The instants that left the active timeline, in the order of requested times.
+
+    Raises
+    ------
+    TableServiceError
+        An instant is pending or a savepoint, or the timeline is of layout 1. Nothing was changed.
+    AlreadyExistsError, PreconditionFailedError
+        Another process archives at the same time; nothing is lost, and the next run goes on.
+    CorruptMetadataError
+        The history is damaged.
+    """
+    active = client.active
+    wanted = tuple(instants)
+    _refuse(wanted, active)
+    chosen = _files_of(active.scan(), wanted)
+    writer = HistoryWriter(client.storage, client.archived.folder)
+    opened = writer.open()
+    snapshot = opened
+    new = _not_held(writer, snapshot, chosen)
+    if new:
+        files = _new_files(client, writer, snapshot, new)
+        snapshot = writer.publish(snapshot, [*snapshot.files, *files])
+    _delete(client, chosen)
+    snapshot = compact(writer, snapshot, compaction_batch_size, target_file_bytes)
+    if snapshot.version > opened.version:
+        prune(writer, snapshot, snapshot.version - opened.version)
+    return tuple(one.completed for one in chosen)
+
+
+class _Files(NamedTuple):
+    """A completed instant and its other files, requested before inflight."""
+
+    completed: Instant
+    pending: tuple[Instant, ...]
+
+
+def _files_of(listing: TimelineListing, instants: Iterable[Instant]) -> list[_Files]:
+    """Return the instants that are on the timeline, in the order of requested times."""
+    wanted = set(instants)
+    pending: dict[InstantKey, list[Instant]] = {}
+    for file in sorted(listing.files, key=lambda file: file.sort_key):
+        if not file.is_completed:
+            pending.setdefault(instant_key(file), []).append(file)
+    return [
+        _Files(one, tuple(pending.get(instant_key(one), ())))
+        for one in sorted(wanted.intersection(listing.files), key=lambda one: one.sort_key)
+    ]
+
+
+def _refuse(instants: Sequence[Instant], active: ActiveTimeline) -> None:
+    where = f"{active.storage.root}/{active.folder}"
+    if active.layout_version != LAYOUT_2:
+        raise TableServiceError(
+            f"{where} has timeline layout {active.layout_version}, whose archive is only read",
+            "Upgrade the table to version 8 or 9 with Apache Hudi.",
+            path=where,
+        )
+    for instant in instants:
+        if not instant.is_completed:
+            raise TableServiceError(
+                f"{instant} of {where} is pending and cannot be archived",
+                "Complete it or roll it back first.",
+                instant=str(instant),
+            )
+        if instant.action is Action.SAVEPOINT:
+            raise TableServiceError(
+                f"{instant} of {where} keeps files and cannot be archived",
+                "Delete the savepoint first.",
+                instant=str(instant),
+            )
+
+
+def _not_held(
+    writer: HistoryWriter, snapshot: HistorySnapshot, instants: Sequence[_Files]
+) -> list[_Files]:
+    """Return the instants that the history does not hold yet.
+
+    It holds some of them when an earlier archival was cut short before their files were deleted.
+    """
+    if not instants:
+        return []
+    first = instants[0].completed.requested_time
+    last = instants[-1].completed.requested_time
+    held = {
+        row[:3]
+        for file in snapshot.files
+        if file.name.first <= last and file.name.last >= first
+        for row in writer.read(file, bodies=False)
+    }
+    return [one for one in instants if _identity(one.completed) not in held]
+
+
+def _identity(instant: Instant) -> tuple[str, str | None, str]:
+    return instant.requested_time, instant.completion_time, instant.action.value
+
+
+def _new_files(
+    client: TableMetaClient,
+    writer: HistoryWriter,
+    snapshot: HistorySnapshot,
+    instants: Sequence[_Files],
+) -> tuple[HistoryFile, ...]:
+    """Store the instants as files of level 0, one unless their bodies are many bytes."""
+    new: list[HistoryFile] = []
+    rows: list[HistoryRow] = []
+    read = _ReadRow(client.active)
+    for start in range(0, len(instants), _READ_TOGETHER):
+        together = instants[start : start + _READ_TOGETHER]
+        rows += client.run_map(read, together)
+        bodies = sum(len(body) for row in rows for body in (row.metadata, row.plan) if body)
+        if bodies >= FILE_BODY_BYTES or start + _READ_TOGETHER >= len(instants):
+            times = [row.instant_time or "" for row in rows]
+            taken = replace(snapshot, files=(*snapshot.files, *new))
+            name = HistoryFileName(min(times), max(times), level=0)
+            new.append(writer.put_file(taken, name, [rows]))
+            rows = []
+    return tuple(new)
+
+
+@dataclass(frozen=True, slots=True)
+class _ReadRow:
+    """Reads what the history keeps of an instant; a value, which an engine can send away."""
+
+    active: ActiveTimeline
+
+    def __call__(self, files: _Files) -> HistoryRow:
+        done = files.completed
+        plan = b""
+        for pending in files.pending:
+            # the inflight file of a replacecommit says more than its requested file; of all others
+            # it has no plan
+            if pending.action in _PLANNED and (
+                pending.state is State.REQUESTED or pending.action in _PLANNED_INFLIGHT
+            ):
+                plan = self.active.read(pending) or plan
+        return HistoryRow(
+            done.requested_time,
+            done.completion_time,
+            done.action.value,
+            self.active.read(done) or None,
+            plan or None,
+        )
+
+
+def _delete(client: TableMetaClient, instants: Sequence[_Files]) -> None:
+    """Delete the files of instants that the history holds.
+
+    Completed files go last, or their instants would look pending, and oldest first: readers take
+    what is older than the oldest write of the active timeline for archived.
+    """
+    pending = [client.active.path(file) for files in instants for file in files.pending]
+    list(client.run_map(_DeleteFile(client.storage), pending))
+    for files in instants:
+        client.active.delete(files.completed)
+
+
+@dataclass(frozen=True, slots=True)
+class _DeleteFile:
+    """Deletes one file; a value, which an engine can send away with its storage."""
+
+    storage: Storage
+
+    def __call__(self, path: str) -> bool:
+        return self.storage.delete(path)

@@ -1,0 +1,432 @@
+"""Archiving: where instants go, byte by byte, and that none is lost or doubled by a crash."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hudi_core.actions import archive as archiving
+from hudi_core.actions.archive import archive
+from hudi_core.errors import (
+    AlreadyExistsError,
+    CorruptMetadataError,
+    PreconditionFailedError,
+    StorageError,
+    TableServiceError,
+)
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.model.instant import Action, Instant, State
+from hudi_core.storage.posix import PosixStorage
+from hudi_core.timeline.archived import with_history
+from hudi_core.timeline.lsm_history import HistoryFileName
+from hudi_core.timeline.timeline import Timeline
+from tests.unit.mortal_tables import CONFIG, add, at, deaths, open_client
+
+HISTORY = ".hoodie/timeline/history"
+
+
+def whole(client: TableMetaClient) -> tuple[Instant, ...]:
+    """Return what a reader finds: the active timeline first, then the history."""
+    active = client.active.load()
+    return with_history(active, client.archived.load()).instants
+
+
+def bodies(client: TableMetaClient) -> dict[Instant, tuple[bytes | None, bytes | None]]:
+    found = client.archived.load(bodies=True)
+    return {one.instant: (one.metadata, one.plan) for one in found}
+
+
+def names(path: Path) -> list[str]:
+    return sorted(file.name for file in (path / HISTORY).iterdir())
+
+
+def history_rows(path: Path) -> int:
+    """Count the rows of the current version, as nobody's reader but DuckDB sees them."""
+    version = (path / HISTORY / "_version_").read_text()
+    manifest = json.loads((path / HISTORY / f"manifest_{version}").read_text())
+    files = [str(path / HISTORY / entry["fileName"]) for entry in manifest["files"]]
+    [[count]] = duckdb.execute(f"select count(*) from read_parquet({files})").fetchall()
+    return int(count)
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> TableMetaClient:
+    return open_client(tmp_path / "t")
+
+
+def test_the_history_file_is_what_hudi_writes(client: TableMetaClient, tmp_path: Path) -> None:
+    commit = add(client, 10, body=b"first")
+    clean = add(client, 20, Action.CLEAN, plan=b"clean plan", body=b"cleaned")
+    assert archive(client, [clean, commit]) == (commit, clean)
+
+    assert names(tmp_path / "t") == [f"{at(10)}_{at(20)}_0.parquet", "_version_", "manifest_1"]
+    folder = tmp_path / "t" / HISTORY
+    assert (folder / "_version_").read_bytes() == b"1"
+    [file] = folder.glob("*.parquet")
+    size = file.stat().st_size
+    manifest = json.loads((folder / "manifest_1").read_text())
+    assert manifest == {"files": [{"fileName": file.name, "fileLen": size}]}
+    parquet = pq.ParquetFile(file)
+    columns = [
+        (column.name, column.physical_type, column.max_definition_level)
+        for column in map(parquet.schema.column, range(6))
+    ]
+    assert columns == [
+        ("instantTime", "BYTE_ARRAY", 1),
+        ("completionTime", "BYTE_ARRAY", 1),
+        ("action", "BYTE_ARRAY", 1),
+        ("metadata", "BYTE_ARRAY", 1),
+        ("plan", "BYTE_ARRAY", 1),
+        ("version", "INT32", 0),
+    ]
+    kinds = [str(parquet.schema.column(n).logical_type) for n in range(5)]
+    assert kinds == ["String", "String", "String", "None", "None"]
+    assert set(parquet.metadata.metadata) == {b"parquet.avro.schema"}
+    avro = json.loads(parquet.metadata.metadata[b"parquet.avro.schema"])
+    assert (avro["namespace"], avro["name"]) == (
+        "org.apache.hudi.avro.model",
+        "HoodieLSMTimelineInstant",
+    )
+    rows = duckdb.execute(f"from '{file}'").fetchall()
+    assert rows == [
+        (at(10), at(15), "commit", b"first", None, 1),
+        (at(20), at(25), "clean", b"cleaned", b"clean plan", 1),
+    ]
+
+
+def test_archived_instants_leave_no_file_and_others_stay(client: TableMetaClient) -> None:
+    gone, left = add(client, 10), add(client, 20)
+    pending = add(client, 30, upto=State.INFLIGHT)
+    archive(client, [gone])
+    assert {file.requested_time for file in client.active.scan().files} == {at(20), at(30)}
+    assert whole(client) == (gone, left, pending)
+    assert [one.instant for one in client.archived.load()] == [gone]
+
+
+@pytest.mark.parametrize(
+    ("action", "plan", "inflight", "expected"),
+    [
+        (Action.COMMIT, b"", b"workload", None),
+        (Action.DELTACOMMIT, b"", b"workload", None),
+        (Action.CLEAN, b"plan", b"", b"plan"),
+        (Action.COMPACTION, b"plan", b"", b"plan"),
+        (Action.LOGCOMPACTION, b"plan", b"", b"plan"),
+        (Action.CLUSTERING, b"plan", b"", b"plan"),
+        (Action.REPLACECOMMIT, b"plan", b"workload", b"workload"),
+        (Action.REPLACECOMMIT, b"", b"", None),
+        (Action.ROLLBACK, b"plan", b"", None),
+        (Action.INDEXING, b"plan", b"", None),
+    ],
+)
+def test_plans_are_kept_for_the_actions_for_which_hudi_keeps_them(
+    client: TableMetaClient, action: Action, plan: bytes, inflight: bytes, expected: bytes | None
+) -> None:
+    done = add(client, 10, action, plan=plan, inflight=inflight)
+    archive(client, [done])
+    assert bodies(client) == {done: (b"done", expected)}
+    assert client.archived.load()[0].instant.action is action.completed_action
+
+
+def test_an_empty_completed_file_is_a_null(client: TableMetaClient, tmp_path: Path) -> None:
+    done = add(client, 10)
+    (tmp_path / "t" / client.active.path(done)).write_bytes(b"")
+    archive(client, [done])
+    assert bodies(client) == {done: (None, None)}
+
+
+def test_what_is_not_there_is_left_out(client: TableMetaClient) -> None:
+    there, gone = add(client, 10), add(client, 20)
+    archive(client, [gone])
+    assert archive(client, [there, gone]) == (there,)
+    assert archive(client, []) == ()
+
+
+@pytest.mark.parametrize("upto", [State.REQUESTED, State.INFLIGHT])
+def test_pending_instants_are_refused(client: TableMetaClient, upto: State) -> None:
+    done, pending = add(client, 10), add(client, 20, upto=upto)
+    with pytest.raises(TableServiceError, match="is pending"):
+        archive(client, [done, pending])
+    assert whole(client) == (done, pending)
+    assert client.archived.load() == ()
+
+
+def test_savepoints_are_refused(client: TableMetaClient) -> None:
+    saved = client.active.complete(
+        Instant(at(10), Action.SAVEPOINT, State.INFLIGHT), at(20), b"saved"
+    )
+    with pytest.raises(TableServiceError, match="Delete the savepoint"):
+        archive(client, [saved])
+
+
+def test_timelines_of_layout_1_are_refused(tmp_path: Path) -> None:
+    old = replace(CONFIG, version=6, layout_version=1)
+    with pytest.raises(TableServiceError, match="layout 1"):
+        archive(open_client(tmp_path, old), [])
+
+
+def test_large_instants_make_several_files(
+    client: TableMetaClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archiving, "FILE_BODY_BYTES", 100)
+    monkeypatch.setattr(archiving, "_READ_TOGETHER", 2)
+    done = [add(client, 10 * n, body=b"x" * 30) for n in range(1, 8)]
+    archive(client, done)
+    files = [name for name in names(tmp_path / "t") if name.endswith(".parquet")]
+    assert files == [f"{at(10)}_{at(40)}_0.parquet", f"{at(50)}_{at(70)}_0.parquet"]
+    assert names(tmp_path / "t").count("manifest_1") == 1
+    assert whole(client) == tuple(done)
+
+
+def test_ten_files_of_a_level_become_one_of_the_next(
+    client: TableMetaClient, tmp_path: Path
+) -> None:
+    done = []
+    for n in range(1, 102):
+        done.append(add(client, 10 * n))
+        archive(client, done[-1:])
+        levels = [parsed.level for name in names(tmp_path / "t") if (parsed := parse_name(name))]
+        # old versions keep their files for a while
+        assert len(levels) <= 40
+    last = client.archived.load()
+    assert tuple(one.instant for one in last) == tuple(done) == whole(client)
+    version = (tmp_path / "t" / HISTORY / "_version_").read_text()
+    manifest = json.loads((tmp_path / "t" / HISTORY / f"manifest_{version}").read_text())
+    assert [entry["fileName"] for entry in manifest["files"]] == [
+        f"{at(10)}_{at(1000)}_2.parquet",
+        f"{at(1010)}_{at(1010)}_0.parquet",
+    ]
+
+
+def parse_name(name: str) -> HistoryFileName | None:
+    return HistoryFileName.parse(name)
+
+
+def test_files_are_not_merged_beyond_the_target_size(
+    client: TableMetaClient, tmp_path: Path
+) -> None:
+    done = [add(client, 10 * n) for n in range(1, 5)]
+    for one in done:
+        archive(client, [one], compaction_batch_size=2, target_file_bytes=10)
+    assert whole(client) == tuple(done)
+    levels = {parsed.level for name in names(tmp_path / "t") if (parsed := parse_name(name))}
+    assert levels == {0}
+
+
+def test_old_manifests_go_and_three_stay(client: TableMetaClient, tmp_path: Path) -> None:
+    for n in range(1, 8):
+        archive(client, [add(client, 10 * n)])
+    manifests = [name for name in names(tmp_path / "t") if name.startswith("manifest_")]
+    assert manifests == ["manifest_5", "manifest_6", "manifest_7"]
+
+
+def test_a_reader_of_an_old_version_still_finds_its_files(client: TableMetaClient) -> None:
+    archive(client, [add(client, 10)])
+
+    class Slow(PosixStorage):
+        """Archivals happen between the reads of this reader."""
+
+        archived = False
+
+        def read(self, path: str, max_bytes: int | None = None) -> bytes:
+            data = super().read(path, max_bytes)
+            if path.endswith("_version_") and not self.archived:
+                self.archived = True
+                for n in range(2, 5):
+                    archive(client, [add(client, 10 * n)], compaction_batch_size=2)
+            return data
+
+    slow = Slow(client.storage.root, fsync=False)
+    reader = open_client(Path(client.storage.root))
+    object.__setattr__(reader, "storage", slow)
+    assert reader.archived.load()[0].instant.requested_time == at(10)
+
+
+def test_the_same_range_twice_gets_two_names(client: TableMetaClient) -> None:
+    commit, clean = add(client, 10), add(client, 10, Action.CLEAN)
+    archive(client, [commit])
+    archive(client, [clean])
+    assert bodies(client) == {clean: (b"done", None), commit: (b"done", None)}
+
+
+# --- crashes and rivals ------------------------------------------------------------------------
+
+
+def test_a_crash_at_any_step_loses_nothing_and_doubles_nothing(tmp_path: Path) -> None:
+    template = tmp_path / "template"
+    client = open_client(template)
+    instants = []
+    for n in range(1, 12):
+        action = Action.CLEAN if n % 3 == 0 else Action.COMMIT
+        plan = b"plan %d" % n if action is Action.CLEAN else b""
+        instants.append(add(client, 10 * n, action, plan=plan, body=b"body %d" % n))
+    archive(client, instants[:2], compaction_batch_size=3)
+    archive(client, instants[2:4], compaction_batch_size=3)
+    expected = {
+        one: (b"body %d" % n, b"plan %d" % n if one.action is Action.CLEAN else None)
+        for n, one in enumerate(instants, 1)
+    }
+    chosen = instants[4:7]
+
+    def act(dying: TableMetaClient) -> object:
+        return archive(dying, chosen, compaction_batch_size=3)
+
+    seen = 0
+    for path in deaths(template, tmp_path / "copies", act):
+        seen += 1
+        left = open_client(path)
+        assert whole(left) == tuple(instants)
+        for archived in left.archived.load(bodies=True):
+            assert (archived.metadata, archived.plan) == expected[archived.instant]
+        # the next run may take more than the one that died
+        archive(left, instants[4 : 7 + seen % 2], compaction_batch_size=3)
+        assert whole(left) == tuple(instants)
+        assert history_rows(path) == len(left.archived.load()) == 7 + seen % 2
+        assert len(left.active.load()) == 4 - seen % 2
+        assert bodies(left) == {one: expected[one] for one in instants[: 7 + seen % 2]}
+    assert seen > 60
+
+
+class Rival(PosixStorage):
+    """Lets another archiver act before a certain file is written."""
+
+    def __init__(self, root: str, before: str, act: Any) -> None:
+        super().__init__(root, fsync=False)
+        self._before, self._act = before, act
+
+    def _meet(self, path: str) -> None:
+        if self._act and path.endswith(self._before):
+            act, self._act = self._act, None
+            act()
+
+    def put_if_absent(self, path: str, data: bytes) -> None:
+        self._meet(path)
+        super().put_if_absent(path, data)
+
+    def compare_and_set(self, path: str, data: bytes, expected: str | None) -> str:
+        self._meet(path)
+        return super().compare_and_set(path, data, expected)
+
+
+@pytest.mark.parametrize("before", ["manifest_2", "_version_"])
+@pytest.mark.parametrize("rounds", [1, 2, 6])
+def test_an_archiver_that_lost_its_lock_takes_nothing_away(
+    client: TableMetaClient, before: str, rounds: int
+) -> None:
+    done = [add(client, 10 * n) for n in range(1, 12)]
+    archive(client, done[:1])
+
+    def rival() -> None:
+        for n in range(rounds):
+            archive(client, [done[n + 1]])
+
+    late = open_client(Path(client.storage.root))
+    object.__setattr__(late, "storage", Rival(client.storage.root, before, rival))
+    with pytest.raises((AlreadyExistsError, PreconditionFailedError)) as caught:
+        archive(late, done[8:10])
+    assert isinstance(caught.value, StorageError)
+    assert whole(client) == tuple(done)
+    archive(client, done[:9])
+    assert whole(client) == tuple(done)
+    # a manifest that was complete when its writer stopped is taken over by the next one
+    held = done[:10] if before == "_version_" else done[:9]
+    assert [one.instant for one in client.archived.load()] == held
+
+
+@pytest.mark.parametrize("damage", ["cut", "missing file", "short file"])
+def test_a_manifest_that_was_never_current_is_dropped_if_damaged(
+    client: TableMetaClient, tmp_path: Path, damage: str
+) -> None:
+    first, second = add(client, 10), add(client, 20)
+    archive(client, [first])
+    folder = tmp_path / "t" / HISTORY
+    entry = {"fileName": f"{at(20)}_{at(20)}_0.parquet", "fileLen": 9}
+    text = json.dumps({"files": [entry]})
+    if damage == "short file":
+        (folder / str(entry["fileName"])).write_bytes(b"PAR1")
+    (folder / "manifest_2").write_text(text[:20] if damage == "cut" else text)
+    archive(client, [second])
+    assert whole(client) == (first, second)
+    assert history_rows(tmp_path / "t") == 2
+
+
+def test_a_version_file_that_hudi_was_replacing_is_made_anew(
+    client: TableMetaClient, tmp_path: Path
+) -> None:
+    first, second = add(client, 10), add(client, 20)
+    archive(client, [first])
+    (tmp_path / "t" / HISTORY / "_version_").unlink()
+    archive(client, [second])
+    assert (tmp_path / "t" / HISTORY / "_version_").read_bytes() == b"2"
+    assert whole(client) == (first, second)
+
+
+@pytest.mark.parametrize("victim", ["manifest_1", "parquet"])
+def test_a_damaged_history_is_named_and_nothing_leaves_the_timeline(
+    client: TableMetaClient, tmp_path: Path, victim: str
+) -> None:
+    first, second = add(client, 10), add(client, 20)
+    archive(client, [first])
+    folder = tmp_path / "t" / HISTORY
+    [file] = folder.glob(f"*{victim}")
+    file.unlink()
+    again = add(client, 10) if victim == "parquet" else second
+    with pytest.raises(CorruptMetadataError):
+        archive(client, [again])
+    assert client.active.load().find(again.requested_time) == again
+
+
+def test_cost_does_not_grow_with_the_history(client: TableMetaClient) -> None:
+    class Counting(PosixStorage):
+        read_paths: list[str] = []  # noqa: RUF012
+
+        def read(self, path: str, max_bytes: int | None = None) -> bytes:
+            self.read_paths.append(path)
+            return super().read(path, max_bytes)
+
+    for n in range(1, 30):
+        archive(client, [add(client, 10 * n)], compaction_batch_size=100)
+    storage = Counting(client.storage.root, fsync=False)
+    counted = open_client(Path(client.storage.root))
+    object.__setattr__(counted, "storage", storage)
+    archive(counted, [add(counted, 1000)], compaction_batch_size=100)
+    assert [path for path in storage.read_paths if path.endswith(".parquet")] == []
+    assert len(storage.read_paths) < 8
+
+
+ACTIONS = st.sampled_from([Action.COMMIT, Action.CLEAN, Action.ROLLBACK, Action.CLUSTERING])
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> tuple[list[Action], list[list[int]]]:
+    actions = draw(st.lists(ACTIONS, min_size=1, max_size=25))
+    order = draw(st.permutations(range(len(actions))))
+    cuts = sorted(draw(st.sets(st.integers(0, len(actions)), max_size=8)))
+    pieces = [
+        list(order[begin:end]) for begin, end in zip([0, *cuts], [*cuts, len(order)], strict=True)
+    ]
+    return actions, pieces
+
+
+@given(histories(), st.integers(2, 4))
+def test_any_pieces_in_any_order_add_up_to_the_same_timeline(
+    tmp_path_factory: pytest.TempPathFactory,
+    drawn: tuple[list[Action], list[list[int]]],
+    batch: int,
+) -> None:
+    actions, pieces = drawn
+    path = tmp_path_factory.mktemp("table")
+    client = open_client(path, CONFIG)
+    instants = [add(client, 10 * n, action) for n, action in enumerate(actions, 1)]
+    for piece in pieces:
+        archive(client, [instants[n] for n in piece], compaction_batch_size=batch)
+        assert whole(client) == Timeline.of(instants).instants
+    assert client.active.load().instants == ()
+    assert history_rows(path) == len(instants)
