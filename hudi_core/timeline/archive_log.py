@@ -1,11 +1,7 @@
 """The archive of layout 1: log files ``.hoodie/archived/.commits_.archive.N`` of Avro records.
 
 Each record is one file of one instant that left the active timeline. Its schema (Hudi's
-``HoodieArchivedMetaEntry``) is in the header of its block. An Avro block's content, big-endian::
-
-    content version  int32    3; in version 0 the next field is missing
-    records          int32
-    per record       int32 length, Avro datum
+``HoodieArchivedMetaEntry``) is in the header of its block.
 """
 
 from __future__ import annotations
@@ -14,11 +10,16 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from hudi_core.avro import decode_datum, parse_writer_schema
 from hudi_core.errors import CorruptMetadataError
+from hudi_core.log_format import (
+    BlockType,
+    HeaderKey,
+    LogBlock,
+    decode_avro_content,
+    read_log_blocks,
+)
 from hudi_core.model.protocols import Storage
-from hudi_core.timeline.log_blocks import BlockType, HeaderKey, LogBlock, LogReader, read_log_blocks
-from hudi_core.timeline.serde import decode_datum
-from hudi_core.timeline.serde.writer_schema import parse_writer_schema
 
 MAX_ARCHIVE_BYTES: Final = 1024 * 1024 * 1024
 """Largest archive file that is read."""
@@ -47,11 +48,5 @@ def _records(block: LogBlock, path: str) -> Iterator[dict[str, Any]]:
     if text is None:
         raise CorruptMetadataError(path, "an Avro block has no schema")
     schema = parse_writer_schema(text, path).parsed
-    content = LogReader(block.content, path)
-    has_count = content.int32() > 0
-    count = content.int32() if has_count else None
-    while content.left and count != 0:
-        yield decode_datum(content.take(content.int32()), schema, path)
-        count = None if count is None else count - 1
-    if count or content.left:
-        raise content.damage("the Avro block does not hold as many records as it says")
+    for datum in decode_avro_content(block.content, path):
+        yield decode_datum(datum, schema, path)

@@ -7,14 +7,12 @@ JSON of the same names.
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, TypeVar
 
-import fastavro
-from fastavro.schema import SchemaParseException
-
+from hudi_core import avro
+from hudi_core.avro import ParsedSchema, decode_datum, parse_writer_schema
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.model.actions import (
     CleanerPlan,
@@ -34,7 +32,6 @@ from hudi_core.timeline.serde.container import (
     write_container,
 )
 from hudi_core.timeline.serde.records import RecordMismatchError, from_record, to_record
-from hudi_core.timeline.serde.writer_schema import ParsedSchema, parse_writer_schema
 
 T = TypeVar("T")
 
@@ -52,17 +49,6 @@ _SCHEMAS: Final[Mapping[type, Mapping[str, Any]]] = {
 _TEXTS: Final = {
     kind: json.dumps(schema, separators=(",", ":")) for kind, schema in _SCHEMAS.items()
 }
-_DAMAGE: Final = (
-    EOFError,
-    IndexError,
-    KeyError,
-    MemoryError,
-    OverflowError,
-    TypeError,
-    ValueError,
-    SchemaParseException,
-)
-"""What fastavro raises on bytes that do not fit the schema."""
 
 
 def encode(value: object) -> bytes:
@@ -87,9 +73,7 @@ def encode(value: object) -> bytes:
 
 def encode_datum(value: object, schema: ParsedSchema) -> bytes:
     """Return the bare Avro bytes of ``value`` under any schema that resolves with ours."""
-    out = io.BytesIO()
-    fastavro.schemaless_writer(out, schema, to_record(value))
-    return out.getvalue()
+    return avro.encode_datum(to_record(value), schema)
 
 
 def decode_commit(data: bytes, path: str, *, allow_empty: bool = False) -> CommitMetadata:
@@ -192,26 +176,6 @@ def decode_record(data: bytes, path: str) -> InstantRecord:
     name, schema = parse_writer_schema(container.schema, path)
     fields = decode_datum(container.datum, schema, path)
     return InstantRecord(name, schema, container.datum, fields)
-
-
-def decode_datum(datum: bytes, schema: ParsedSchema, path: str) -> dict[str, Any]:
-    """Return the record that bare Avro bytes hold under the schema they were written by.
-
-    Raises
-    ------
-    CorruptMetadataError
-        The bytes are not a record of that schema, or too many.
-    """
-    source = io.BytesIO(datum)
-    try:
-        record = fastavro.schemaless_reader(source, schema, None)
-    except _DAMAGE as error:
-        raise CorruptMetadataError(path, f"its record cannot be decoded ({error!r})") from error
-    if source.tell() != len(datum):
-        raise CorruptMetadataError(path, "its record is shorter than the file says")
-    if not isinstance(record, dict):
-        raise CorruptMetadataError(path, "it does not hold a record")
-    return record
 
 
 def _decode_commit(kind: type[T], data: bytes, path: str) -> T:

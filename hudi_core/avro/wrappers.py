@@ -1,0 +1,100 @@
+"""Hudi's wrappers: records of one field, so that values of equal Avro types differ in a union.
+
+Source: ``hudi-format`` sections 4 and 5 (ordering values of deletes, bounds of columns).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+_NAMESPACE: Final = "org.apache.hudi.avro.model"
+_STRING: Final = {"type": "string", "avro.java.string": "String"}
+_TYPES: Final[Mapping[str, object]] = {
+    "BooleanWrapper": "boolean",
+    "IntWrapper": "int",
+    "LongWrapper": "long",
+    "FloatWrapper": "float",
+    "DoubleWrapper": "double",
+    "BytesWrapper": "bytes",
+    "StringWrapper": _STRING,
+    "DateWrapper": "int",
+    "DecimalWrapper": {"type": "bytes", "logicalType": "decimal", "precision": 30, "scale": 15},
+    "TimeMicrosWrapper": {"type": "long", "logicalType": "time-micros"},
+    "TimestampMicrosWrapper": "long",
+    "LocalDateWrapper": "int",
+}
+SCALARS: Final = tuple(_TYPES)
+"""Names of the wrappers of single values, in the order of their union."""
+ARRAY: Final = "ArrayWrapper"
+_ARRAY_FIELD: Final = "wrappedValues"
+
+
+class Wrapped(NamedTuple):
+    """A value and the name of its wrapper.
+
+    Attributes
+    ----------
+    wrapper
+        One of :data:`SCALARS`, or :data:`ARRAY`.
+    value
+        As Avro holds it: dates are days, times and timestamps microseconds, decimals the bytes of
+        the unscaled number; of an array, a tuple of wrapped values and ``None``.
+    """
+
+    wrapper: str
+    value: Any
+
+
+def wrapper_union(names: Sequence[str], *, arrays: bool) -> list[object]:
+    """Return the Avro union of null and some wrappers, which it defines.
+
+    Parameters
+    ----------
+    names
+        Some of :data:`SCALARS`.
+    arrays
+        Whether arrays of them follow.
+    """
+    union: list[object] = ["null"]
+    union += [_record(name, {"name": "value", "type": _TYPES[name]}) for name in names]
+    if arrays:
+        items = {"type": "array", "items": ["null", *names]}
+        union.append(
+            _record(ARRAY, {"name": _ARRAY_FIELD, "type": ["null", items], "default": None})
+        )
+    return union
+
+
+def unwrap(value: object) -> Wrapped | None:
+    """Return what a union of wrappers holds, as ``decode_datum(named=True)`` returns it.
+
+    Raises
+    ------
+    ValueError
+        It is no wrapper that is known.
+    """
+    match value:
+        case None:
+            return None
+        case (str(name), dict(record)):
+            wrapper = name.rpartition(".")[2]
+            if wrapper in _TYPES and "value" in record:
+                return Wrapped(wrapper, record["value"])
+            if wrapper == ARRAY and _ARRAY_FIELD in record:
+                return Wrapped(ARRAY, tuple(unwrap(item) for item in record[_ARRAY_FIELD] or ()))
+    raise ValueError("a value is not in one of Hudi's wrappers")
+
+
+def wrap(value: Wrapped | None) -> object:
+    """Return a wrapped value as ``encode_datum`` takes it."""
+    if value is None:
+        return None
+    name = f"{_NAMESPACE}.{value.wrapper}"
+    if value.wrapper == ARRAY:
+        return (name, {_ARRAY_FIELD: [wrap(item) for item in value.value]})
+    return (name, {"value": value.value})
+
+
+def _record(name: str, field: Mapping[str, object]) -> dict[str, object]:
+    return {"type": "record", "name": name, "fields": [dict(field)]}
