@@ -11,7 +11,7 @@ from hudi_core.keygen.nonpartitioned import NonpartitionedKeyGenerator
 from hudi_core.keygen.simple import SimpleKeyGenerator
 from hudi_core.model.schema import TableSchema
 
-__all__ = ["KeyGenerator", "key_generator"]
+__all__ = ["KeyGenerator", "bare_key_field", "key_generator"]
 
 _KEY = "hoodie.table.keygenerator.type"
 
@@ -65,6 +65,17 @@ def key_generator(
     if columns.partition:
         raise _wrong_number(kind, "makes no partitions, and the table has partition fields")
     return NonpartitionedKeyGenerator(columns)
+
+
+def bare_key_field(config: TableConfig) -> str | None:
+    """Return the top-level column whose values, as texts, are the record keys; ``None`` if keys are
+    made otherwise, or may have been."""
+    kinds = (KeyGeneratorType.SIMPLE, KeyGeneratorType.NON_PARTITION)
+    fields = config.record_key_fields
+    # writers of one table may have differed in what a complex key of one field is
+    if config.keygen_type not in kinds or len(fields) != 1 or "." in fields[0]:
+        return None
+    return fields[0]
 
 
 def _wrong_number(kind: KeyGeneratorType, reason: str) -> InvalidOptionError:

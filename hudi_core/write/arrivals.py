@@ -9,36 +9,62 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_core.model.files import PartitionPath
 from hudi_core.model.schema import TableSchema
-from hudi_core.write.combine import Positions
+from hudi_core.write.combine import Positions, distinct
 from hudi_core.write.context import WriteContext
-from hudi_core.write.incoming import Mask
+from hudi_core.write.encoded_columns import plain
+from hudi_core.write.incoming import Mask, Sources
 from hudi_core.write.merging import Located
 from hudi_core.write.planning import GroupWrite
-from hudi_core.write.staging import StagedPart, StagedRows
+from hudi_core.write.staging import StagedPart
 from hudi_core.write.tagging import Tagged, located_rows, new_rows
 
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """The incoming rows of one file group.
+    """The incoming rows of one file group: their numbers; the rows are read when asked for.
 
     Attributes
     ----------
-    rows
-        Staged rows, these among them.
+    context, parts, staged
+        The write, its staged input, and the columns of that.
+    partition_path
+        Where the group is.
+    sources
+        The partitions whose staged rows the numbers count.
     located
-        Which of them meet stored rows, and stored rows that go; ``None`` where none do.
+        Which rows meet stored ones, and stored rows that go; ``None`` where none do.
     inserts
-        Which of them are new.
-    strange
-        Which of them were staged for another partition; ``None`` where none were.
+        Which rows are new, in the order in which they are written.
     """
 
-    rows: pa.Table
+    context: WriteContext
+    parts: tuple[StagedPart, ...]
+    staged: TableSchema
+    partition_path: PartitionPath
+    sources: Sources
     located: Located | None
     inserts: Positions
-    strange: Mask | None = None
+
+    def take(self, numbers: Positions, columns: Sequence[str] | None = None) -> pa.Table:
+        """Return some of the rows, in the order of ``numbers``; all columns, or some."""
+        schema = self.staged.arrow
+        if columns is not None:
+            schema = pa.schema([schema.field(name) for name in columns])
+        wanted = numbers
+        if len(numbers) > 1 and not bool(np.all(numbers[1:] > numbers[:-1])):
+            wanted = distinct(numbers)
+        rows = self.sources.take(self.context, self.parts, wanted, schema)
+        if wanted is numbers:
+            return rows
+        return rows.take(pa.array(np.searchsorted(wanted, numbers)))
+
+    def strange(self, numbers: Positions) -> Mask:
+        """Return which of some rows were staged for another partition."""
+        paths = self.sources.paths
+        own = [ordinal for ordinal, path in enumerate(paths) if path == self.partition_path]
+        return ~np.isin(self.sources.partition_of(numbers), own)
 
 
 def arrivals(
@@ -60,42 +86,48 @@ def arrivals(
     """
     own = group.partition_path
     end = group.first_insert + group.inserts
-    if tagged is None:
-        rows = StagedRows(context, parts, own).table()
-        return Arrivals(rows, None, np.arange(group.first_insert, min(end, rows.num_rows)))
     located = None
-    if group.candidate is not None:
-        located = located_rows(context, tagged, group.candidate)
-    inserts = new_rows(context, tagged)[group.first_insert : end]
-    if tagged.sources.paths == (own,):
-        return Arrivals(StagedRows(context, parts, own).table(), located, inserts)
-    incoming = np.empty(0, np.int64) if located is None else located.incoming
-    numbers = np.unique(np.concatenate([incoming, inserts]))
-    rows = tagged.sources.take(context, parts, numbers, staged.arrow)
-    if located is not None:
-        renumbered = np.searchsorted(numbers, located.incoming)
-        located = Located(renumbered, located.stored, located.gone)
-    at_home = [ordinal for ordinal, path in enumerate(tagged.sources.paths) if path == own]
-    strange = ~np.isin(tagged.sources.partition_of(numbers), at_home)
-    return Arrivals(rows, located, np.searchsorted(numbers, inserts), strange)
+    if tagged is None:
+        sources = Sources.of(parts, [own])
+        inserts = np.arange(group.first_insert, min(end, sum(sources.rows)))
+    else:
+        sources = tagged.sources
+        inserts = new_rows(context, tagged)[group.first_insert : end]
+        if group.candidate is not None:
+            located = located_rows(context, tagged, group.candidate)
+    return Arrivals(context, tuple(parts), staged, own, sources, located, inserts)
 
 
-def at_home(arrived: Arrivals, stored: pa.Table, context: WriteContext) -> pa.Table:
-    """Return the incoming rows as they are written: what came for another partition and stays in
-    this one takes the partition columns of the row it replaces.
+def at_home(
+    rows: pa.Table,
+    strange: Mask,
+    met: Positions,
+    stored: pa.Table,
+    partition_fields: Sequence[str],
+) -> pa.Table:
+    """Return incoming rows as they are written: what came for another partition and stays in this
+    one takes the partition columns of the row it replaces.
 
     A reader prunes by folder and filters by column: both have to say the same.
+
+    Parameters
+    ----------
+    rows
+        The rows to write: those that update stored rows first.
+    strange
+        Which of those that update came for another partition.
+    met
+        Positions of the stored rows that they take the place of.
     """
-    rows = arrived.rows
-    if arrived.strange is None or arrived.located is None:
+    if not strange.any():
         return rows
     origin = np.arange(rows.num_rows) + stored.num_rows
-    stays = arrived.strange[arrived.located.incoming]
-    origin[arrived.located.incoming[stays]] = arrived.located.stored[stays]
-    for name in context.table.partition_fields:
+    stays = np.flatnonzero(strange)
+    origin[stays] = met[stays]
+    for name in partition_fields:
         top, *below = name.split(".")
         position = rows.schema.get_field_index(top)
-        both = pa.chunked_array([*stored.column(top).chunks, *rows.column(top).chunks])
+        both = pa.chunked_array([*plain(stored.column(top)).chunks, *rows.column(top).chunks])
         kept = both.take(pa.array(origin)).combine_chunks()
         column = _with_kept(rows.column(top).combine_chunks(), kept, below)
         rows = rows.set_column(position, rows.schema.field(position), column)

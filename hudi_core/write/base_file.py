@@ -22,6 +22,7 @@ from hudi_core.errors import StorageError
 from hudi_core.metadata.bloom import TYPE_CODE
 from hudi_core.model.schema import RECORD_KEY, TableSchema
 from hudi_core.model.stats import FileStats
+from hudi_core.write.encoded_columns import is_encoded, joined
 from hudi_core.write.encodings import dictionary_leaves
 from hudi_core.write.record_keys import BloomSizing, KnownKeys, RecordKeyCollector
 from hudi_core.write.statistics import StatisticsCollector
@@ -131,7 +132,8 @@ class BaseFileWriter:
         self._inherits = False
         self._statistics = StatisticsCollector(self.schema)
         self._footers: list[pq.FileMetaData] = []
-        self._held: list[pa.RecordBatch] = []
+        self._held: list[pa.Table] = []
+        self._encoded: frozenset[str] | None = None
         self._held_bytes = 0
         self._stream: pa.NativeFile | None = None
         self._writer: pq.ParquetWriter | None = None
@@ -161,6 +163,8 @@ class BaseFileWriter:
 
         Parameters
         ----------
+        rows
+            Columns of text may be dictionary encoded.
         stays
             Whether the rows' keys were in the file's last version; see :meth:`inherit`.
 
@@ -169,11 +173,12 @@ class BaseFileWriter:
         StorageError
             The file cannot be written.
         """
-        for batch in rows.to_batches() if isinstance(rows, pa.Table) else [rows]:
-            if self._with_meta and not (stays and self._inherits):
-                self._keys.add(batch.column(RECORD_KEY))
-            self._rows += batch.num_rows
-            self._hold(batch)
+        table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
+        if self._with_meta and not (stays and self._inherits):
+            for keys in table.column(RECORD_KEY).chunks:
+                self._keys.add(keys)
+        self._rows += table.num_rows
+        self._hold(table)
         if self._held_bytes >= _HELD_BYTES:
             self._write_group()
 
@@ -187,7 +192,7 @@ class BaseFileWriter:
         """
         if self._held:
             self._write_group()
-        writer, stream = self._opened(pa.Table.from_batches([], self.schema))
+        writer, stream = self._opened(self.schema.empty_table())
         with self._translated():
             writer.add_key_value_metadata(self._key_values())
             writer.close()
@@ -209,19 +214,19 @@ class BaseFileWriter:
         with contextlib.suppress(FileNotFoundError):
             self._filesystem.delete_file(self.path)
 
-    def _hold(self, batch: pa.RecordBatch) -> None:
+    def _hold(self, rows: pa.Table) -> None:
         limit = self._options.row_group_bytes
-        row_bytes = max(1, batch.nbytes // max(1, batch.num_rows))
-        while batch.num_rows:
-            part = batch.slice(0, max(1, (limit - self._held_bytes) // row_bytes))
-            batch = batch.slice(part.num_rows)
+        row_bytes = max(1, rows.nbytes // max(1, rows.num_rows))
+        while rows.num_rows:
+            part = rows.slice(0, max(1, (limit - self._held_bytes) // row_bytes))
+            rows = rows.slice(part.num_rows)
             self._held.append(part)
             self._held_bytes += part.num_rows * row_bytes
             if self._held_bytes + row_bytes > limit:
                 self._write_group()
 
     def _write_group(self) -> None:
-        group = pa.Table.from_batches(self._held, self.schema)
+        group = joined(self._held, self.schema, self._encoded)
         self._held, self._held_bytes = [], 0
         self._statistics.observe(group)
         writer, _ = self._opened(group)
@@ -236,9 +241,11 @@ class BaseFileWriter:
                 # only local stores have folders; elsewhere this would leave marker objects
                 self._filesystem.create_dir(os.path.dirname(self.path), recursive=True)
             self._stream = self._filesystem.open_output_stream(self.path)
+        # what the first row group has encoded, the others have
+        self._encoded = frozenset(field.name for field in sample.schema if is_encoded(field.type))
         self._writer = pq.ParquetWriter(
             self._stream,
-            self.schema,
+            sample.schema,
             compression=self._options.codec,
             compression_level=self._options.level,
             data_page_size=self._options.page_bytes,

@@ -19,6 +19,16 @@ import pyarrow.types as pt
 Positions = np.ndarray[Any, np.dtype[np.int64]]
 
 
+def distinct(positions: Positions) -> Positions:
+    """Return positions in ascending order, each once."""
+    ordered = np.sort(positions)
+    # faster than np.unique, which hashes what it sorts afterwards
+    first = np.ones(len(ordered), dtype=bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
+    found: Positions = ordered[first]
+    return found
+
+
 def winners(keys: pa.ChunkedArray, ordering: pa.ChunkedArray | None) -> Positions | None:
     """Return the positions of the winning rows in arrival order; ``None`` when no key occurs twice.
 

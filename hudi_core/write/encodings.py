@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from hudi_core.model.arrow_types import leaves
+from hudi_core.write.encoded_columns import is_encoded
 from hudi_core.write.statistics import leaf_columns
 
 _PIECES: Final = 4
@@ -29,7 +30,7 @@ def dictionary_leaves(group: pa.Table, schema: pa.Schema) -> list[str]:
     group
         The first row group.
     schema
-        The schema of the file.
+        The schema of the file, nothing encoded.
     """
     if not group.num_rows:
         return []
@@ -39,10 +40,13 @@ def dictionary_leaves(group: pa.Table, schema: pa.Schema) -> list[str]:
     return [
         path
         for (path, field), chunks in zip(leaves(schema), leaf_columns(sample), strict=True)
-        if not pt.is_boolean(field.type) and _repeats(pa.chunked_array(chunks, field.type))
+        if not pt.is_boolean(field.type) and _repeats(chunks)
     ]
 
 
-def _repeats(values: pa.ChunkedArray) -> bool:
+def _repeats(chunks: list[pa.Array]) -> bool:
+    if chunks and is_encoded(chunks[0].type):
+        return True
+    values = pa.chunked_array(chunks)
     present = len(values) - values.null_count
     return bool(present and pc.count_distinct(values).as_py() * _REPEATS <= present)

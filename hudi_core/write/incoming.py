@@ -67,10 +67,13 @@ class Sources:
         shift = moved - self.starts
         return np.asarray(numbers + shift[self.partition_of(numbers)])
 
-    def table(self, context: WriteContext, parts: Sequence[StagedPart]) -> pa.Table:
-        """Return the rows, in the order of their numbers."""
-        tables = [StagedRows(context, parts, path).table() for path in self.paths]
-        return tables[0] if len(tables) == 1 else pa.concat_tables(tables)
+    def table(
+        self, context: WriteContext, parts: Sequence[StagedPart], columns: Sequence[str]
+    ) -> pa.Table:
+        """Return some columns of the rows, in the order of their numbers."""
+        return pa.concat_tables(
+            StagedRows(context, parts, path, columns).table() for path in self.paths
+        )
 
     def take(
         self,
@@ -86,18 +89,15 @@ class Sources:
         numbers
             Ascending.
         schema
-            The staged columns.
+            The staged columns, all or some.
         """
         pieces: list[pa.RecordBatch] = []
-        start = 0
-        for path in self.paths:
-            for batch in StagedRows(context, parts, path).batches():
-                low, high = np.searchsorted(numbers, [start, start + batch.num_rows])
-                if high > low:
-                    pieces.append(
-                        batch.select(schema.names).take(pa.array(numbers[low:high] - start))
-                    )
-                start += batch.num_rows
+        starts = self.starts
+        cuts = np.searchsorted(numbers, [*starts, np.iinfo(np.int64).max])
+        for path, start, low, high in zip(self.paths, starts, cuts, cuts[1:], strict=False):
+            if high > low:
+                staged = StagedRows(context, parts, path, schema.names)
+                pieces += staged.take(numbers[low:high] - start)
         return pa.Table.from_batches(pieces, schema)
 
 
@@ -181,7 +181,7 @@ def incoming_rows(
     moves
         Whether rows may move from one partition to another.
     """
-    rows = scope.sources.table(context, scope.parts)
+    rows = scope.sources.table(context, scope.parts, _deciding_columns(scope, context))
     needs_keys = bool(scope.files) or context.table.buckets is not None
     keys = None
     if scope.combine or needs_keys:
@@ -215,6 +215,16 @@ def incoming_rows(
     if moves and ordering is not None:
         columns["ordering"] = ordering.take(pa.array(numbers[stands])).combine_chunks()
     return Incoming(numbers, deletes, codes, pa.table(columns))
+
+
+def _deciding_columns(scope: Scope, context: WriteContext) -> list[str]:
+    """Return the staged columns that tell a row's key, order and deletion."""
+    fields = context.table.record_key_fields
+    wanted = {*(field.split(".")[0] for field in fields), context.event_time_field}
+    wanted |= {IS_DELETED, ARRIVAL}
+    names = scope.parts[0].schema.names
+    # where nothing decides, one column still counts the rows
+    return [name for name in names if name in wanted] or names[:1]
 
 
 def _arrival_order(rows: pa.Table) -> Positions | None:

@@ -16,15 +16,16 @@ from hudi_core.engine.base import TaskContext
 from hudi_core.index.base import join_keys
 from hudi_core.model.commit import WriteOperation, WriteStat, WriteStatus
 from hudi_core.model.files import BaseFileName, WriteToken, join_path
-from hudi_core.model.schema import FILE_NAME, RECORD_KEY, TableSchema
+from hudi_core.model.schema import FILE_NAME, IS_DELETED, RECORD_KEY, TableSchema
 from hudi_core.txn.markers import MarkerKind
 from hudi_core.write.arrivals import Arrivals, arrivals, at_home
 from hudi_core.write.base_file import BaseFileResult
-from hudi_core.write.combine import winners
+from hudi_core.write.combine import Positions, distinct, winners
 from hudi_core.write.context import WriteContext
+from hudi_core.write.encoded_columns import constant
 from hudi_core.write.file_output import mark, open_base_file
 from hudi_core.write.incoming import record_keys
-from hudi_core.write.merging import Located, Merged, merge
+from hudi_core.write.merging import Located, Merged, merge, replaced_positions
 from hudi_core.write.meta_columns import RowOrigin, with_meta_columns
 from hudi_core.write.partial_rows import completed
 from hudi_core.write.planning import GroupWrite
@@ -78,33 +79,29 @@ def write_group(
     stored = _stored(context, item)
     arrived = arrivals(context, group, item.parts, item.tagged, staged_schema)
     if item.updates_on_insert(context):
-        arrived = _located_inserts(context, stored.rows, arrived, staged_schema)
+        arrived = _located_inserts(context, stored.rows, arrived)
     inserts = arrived.inserts
-    merged = _merged(context, item, arrived, stored.rows)
+    merged, located = _merged(context, item, arrived, stored.rows)
     if merged.changes_nothing and not len(inserts):
         return None
     token = WriteToken(task.task, task.stage, task.attempt)
     name = BaseFileName(group.file_id, str(token), context.instant)
     kind = MarkerKind.MERGE if group.base_file else MarkerKind.CREATE
     mark(context, group.partition_path, str(name), kind)
-    # a delete stages no more than keys, and writes no incoming row
-    deletes = item.operation is WriteOperation.DELETE
-    rows = arrived.rows if deletes else at_home(arrived, stored.rows, context)
-    incoming = rows.take(pa.array(np.concatenate([merged.updates, inserts])))
-    keys = record_keys(incoming, context, staged_schema)
-    origin = RowOrigin(group.partition_path, str(name), task.task)
-    ready = None
-    if not deletes:
-        whole = completed(incoming, merged.updates, arrived.located, stored.rows, context.schema)
-        ready = with_meta_columns(whole, keys, context, origin)
-        keys = ready.column(RECORD_KEY)  # generated only now where the table has no record key
     updates = len(merged.updates)
     with open_base_file(context, group.partition_path, str(name)) as output:
-        output.inherit(stored.keys, keys.slice(updates))
+        if item.operation is WriteOperation.DELETE:
+            # a delete stages no more than keys, and writes no incoming row
+            ready = context.schema.with_meta().empty_table()
+        else:
+            whole = _incoming(context, arrived, merged.updates, located, stored.rows)
+            keys = record_keys(whole, context, staged_schema)
+            origin = RowOrigin(group.partition_path, str(name), task.task)
+            ready = with_meta_columns(whole, keys, context, origin)
+        output.inherit(stored.keys, ready.column(RECORD_KEY).slice(updates))
         output.write(_renamed(merged.kept, str(name)), stays=True)
-        if ready is not None:
-            output.write(ready.slice(0, updates), stays=True)
-            output.write(ready.slice(updates))
+        output.write(ready.slice(0, updates), stays=True)
+        output.write(ready.slice(updates))
         result = output.close()
     return _status(group, name, merged, len(inserts), result)
 
@@ -113,35 +110,58 @@ def _stored(context: WriteContext, item: GroupTask) -> StoredFile:
     base_file = item.group.base_file
     if base_file is None:
         return StoredFile(context.schema.with_meta().empty_table(), KnownKeys(None, None, None))
-    return read_base_file(context, base_file.path)
+    return read_base_file(context, base_file.path, item.group.partition_path)
 
 
 def _merged(
-    context: WriteContext,
-    item: GroupTask,
-    arrived: Arrivals,
-    stored: pa.Table,
-) -> Merged:
-    if arrived.located is None:
-        return Merged(stored, _NO_ROWS, 0)
+    context: WriteContext, item: GroupTask, arrived: Arrivals, stored: pa.Table
+) -> tuple[Merged, Located | None]:
+    """Merge the rows that meet stored ones; return what became of them, and how they met."""
+    located = arrived.located
+    if located is None:
+        return Merged(stored, _NO_ROWS, 0), None
     delete_all = item.operation is WriteOperation.DELETE
     ordering = None if delete_all else context.event_time_field
-    return merge(stored, arrived.rows, arrived.located, ordering, delete_all)
+    numbers = distinct(located.incoming)
+    wanted = {ordering, None if delete_all else IS_DELETED}
+    names = arrived.staged.arrow.names
+    # where nothing decides, one column still counts the rows
+    columns = [name for name in names if name in wanted] or names[:1]
+    deciding = arrived.take(numbers, columns)
+    met = replace(located, incoming=np.searchsorted(numbers, located.incoming))
+    merged = merge(stored, deciding, met, ordering, delete_all)
+    return replace(merged, updates=numbers[merged.updates]), located
+
+
+def _incoming(
+    context: WriteContext,
+    arrived: Arrivals,
+    updates: Positions,
+    located: Located | None,
+    stored: pa.Table,
+) -> pa.Table:
+    """Return the incoming rows to write, in the columns of the table: updates, then new rows."""
+    rows = pa.concat_tables([arrived.take(updates), arrived.take(arrived.inserts)])
+    if located is None:
+        return completed(rows, _NO_ROWS, stored, context.schema)
+    met = replaced_positions(located, updates)
+    fields = context.table.partition_fields
+    rows = at_home(rows, arrived.strange(updates), met, stored, fields)
+    return completed(rows, met, stored, context.schema)
 
 
 def _located_inserts(
     context: WriteContext,
     stored: pa.Table,
     arrived: Arrivals,
-    staged_schema: TableSchema,
 ) -> Arrivals:
     """Find the rows to insert whose keys the file holds already.
 
     Of several incoming rows with one key one is left.
     """
-    rows, inserts = arrived.rows, arrived.inserts
-    incoming = rows.take(pa.array(inserts))
-    keys = record_keys(incoming, context, staged_schema)
+    inserts = arrived.inserts
+    incoming = arrived.take(inserts)
+    keys = record_keys(incoming, context, arrived.staged)
     field = context.event_time_field
     chosen = winners(keys, None if field is None else incoming.column(field))
     if chosen is not None:
@@ -159,8 +179,7 @@ def _located_inserts(
 def _renamed(stored: pa.Table, file_name: str) -> pa.Table:
     """Return rows that stay with the name of the file they are in now."""
     position = stored.schema.get_field_index(FILE_NAME)
-    names = pa.repeat(pa.scalar(file_name, pa.string()), stored.num_rows)
-    return stored.set_column(position, stored.schema.field(position), names)
+    return stored.set_column(position, FILE_NAME, constant(file_name, stored.num_rows))
 
 
 def _status(

@@ -39,7 +39,7 @@ class Merged:
     kept
         The stored rows that stay, in file order.
     updates
-        Arrival positions of the incoming rows that take the place of stored ones.
+        Positions of the incoming rows that take the place of stored ones, ascending.
     deletes
         How many stored rows go without a successor: those of deleted keys, and those whose
         successors are elsewhere; of a key that the file held several times, all but the one that
@@ -71,7 +71,8 @@ def merge(
     stored
         Rows of the file.
     rows
-        Staged rows of the partition.
+        The incoming rows that meet stored ones: the ordering column, where one decides, and
+        ``_hoodie_is_deleted``, where there is one.
     located
         Which of ``rows`` meet which stored rows.
     ordering
@@ -88,7 +89,10 @@ def merge(
             rows.column(ordering).take(pa.array(incoming)),
         )
         replaced = ~true_mask(late)
-    winning = np.setdiff1d(incoming[replaced], incoming[~replaced])
+    wins = np.zeros(rows.num_rows, dtype=bool)
+    wins[incoming[replaced]] = True
+    wins[incoming[~replaced]] = False
+    winning = np.flatnonzero(wins)
     deleting = np.full(len(winning), delete_all)
     if not delete_all and IS_DELETED in rows.column_names:
         deleting = true_mask(rows.column(IS_DELETED).take(pa.array(winning)))
@@ -98,3 +102,14 @@ def merge(
     updates = winning[~deleting]
     gone = stored.num_rows - int(keep.sum())
     return Merged(stored.filter(pa.array(keep)), updates, gone - len(updates))
+
+
+def replaced_positions(located: Located, updates: Positions) -> Positions:
+    """Return the position of the stored row that each update takes the place of.
+
+    Of several stored rows of one key it is the last.
+    """
+    order = np.argsort(located.incoming, kind="stable")
+    last = np.searchsorted(located.incoming[order], updates, side="right") - 1
+    met: Positions = located.stored[order[last]]
+    return met

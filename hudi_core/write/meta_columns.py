@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_core.model.files import PartitionPath
+from hudi_core.model.schema import COMMIT_TIME, FILE_NAME, PARTITION_PATH
 from hudi_core.write.context import WriteContext
+from hudi_core.write.encoded_columns import constant, encoded_schema
+
+_CONSTANT: Final = (COMMIT_TIME, PARTITION_PATH, FILE_NAME)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +41,8 @@ class RowOrigin:
 def with_meta_columns(
     rows: pa.Table, keys: pa.ChunkedArray, context: WriteContext, origin: RowOrigin
 ) -> pa.Table:
-    """Return new rows with their meta columns in front, in the order of the stored schema.
+    """Return new rows with their meta columns in front, in the order of the stored schema; those
+    of one value are encoded.
 
     In a table without a record key the sequence number is the key, as with Hudi: it follows from
     instant, task and row, so that a task that runs again gives the same keys.
@@ -44,13 +50,13 @@ def with_meta_columns(
     count = rows.num_rows
     numbers = pa.array(np.arange(origin.first_row, origin.first_row + count)).cast(pa.string())
     sequence = pc.binary_join_element_wise(f"{context.instant}_{origin.task}_", numbers, "")
-    schema = context.schema.with_meta()
+    schema = encoded_schema(context.schema.with_meta(), _CONSTANT)
     meta = [
-        pa.repeat(pa.scalar(str(context.instant)), count),
+        constant(str(context.instant), count),
         sequence,
         keys if context.table.record_key_fields else sequence,
-        pa.repeat(pa.scalar(str(origin.partition_path)), count),
-        pa.repeat(pa.scalar(origin.file_name), count),
+        constant(str(origin.partition_path), count),
+        constant(origin.file_name, count),
     ]
     data = [rows.column(field.name) for field in context.schema.arrow]
     return pa.table([*meta, *data], schema=schema)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import pyarrow as pa
 
 from hudi_core.config.table import TableConfig
@@ -16,7 +15,7 @@ from hudi_core.errors import SchemaError
 from hudi_core.model.schema import TableSchema
 from hudi_core.write.combine import Positions
 from hudi_core.write.context import WriteContext
-from hudi_core.write.merging import Located
+from hudi_core.write.encoded_columns import plain
 
 
 def check_left_out(names: Sequence[str], table: TableSchema, config: TableConfig) -> None:
@@ -70,38 +69,23 @@ def check_stays(staged: TableSchema, context: WriteContext) -> None:
 
 
 def completed(
-    incoming: pa.Table,
-    updates: Positions,
-    located: Located | None,
-    stored: pa.Table,
-    schema: TableSchema,
+    incoming: pa.Table, met: Positions, stored: pa.Table, schema: TableSchema
 ) -> pa.Table:
     """Return incoming rows with every column of the table.
 
     Parameters
     ----------
     incoming
-        The rows to write: those that update stored rows first, in the order of ``updates``, then
-        the new ones.
-    updates
-        Arrival positions of the rows that update.
-    located
-        Which incoming rows meet which stored ones; of several stored rows of one
-        key the last one's values are kept.
+        The rows to write: those that update stored rows first, then the new ones.
+    met
+        Positions of the stored rows that those that update take the place of.
     stored
         The rows of the file.
     """
     missing = [field for field in schema.arrow if field.name not in incoming.column_names]
-    if not missing:
-        return incoming
-    met = np.empty(0, dtype=np.int64)
-    if located is not None and len(updates):
-        order = np.argsort(located.incoming, kind="stable")
-        last = np.searchsorted(located.incoming[order], updates, side="right") - 1
-        met = located.stored[order[last]]
     new_rows = incoming.num_rows - len(met)
     for field in missing:
-        kept = stored.column(field.name).take(pa.array(met))
+        kept = plain(stored.column(field.name)).take(pa.array(met))
         values = [*kept.chunks, pa.nulls(new_rows, field.type)]
         incoming = incoming.append_column(field, pa.chunked_array(values, field.type))
     return incoming

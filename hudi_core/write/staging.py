@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs as pafs
@@ -52,6 +53,8 @@ class StagedPart:
         The rows, where the engine shares memory.
     batch_numbers, rows
         For every partition path: which batches hold its rows, and how many rows they are.
+    batch_rows
+        How many rows each batch has.
     """
 
     task: int
@@ -60,6 +63,7 @@ class StagedPart:
     batches: tuple[pa.RecordBatch, ...]
     batch_numbers: Mapping[PartitionPath, tuple[int, ...]] = field(default_factory=dict)
     rows: Mapping[PartitionPath, int] = field(default_factory=dict)
+    batch_rows: tuple[int, ...] = ()
 
 
 def stage_folder(context: WriteContext) -> str:
@@ -96,7 +100,7 @@ def stage_rows(
     keys = key_generator(context.table, schema)
     numbers: dict[PartitionPath, list[int]] = {}
     rows: dict[PartitionPath, int] = {}
-    count = 0
+    batch_rows: list[int] = []
     for chunk in _chunks(batches, schema, context.write.schema.truncate_nanoseconds):
         keys.record_keys(chunk)  # refuses rows without a key before any data file exists
         arrived = chunk
@@ -104,11 +108,11 @@ def stage_rows(
             arrived = _with_arrival(chunk, task.task * _TASK_ROWS + sum(rows.values()))
         for path, piece in scatter(arrived, keys.partition_paths(chunk)):
             sink.write(piece)
-            numbers.setdefault(path, []).append(count)
+            numbers.setdefault(path, []).append(len(batch_rows))
             rows[path] = rows.get(path, 0) + piece.num_rows
-            count += 1
+            batch_rows.append(piece.num_rows)
     location, kept = sink.close()
-    if count:
+    if batch_rows:
         yield StagedPart(
             task.task,
             staged,
@@ -116,6 +120,7 @@ def stage_rows(
             kept,
             {path: tuple(batch_numbers) for path, batch_numbers in numbers.items()},
             rows,
+            tuple(batch_rows),
         )
 
 
@@ -218,37 +223,76 @@ class _FileSink:
 
 
 class StagedRows:
-    """Reads back the staged rows of one partition, in arrival order."""
+    """Reads back the staged rows of one partition, in arrival order.
+
+    Parameters
+    ----------
+    columns
+        Which columns to read; ``None`` for all.
+    """
 
     def __init__(
-        self, context: WriteContext, parts: Sequence[StagedPart], partition_path: PartitionPath
+        self,
+        context: WriteContext,
+        parts: Sequence[StagedPart],
+        partition_path: PartitionPath,
+        columns: Sequence[str] | None = None,
     ) -> None:
         self._context = context
         self._parts = [part for part in parts if partition_path in part.batch_numbers]
         self._path = partition_path
+        self._columns = columns
 
-    def table(self, columns: Sequence[str] | None = None) -> pa.Table:
+    def table(self) -> pa.Table:
         """Return the partition's rows; positions in it are arrival positions."""
-        table = pa.Table.from_batches(list(self.batches()), self._parts[0].schema)
-        return table if columns is None else table.select(list(columns))
+        batches = [batch for part in self._parts for batch in self._read(part)]
+        return pa.Table.from_batches(batches)
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the partition's rows, in arrival order, one batch at a time."""
+    def take(self, numbers: npt.NDArray[np.int64]) -> Iterator[pa.RecordBatch]:
+        """Yield some of the rows; of the others, just those in a batch with one of them are read.
+
+        Parameters
+        ----------
+        numbers
+            Arrival positions, ascending.
+        """
+        start = 0
         for part in self._parts:
-            yield from self._read(part)
+            own = part.batch_numbers[self._path]
+            bounds = start + np.cumsum([0, *(part.batch_rows[number] for number in own)])
+            cuts = np.searchsorted(numbers, bounds)
+            used = np.flatnonzero(np.diff(cuts)).tolist()
+            batches = self._read(part, [own[one] for one in used])
+            for one, batch in zip(used, batches, strict=True):
+                positions = numbers[cuts[one] : cuts[one + 1]] - bounds[one]
+                yield batch.take(pa.array(positions))
+            start = int(bounds[-1])
 
-    def _read(self, part: StagedPart) -> Iterator[pa.RecordBatch]:
-        numbers = part.batch_numbers[self._path]
+    def _read(
+        self, part: StagedPart, numbers: Sequence[int] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        if numbers is None:
+            numbers = part.batch_numbers[self._path]
         if part.location is None:
-            yield from (part.batches[number] for number in numbers)
+            for number in numbers:
+                batch = part.batches[number]
+                yield batch if self._columns is None else batch.select(list(self._columns))
+            return
+        if not numbers:
             return
         filesystem, root = data_filesystem(self._context.base_path, self._context.storage_options)
         path = f"{root}/{part.location}"
         local = isinstance(filesystem, pafs.LocalFileSystem)
-        source = pa.memory_map(path) if local else filesystem.open_input_file(path)
-        reader = pa.ipc.open_file(source)
-        for number in numbers:
-            yield reader.get_batch(number)
+        with pa.memory_map(path) if local else filesystem.open_input_file(path) as source:
+            reader = pa.ipc.open_file(source, options=self._options(part))
+            for number in numbers:
+                yield reader.get_batch(number)
+
+    def _options(self, part: StagedPart) -> pa.ipc.IpcReadOptions:
+        if self._columns is None:
+            return pa.ipc.IpcReadOptions()
+        included = [part.schema.get_field_index(name) for name in self._columns]
+        return pa.ipc.IpcReadOptions(included_fields=included)
 
 
 def partition_rows(parts: Sequence[StagedPart]) -> dict[PartitionPath, int]:

@@ -20,6 +20,7 @@ import pyarrow.types as pt
 from hudi_core.model.arrow_types import is_bytes, is_list, is_text, leaves
 from hudi_core.model.casting import map_entries
 from hudi_core.model.stats import ColumnStats, Scalar
+from hudi_core.write.encoded_columns import is_encoded, plain
 
 MAX_FOOTER_BOUND: Final = 4096
 """Bytes of the longest bound that parquet-cpp writes into a footer."""
@@ -71,7 +72,7 @@ class StatisticsCollector:
             if pt.is_floating(kind):
                 self._nans[leaf] += sum(_count_nan(chunk) for chunk in chunks)
             elif (is_text(kind) or is_bytes(kind)) and any(map(_has_long, chunks)):
-                found = pc.min_max(pa.chunked_array(chunks))
+                found = pc.min_max(plain(pa.chunked_array(chunks)))
                 self._bounds[leaf, self._groups] = (found["min"].as_py(), found["max"].as_py())
         self._groups += 1
 
@@ -153,4 +154,6 @@ def _count_nan(values: pa.Array) -> int:
 
 
 def _has_long(values: pa.Array) -> bool:
+    if is_encoded(values.type):
+        values = values.dictionary
     return (pc.max(pc.binary_length(values)).as_py() or 0) > MAX_FOOTER_BOUND

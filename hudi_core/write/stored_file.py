@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyarrow.types as pt
 
 from hudi_core.errors import DataFileError
 from hudi_core.index.base import KeyFooter
+from hudi_core.keygen import bare_key_field
 from hudi_core.metadata.bloom import TYPE_CODE, DynamicBloom
 from hudi_core.model.alignment import align, counterpart, stored_fields
-from hudi_core.model.schema import RECORD_KEY
+from hudi_core.model.files import PartitionPath
+from hudi_core.model.schema import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from hudi_core.storage.data_files import data_filesystem
 from hudi_core.storage.layout import layout_of
 from hudi_core.write.base_file import (
@@ -23,6 +26,7 @@ from hudi_core.write.base_file import (
     MIN_KEY_FOOTER,
 )
 from hudi_core.write.context import WriteContext
+from hudi_core.write.encoded_columns import compact_columns, constant, encoded_schema
 from hudi_core.write.record_keys import KnownKeys
 
 
@@ -71,11 +75,72 @@ class StoredFile:
     keys: KnownKeys
 
 
-def read_base_file(context: WriteContext, path: str) -> StoredFile:
-    """Read a base file, in the columns of the table; those added after it was written are null."""
-    table, footers = _read(context, path, None)
-    rows = align(table, stored_fields(table.schema), context.schema.with_meta())
-    return StoredFile(rows, _known_keys(footers, path))
+def read_base_file(context: WriteContext, path: str, partition_path: PartitionPath) -> StoredFile:
+    """Read a base file, in the columns of the table; those added after it was written are null.
+
+    What is known without reading it is not read: the partition path, the file name, and record keys
+    that another column has too.
+    """
+    with _source(context, path) as source, _parquet(source) as file:
+        wanted = context.schema.with_meta()
+        fields = stored_fields(file.schema_arrow)
+        key = _key_column(context, fields)
+        derived = {PARTITION_PATH, FILE_NAME} | (set() if key is None else {RECORD_KEY})
+        found = {
+            field.name: stored
+            for field in wanted
+            if field.name not in derived and (stored := counterpart(fields, field)) is not None
+        }
+        compact = compact_columns(file.metadata, file.schema_arrow)
+        encoded = {
+            name
+            for name in found.keys() - _never_encoded(context)
+            if found[name].name in compact and pt.is_string(wanted.field(name).type)
+        }
+        rows = _read_encoded(file, source, found, encoded)
+        own = [field for field in wanted if field.name not in derived]
+        rows = align(rows, fields, encoded_schema(pa.schema(own), encoded))
+        keys = _known_keys(file.metadata.metadata or {}, path)
+    count = rows.num_rows
+    known = {
+        PARTITION_PATH: constant(str(partition_path), count),
+        FILE_NAME: constant(path.rsplit("/", 1)[-1], count),
+        RECORD_KEY: None if key is None else rows.column(key),
+    }
+    columns = [
+        known[field.name] if field.name in derived else rows.column(field.name) for field in wanted
+    ]
+    schema = encoded_schema(wanted, encoded | {PARTITION_PATH, FILE_NAME})
+    return StoredFile(pa.table(columns, schema=schema), keys)
+
+
+def _key_column(context: WriteContext, stored: Sequence[pa.Field]) -> str | None:
+    """Return the column whose values are the record keys, if there is one in the file as well."""
+    name = bare_key_field(context.table)
+    if name is None or name not in context.schema.names:
+        return None
+    wanted = context.schema.arrow.field(name)
+    found = counterpart(stored, wanted)
+    texts = found is not None and pt.is_string(found.type) and pt.is_string(wanted.type)
+    return name if texts else None
+
+
+def _never_encoded(context: WriteContext) -> set[str]:
+    """Return columns whose values are compared, by which rows are found or decided about."""
+    return {RECORD_KEY, *context.table.record_key_fields, context.table.ordering_field or ""}
+
+
+def _read_encoded(
+    file: pq.ParquetFile, source: pa.NativeFile, found: Mapping[str, pa.Field], encoded: Set[str]
+) -> pa.Table:
+    dictionaries = [found[name].name for name in encoded]
+    with pq.ParquetFile(
+        source,
+        metadata=file.metadata,
+        read_dictionary=dictionaries,
+        coerce_int96_timestamp_unit="us",
+    ) as reader:
+        return reader.read(columns=[stored.name for stored in found.values()])
 
 
 def _known_keys(footers: Mapping[bytes, bytes], path: str) -> KnownKeys:
@@ -98,13 +163,20 @@ def _read(
 
 @contextmanager
 def _opened(context: WriteContext, path: str) -> Iterator[pq.ParquetFile]:
+    with _source(context, path) as source, _parquet(source) as file:
+        yield file
+
+
+def _parquet(source: pa.NativeFile) -> pq.ParquetFile:
+    return pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
+
+
+@contextmanager
+def _source(context: WriteContext, path: str) -> Iterator[pa.NativeFile]:
     filesystem, root = data_filesystem(context.base_path, context.storage_options)
     physical = layout_of(context.table.raw).physical(path)
     try:
-        with (
-            filesystem.open_input_file(f"{root}/{physical}") as source,
-            pq.ParquetFile(source, coerce_int96_timestamp_unit="us") as file,
-        ):
-            yield file
+        with filesystem.open_input_file(f"{root}/{physical}") as source:
+            yield source
     except (OSError, pa.ArrowInvalid) as error:
         raise DataFileError(context.base_path, f"{path}: {error}") from error

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,9 +12,8 @@ import pytest
 
 import hudi_core as hudi
 from hudi_core.errors import DuplicateRecordKeyError, SchemaError
-from hudi_core.write.arrivals import Arrivals, at_home
+from hudi_core.write.arrivals import at_home
 from hudi_core.write.locating import FileCandidates
-from hudi_core.write.merging import Located
 
 INDEX = "hoodie.index.type"
 STAY = {"hoodie.simple.index.update.partition.path": "false"}
@@ -198,13 +196,10 @@ def test_nested_partition_columns_stay_too() -> None:
             {"place": [city and {"city": city, "zip": ord(city[0])} for city in cities]}
         )
 
-    context: Any = SimpleNamespace(table=SimpleNamespace(partition_fields=("place.city",)))
-    stored, incoming = places("rome", "oslo"), places("new", "lima", None)
-    located = Located(np.array([1, 2]), np.array([0, 1]))
-    strange = np.array([False, True, True])
-    arrived = Arrivals(incoming, located, np.array([0]), strange)
-    assert at_home(arrived, stored, context).column("place").to_pylist() == [
-        {"city": "new", "zip": ord("n")},
+    stored, incoming = places("rome", "oslo"), places("lima", None, "new")
+    met, strange = np.array([0, 1]), np.array([True, True])
+    assert at_home(incoming, strange, met, stored, ["place.city"]).column("place").to_pylist() == [
         {"city": "rome", "zip": ord("l")},
         {"city": "oslo", "zip": None},
+        {"city": "new", "zip": ord("n")},
     ]

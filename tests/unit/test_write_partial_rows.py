@@ -12,7 +12,7 @@ import pytest
 import hudi_core as hudi
 from hudi_core.errors import SchemaError
 from hudi_core.model.schema import TableSchema
-from hudi_core.write.merging import Located
+from hudi_core.write.merging import Located, replaced_positions
 from hudi_core.write.partial_rows import completed
 
 SCHEMA = pa.schema(
@@ -141,6 +141,7 @@ def test_of_several_stored_rows_of_one_key_the_last_is_kept() -> None:
     incoming = pa.table({"k": ["x", "y", "new"]})
     located = Located(np.array([4, 2, 4, 2]), np.array([0, 1, 2, 3]))
 
-    rows = completed(incoming, np.array([2, 4]), located, stored, schema)
+    met = replaced_positions(located, np.array([2, 4]))
+    rows = completed(incoming, met, stored, schema)
 
     assert rows.to_pydict() == {"k": ["x", "y", "new"], "v": [13, 12, None]}

@@ -1,0 +1,132 @@
+"""Columns of text that stay dictionary encoded on their way from file to file.
+
+A text of few distinct values is a number per row in a parquet file. Left so, it is read, filtered
+and written as numbers; made a text per row, each of these steps costs several times as much.
+Arrow's parquet reader and writer take such columns as they are, and files are the same either way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyarrow.types as pt
+
+ENCODED: Final = pa.dictionary(pa.int32(), pa.string())
+"""The type of an encoded column."""
+
+_BYTES_A_VALUE: Final = 3
+"""Bytes per value of a column chunk, dictionary included, up to which its values are few."""
+
+
+def is_encoded(kind: pa.DataType) -> bool:
+    """Whether a column has a dictionary."""
+    return bool(pt.is_dictionary(kind))
+
+
+def constant(text: str, count: int) -> pa.DictionaryArray:
+    """Return one text as the value of ``count`` rows."""
+    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(count, np.int32)), pa.array([text]))
+
+
+def encoded_schema(schema: pa.Schema, names: Collection[str]) -> pa.Schema:
+    """Return a schema with some of its columns encoded."""
+    return pa.schema(
+        [field.with_type(ENCODED) if field.name in names else field for field in schema],
+        metadata=schema.metadata,
+    )
+
+
+def compact_columns(footer: pq.FileMetaData, schema: pa.Schema) -> set[str]:
+    """Return the columns of text that a file keeps as few distinct values.
+
+    Parameters
+    ----------
+    schema
+        Of the file, as Arrow reads it.
+    """
+    texts = {field.name for field in schema if pt.is_string(field.type)}
+    sizes = dict.fromkeys(texts, 0)
+    for number in range(footer.num_row_groups):
+        group = footer.row_group(number)
+        for leaf in range(footer.num_columns):
+            chunk = group.column(leaf)
+            name = chunk.path_in_schema
+            if name in texts:
+                if not chunk.has_dictionary_page:
+                    texts.discard(name)
+                sizes[name] += chunk.total_uncompressed_size
+    return {name for name in texts if sizes[name] <= _BYTES_A_VALUE * footer.num_rows}
+
+
+def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column as the texts it stands for."""
+    return column.cast(pa.string()) if is_encoded(column.type) else column
+
+
+def joined(
+    pieces: Sequence[pa.Table], schema: pa.Schema, names: Collection[str] | None = None
+) -> pa.Table:
+    """Return the rows of several tables as those of one; its dictionaries hold what occurs.
+
+    Parameters
+    ----------
+    pieces
+        Tables of one schema, but for which columns are encoded.
+    schema
+        That schema, nothing encoded.
+    names
+        The columns to encode; by default those that one of the tables has encoded.
+
+    Raises
+    ------
+    pyarrow.ArrowInvalid, pyarrow.ArrowTypeError
+        A table has other columns, or other types.
+    """
+    for piece in pieces:
+        if piece.column_names != schema.names:
+            raise pa.ArrowInvalid(f"columns {piece.column_names}, not {schema.names}")
+    if names is None:
+        names = {field.name for piece in pieces for field in piece.schema if is_encoded(field.type)}
+    columns = []
+    for position, field in enumerate(schema):
+        chunks = [chunk for piece in pieces for chunk in piece.column(position).chunks]
+        if field.name in names:
+            columns.append(_encoded(chunks))
+        else:
+            columns.append(pa.chunked_array(map(_decoded, chunks), field.type))
+    return pa.Table.from_arrays(columns, schema=encoded_schema(schema, names))
+
+
+def _decoded(array: pa.Array) -> pa.Array:
+    return array.dictionary_decode() if is_encoded(array.type) else array
+
+
+def _encoded(chunks: Iterable[pa.Array]) -> pa.ChunkedArray:
+    """Encode a column by one dictionary, without values that no row has.
+
+    A file's dictionary would else keep every value that its rows ever had.
+    """
+    arrays = [array if is_encoded(array.type) else array.dictionary_encode() for array in chunks]
+    column = pa.chunked_array(arrays, ENCODED).unify_dictionaries()
+    if not len(column):
+        return column
+    dictionary = column.chunk(0).dictionary
+    used = np.zeros(len(dictionary), np.bool_)
+    for chunk in column.chunks:
+        indices = chunk.indices.drop_null() if chunk.null_count else chunk.indices
+        used[indices.to_numpy()] = True
+    if used.all():
+        return column
+    numbers = pa.array(np.cumsum(used, dtype=np.int32) - 1, pa.int32())
+    kept = dictionary.filter(pa.array(used))
+    return pa.chunked_array(
+        [
+            pa.DictionaryArray.from_arrays(numbers.take(chunk.indices), kept)
+            for chunk in column.chunks
+        ],
+        ENCODED,
+    )
