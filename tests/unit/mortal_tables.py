@@ -11,12 +11,14 @@ from typing import Any
 from hudi_core.config.kinds import TableType
 from hudi_core.config.table import TableConfig
 from hudi_core.meta_client import TableMetaClient
+from hudi_core.model.actions import RollbackMetadata
 from hudi_core.model.files import BasePath
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.storage.disk import Disk
 from hudi_core.storage.options import StorageOptions
 from hudi_core.storage.posix import PosixStorage
+from hudi_core.timeline.serde import encode
 from tests.unit.test_storage_posix import Killed, MortalDisk
 
 CONFIG = TableConfig(name="t", record_key_fields=("id",), partition_fields=("p",))
@@ -26,6 +28,10 @@ LOGS = TableConfig(
     partition_fields=("p",),
     table_type=TableType.MERGE_ON_READ,
 )
+
+
+DONE = encode(RollbackMetadata("20260301000000000", 0, 0, ()))
+"""A body for any completed instant; of rollbacks the timeline reads it."""
 
 
 def at(ordinal: int) -> InstantTime:
@@ -46,7 +52,7 @@ def add(
     *,
     plan: bytes = b"",
     inflight: bytes = b"",
-    body: bytes = b"done",
+    body: bytes = DONE,
     upto: State = State.COMPLETED,
 ) -> Instant:
     """Put the files of one instant, requested at ``ordinal`` and completed 5 later."""

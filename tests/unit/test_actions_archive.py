@@ -28,7 +28,7 @@ from hudi_core.storage.posix import PosixStorage
 from hudi_core.timeline.archived import with_history
 from hudi_core.timeline.lsm_history import HistoryFileName
 from hudi_core.timeline.timeline import Timeline
-from tests.unit.mortal_tables import CONFIG, add, at, deaths, open_client
+from tests.unit.mortal_tables import CONFIG, DONE, add, at, deaths, open_client
 
 HISTORY = ".hoodie/timeline/history"
 
@@ -131,7 +131,7 @@ def test_plans_are_kept_for_the_actions_for_which_hudi_keeps_them(
 ) -> None:
     done = add(client, 10, action, plan=plan, inflight=inflight)
     archive(client, [done])
-    assert bodies(client) == {done: (b"done", expected)}
+    assert bodies(client) == {done: (DONE, expected)}
     assert client.archived.load()[0].instant.action is action.completed_action
 
 
@@ -253,7 +253,7 @@ def test_the_same_range_twice_gets_two_names(client: TableMetaClient) -> None:
     commit, clean = add(client, 10), add(client, 10, Action.CLEAN)
     archive(client, [commit])
     archive(client, [clean])
-    assert bodies(client) == {clean: (b"done", None), commit: (b"done", None)}
+    assert bodies(client) == {clean: (DONE, None), commit: (DONE, None)}
 
 
 # --- crashes and rivals ------------------------------------------------------------------------
