@@ -8,7 +8,7 @@ loses.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -32,7 +32,13 @@ from hudi_core.model.instant import (
 )
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import Storage
-from hudi_core.timeline.serde import MAX_INSTANT_BYTES, decode_commit, decode_replace_commit
+from hudi_core.timeline.late_writes import late_writes
+from hudi_core.timeline.serde import (
+    MAX_INSTANT_BYTES,
+    decode_commit,
+    decode_replace_commit,
+    decode_rollback,
+)
 from hudi_core.timeline.timeline import InstantKey, Timeline, instant_key
 
 LAYOUT_1: Final = 1
@@ -51,15 +57,23 @@ class TimelineListing:
         One instant per file: up to three states of the same one.
     unknown
         Names that look like instants and are none that this release knows, sorted.
+    late
+        Those of the files that complete a write which had been rolled back; see
+        :mod:`hudi_core.timeline.late_writes`.
     """
 
     files: tuple[Instant, ...]
     unknown: tuple[str, ...] = ()
+    late: frozenset[Instant] = frozenset()
 
     @property
     def timeline(self) -> Timeline:
-        """Each instant once, in its highest state."""
-        return Timeline.of(self.files, self.unknown)
+        """Each instant once, in its highest state; a late write is inflight."""
+        counted = (
+            Instant(file.requested_time, file.action, State.INFLIGHT) if file in self.late else file
+            for file in self.files
+        )
+        return Timeline.of(counted, self.unknown)
 
     def states_of(self, instant: Instant) -> tuple[Instant, ...]:
         """Return every state of ``instant`` that has a file, lowest first."""
@@ -96,11 +110,19 @@ class ActiveTimeline:
     # --- reading -------------------------------------------------------------------------------
 
     def load(self) -> Timeline:
-        """Return the timeline as it is now; one listing."""
+        """Return the timeline as it is now; one listing, see :meth:`scan`."""
         return self.scan().timeline
 
     def scan(self) -> TimelineListing:
-        """Return every instant file there is now; one listing."""
+        """Return every instant file there is now.
+
+        One listing, and a look into rollbacks that may name a write which landed after them.
+
+        Raises
+        ------
+        CorruptMetadataError
+            Such a rollback is damaged; it is named.
+        """
         parse = parse_file_name_v2 if self.layout_version == LAYOUT_2 else parse_file_name_v1
         files: list[Instant] = []
         unknown: list[str] = []
@@ -111,7 +133,10 @@ class ActiveTimeline:
             elif _LIKE_AN_INSTANT.fullmatch(status.name):
                 unknown.append(status.name)
         unknown += map(self.file_name, _second_completions(files))
-        return TimelineListing(tuple(files), tuple(sorted(unknown)))
+        # timelines of layout 1 are only read, and name all clusterings like other writes
+        is_ours = self.layout_version == LAYOUT_2
+        late = late_writes(files, self._rolled_back_by) if is_ours else frozenset[Instant]()
+        return TimelineListing(tuple(files), tuple(sorted(unknown)), late)
 
     def file_name(self, instant: Instant) -> str:
         """Return the name of the file of ``instant`` in its state."""
@@ -152,6 +177,13 @@ class ActiveTimeline:
         if instant.is_completed and instant.action is Action.REPLACECOMMIT:
             return decode_replace_commit(data, path)
         return decode_commit(data, path, allow_empty=not instant.is_completed)
+
+    def _rolled_back_by(self, rollback: Instant) -> Collection[str]:
+        try:
+            data = self.read(rollback)
+        except InstantNotFoundError:
+            return ()  # archived meanwhile
+        return decode_rollback(data, self.path(rollback)).commits_rollback
 
     # --- changes -------------------------------------------------------------------------------
 

@@ -53,13 +53,18 @@ class Heartbeat:
         Requested time of the write.
     interval_ms
         Milliseconds between two signs.
+
+    Attributes
+    ----------
+    interval_s
+        The same in seconds.
     """
 
     def __init__(self, storage: Storage, instant: InstantTime, interval_ms: int) -> None:
         self._storage = storage
         self._path = heartbeat_path(instant)
         self._beat = _Beat(uuid.uuid4().hex, interval_ms)
-        self._interval_s = interval_ms / 1000
+        self.interval_s = interval_ms / 1000
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._held: HeldFile | None = None
@@ -126,7 +131,7 @@ class Heartbeat:
             return hold(path)
 
     def _run(self) -> None:
-        while not self._stop.wait(self._interval_s) and not self._lost:
+        while not self._stop.wait(self.interval_s) and not self._lost:
             self._beat.number += 1
             # a sign that does not get through is a miss, and misses are allowed for
             with contextlib.suppress(StorageError, OSError):

@@ -52,13 +52,12 @@ def recover(table: OpenTable, config: WriteConfig) -> Timeline:
         rollback.resume(table, pending)
     if begun:
         timeline = client.timeline()
-    undone = _rolled_back(table, timeline)
-    is_changed = False
+    undone = finish_undone(table, timeline)
+    is_changed = bool(undone)
     for pending in timeline.pending():
         if pending.requested_time in undone:
-            rollback.finish(table, pending)
-            is_changed = True
-        elif is_writing(table, pending, config):
+            continue
+        if is_writing(table, pending, config):
             if config.concurrency_mode is ConcurrencyMode.SINGLE_WRITER:
                 raise ConcurrentWriterError(client.base_path, pending.requested_time)
         else:
@@ -136,17 +135,27 @@ def refuse_unknown_actions(table: OpenTable, timeline: Timeline) -> None:
         )
 
 
-def _rolled_back(table: OpenTable, timeline: Timeline) -> set[str]:
-    """Return the pending instants whose rollback is complete but whose files were not all
-    removed."""
+def finish_undone(table: OpenTable, timeline: Timeline) -> dict[InstantTime, Instant]:
+    """Remove what is left of instants whose rollback is complete; runs under the table's lock.
+
+    Files of theirs that were not all removed, and a completed one that landed after the rollback.
+
+    Returns
+    -------
+    dict
+        Their completed rollbacks by their requested times.
+    """
     active = table.client.active
-    pending = {str(instant.requested_time) for instant in timeline.pending()}
+    pending = {instant.requested_time: instant for instant in timeline.pending()}
     if not pending:
-        return set()
+        return {}
     oldest = min(pending)
-    named: set[str] = set()
+    found: dict[InstantTime, Instant] = {}
     for instant in timeline.completed():
         if instant.action is Action.ROLLBACK and instant.requested_time > oldest:
             metadata = decode_rollback(active.read(instant), active.path(instant))
-            named |= set(metadata.commits_rollback)
-    return named & pending
+            named = pending.keys() & set(metadata.commits_rollback)
+            found |= dict.fromkeys(named, instant)
+    for time in sorted(found):
+        rollback.finish(table, pending[time])
+    return found

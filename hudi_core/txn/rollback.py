@@ -6,6 +6,7 @@ under the table's lock.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 
 from hudi_core.actions.rollback import (
@@ -14,6 +15,7 @@ from hudi_core.actions.rollback import (
     make_plan,
     relative_files,
 )
+from hudi_core.errors import TableServiceError
 from hudi_core.model.actions import InstantInfo, RollbackPlan
 from hudi_core.model.files import PartitionPath
 from hudi_core.model.instant import Action, Instant, State
@@ -21,9 +23,12 @@ from hudi_core.model.instant_time import parse_instant_time
 from hudi_core.timeline.clock import TimelineClock
 from hudi_core.timeline.serde import decode_rollback_plan, encode
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.txn.heartbeat import is_of_this_boot, remove_heartbeat
+from hudi_core.txn.heartbeat import heartbeat_path, is_of_this_boot, remove_heartbeat
 from hudi_core.txn.markers import Markers
 from hudi_core.txn.open_table import OpenTable
+from hudi_core.txn.rollback_checks import check_can_be_undone
+
+_log = logging.getLogger(__name__)
 
 
 def roll_back(table: OpenTable, target: Instant) -> Instant:
@@ -53,16 +58,20 @@ def resume(table: OpenTable, rollback: Instant) -> Instant | None:
     Returns
     -------
     Instant or None
-        The completed rollback; ``None`` when its plan names no instant, and it was dropped.
+        The completed rollback; ``None`` when it was dropped, because its plan names no instant, or
+        a completed write that must stay by now and has lost nothing yet.
     """
     active = table.client.active
     requested = rollback.to(State.REQUESTED)
     plan = decode_rollback_plan(active.read(requested), active.path(requested))
     if plan.instant_to_rollback is None:
-        for state in (State.INFLIGHT, State.REQUESTED):
-            active.delete(rollback.to(state))
+        _drop(table, rollback)
         return None
-    return _execute(table, rollback, plan, _target(table, plan.instant_to_rollback))
+    target = _target(table, plan.instant_to_rollback)
+    if target.is_completed and _must_stay(table, target):
+        _drop(table, rollback)
+        return None
+    return _execute(table, rollback, plan, target)
 
 
 def planned(table: OpenTable, timeline: Timeline, target: Instant) -> Instant | None:
@@ -85,6 +94,9 @@ def finish(table: OpenTable, target: Instant) -> None:
     storage = table.client.storage
     Markers(storage, target.requested_time).delete_all()
     remove_heartbeat(storage, target.requested_time)
+    for late in table.client.active.scan().late:
+        if late.requested_time == target.requested_time:
+            table.client.active.delete(late)
     for state in (State.INFLIGHT, State.REQUESTED):
         table.client.active.delete(Instant(target.requested_time, target.action, state))
 
@@ -104,6 +116,31 @@ def _execute(table: OpenTable, rollback: Instant, plan: RollbackPlan, target: In
     table.host.complete_rollback(client, metadata, completed)
     finish(table, target)
     return completed
+
+
+def _drop(table: OpenTable, rollback: Instant) -> None:
+    for state in (State.INFLIGHT, State.REQUESTED):
+        table.client.active.delete(rollback.to(state))
+
+
+def _must_stay(table: OpenTable, target: Instant) -> bool:
+    """Tell whether the rollback of a completed write is to be given up, now that time has passed.
+
+    Other engines may have saved it, cleaned before it or written after it. A write whose heartbeat
+    is left was taken for dead and landed late: its writer may have been told that it failed. Nor is
+    there a way back once a file is gone.
+    """
+    storage = table.client.storage
+    if storage.head(heartbeat_path(target.requested_time)) is not None:
+        return False
+    try:
+        check_can_be_undone(table, table.client.timeline(), target)
+    except TableServiceError as refused:
+        stats = table.client.read_commit(target).stats
+        if all(storage.head(stat.path) is not None for stat in stats if stat.path):
+            _log.warning("the rollback of %s is given up: %s", target.requested_time, refused)
+            return True
+    return False
 
 
 def _target(table: OpenTable, info: InstantInfo) -> Instant:

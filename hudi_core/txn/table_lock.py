@@ -76,6 +76,11 @@ class TableLock:
             self._owner = None
             self._provider.unlock()
 
+    @property
+    def keeps_others_out(self) -> bool:
+        """Whether no writer of another process can have held the lock since it was taken."""
+        return self._provider.excludes_processes and self._provider.lease_left() > 0
+
     def require_lease(self) -> None:
         """Refuse to go on with a lock that another writer may take over any moment.
 

@@ -109,7 +109,7 @@ class Transaction:
         started = time.monotonic()
         client = self.table.client
         with self.lock.held():
-            timeline = client.timeline()
+            read_at, timeline = time.monotonic(), client.timeline()
             self._require_pending(timeline)
             now = self.table.seeing(timeline).timeline()
             others = completed_since(self.began, now)
@@ -120,6 +120,7 @@ class Transaction:
             self._delete_lost_attempts(statuses)
             self.lock.require_lease()
             completed = self._complete(metadata, timeline)
+            self._require_in_time(read_at)
             receipt = self._publish(metadata, completed, statuses)
         self.timings["commit"] = time.monotonic() - started
         self._tidy()
@@ -169,12 +170,29 @@ class Transaction:
         found = timeline.find(self.instant.requested_time, self.instant.action)
         undone = found is None or found.is_completed or self.heartbeat.is_lost
         if undone or rollback.planned(self.table, timeline, self.instant) is not None:
-            raise IncompleteCommitError(
-                f"Instant {self.instant.requested_time} is being, or was, rolled back",
-                "Another writer took this one for dead, or the table was dropped. Nothing of the "
-                "write is visible; run it again.",
-                instant=self.instant.requested_time,
-            )
+            raise self._rolled_back()
+
+    def _require_in_time(self, read_at: float) -> None:
+        """Make sure that nobody rolled this write back while its completed file was on its way.
+
+        Nobody can have while the lock kept others out, or as long as they still wait for the next
+        sign of life.
+        """
+        if self.lock.keeps_others_out or time.monotonic() - read_at < self.heartbeat.interval_s:
+            return
+        timeline = self.table.client.timeline()
+        found = timeline.find(self.instant.requested_time, self.instant.action)
+        gone = found is None or not found.is_completed
+        if gone or rollback.planned(self.table, timeline, self.instant) is not None:
+            raise self._rolled_back()
+
+    def _rolled_back(self) -> IncompleteCommitError:
+        return IncompleteCommitError(
+            f"Instant {self.instant.requested_time} is being, or was, rolled back",
+            "Another writer took this one for dead, or the table was dropped. Nothing of the "
+            "write is visible; run it again.",
+            instant=self.instant.requested_time,
+        )
 
     def _delete_lost_attempts(self, statuses: Sequence[WriteStatus]) -> None:
         storage = self.table.client.storage

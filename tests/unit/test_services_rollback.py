@@ -20,6 +20,7 @@ from hudi_core.services.opening import open_table
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.clock import TimelineClock
 from hudi_core.timeline.serde import encode
+from hudi_core.txn import rollback
 from hudi_core.txn.open_table import OpenTable
 
 SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64())])
@@ -185,3 +186,69 @@ def test_a_rollback_of_another_write_is_finished_first(table: hudi.Table) -> Non
         (done.requested_time, State.COMPLETED),
     ]
     assert content(table) == [("a", 1), ("b", 1)]
+
+
+def test_a_rollback_that_is_complete_is_not_made_again(
+    table: hudi.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = table.upsert(rows("a", ts=2))
+    assert result.instant is not None
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(rollback, "finish", killed)
+        with pytest.raises(KeyboardInterrupt):
+            table.rollback(result.instant)
+    ((begun, _),) = rollbacks(table)
+    assert opened(table).client.timeline().find(result.instant.requested_time) is not None
+
+    assert table.rollback(result.instant).requested_time == begun
+    assert rollbacks(table) == [(begun, State.COMPLETED)]
+    assert opened(table).client.timeline().find(result.instant.requested_time) is None
+    assert content(table) == [("a", 1), ("b", 1)]
+
+
+def save(table: hudi.Table, instant: Instant, _: Path) -> None:
+    active = opened(table).client.active
+    saved = Instant(instant.requested_time, Action.SAVEPOINT, State.INFLIGHT)
+    active.complete(active.to_inflight(saved), TimelineClock(active).next_time(), b"x")
+
+
+def clean(_: hudi.Table, __: Instant, first: Path) -> None:
+    first.unlink()
+
+
+@pytest.mark.parametrize("meanwhile", [save, clean])
+@pytest.mark.parametrize("by", ["writer", "operator"])
+def test_a_rollback_is_given_up_when_it_may_not_be_any_more(
+    by: str, meanwhile: Callable[[hudi.Table, Instant, Path], None], table: hudi.Table
+) -> None:
+    (first,) = base_files(table)
+    written = table.upsert(rows("a", ts=2)).instant
+    assert written is not None
+    half_done(table, written, State.REQUESTED)
+    meanwhile(table, written, first)
+
+    if by == "operator":
+        with pytest.raises(TableServiceError, match="cannot be rolled back"):
+            table.rollback(written)
+    table.upsert(rows("b", ts=5))
+
+    assert rollbacks(table) == []
+    assert content(table) == [("a", 2), ("b", 5)]
+
+
+def test_a_rollback_that_has_deleted_goes_on_whatever_came_since(table: hudi.Table) -> None:
+    written = table.upsert(rows("a", ts=2)).instant
+    assert written is not None
+    begun = half_done(table, written, State.REQUESTED)
+    (newest,) = (path for path in base_files(table) if written.requested_time in path.name)
+    newest.unlink()
+    save(table, written, newest)
+
+    table.upsert(rows("b", ts=5))
+
+    assert rollbacks(table) == [(begun, State.COMPLETED)]
+    assert content(table) == [("a", 1), ("b", 5)]

@@ -1,0 +1,116 @@
+"""What keeps a completed write from being rolled back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hudi_core.errors import TableServiceError
+from hudi_core.model.commit import NO_PREVIOUS_COMMIT, ReplaceCommitMetadata
+from hudi_core.model.files import BaseFileName, PartitionPath, join_path
+from hudi_core.model.instant import Action, Instant
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.txn.open_table import OpenTable
+from hudi_core.view.storage_lister import StorageLister
+
+
+def check_can_be_undone(table: OpenTable, timeline: Timeline, target: Instant) -> None:
+    """Refuse to roll a completed write back where rows of others would be lost.
+
+    Parameters
+    ----------
+    timeline
+        The Hudi timeline, read under the lock.
+
+    Raises
+    ------
+    TableServiceError
+        Later writes build on it, a savepoint holds it, or files it took the place of are gone.
+    """
+    _refuse_built_upon(timeline, target)
+    _refuse_saved(timeline, target)
+    _refuse_cleaned(table, target)
+
+
+def _refuse_built_upon(timeline: Timeline, target: Instant) -> None:
+    later = [
+        found.requested_time
+        for found in timeline.completed_writes()
+        if found.effective_completion_time > target.effective_completion_time
+    ]
+    if later:
+        instant = target.requested_time
+        raise TableServiceError(
+            f"Instant {instant} cannot be rolled back: {', '.join(later)} came after it",
+            "Roll the later instants back first, the newest at first.",
+            instant=instant,
+            later=later,
+        )
+
+
+def _refuse_saved(timeline: Timeline, target: Instant) -> None:
+    instant = target.requested_time
+    if timeline.find(instant, Action.SAVEPOINT) is not None:
+        raise TableServiceError(
+            f"Instant {instant} cannot be rolled back: a savepoint holds it",
+            "Delete the savepoint with the engine that made it, then roll back.",
+            instant=instant,
+        )
+
+
+def _refuse_cleaned(table: OpenTable, target: Instant) -> None:
+    """Refuse where the state before the write cannot be read any more."""
+    gone = next(_gone(table, target), None)
+    if gone is not None:
+        instant = target.requested_time
+        raise TableServiceError(
+            f"Instant {instant} cannot be rolled back: {gone}, which it took the place of, was "
+            "removed, most likely by a clean",
+            "Its rows would be lost. Restore the file from a backup of the table, or write the "
+            "rows that are wanted.",
+            instant=instant,
+            missing=gone,
+        )
+
+
+def _gone(table: OpenTable, target: Instant) -> Iterator[str]:
+    """Yield what readers would need once the write is undone, and storage no longer has."""
+    client = table.client
+    metadata = client.read_commit(target)
+    built_on = [
+        (PartitionPath(partition), stat)
+        for partition, stats in metadata.partition_to_write_stats.items()
+        for stat in stats
+        if stat.prev_base_file or stat.prev_commit not in (None, "", NO_PREVIOUS_COMMIT)
+    ]
+    replaced = [
+        (PartitionPath(partition), file_id)
+        for partition, file_ids in _replaced(metadata)
+        for file_id in file_ids
+    ]
+    partitions = sorted({partition for partition, _ in [*built_on, *replaced]})
+    # asked of storage, not of the format: what counts is whether the files are there
+    lister = StorageLister(client.storage, bool(client.config.partition_fields), client.run_map)
+    listing = lister.list_files(partitions)
+    names = {path: {file.name for file in listing[path]} for path in partitions}
+    parsed = {path: [*filter(None, map(BaseFileName.parse, names[path]))] for path in partitions}
+    for partition, stat in built_on:
+        if stat.prev_base_file:
+            name = stat.prev_base_file.rpartition("/")[2]
+            if name not in names[partition]:
+                yield join_path(partition, name)
+        elif (stat.file_id, stat.prev_commit) not in {
+            (file.file_id, file.instant) for file in parsed[partition]
+        }:
+            where = join_path(partition, str(stat.file_id))
+            yield f"the base file of {stat.prev_commit} of file group {where}"
+    for partition, file_id in replaced:
+        if not any(
+            file.file_id == file_id and file.instant < target.requested_time
+            for file in parsed[partition]
+        ):
+            yield f"every base file of file group {join_path(partition, file_id)}"
+
+
+def _replaced(metadata: object) -> Iterator[tuple[str, tuple[str, ...]]]:
+    if isinstance(metadata, ReplaceCommitMetadata):
+        yield from metadata.partition_to_replace_file_ids.items()
