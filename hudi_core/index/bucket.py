@@ -30,7 +30,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_core.index.base import Candidates, Matches, join_keys
-from hudi_core.index.java_hash import list_hash, list_hashes, string_hashes
+from hudi_core.model.java_hash import list_hash, list_hashes, string_hashes
 from hudi_core.model.buckets import Buckets, bucket_of_file
 
 BucketNumbers = npt.NDArray[np.int32]
