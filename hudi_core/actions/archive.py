@@ -16,12 +16,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
+from hudi_core.actions.deletion import DeleteFile
 from hudi_core.actions.history import HistorySnapshot, HistoryWriter
 from hudi_core.actions.history_compaction import compact, prune
 from hudi_core.errors import TableServiceError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.instant import Action, Instant, State
-from hudi_core.model.protocols import Storage
 from hudi_core.timeline.active import LAYOUT_2, ActiveTimeline, TimelineListing
 from hudi_core.timeline.lsm_history import HistoryFile, HistoryFileName, HistoryRow
 from hudi_core.timeline.timeline import InstantKey, instant_key
@@ -223,16 +223,6 @@ def _delete(client: TableMetaClient, instants: Sequence[_Files]) -> None:
     what is older than the oldest write of the active timeline for archived.
     """
     pending = [client.active.path(file) for files in instants for file in files.pending]
-    list(client.run_map(_DeleteFile(client.storage), pending))
+    list(client.run_map(DeleteFile(client.storage), pending))
     for files in instants:
         client.active.delete(files.completed)
-
-
-@dataclass(frozen=True, slots=True)
-class _DeleteFile:
-    """Deletes one file; a value, which an engine can send away with its storage."""
-
-    storage: Storage
-
-    def __call__(self, path: str) -> bool:
-        return self.storage.delete(path)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
 
-from hudi_core.errors import CorruptMetadataError, StorageError
+from hudi_core.actions.stored_paths import is_data_path, relative_path
+from hudi_core.errors import CorruptMetadataError
 from hudi_core.model.actions import (
     InstantInfo,
     RollbackMetadata,
@@ -29,10 +29,7 @@ from hudi_core.model.files import (
 from hudi_core.model.instant import Instant
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import Storage
-from hudi_core.storage.location import Location, parse_location
-
-_LOCAL_PREFIXES: Final = frozenset({"", "file:", "file://"})
-"""What may stand before an absolute local path; Hadoop writes the second."""
+from hudi_core.storage.location import parse_location
 
 
 def files_of_instant(
@@ -100,13 +97,8 @@ def relative_files(
     place = parse_location(root)
     for request in plan.rollback_requests:
         for path in request.files_to_be_deleted:
-            relative = _below(place, path)
-            segments = relative.split("/")
-            if (
-                any(segment in ("", ".", "..") for segment in segments)
-                or segments[0] == ".hoodie"
-                or written_by(segments[-1]) != target
-            ):
+            relative = relative_path(place, path)
+            if not is_data_path(relative) or written_by(relative.rpartition("/")[2]) != target:
                 raise CorruptMetadataError(
                     where,
                     f"the rollback plan names {path!r}, which instant {target} did not write",
@@ -114,27 +106,6 @@ def relative_files(
                 )
             accepted.append((request.partition_path, relative))
     return accepted
-
-
-def _below(root: Location, path: str) -> str:
-    """Return a file's path relative to the root; empty when it does not lie below it, or is
-    written in a way that leaves room for doubt."""
-    try:
-        place = parse_location(path)
-    except StorageError:
-        return ""
-    folder = f"{root.key.rstrip('/')}/" if root.key else ""
-    accounts = {place.account, root.account} - {None}
-    if (
-        (place.kind, place.bucket) != (root.kind, root.bucket)
-        or len(accounts) > 1
-        or not place.key.startswith(folder)
-        # a path that parsing had to straighten first is none that a writer made
-        or not path.endswith(place.key)
-        or (place.is_local and path.removesuffix(place.key).lower() not in _LOCAL_PREFIXES)
-    ):
-        return ""
-    return place.key[len(folder) :]
 
 
 def delete_files(

@@ -1,0 +1,331 @@
+"""Which files of a table a clean deletes: pure functions of its timeline and its file groups.
+
+Policies and their defaults are Hudi's. Beyond them, under each: the newest slice of a file group
+stays, so do slices that a savepoint or a pending compaction needs, and nothing goes that a pending
+write may have begun to read. Replaced file groups go whole, as soon as the instant that replaced
+them is earlier than all that is retained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final
+
+from hudi_core.model.actions import ActionInstant, CleanerPlan, CleanFileInfo, CleanMetadata
+from hudi_core.model.commit import CommitMetadata, ReplaceCommitMetadata
+from hudi_core.model.files import (
+    BaseFileName,
+    FileGroup,
+    FileGroupId,
+    FileSlice,
+    FileStatus,
+    LogFileName,
+    PartitionPath,
+)
+from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant
+from hudi_core.model.instant_time import InstantTime, instant_time_of
+from hudi_core.timeline.timeline import Timeline
+
+SAVEPOINTED_KEY: Final = "savepointed_timestamps"
+"""Key of a clean's extra metadata: the savepoints it knew, with commas between them."""
+
+
+class CleanPolicy(StrEnum):
+    """What a clean keeps; the value is Hudi's word, in options and in plans."""
+
+    KEEP_LATEST_COMMITS = "KEEP_LATEST_COMMITS"
+    KEEP_LATEST_FILE_VERSIONS = "KEEP_LATEST_FILE_VERSIONS"
+    KEEP_LATEST_BY_HOURS = "KEEP_LATEST_BY_HOURS"
+
+
+@dataclass(frozen=True, slots=True)
+class CleanRules:
+    """How much a clean keeps; each number counts under its own policy.
+
+    Attributes
+    ----------
+    policy
+        ``hoodie.cleaner.policy``.
+    commits_retained
+        ``hoodie.cleaner.commits.retained``: readers as of any of so many last writes go on.
+    file_versions_retained
+        ``hoodie.cleaner.fileversions.retained``: slices of every file group.
+    hours_retained
+        ``hoodie.cleaner.hours.retained``: readers as of any write so young go on.
+    """
+
+    policy: CleanPolicy = CleanPolicy.KEEP_LATEST_COMMITS
+    commits_retained: int = 10
+    file_versions_retained: int = 3
+    hours_retained: int = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Needed:
+    """What must stay for others than readers of the latest state.
+
+    Attributes
+    ----------
+    savepointed
+        Partition and name of every file that a savepoint keeps.
+    compactions
+        Base instant of the slice that a pending compaction of a file group reads.
+    """
+
+    savepointed: Collection[tuple[str, str]] = frozenset()
+    compactions: Mapping[FileGroupId, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionFiles:
+    """What one partition holds.
+
+    Attributes
+    ----------
+    groups
+        Its file groups with a committed file, replaced ones included; slices newest first.
+    listed
+        Every file there is, those of running and failed writes included.
+    """
+
+    groups: Sequence[FileGroup]
+    listed: Sequence[FileStatus]
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionClean:
+    """What a clean does in one partition: paths relative to the table, and whether nothing stays
+    behind."""
+
+    paths: tuple[str, ...] = ()
+    drop: bool = False
+
+
+def earliest_retained(timeline: Timeline, rules: CleanRules, now: datetime) -> Instant | None:
+    """Return the earliest write whose view of the table stays readable.
+
+    Not later than the last completed write before the first pending one, which the pending one may
+    be reading.
+
+    Parameters
+    ----------
+    timeline
+        The fenced timeline.
+    rules
+        ``KEEP_LATEST_FILE_VERSIONS`` knows no such write.
+    now
+        The present, aware.
+
+    Returns
+    -------
+    Instant or None
+        ``None`` when everything stays.
+    """
+    completed = timeline.completed_writes()
+    match rules.policy:
+        case CleanPolicy.KEEP_LATEST_COMMITS:
+            number = len(completed) - rules.commits_retained
+            found = completed[number] if 0 < number < len(completed) else None
+            if number > 0 and rules.commits_retained <= 0:
+                found = completed[-1]
+        case CleanPolicy.KEEP_LATEST_BY_HOURS:
+            since = instant_time_of(now - timedelta(hours=rules.hours_retained))
+            young = (one for one in completed if one.requested_time >= since)
+            found = next(young, None)
+        case CleanPolicy.KEEP_LATEST_FILE_VERSIONS:
+            return None
+    pending = _first_pending_write(timeline)
+    if found is None or pending is None or found.requested_time <= pending:
+        return found
+    return next((one for one in reversed(completed) if one.requested_time < pending), None)
+
+
+def partitions_to_clean(
+    timeline: Timeline,
+    earliest: Instant | None,
+    last: CleanMetadata | None,
+    savepoints: Collection[InstantTime],
+    read_commit: Callable[[Instant], CommitMetadata],
+) -> frozenset[PartitionPath] | None:
+    """Return the partitions in which files may have become superfluous since the last clean.
+
+    Those that were written or replaced from the earliest write that the last clean retained up to
+    the earliest that this one retains. Only these writes are read.
+
+    Parameters
+    ----------
+    timeline
+        The fenced timeline.
+    earliest
+        See :func:`earliest_retained`.
+    last
+        Metadata of the last completed clean.
+    savepoints
+        The savepointed writes.
+    read_commit
+        Reads the metadata of a completed write.
+
+    Returns
+    -------
+    frozenset of PartitionPath or None
+        ``None`` for all: without an earlier clean to go on from, when its end has been archived, or
+        when a savepoint it knew was deleted since.
+    """
+    if earliest is None or last is None or not last.earliest_commit_to_retain:
+        return None
+    since = last.earliest_commit_to_retain
+    known = (last.extra_metadata or {}).get(SAVEPOINTED_KEY, "").split(",")
+    if timeline.active_start is None or since < timeline.active_start:
+        return None
+    if set(filter(None, known)) - set(savepoints):
+        return None
+    touched: set[PartitionPath] = set()
+    for write in timeline.completed_writes():
+        if since <= write.requested_time < earliest.requested_time:
+            metadata = read_commit(write)
+            touched.update(map(PartitionPath, metadata.partition_to_write_stats))
+            if isinstance(metadata, ReplaceCommitMetadata):
+                touched.update(map(PartitionPath, metadata.partition_to_replace_file_ids))
+    return frozenset(touched)
+
+
+def clean_partition(
+    files: PartitionFiles,
+    replaced: Mapping[FileGroupId, Instant],
+    rules: CleanRules,
+    earliest: Instant | None,
+    needed: Needed,
+) -> PartitionClean:
+    """Return what a clean deletes in one partition.
+
+    Parameters
+    ----------
+    files
+        What the partition holds.
+    replaced
+        File groups that completed writes took out of the table, and the first that did.
+    rules, earliest
+        See :func:`earliest_retained`.
+    needed
+        What must stay in any case.
+    """
+    by_versions = rules.policy is CleanPolicy.KEEP_LATEST_FILE_VERSIONS
+    if earliest is None and not by_versions:
+        return PartitionClean()
+    superfluous: list[FileSlice] = []
+    for group in files.groups:
+        by = replaced.get(group.id)
+        if by is None:
+            superfluous += (
+                _old_versions(group, rules.file_versions_retained, needed)
+                if earliest is None
+                else _before(group, earliest.requested_time, needed)
+            )
+        elif earliest is None or by.requested_time < earliest.requested_time:
+            superfluous += group.slices
+    paths = {
+        path
+        for one in superfluous
+        if not _is_savepointed(one, needed)
+        for path in _paths(one, files.listed)
+    }
+    left = (file.path for file in files.listed if _is_data_file(file))
+    partition = next((group.id.partition_path for group in files.groups), "")
+    return PartitionClean(tuple(sorted(paths)), bool(partition and paths and not set(left) - paths))
+
+
+def make_clean_plan(
+    root: str,
+    rules: CleanRules,
+    earliest: Instant | None,
+    partitions: Mapping[PartitionPath, PartitionClean],
+    timeline: Timeline,
+    savepoints: Iterable[InstantTime] = (),
+) -> CleanerPlan | None:
+    """Return the plan of a clean, with absolute paths as in Hudi; ``None`` when nothing is to do.
+
+    Parameters
+    ----------
+    root
+        Root of the table's storage.
+    rules, earliest
+        See :func:`earliest_retained`.
+    partitions
+        What to do in each partition that was looked at.
+    timeline
+        The fenced timeline that all this was planned on.
+    savepoints
+        The savepointed writes: a clean after one of them is deleted looks at every partition.
+    """
+    if not any(one.paths or one.drop for one in partitions.values()):
+        return None
+    writes = timeline.completed_writes()
+    saved = ",".join(sorted(savepoints))
+    return CleanerPlan(
+        earliest_instant_to_retain=earliest
+        and ActionInstant(earliest.requested_time, earliest.action.value, earliest.state.name),
+        last_completed_commit_timestamp=writes[-1].requested_time if writes else "",
+        policy=rules.policy.value,
+        files_to_be_deleted_per_partition={},
+        file_paths_to_be_deleted_per_partition={
+            partition: tuple(CleanFileInfo(f"{root}/{path}", False) for path in one.paths)
+            for partition, one in sorted(partitions.items())
+            if one.paths
+        },
+        partitions_to_be_deleted=tuple(
+            sorted(path for path, one in partitions.items() if one.drop)
+        ),
+        extra_metadata={SAVEPOINTED_KEY: saved} if saved else {},
+    )
+
+
+def _first_pending_write(timeline: Timeline) -> InstantTime | None:
+    writes = (
+        one.requested_time
+        for one in timeline.pending()
+        if one.action.completed_action in WRITE_ACTIONS or one.action is Action.INDEXING
+    )
+    return min(writes, default=None)
+
+
+def _before(group: FileGroup, earliest: InstantTime, needed: Needed) -> list[FileSlice]:
+    """Return the slices that no reader as of ``earliest`` or later sees."""
+    old = [one for one in group.slices if one.base_instant < earliest]
+    # of the old ones the newest is what a reader as of `earliest` sees
+    return [one for one in old[1:] if one is not group.latest and not _is_compacted(one, needed)]
+
+
+def _old_versions(group: FileGroup, versions: int, needed: Needed) -> list[FileSlice]:
+    """Return the slices after the newest ``versions``, of which there is at least one."""
+    kept_anyway = group.id in needed.compactions
+    rest = [one for one in group.slices if not _is_compacted(one, needed)]
+    kept = versions - 1 if kept_anyway else versions
+    return [one for one in rest[max(kept, 0) :] if one is not group.latest]
+
+
+def _is_compacted(one: FileSlice, needed: Needed) -> bool:
+    base = needed.compactions.get(one.group)
+    return base is not None and one.base_instant >= base
+
+
+def _is_savepointed(one: FileSlice, needed: Needed) -> bool:
+    names = [log.status.name for log in one.log_files]
+    names += [one.base_file.status.name] if one.base_file else []
+    return any((one.partition_path, name) in needed.savepointed for name in names)
+
+
+def _paths(one: FileSlice, listed: Sequence[FileStatus]) -> Iterable[str]:
+    """Return the files of a slice, with base files of other attempts at it, which no view shows."""
+    yield from (log.status.path for log in one.log_files)
+    if one.base_file is not None:
+        for file in listed:
+            base = BaseFileName.parse(file.name)
+            if base and (base.file_id, base.instant) == (one.file_id, one.base_file.instant):
+                yield file.path
+
+
+def _is_data_file(file: FileStatus) -> bool:
+    return BaseFileName.parse(file.name) is not None or LogFileName.parse(file.name) is not None

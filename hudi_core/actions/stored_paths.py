@@ -1,0 +1,38 @@
+"""Paths of data files that a plan on disk names, which anybody may have written."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hudi_core.errors import StorageError
+from hudi_core.storage.location import Location, parse_location
+
+_LOCAL_PREFIXES: Final = frozenset({"", "file:", "file://"})
+"""What may stand before an absolute local path; Hadoop writes the second."""
+
+
+def relative_path(root: Location, path: str) -> str:
+    """Return a file's path relative to the root; empty when it does not lie below it, or is
+    written in a way that leaves room for doubt."""
+    try:
+        place = parse_location(path)
+    except StorageError:
+        return ""
+    folder = f"{root.key.rstrip('/')}/" if root.key else ""
+    accounts = {place.account, root.account} - {None}
+    if (
+        (place.kind, place.bucket) != (root.kind, root.bucket)
+        or len(accounts) > 1
+        or not place.key.startswith(folder)
+        # a path that parsing had to straighten first is none that a writer made
+        or not path.endswith(place.key)
+        or (place.is_local and path.removesuffix(place.key).lower() not in _LOCAL_PREFIXES)
+    ):
+        return ""
+    return place.key[len(folder) :]
+
+
+def is_data_path(relative: str) -> bool:
+    """Tell whether a relative path stays below the table and out of its metadata."""
+    segments = relative.split("/")
+    return segments[0] != ".hoodie" and not any(segment in ("", ".", "..") for segment in segments)
