@@ -1,0 +1,120 @@
+"""Every operation with every index, layout and table version, by both engines, on disk and S3.
+
+hudi-rs shares no code with this project. Every row it reads, with the file and the place in the
+file, must be the one a model foretells that this test keeps itself; so must the counts.
+
+The complete matrix takes hours: ``HUDI_MATRIX=complete``, or ``make matrix``. Otherwise it is a
+sample in which any two values of different axes meet.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import astuple
+from itertools import combinations
+from typing import Any, Literal
+
+import pytest
+
+import hudi_core as hudi
+from hudi_core.errors import SchemaError
+from tests.interop.matrix_batches import BATCH, DELETING, OVERWRITING, flagged, rows
+from tests.interop.matrix_cells import Cell, sample, whole
+from tests.interop.matrix_layouts import LEFT_OUT, SCHEMA, Row
+from tests.interop.matrix_model import Expected
+from tests.interop.matrix_tables import Copy, Shelf, discard
+
+DROP = {"hoodie.datasource.insert.dup.policy": "drop"}
+KEEP = {"hoodie.table.partial.update.mode": "KEEP_VALUES"}
+
+
+def perform(made: Copy) -> tuple[Expected, Any]:
+    """Run the operation of a cell; return what it is to leave, and what it says."""
+    operation, _, variant = made.cell.operation.partition("-")
+    table, model = made.table(), made.model
+    batch = rows(made.cell.keys, BATCH, "d")
+    if operation == "insert":
+        if variant:
+            return model.insert_dropping(batch), table.insert(made.data(batch), options=DROP)
+        return model.insert(batch), table.insert(made.data(batch))
+    if operation == "upsert":
+        return upsert(made, table, batch, variant)
+    if operation == "delete":
+        keys = rows(made.cell.keys, DELETING, "e")
+        columns = list(dict.fromkeys((*made.cell.keys.key, *made.cell.keys.partition)))
+        return model.delete(keys), table.delete(made.data(keys, columns))
+    if operation == "bulk_insert":
+        return bulk_insert(made, table, batch, variant)
+    if operation == "delete_partitions":
+        first, second = rows(made.cell.keys, ((0, 1, 0), (1, 1, 0)), "f")
+        names = made.cell.keys.partition
+        paths = [made.cell.keys.folder(row) for row in (first, second)]
+        result = table.delete_partitions([{name: first[name] for name in names}, paths[1]])
+        return model.delete_folders(paths), result
+    replacing = rows(made.cell.keys, OVERWRITING, "d")
+    everywhere = operation == "insert_overwrite_table"
+    result = getattr(table, operation)(made.data(replacing))
+    return model.overwrite(replacing, everywhere), result
+
+
+def upsert(made: Copy, table: hudi.Table, batch: list[Row], variant: str) -> tuple[Expected, Any]:
+    if variant == "partial":
+        names = [name for name in SCHEMA.names if name not in LEFT_OUT]
+        less = [{name: row[name] for name in names} for row in batch]
+        data = made.data(batch, names)
+        return made.model.upsert(less), table.upsert(data, options=KEEP)
+    batch = flagged(batch) if variant else batch
+    return made.model.upsert(batch), table.upsert(made.data(batch))
+
+
+def bulk_insert(made: Copy, table: hudi.Table, batch: list[Row], mode: str) -> tuple[Expected, Any]:
+    spread: Literal["", "range", "hash"] = ""
+    if made.cell.engine == "spark" and mode == "GLOBAL_SORT":
+        spread = "range"
+    elif made.cell.engine == "spark" and mode.startswith("PARTITION_PATH"):
+        # without partitions the rows stay where they are
+        spread = "hash" if made.cell.keys.partition else ""
+    is_sorted = mode in ("PARTITION_SORT", "GLOBAL_SORT")
+    expected = made.model.bulk_insert(made.tasks(batch), is_sorted, spread)
+    options = {"hoodie.bulkinsert.sort.mode": mode}
+    return expected, table.bulk_insert(made.data(batch), options=options)
+
+
+COMPLETE = os.environ.get("HUDI_MATRIX") == "complete"
+CELLS = whole() if COMPLETE else sample(whole())
+
+
+@pytest.fixture(scope="module")
+def shelf(tmp_path_factory: pytest.TempPathFactory) -> Shelf:
+    return Shelf(tmp_path_factory.mktemp("matrix"), native=COMPLETE)
+
+
+def parameter(cell: Cell) -> Any:
+    return pytest.param(
+        cell, id=cell.name, marks=[pytest.mark.spark] if cell.engine == "spark" else []
+    )
+
+
+@pytest.mark.parametrize("cell", [parameter(cell) for cell in CELLS])
+def test_hudi_rs_agrees(cell: Cell, shelf: Shelf, request: pytest.FixtureRequest) -> None:
+    spark = request.getfixturevalue("spark") if cell.engine == "spark" else None
+    s3 = request.getfixturevalue("s3") if cell.store == "s3" else None
+    made = shelf.copy(cell, spark, s3)
+    if cell.operation == "upsert-partial" and cell.moves:
+        # rows that move cannot keep what is stored in the file they leave
+        with pytest.raises(SchemaError, match="cannot keep stored values"):
+            perform(made)
+        assert made.found() == {group.file_id: group for group in made.model.groups.values()}
+    else:
+        made.check(*perform(made))
+    discard(made, s3)
+
+
+def test_the_sample_has_every_pair() -> None:
+    def pairs(cells: list[Cell]) -> set[Any]:
+        return {pair for cell in cells for pair in combinations(enumerate(astuple(cell)), 2)}
+
+    everything, some = whole(), sample(whole())
+    assert pairs(some) == pairs(everything)
+    assert len(everything) == 4 * (14 * 7 * 8 * 2 - 7 * 2 * 2)
+    assert {cell.place for cell in some} == {cell.place for cell in everything}
