@@ -8,7 +8,7 @@ them is earlier than all that is retained.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -20,6 +20,7 @@ from hudi_core.model.files import (
     BaseFileName,
     FileGroup,
     FileGroupId,
+    FileId,
     FileSlice,
     FileStatus,
     LogFileName,
@@ -64,6 +65,23 @@ class CleanRules:
 
 
 @dataclass(frozen=True, slots=True)
+class Retention:
+    """The rules applied to one state of a table; made by :func:`retain`.
+
+    Attributes
+    ----------
+    rules
+        The rules.
+    earliest
+        The earliest write whose view of the table stays readable. ``None`` where all stay, and
+        under ``KEEP_LATEST_FILE_VERSIONS``, which knows no such write.
+    """
+
+    rules: CleanRules
+    earliest: Instant | None
+
+
+@dataclass(frozen=True, slots=True)
 class Needed:
     """What must stay for others than readers of the latest state.
 
@@ -104,37 +122,33 @@ class PartitionClean:
     drop: bool = False
 
 
-def earliest_retained(timeline: Timeline, rules: CleanRules, now: datetime) -> Instant | None:
-    """Return the earliest write whose view of the table stays readable.
+def retain(timeline: Timeline, rules: CleanRules, now: datetime) -> Retention:
+    """Return what the rules keep of a table.
 
-    Not later than the last completed write before the first pending one, which the pending one may
-    be reading.
+    The earliest write retained is not later than the last completed one before the first pending
+    one, which the pending one may be reading.
 
     Parameters
     ----------
     timeline
         The fenced timeline.
     rules
-        ``KEEP_LATEST_FILE_VERSIONS`` knows no such write.
+        How much to keep.
     now
         The present, aware.
-
-    Returns
-    -------
-    Instant or None
-        ``None`` when everything stays.
     """
+    return Retention(rules, _earliest(timeline, rules, now))
+
+
+def _earliest(timeline: Timeline, rules: CleanRules, now: datetime) -> Instant | None:
     completed = timeline.completed_writes()
     match rules.policy:
         case CleanPolicy.KEEP_LATEST_COMMITS:
-            number = len(completed) - rules.commits_retained
-            found = completed[number] if 0 < number < len(completed) else None
-            if number > 0 and rules.commits_retained <= 0:
-                found = completed[-1]
+            number = len(completed) - max(rules.commits_retained, 1)
+            found = completed[number] if number > 0 else None
         case CleanPolicy.KEEP_LATEST_BY_HOURS:
             since = instant_time_of(now - timedelta(hours=rules.hours_retained))
-            young = (one for one in completed if one.requested_time >= since)
-            found = next(young, None)
+            found = next((one for one in completed if one.requested_time >= since), None)
         case CleanPolicy.KEEP_LATEST_FILE_VERSIONS:
             return None
     pending = _first_pending_write(timeline)
@@ -145,7 +159,7 @@ def earliest_retained(timeline: Timeline, rules: CleanRules, now: datetime) -> I
 
 def partitions_to_clean(
     timeline: Timeline,
-    earliest: Instant | None,
+    retention: Retention,
     last: CleanMetadata | None,
     savepoints: Collection[InstantTime],
     read_commit: Callable[[Instant], CommitMetadata],
@@ -159,8 +173,8 @@ def partitions_to_clean(
     ----------
     timeline
         The fenced timeline.
-    earliest
-        See :func:`earliest_retained`.
+    retention
+        What this clean keeps.
     last
         Metadata of the last completed clean.
     savepoints
@@ -174,6 +188,7 @@ def partitions_to_clean(
         ``None`` for all: without an earlier clean to go on from, when its end has been archived, or
         when a savepoint it knew was deleted since.
     """
+    earliest = retention.earliest
     if earliest is None or last is None or not last.earliest_commit_to_retain:
         return None
     since = last.earliest_commit_to_retain
@@ -195,8 +210,7 @@ def partitions_to_clean(
 def clean_partition(
     files: PartitionFiles,
     replaced: Mapping[FileGroupId, Instant],
-    rules: CleanRules,
-    earliest: Instant | None,
+    retention: Retention,
     needed: Needed,
 ) -> PartitionClean:
     """Return what a clean deletes in one partition.
@@ -207,11 +221,12 @@ def clean_partition(
         What the partition holds.
     replaced
         File groups that completed writes took out of the table, and the first that did.
-    rules, earliest
-        See :func:`earliest_retained`.
+    retention
+        What the rules keep.
     needed
         What must stay in any case.
     """
+    rules, earliest = retention.rules, retention.earliest
     by_versions = rules.policy is CleanPolicy.KEEP_LATEST_FILE_VERSIONS
     if earliest is None and not by_versions:
         return PartitionClean()
@@ -226,11 +241,12 @@ def clean_partition(
             )
         elif earliest is None or by.requested_time < earliest.requested_time:
             superfluous += group.slices
+    attempts = _attempts(files.listed)
     paths = {
         path
         for one in superfluous
         if not _is_savepointed(one, needed)
-        for path in _paths(one, files.listed)
+        for path in _paths(one, attempts)
     }
     left = (file.path for file in files.listed if _is_data_file(file))
     partition = next((group.id.partition_path for group in files.groups), "")
@@ -239,8 +255,7 @@ def clean_partition(
 
 def make_clean_plan(
     root: str,
-    rules: CleanRules,
-    earliest: Instant | None,
+    retention: Retention,
     partitions: Mapping[PartitionPath, PartitionClean],
     timeline: Timeline,
     savepoints: Iterable[InstantTime] = (),
@@ -251,8 +266,8 @@ def make_clean_plan(
     ----------
     root
         Root of the table's storage.
-    rules, earliest
-        See :func:`earliest_retained`.
+    retention
+        What the rules keep.
     partitions
         What to do in each partition that was looked at.
     timeline
@@ -265,10 +280,9 @@ def make_clean_plan(
     writes = timeline.completed_writes()
     saved = ",".join(sorted(savepoints))
     return CleanerPlan(
-        earliest_instant_to_retain=earliest
-        and ActionInstant(earliest.requested_time, earliest.action.value, earliest.state.name),
+        earliest_instant_to_retain=_named(retention.earliest),
         last_completed_commit_timestamp=writes[-1].requested_time if writes else "",
-        policy=rules.policy.value,
+        policy=retention.rules.policy.value,
         files_to_be_deleted_per_partition={},
         file_paths_to_be_deleted_per_partition={
             partition: tuple(CleanFileInfo(f"{root}/{path}", False) for path in one.paths)
@@ -280,6 +294,12 @@ def make_clean_plan(
         ),
         extra_metadata={SAVEPOINTED_KEY: saved} if saved else {},
     )
+
+
+def _named(instant: Instant | None) -> ActionInstant | None:
+    if instant is None:
+        return None
+    return ActionInstant(instant.requested_time, instant.action.value, instant.state.name)
 
 
 def _first_pending_write(timeline: Timeline) -> InstantTime | None:
@@ -317,14 +337,27 @@ def _is_savepointed(one: FileSlice, needed: Needed) -> bool:
     return any((one.partition_path, name) in needed.savepointed for name in names)
 
 
-def _paths(one: FileSlice, listed: Sequence[FileStatus]) -> Iterable[str]:
-    """Return the files of a slice, with base files of other attempts at it, which no view shows."""
+def _attempts(
+    listed: Iterable[FileStatus],
+) -> dict[tuple[FileId, InstantTime], list[str]]:
+    """Return the base files by file group and instant: several of lost attempts, of which a view
+    shows one."""
+    found: dict[tuple[FileId, InstantTime], list[str]] = {}
+    for file in listed:
+        base = BaseFileName.parse(file.name)
+        if base is not None:
+            found.setdefault((base.file_id, base.instant), []).append(file.path)
+    return found
+
+
+def _paths(
+    one: FileSlice, attempts: Mapping[tuple[FileId, InstantTime], Sequence[str]]
+) -> Iterator[str]:
+    """Yield the files of a slice."""
     yield from (log.status.path for log in one.log_files)
     if one.base_file is not None:
-        for file in listed:
-            base = BaseFileName.parse(file.name)
-            if base and (base.file_id, base.instant) == (one.file_id, one.base_file.instant):
-                yield file.path
+        yield one.base_file.path
+        yield from attempts.get((one.file_id, one.base_file.instant), ())
 
 
 def _is_data_file(file: FileStatus) -> bool:
