@@ -1,0 +1,162 @@
+"""Which instants may leave the active timeline: a pure function of the timeline.
+
+Numbers and bounds are Hudi's. Archived instants count as completed for good, and their metadata is
+read no more; so an instant stays while anything may still depend on reading it: a pending action, a
+clean or a compaction to come, a savepoint, or replaced file groups whose files are still there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from hudi_core.model.instant import Action, Instant
+from hudi_core.model.instant_time import InstantTime
+from hudi_core.timeline.timeline import Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveRules:
+    """How many completed writes stay on the active timeline.
+
+    Attributes
+    ----------
+    min_commits
+        ``hoodie.keep.min.commits``: so many stay when some are archived.
+    max_commits
+        ``hoodie.keep.max.commits``: nothing is archived up to so many.
+    beyond_savepoint
+        ``hoodie.archive.beyond.savepoint``: savepointed writes stay and younger ones may go; else
+        nothing from the first savepointed write on goes.
+    compaction_delta_commits
+        Deltacommits since the last compaction after which the next one is due, which must be there
+        to be counted; ``None`` for tables that are not compacted.
+    """
+
+    min_commits: int = 20
+    max_commits: int = 30
+    beyond_savepoint: bool = False
+    compaction_delta_commits: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LastClean:
+    """What archiving has to know of the last completed clean.
+
+    Attributes
+    ----------
+    instant
+        The clean.
+    earliest_retained
+        The earliest write it retained; ``None`` under a policy that knows none.
+    """
+
+    instant: Instant
+    earliest_retained: InstantTime | None
+
+
+def plan_archive(
+    timeline: Timeline,
+    rules: ArchiveRules,
+    last_clean: LastClean | None,
+    retained_from: Iterable[InstantTime] = (),
+) -> tuple[Instant, ...]:
+    """Return the instants to archive: the oldest writes, and cleans and rollbacks between them.
+
+    Parameters
+    ----------
+    timeline
+        The fenced timeline.
+    rules
+        How much to keep.
+    last_clean
+        The last completed clean; ``None`` when there was none.
+    retained_from
+        Requested times from which on everything stays for reasons the timeline does not show: the
+        last compaction of the table's metadata table; for a metadata table the earliest write and
+        the earliest pending instant of its data table.
+
+    Returns
+    -------
+    tuple of Instant
+        In the order of requested times; empty when it is not worth it yet.
+    """
+    writes = timeline.completed_writes()
+    if len(writes) <= rules.max_commits:
+        return ()
+    bound = min((*retained_from, *_bounds(timeline, rules, last_clean)), default=None)
+    saved = {one.requested_time for one in timeline if one.action is Action.SAVEPOINT}
+    candidates = [
+        one
+        for one in writes
+        if (bound is None or one.requested_time < bound) and one.requested_time not in saved
+    ]
+    chosen = candidates[: len(writes) - rules.min_commits]
+    if not chosen:
+        return ()
+    newest = chosen[-1].requested_time
+    between = [
+        one
+        for one in timeline.completed()
+        if one.action in {Action.CLEAN, Action.ROLLBACK}
+        and one.requested_time < newest
+        # the next clean goes on from it
+        and (last_clean is None or one != last_clean.instant)
+    ]
+    return tuple(sorted((*chosen, *between), key=lambda one: one.sort_key))
+
+
+def _bounds(
+    timeline: Timeline, rules: ArchiveRules, last_clean: LastClean | None
+) -> Iterator[InstantTime]:
+    """Yield the requested times from which on something keeps instants."""
+    writes = timeline.completed_writes()
+    if (pending := timeline.pending().first) is not None:
+        # the write before it too: the timeline then still begins with a completed write
+        earlier = [one for one in writes if one.requested_time < pending.requested_time]
+        yield (earlier[-1] if earlier else pending).requested_time
+    if rules.compaction_delta_commits is not None:
+        yield from _counted_by_compaction(timeline, rules.compaction_delta_commits)
+    if last_clean is not None and last_clean.earliest_retained is not None:
+        yield last_clean.earliest_retained
+    savepoints = [one.requested_time for one in timeline if one.action is Action.SAVEPOINT]
+    if savepoints and not rules.beyond_savepoint:
+        yield min(savepoints)
+    for write in writes:
+        # without its metadata the file groups it replaced would come back
+        if write.action is Action.REPLACECOMMIT and not (
+            _are_replaced_files_gone(write, last_clean)
+            and all(time >= write.requested_time for time in savepoints)
+        ):
+            yield write.requested_time
+            break
+
+
+def _are_replaced_files_gone(write: Instant, last_clean: LastClean | None) -> bool:
+    """Tell whether the last clean saw the write completed, and deleted what it replaced."""
+    return (
+        last_clean is not None
+        and write.effective_completion_time < last_clean.instant.requested_time
+        and (
+            last_clean.earliest_retained is None
+            or write.requested_time < last_clean.earliest_retained
+        )
+    )
+
+
+def _counted_by_compaction(timeline: Timeline, due: int) -> Iterator[InstantTime]:
+    """Yield the first of the instants that tell whether a compaction is due."""
+    completed = timeline.completed()
+    compactions = completed.of_actions(Action.COMMIT).instants
+    last = max(compactions, key=lambda one: one.requested_time, default=None)
+    deltas = [
+        one
+        for one in completed.of_actions(Action.DELTACOMMIT)
+        if last is None or one.effective_completion_time > last.requested_time
+    ]
+    if len(deltas) >= due > 0:
+        yield deltas[len(deltas) - due].requested_time
+    elif last is not None:
+        yield last.requested_time
+    elif deltas:
+        yield deltas[0].requested_time
