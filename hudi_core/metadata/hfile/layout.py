@@ -6,6 +6,7 @@ from enum import IntEnum
 from typing import Final
 
 from hudi_core.errors import CorruptMetadataError
+from hudi_core.metadata.damage import REBUILD
 
 DATA_MAGIC: Final = b"DATABLK*"
 META_MAGIC: Final = b"METABLKc"
@@ -20,9 +21,6 @@ MAX_KEY_BYTES: Final = 32767
 """Longest row key: its length is an int16."""
 MAX_BLOCK_BYTES: Final = 512 * 1024 * 1024
 """Largest block accepted, on disk or uncompressed; a block grows with its largest value only."""
-REBUILD: Final = (
-    "Rebuild the metadata table: run `hudi metadata delete PATH`, then `hudi metadata create PATH`."
-)
 
 
 class Codec(IntEnum):

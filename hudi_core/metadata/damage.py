@@ -1,0 +1,27 @@
+"""What to do about a damaged metadata table, said by every error that finds one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from hudi_core.errors import CorruptMetadataError
+
+REBUILD: Final = (
+    "Rebuild the metadata table: run `hudi metadata delete PATH`, then `hudi metadata create PATH`."
+)
+
+
+@contextmanager
+def naming_the_rebuild() -> Iterator[None]:
+    """Let errors about a damaged file say how the metadata table is rebuilt.
+
+    For codecs of lower rooms, which know the file and not what it is part of.
+    """
+    try:
+        yield
+    except CorruptMetadataError as error:
+        if error.hint == REBUILD:
+            raise
+        raise CorruptMetadataError(error.path, error.reason, REBUILD) from error

@@ -1,0 +1,142 @@
+"""What two records of one key amount to, the older and the newer; pure, for readers and compaction.
+
+Source: ``hudi-format`` section 5. A record that says of something that it is gone is kept as long
+as an older one may still come that it is about; :func:`present` leaves it out for readers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from hudi_core.avro.wrappers import ARRAY, Wrapped
+from hudi_core.metadata.bounds import BoundType
+from hudi_core.metadata.partition_types import RecordType
+from hudi_core.metadata.records import (
+    BloomFilterEntry,
+    ColumnRange,
+    FileEntry,
+    FileList,
+    MetadataRecord,
+    SecondaryEntry,
+)
+
+
+def merge(older: MetadataRecord | None, newer: MetadataRecord | None) -> MetadataRecord | None:
+    """Return what holds of a key after the newer record.
+
+    Parameters
+    ----------
+    older
+        The base file's record, or what earlier log blocks came to; ``None`` when there is none.
+    newer
+        The next log block's record; ``None`` when a delete block names the key, or its value is
+        empty.
+
+    Returns
+    -------
+    MetadataRecord or None
+        ``None``: the key is gone.
+    """
+    if older is None or newer is None:
+        return newer
+    old, new = older.payload, newer.payload
+    if isinstance(old, FileList) and isinstance(new, FileList):
+        return replace(newer, payload=_merge_files(old, new))
+    if (
+        newer.type == RecordType.PARTITION_STATS
+        and isinstance(old, ColumnRange)
+        and isinstance(new, ColumnRange)
+    ):
+        return replace(newer, payload=_merge_ranges(old, new))
+    # statistics and filters of a file, locations and secondary entries are said anew as a whole
+    return newer
+
+
+def present(record: MetadataRecord | None) -> MetadataRecord | None:
+    """Return a merged record as readers are meant to see it; ``None`` when nothing is left.
+
+    A list of files is without those that are gone, and may be empty: the partition is known.
+    """
+    if record is None:
+        return None
+    payload = record.payload
+    if isinstance(payload, FileList):
+        if not any(entry.is_deleted for entry in payload.files.values()):
+            return record
+        files = {name: entry for name, entry in payload.files.items() if not entry.is_deleted}
+        return replace(record, payload=FileList(files))
+    if isinstance(payload, ColumnRange | BloomFilterEntry | SecondaryEntry) and payload.is_deleted:
+        return None
+    return record
+
+
+def _merge_files(old: FileList, new: FileList) -> FileList:
+    files = dict(old.files)
+    for name, entry in new.files.items():
+        known = files.get(name)
+        if known is None:
+            files[name] = entry
+        elif entry.is_deleted:
+            del files[name]
+        else:
+            # log files grow, and their writers' reports may come in any order
+            files[name] = FileEntry(max(known.size, entry.size))
+    return FileList(files)
+
+
+def _merge_ranges(old: ColumnRange, new: ColumnRange) -> ColumnRange:
+    """Return statistics of a partition that hold for rows of both, unless the newer are tight."""
+    if new.is_tight_bound or new.is_deleted or old.is_deleted:
+        return new
+    same = old.value_type == new.value_type
+    return replace(
+        new,
+        min_value=_outer(old, new, old.min_value, new.min_value, min) if same else None,
+        max_value=_outer(old, new, old.max_value, new.max_value, max) if same else None,
+        value_count=_sum(old.value_count, new.value_count),
+        null_count=_sum(old.null_count, new.null_count),
+        total_size=_sum(old.total_size, new.total_size),
+        total_uncompressed_size=_sum(old.total_uncompressed_size, new.total_uncompressed_size),
+    )
+
+
+def _outer(
+    old: ColumnRange,
+    new: ColumnRange,
+    old_bound: Wrapped | None,
+    new_bound: Wrapped | None,
+    choose: Callable[..., Wrapped],
+) -> Wrapped | None:
+    if _is_all_null(old):
+        return new_bound
+    if _is_all_null(new):
+        return old_bound
+    if old_bound is None or new_bound is None or old_bound.wrapper != new_bound.wrapper:
+        return None
+    if old_bound.wrapper == ARRAY:
+        return None
+    kind = new.value_type
+    is_decimal = new_bound.wrapper == "DecimalWrapper" or (
+        kind is not None and kind.ordinal == BoundType.DECIMAL
+    )
+    order = _by_number if is_decimal else _by_value
+    return choose(old_bound, new_bound, key=order)
+
+
+def _is_all_null(value: ColumnRange) -> bool:
+    return value.value_count is not None and value.value_count == value.null_count
+
+
+def _by_value(bound: Wrapped) -> Any:
+    # texts are ordered by their bytes, which Python's order of code points equals
+    return bound.value
+
+
+def _by_number(bound: Wrapped) -> int:
+    return int.from_bytes(bound.value, "big", signed=True)
+
+
+def _sum(old: int | None, new: int | None) -> int | None:
+    return None if old is None or new is None else old + new

@@ -1,0 +1,87 @@
+"""The partitions of the metadata table and their file groups (``hudi-format`` section 5)."""
+
+from __future__ import annotations
+
+import re
+from enum import IntEnum
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hudi_core.model.files import FileId
+from hudi_core.model.java_hash import string_hashes
+
+FILES: Final = "files"
+COLUMN_STATS: Final = "column_stats"
+BLOOM_FILTERS: Final = "bloom_filters"
+RECORD_INDEX: Final = "record_index"
+PARTITION_STATS: Final = "partition_stats"
+SECONDARY_INDEX: Final = "secondary_index_"
+"""What the names of secondary indexes' partitions begin with."""
+EXPRESSION_INDEX: Final = "expr_index_"
+"""What the names of expression indexes' partitions begin with."""
+
+_PREFIXES: Final = {
+    FILES: "files-",
+    COLUMN_STATS: "col-stats-",
+    BLOOM_FILTERS: "bloom-filters-",
+    RECORD_INDEX: "record-index-",
+    PARTITION_STATS: "partition-stats-",
+}
+_SHARD: Final = re.compile(r".*-([0-9]{4,})-[0-9]+")
+
+
+class RecordType(IntEnum):
+    """The number in every record of the metadata table that says what it holds."""
+
+    ALL_PARTITIONS = 1
+    FILES = 2
+    COLUMN_STATS = 3
+    BLOOM_FILTERS = 4
+    RECORD_INDEX = 5
+    PARTITION_STATS = 6
+    SECONDARY_INDEX = 7
+
+
+def shard_file_id(partition: str, shard: int) -> FileId:
+    """Return the id of a file group: ``record-index-0003-0``.
+
+    Parameters
+    ----------
+    partition
+        Name of a partition of the metadata table.
+    shard
+        Number of the file group in it, from 0.
+    """
+    # the names of indexes that users make are part of the id
+    prefix = _PREFIXES.get(partition) or partition.replace("_", "-") + "-"
+    return FileId(f"{prefix}{shard:04d}-0")
+
+
+def shard_number(file_id: FileId) -> int | None:
+    """Return the number of a file group in its partition; ``None`` when the id has none."""
+    match = _SHARD.fullmatch(file_id)
+    return int(match[1]) if match else None
+
+
+def shards_of(keys: pa.StringArray, count: int) -> npt.NDArray[np.int64]:
+    """Return for each key the number of the file group that holds it.
+
+    Parameters
+    ----------
+    keys
+        What is hashed: whole keys; for a secondary index of version 2, see
+        :func:`~hudi_core.metadata.keys.secondary_prefix`.
+    count
+        File groups of the partition.
+    """
+    # Java takes absolute values before and after the remainder; in 64 bits the first is enough
+    hashes = string_hashes(keys).view(np.int32).astype(np.int64)
+    return np.abs(hashes) % count
+
+
+def shard_of(key: str, count: int) -> int:
+    """Return the number of the file group that holds one key; see :func:`shards_of`."""
+    return int(shards_of(pa.array([key], pa.string()), count)[0])

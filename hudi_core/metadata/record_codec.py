@@ -1,0 +1,249 @@
+"""Records of the metadata table to the values of HFiles, and back.
+
+Source: ``hudi-format`` section 5. The value has an empty ``key``, as the HFile has it already, and
+five meta fields in front, of which base files fill the file's name.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from hudi_core.avro import decode_datum, encode_datum, parse_writer_schema
+from hudi_core.avro.wrappers import unwrap, wrap
+from hudi_core.errors import CorruptMetadataError
+from hudi_core.metadata.damage import REBUILD, naming_the_rebuild
+from hudi_core.metadata.partition_types import RecordType
+from hudi_core.metadata.record_schema import record_schema
+from hudi_core.metadata.records import (
+    BloomFilterEntry,
+    ColumnRange,
+    FileEntry,
+    FileList,
+    MetadataRecord,
+    Payload,
+    RecordLocation,
+    SecondaryEntry,
+    ValueType,
+)
+from hudi_core.model.schema import FILE_NAME, META_COLUMNS
+
+_Fields = Mapping[str, Any]
+_UUID_FILE_ID: Final = re.compile(
+    r"([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})-(0|[1-9][0-9]{0,8})"
+)
+_BY_UUID, _BY_TEXT = 0, 1
+_LONG: Final = (1 << 64) - 1
+_KNOWN: Final = frozenset(RecordType)
+
+
+class RecordDecoder:
+    """Decodes the values of one HFile.
+
+    Parameters
+    ----------
+    schema
+        Avro schema of the file, JSON; fields beyond those we know are left out.
+    path
+        The file, for errors.
+
+    Raises
+    ------
+    CorruptMetadataError
+        The schema is damaged or unsafe.
+    """
+
+    def __init__(self, schema: str, path: str) -> None:
+        self._path = path
+        with naming_the_rebuild():
+            self._schema = parse_writer_schema(schema, path).parsed
+
+    def decode(self, key: bytes, value: bytes) -> MetadataRecord | None:
+        """Return the record of an entry; ``None`` for an empty value, which deletes the key.
+
+        Raises
+        ------
+        CorruptMetadataError
+            The value is not a record of the file's schema, or lacks what its kind has to have.
+        """
+        if not value:
+            return None
+        with naming_the_rebuild():
+            fields = decode_datum(value, self._schema, self._path, named=True)
+        try:
+            kind = fields["type"]
+            name, build = _PAYLOADS.get(kind, ("", None))
+            content = fields.get(name)
+            payload = None if build is None or content is None else build(content)
+            if kind in _KNOWN:
+                kind = RecordType(kind)
+            return MetadataRecord(key.decode(), kind, payload)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise CorruptMetadataError(
+                self._path, f"the value of the key {key!r} is not right ({error!r})", REBUILD
+            ) from error
+
+
+class RecordEncoder:
+    """Encodes records for one HFile.
+
+    Parameters
+    ----------
+    has_value_types
+        Whether bounds say their type (tables of version 9).
+    file_name
+        Name of the base file that is written; ``None`` for log blocks.
+    """
+
+    def __init__(self, has_value_types: bool, file_name: str | None = None) -> None:
+        self.schema: Final = record_schema(has_value_types)
+        self._parsed = parse_writer_schema(self.schema, "HoodieMetadataRecord").parsed
+        self._empty: dict[str, Any] = {
+            **dict.fromkeys(META_COLUMNS),
+            FILE_NAME: file_name,
+            "key": "",
+            **{name: None for name, _ in _PAYLOADS.values()},
+        }
+
+    def encode(self, record: MetadataRecord) -> tuple[bytes, bytes]:
+        """Return the key and the value of a record, as an HFile takes them."""
+        payload = record.payload
+        content = None if payload is None else _CONTENTS[type(payload)](payload)
+        name, _ = _PAYLOADS[record.type]
+        fields = {**self._empty, "type": int(record.type), name: content}
+        return record.key.encode(), encode_datum(fields, self._parsed)
+
+
+# --- what a record says, by kind ---------------------------------------------
+
+
+def _file_list(content: _Fields) -> FileList:
+    return FileList(
+        {name: FileEntry(entry["size"], entry["isDeleted"]) for name, entry in content.items()}
+    )
+
+
+def _file_list_content(value: FileList) -> _Fields:
+    return {
+        name: {"size": entry.size, "isDeleted": entry.is_deleted}
+        for name, entry in value.files.items()
+    }
+
+
+def _column_range(content: _Fields) -> ColumnRange:
+    kind = content.get("valueType")
+    return ColumnRange(
+        file_name=content["fileName"],
+        column_name=content["columnName"],
+        min_value=unwrap(content["minValue"]),
+        max_value=unwrap(content["maxValue"]),
+        value_count=content["valueCount"],
+        null_count=content["nullCount"],
+        total_size=content["totalSize"],
+        total_uncompressed_size=content["totalUncompressedSize"],
+        is_deleted=content["isDeleted"],
+        is_tight_bound=content.get("isTightBound", False),
+        value_type=kind and ValueType(kind["typeOrdinal"], kind["additionalInfo"]),
+    )
+
+
+def _column_range_content(value: ColumnRange) -> _Fields:
+    kind = value.value_type
+    return {
+        "fileName": value.file_name,
+        "columnName": value.column_name,
+        "minValue": wrap(value.min_value),
+        "maxValue": wrap(value.max_value),
+        "valueCount": value.value_count,
+        "nullCount": value.null_count,
+        "totalSize": value.total_size,
+        "totalUncompressedSize": value.total_uncompressed_size,
+        "isDeleted": value.is_deleted,
+        "isTightBound": value.is_tight_bound,
+        "valueType": kind and {"typeOrdinal": kind.ordinal, "additionalInfo": kind.info},
+    }
+
+
+def _bloom(content: _Fields) -> BloomFilterEntry:
+    return BloomFilterEntry(
+        content["type"], content["timestamp"], content["bloomFilter"], content["isDeleted"]
+    )
+
+
+def _bloom_content(value: BloomFilterEntry) -> _Fields:
+    return {
+        "type": value.type_code,
+        "timestamp": value.instant_time,
+        "bloomFilter": value.bloom,
+        "isDeleted": value.is_deleted,
+    }
+
+
+def _location(content: _Fields) -> RecordLocation:
+    if content.get("fileIdEncoding", _BY_UUID) == _BY_UUID:
+        bits = (content["fileIdHighBits"] & _LONG) << 64 | content["fileIdLowBits"] & _LONG
+        file_id = f"{uuid.UUID(int=bits)}-{content['fileIndex']}"
+    else:
+        file_id = content["fileId"]
+    return RecordLocation(
+        content["partitionName"] or "", file_id, content["instantTime"], content.get("position")
+    )
+
+
+def _location_content(value: RecordLocation) -> _Fields:
+    fields: dict[str, Any] = {
+        "partitionName": value.partition_name,
+        "instantTime": value.instant_ms,
+        "position": value.position,
+    }
+    match = _UUID_FILE_ID.fullmatch(value.file_id)
+    if match is None:
+        return {
+            **fields,
+            "fileIdHighBits": None,
+            "fileIdLowBits": None,
+            "fileIndex": None,
+            "fileId": value.file_id,
+            "fileIdEncoding": _BY_TEXT,
+        }
+    bits = uuid.UUID(match[1]).int
+    return {
+        **fields,
+        "fileIdHighBits": _signed(bits >> 64),
+        "fileIdLowBits": _signed(bits & _LONG),
+        "fileIndex": int(match[2]),
+        "fileId": "",
+        "fileIdEncoding": _BY_UUID,
+    }
+
+
+def _signed(bits: int) -> int:
+    return bits - (1 << 64) if bits >> 63 else bits
+
+
+def _secondary(content: _Fields) -> SecondaryEntry:
+    return SecondaryEntry(content["isDeleted"])
+
+
+def _secondary_content(value: SecondaryEntry) -> _Fields:
+    return {"isDeleted": value.is_deleted}
+
+
+_PAYLOADS: Final[Mapping[int, tuple[str, Callable[[Any], Payload]]]] = {
+    RecordType.ALL_PARTITIONS: ("filesystemMetadata", _file_list),
+    RecordType.FILES: ("filesystemMetadata", _file_list),
+    RecordType.COLUMN_STATS: ("ColumnStatsMetadata", _column_range),
+    RecordType.PARTITION_STATS: ("ColumnStatsMetadata", _column_range),
+    RecordType.BLOOM_FILTERS: ("BloomFilterMetadata", _bloom),
+    RecordType.RECORD_INDEX: ("recordIndexMetadata", _location),
+    RecordType.SECONDARY_INDEX: ("SecondaryIndexMetadata", _secondary),
+}
+_CONTENTS: Final[Mapping[type, Callable[[Any], _Fields]]] = {
+    FileList: _file_list_content,
+    ColumnRange: _column_range_content,
+    BloomFilterEntry: _bloom_content,
+    RecordLocation: _location_content,
+    SecondaryEntry: _secondary_content,
+}
