@@ -37,8 +37,12 @@ format: setup  ## Put the code into its one layout
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: setup  ## Measure writes against Spark, deltalake and pyiceberg on the same rows
-	$(RUN) benchmarks/run.py
+bench: setup  ## Measure writes against Spark, deltalake and pyiceberg (bench-big: with large files)
+	$(RUN) benchmarks/run.py --cases all $(ARGS)
+
+.PHONY: bench-big
+bench-big: setup
+	$(RUN) benchmarks/run.py --cases big --rows 9600000 $(ARGS)
 
 docs: setup  ## Write the generated pages of docs/ anew
 	$(BIN)/python -m hudi_core.config.docs

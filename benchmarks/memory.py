@@ -38,9 +38,11 @@ class MemoryResult:
 
     Attributes
     ----------
-    variant
+    groups
         How many file groups the partition has.
-    group_bytes
+    group_rows
+        Rows of each of them.
+    group_bytes, file_bytes
         One file group, decoded to Arrow, and its file.
     batch_bytes
         The rows of the batch in Arrow, which are there before the upsert begins.
@@ -48,13 +50,17 @@ class MemoryResult:
         Resident bytes before the upsert, and the most during it.
     """
 
-    variant: str
+    groups: int
     group_rows: int
     group_bytes: int
     file_bytes: int
     batch_bytes: int = 0
     before: list[int] = field(default_factory=list)
     peak: list[int] = field(default_factory=list)
+
+    @property
+    def variant(self) -> str:
+        return f"{self.groups} group" + ("s" if self.groups > 1 else "")
 
     @property
     def growth(self) -> float:
@@ -86,7 +92,7 @@ def measure_memory(folder: Path, rows: int, repeats: int, groups: int) -> Memory
         raise AssertionError(f"the table has {len(files)} file groups, not {groups}")
     one = files[0]
     result = MemoryResult(
-        "1 group" if groups == 1 else f"{groups} groups",
+        groups,
         size,
         pq.read_table(one).nbytes,
         one.stat().st_size,

@@ -157,7 +157,8 @@ class Report:
             table.append(
                 [
                     result.variant,
-                    *(_seconds(one) for one in (result.median, min(seconds), max(seconds))),
+                    _seconds(result.median) + (" (once)" if len(seconds) < self.repeats else ""),
+                    *(_seconds(one) for one in (min(seconds), max(seconds))),
                     *(f"{result.median / base:.2f}" for base in bases.values()),
                     f"{contents.rows:,}",
                     f"{contents.changed:,}",
@@ -198,15 +199,26 @@ class Report:
         return table
 
     def _memory(self) -> list[list[str]]:
-        heads = ["partition of", "growth MB", "min", "max", "peak MB", "batch MB"]
+        heads = [
+            "partition of",
+            "growth MB",
+            "min",
+            "max",
+            "a further group",
+            "peak MB",
+            "batch MB",
+        ]
         table = [[*heads, "one group: rows", "decoded MB", "file MB"]]
         for one in self.memory:
             growths = [peak - before for peak, before in zip(one.peak, one.before, strict=True)]
-            sizes = (one.growth, min(growths), max(growths), statistics.median(one.peak))
+            first, peak = self.memory[0], statistics.median(one.peak)
+            more = one.groups - first.groups
             table.append(
                 [
                     one.variant,
-                    *(f"{size / 1e6:.1f}" for size in (*sizes, one.batch_bytes)),
+                    *(f"{size / 1e6:.1f}" for size in (one.growth, min(growths), max(growths))),
+                    f"{(one.growth - first.growth) / more / 1e6:.1f}" if more else "-",
+                    *(f"{size / 1e6:.1f}" for size in (peak, one.batch_bytes)),
                     f"{one.group_rows:,}",
                     *(f"{size / 1e6:.1f}" for size in (one.group_bytes, one.file_bytes)),
                 ]
@@ -234,7 +246,8 @@ def _markdown(table: Sequence[Sequence[str]]) -> Iterable[str]:
     yield f"| {' | '.join(heads)} |"
     yield "|---" * len(heads) + "|"
     for row in rows:
-        yield f"| {' | '.join([*row, *[''] * (len(heads) - len(row))])} |"
+        cells = (cell.replace("|", "\\|") for cell in row)
+        yield f"| {' | '.join([*cells, *[''] * (len(heads) - len(row))])} |"
 
 
 def _seconds(value: float) -> str:

@@ -27,7 +27,7 @@ from variant import Variant
 
 HERE = Path(__file__).resolve().parent
 SCRATCH = HERE.parent / ".bench"
-SLOW_CAP = 25_000
+SLOW_CAP = 250_000
 
 
 def main() -> int:
