@@ -110,8 +110,8 @@ def _block_size(file: _File, position: int, look_ahead: bool) -> int:
     (distance,) = struct.unpack(">q", file.take(end - SIZE_BYTES, SIZE_BYTES))
     if distance != size + len(MAGIC):
         raise frame.damage("the block's size and its parts disagree")
-    # a size that fits by chance does not end where another block begins
-    if look_ahead and end < file.length and file.take(end, len(MAGIC)) != MAGIC:
+    # a size that fits by chance does not end where another block begins, whole or torn
+    if look_ahead and not MAGIC.startswith(file.take(end, len(MAGIC))):
         raise frame.damage("no block follows the block")
     return size
 

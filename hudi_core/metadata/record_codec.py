@@ -16,6 +16,7 @@ from hudi_core.avro.wrappers import unwrap, wrap
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.metadata.damage import REBUILD, naming_the_rebuild
 from hudi_core.metadata.partition_types import RecordType
+from hudi_core.metadata.record_fit import misfit
 from hudi_core.metadata.record_schema import record_schema
 from hudi_core.metadata.records import (
     BloomFilterEntry,
@@ -59,6 +60,9 @@ class RecordDecoder:
         self._path = path
         with naming_the_rebuild():
             self._schema = parse_writer_schema(schema, path).parsed
+            wrong = misfit(schema, path)
+        if wrong is not None:
+            raise CorruptMetadataError(path, f"its schema is not right at {wrong}", REBUILD)
 
     def decode(self, key: bytes, value: bytes) -> MetadataRecord | None:
         """Return the record of an entry; ``None`` for an empty value, which deletes the key.
@@ -120,9 +124,10 @@ class RecordEncoder:
 
 
 def _file_list(content: _Fields) -> FileList:
-    return FileList(
-        {name: FileEntry(entry["size"], entry["isDeleted"]) for name, entry in content.items()}
-    )
+    files = {name: FileEntry(entry["size"], entry["isDeleted"]) for name, entry in content.items()}
+    if any(entry.size < 0 for entry in files.values()):
+        raise ValueError("a size is negative")
+    return FileList(files)
 
 
 def _file_list_content(value: FileList) -> _Fields:
