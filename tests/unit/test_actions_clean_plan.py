@@ -1,0 +1,519 @@
+"""What cleans and archivals leave: every view they promise, and nothing more than that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hudi_core.actions.archive_plan import ArchiveRules, LastClean, plan_archive
+from hudi_core.actions.clean_plan import (
+    SAVEPOINTED_KEY,
+    CleanPolicy,
+    CleanRules,
+    Needed,
+    PartitionClean,
+    PartitionFiles,
+    Retention,
+    clean_partition,
+    make_clean_plan,
+    partitions_to_clean,
+    retain,
+)
+from hudi_core.model.actions import CleanMetadata
+from hudi_core.model.commit import CommitMetadata, ReplaceCommitMetadata, WriteStat
+from hudi_core.model.files import FileGroupId, FileId, FileStatus, PartitionPath, join_path
+from hudi_core.model.instant import Action, Instant, State
+from hudi_core.model.instant_time import InstantTime, to_datetime
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.view.file_system import FileSystemView
+from hudi_core.view.replaced import replaced_groups
+from tests.unit.mortal_tables import at
+
+COMMITS, VERSIONS, HOURS = CleanPolicy
+P, Q = PartitionPath("p"), PartitionPath("q")
+LATE = to_datetime(at(59999))
+NOTHING = Needed()
+
+
+@dataclass
+class Table:
+    """A table in memory: its instants, their metadata, and its files."""
+
+    instants: list[Instant] = field(default_factory=list)
+    metadata: dict[Instant, CommitMetadata] = field(default_factory=dict)
+    files: dict[PartitionPath, set[str]] = field(default_factory=dict)
+
+    def list_partitions(self) -> Sequence[PartitionPath]:
+        return sorted(self.files)
+
+    def list_files(
+        self, partitions: Sequence[PartitionPath]
+    ) -> Mapping[PartitionPath, Sequence[FileStatus]]:
+        return {
+            path: [
+                FileStatus(join_path(path, name), 1) for name in sorted(self.files.get(path, ()))
+            ]
+            for path in partitions
+        }
+
+    @property
+    def timeline(self) -> Timeline:
+        return Timeline.of(self.instants)
+
+    def view(self) -> FileSystemView:
+        return FileSystemView(self, self.timeline, self.replaced())
+
+    def replaced(self) -> Mapping[FileGroupId, Instant]:
+        return replaced_groups(self.timeline, self.metadata.__getitem__)
+
+    def write(
+        self,
+        ordinal: int,
+        base: Mapping[PartitionPath, Sequence[str]] | None = None,
+        logs: Mapping[PartitionPath, Sequence[str]] | None = None,
+        gone: Mapping[str, tuple[str, ...]] | None = None,
+        state: State = State.COMPLETED,
+    ) -> Instant:
+        """Add a write of base files, log files, or one that replaces file groups."""
+        action = Action.REPLACECOMMIT if gone is not None else Action.COMMIT
+        action = Action.DELTACOMMIT if logs else action
+        done = at(ordinal + 5) if state is State.COMPLETED else None
+        instant = Instant(at(ordinal), action, state, done)
+        self.instants.append(instant)
+        for path, ids in (base or {}).items():
+            names = {f"{one}-0_0-0-0_{at(ordinal)}.parquet" for one in ids}
+            self.files.setdefault(path, set()).update(names)
+        for path, ids in (logs or {}).items():
+            names = {f".{one}-0_{at(ordinal)}.log.1_0-0-0" for one in ids}
+            self.files.setdefault(path, set()).update(names)
+        stats = {str(path): (WriteStat(),) for path in {**(base or {}), **(logs or {})}}
+        self.metadata[instant] = (
+            CommitMetadata(stats) if gone is None else ReplaceCommitMetadata(stats)
+        )
+        if gone is not None:
+            ids_of = {path: tuple(f"{one}-0" for one in ids) for path, ids in gone.items()}
+            self.metadata[instant] = ReplaceCommitMetadata(
+                stats, partition_to_replace_file_ids=ids_of
+            )
+        return instant
+
+    def plan(
+        self,
+        rules: CleanRules,
+        needed: Needed = NOTHING,
+        partitions: Sequence[PartitionPath] | None = None,
+        now: datetime = LATE,
+    ) -> dict[PartitionPath, PartitionClean]:
+        retention = retain(self.timeline, rules, now)
+        view, replaced = self.view(), self.replaced()
+        wanted = self.list_partitions() if partitions is None else partitions
+        return {
+            path: clean_partition(
+                PartitionFiles(view.file_groups([path]), self.list_files([path])[path]),
+                replaced,
+                retention,
+                needed,
+            )
+            for path in wanted
+        }
+
+    def delete(self, plan: Mapping[PartitionPath, PartitionClean]) -> None:
+        for path, one in plan.items():
+            self.files[path] -= {deleted.rpartition("/")[2] for deleted in one.paths}
+
+
+def instants_of(paths: Sequence[str]) -> list[str]:
+    """Return which write each path is of, as its ordinal."""
+    return [path.replace(".parquet", "").split("_")[-1][-5:].lstrip("0") for path in paths]
+
+
+def updated(times: int) -> Table:
+    """Return a table of one file group that was written so many times."""
+    table = Table()
+    for n in range(1, times + 1):
+        table.write(10 * n, {P: ["a"]})
+    return table
+
+
+# --- clean: policies -----------------------------------------------------------------------------
+
+
+def test_latest_commits_keep_what_a_reader_as_of_any_of_them_sees() -> None:
+    table = updated(6)
+    assert (
+        retain(table.timeline, CleanRules(commits_retained=2), LATE).earliest == (table.instants[4])
+    )
+    # 50 is retained; a reader that began right before it still sees 40
+    assert instants_of(table.plan(CleanRules(commits_retained=2))[P].paths) == ["10", "20", "30"]
+
+
+@pytest.mark.parametrize("retained", [6, 7])
+def test_as_many_commits_as_are_retained_are_not_cleaned(retained: int) -> None:
+    assert updated(6).plan(CleanRules(commits_retained=retained))[P] == PartitionClean()
+
+
+def test_latest_versions_keep_slices_of_each_group() -> None:
+    table = updated(4)
+    table.write(50, {P: ["b"]})
+    rules = CleanRules(VERSIONS, file_versions_retained=3)
+    assert instants_of(table.plan(rules)[P].paths) == ["10"]
+    one = CleanRules(VERSIONS, file_versions_retained=1)
+    assert instants_of(table.plan(one)[P].paths) == ["10", "20", "30"]
+    none = CleanRules(VERSIONS, file_versions_retained=0)
+    assert instants_of(table.plan(none)[P].paths) == ["10", "20", "30"]
+
+
+def test_latest_by_hours_keep_what_is_young() -> None:
+    table = updated(6)
+    now = to_datetime(at(50)) + timedelta(hours=3)
+    rules = CleanRules(HOURS, hours_retained=3)
+    assert retain(table.timeline, rules, now).earliest == table.instants[4]
+    assert instants_of(table.plan(rules, now=now)[P].paths) == ["10", "20", "30"]
+    assert table.plan(rules, now=now + timedelta(hours=1))[P] == PartitionClean()
+
+
+def test_nothing_goes_that_a_pending_write_may_read() -> None:
+    table = updated(3)
+    table.write(35, {P: ["x"]}, state=State.INFLIGHT)
+    for n in range(4, 9):
+        table.write(10 * n, {P: ["a"]})
+    for rules in (CleanRules(commits_retained=1), CleanRules(HOURS, hours_retained=0)):
+        now = to_datetime(at(80))
+        retention = retain(table.timeline, rules, now)
+        assert retention.earliest == table.instants[2]
+        assert instants_of(table.plan(rules, now=now)[P].paths) == ["10"]
+    table.instants.insert(0, Instant(at(5), Action.COMPACTION, State.REQUESTED))
+    assert retain(table.timeline, CleanRules(commits_retained=1), LATE).earliest is None
+
+
+def test_slices_go_with_their_logs_and_lost_attempts() -> None:
+    table = Table()
+    table.write(10, {P: ["a"]})
+    table.files[P].add(f"a-0_0-0-1_{at(10)}.parquet")
+    table.write(20, logs={P: ["a"]})
+    table.write(30, {P: ["a"]})
+    table.write(40, logs={P: ["a"]})
+    table.write(50, {P: ["a"]})
+    table.write(60, logs={P: ["a"]})
+    paths = table.plan(CleanRules(VERSIONS, file_versions_retained=2))[P].paths
+    assert paths == (
+        f"p/.a-0_{at(20)}.log.1_0-0-0",
+        f"p/a-0_0-0-0_{at(10)}.parquet",
+        f"p/a-0_0-0-1_{at(10)}.parquet",
+    )
+    assert table.plan(CleanRules(commits_retained=2))[P].paths == paths
+
+
+def test_a_pending_compaction_keeps_its_slice_and_what_follows() -> None:
+    table = updated(5)
+    needed = Needed(compactions={FileGroupId(P, FileId("a-0")): at(20)})
+    assert instants_of(table.plan(CleanRules(commits_retained=1), needed)[P].paths) == ["10"]
+    rules = CleanRules(VERSIONS, file_versions_retained=1)
+    assert instants_of(table.plan(rules, needed)[P].paths) == ["10"]
+
+
+def test_savepointed_files_stay_with_their_slice() -> None:
+    table = updated(5)
+    needed = Needed(savepointed={("p", f"a-0_0-0-0_{at(20)}.parquet")})
+    assert instants_of(table.plan(CleanRules(commits_retained=1), needed)[P].paths) == ["10", "30"]
+    other = Needed(savepointed={("q", f"a-0_0-0-0_{at(20)}.parquet")})
+    assert len(table.plan(CleanRules(commits_retained=1), other)[P].paths) == 3
+
+
+# --- clean: replaced groups and partitions -------------------------------------------------------
+
+
+def replaced_table() -> Table:
+    table = Table()
+    table.write(10, {P: ["a", "b"], Q: ["c"]})
+    table.write(20, {P: ["d"]}, gone={"p": ("a",), "q": ("c",)})
+    return table
+
+
+def test_replaced_groups_stay_until_nobody_reads_them() -> None:
+    table = replaced_table()
+    table.write(30, {P: ["b"]})
+    assert table.plan(CleanRules(commits_retained=2))[P].paths == ()
+    table.write(40, {P: ["b"]})
+    plan = table.plan(CleanRules(commits_retained=2))
+    assert [path.split("_")[0] for path in plan[P].paths] == ["p/a-0"]
+    assert plan[Q] == PartitionClean((f"q/c-0_0-0-0_{at(10)}.parquet",), drop=True)
+
+
+def test_under_versions_replaced_groups_go_at_once() -> None:
+    plan = replaced_table().plan(CleanRules(VERSIONS))
+    assert [len(plan[P].paths), len(plan[Q].paths), plan[Q].drop] == [1, 1, True]
+
+
+@pytest.mark.parametrize("stays", ["pending", "savepoint"])
+def test_a_partition_with_a_file_left_is_not_dropped(stays: str) -> None:
+    table = replaced_table()
+    needed = NOTHING
+    if stays == "pending":
+        table.files[Q].add(f"z-0_0-0-0_{at(99)}.parquet")
+    else:
+        table.files[Q].add(f"y-0_0-0-0_{at(10)}.parquet")
+        table.metadata[table.instants[1]] = ReplaceCommitMetadata(
+            partition_to_replace_file_ids={"q": ("c-0", "y-0")}
+        )
+        needed = Needed(savepointed={("q", f"y-0_0-0-0_{at(10)}.parquet")})
+    plan = table.plan(CleanRules(VERSIONS), needed)
+    assert plan[Q] == PartitionClean((f"q/c-0_0-0-0_{at(10)}.parquet",), drop=False)
+
+
+def test_the_folder_of_a_table_without_partitions_is_never_dropped() -> None:
+    table = Table()
+    root = PartitionPath("")
+    table.write(10, {root: ["a"]})
+    table.write(20, gone={"": ("a",)})
+    plan = table.plan(CleanRules(VERSIONS))
+    assert plan[root] == PartitionClean((f"a-0_0-0-0_{at(10)}.parquet",), drop=False)
+
+
+# --- clean: which partitions ---------------------------------------------------------------------
+
+
+def last(earliest: int, *saved: int) -> CleanMetadata:
+    extra = {SAVEPOINTED_KEY: ",".join(at(n) for n in saved)} if saved else None
+    return CleanMetadata(at(1), 0, 0, at(earliest) if earliest else "", extra_metadata=extra)
+
+
+def test_only_partitions_touched_since_the_last_clean_are_looked_at() -> None:
+    table = Table()
+    for n, name in enumerate("uvwxyz", 1):
+        table.write(10 * n, {PartitionPath(name): ["a"]})
+    table.write(70, gone={"r": ("b",)})
+    table.write(80, {PartitionPath("t"): ["a"]})
+
+    def touched(clean: CleanMetadata | None, savepoints: Sequence[InstantTime] = ()) -> object:
+        retention = Retention(CleanRules(), table.instants[7])
+        read = table.metadata.__getitem__
+        return partitions_to_clean(table.timeline, retention, clean, savepoints, read)
+
+    assert touched(last(40)) == {"x", "y", "z", "r"}
+    assert touched(last(80)) == set()
+    assert touched(last(40, 20), [at(20)]) == {"x", "y", "z", "r"}
+    # all of them: no clean to go on from, its end archived, a savepoint deleted since
+    assert touched(None) is None
+    assert touched(last(0)) is None
+    assert touched(last(5)) is None
+    assert touched(last(40, 20), []) is None
+
+
+def test_the_plan_is_hudis_with_absolute_paths() -> None:
+    table = replaced_table()
+    for n in range(3, 6):
+        table.write(10 * n, {P: ["b"]})
+    rules = CleanRules(commits_retained=2)
+    retention = retain(table.timeline, rules, LATE)
+    plan = make_clean_plan("/lake/t", retention, table.plan(rules), table.timeline, [at(50)])
+    assert plan is not None
+    assert plan.earliest_instant_to_retain is not None
+    named = plan.earliest_instant_to_retain
+    assert (named.timestamp, named.action, named.state) == (at(40), "commit", "COMPLETED")
+    assert plan.last_completed_commit_timestamp == at(50)
+    assert (plan.policy, plan.version) == ("KEEP_LATEST_COMMITS", 2)
+    paths = plan.file_paths_to_be_deleted_per_partition
+    assert paths is not None
+    assert {path: [one.file_path for one in files] for path, files in paths.items()} == {
+        "p": [f"/lake/t/p/a-0_0-0-0_{at(10)}.parquet", f"/lake/t/p/b-0_0-0-0_{at(10)}.parquet"],
+        "q": [f"/lake/t/q/c-0_0-0-0_{at(10)}.parquet"],
+    }
+    assert plan.partitions_to_be_deleted == ("q",)
+    assert plan.extra_metadata == {SAVEPOINTED_KEY: at(50)}
+    assert make_clean_plan("/t", retention, {P: PartitionClean()}, table.timeline) is None
+
+
+# --- clean: any history --------------------------------------------------------------------------
+
+KINDS = st.sampled_from(["base", "base", "log", "replace", "pending"])
+IDS = st.lists(st.sampled_from("abc"), min_size=1, max_size=3, unique=True)
+STEPS = st.lists(st.tuples(KINDS, st.sampled_from([P, Q]), IDS), min_size=1, max_size=14)
+RULES = st.builds(
+    CleanRules, st.sampled_from(CleanPolicy), st.integers(1, 6), st.integers(1, 4), st.just(0)
+)
+
+
+def view_as_of(table: Table, time: InstantTime) -> dict[FileGroupId, set[str]]:
+    return {
+        one.group: {log.status.name for log in one.log_files}
+        | ({one.base_file.status.name} if one.base_file else set())
+        for one in table.view().latest_slices(as_of=time)
+    }
+
+
+@given(STEPS, RULES, st.lists(st.integers(0, 13), max_size=3))
+def test_any_clean_keeps_every_view_it_promises_and_little_else(
+    steps: list[tuple[str, PartitionPath, list[str]]], rules: CleanRules, cleans: list[int]
+) -> None:
+    table = Table()
+    clean: CleanMetadata | None = None
+    for n, (kind, path, drawn) in enumerate(steps):
+        gone_before = {group.file_id[:-2] for group in table.replaced()}
+        ids = [f"{one}{n}" if kind == "replace" or one in gone_before else one for one in drawn]
+        alive = {one.file_id[:-2] for one in table.view().latest_slices([path])}
+        gone = {str(path): tuple(sorted(alive))} if kind == "replace" else None
+        state = State.INFLIGHT if kind == "pending" else State.COMPLETED
+        written = {path: ids}
+        table.write(
+            10 * (n + 1),
+            None if kind == "log" else written,
+            written if kind == "log" else None,
+            gone,
+            state,
+        )
+        if n not in cleans and n < len(steps) - 1:
+            continue
+        now = to_datetime(at(10 * n))
+        retention = retain(table.timeline, rules, now)
+        times = [one.requested_time for one in table.timeline.completed_writes()]
+        promised = [
+            time
+            for time in times
+            if retention.earliest and time >= retention.earliest.requested_time
+        ]
+        promised += times[-1:]
+        before = {time: view_as_of(table, time) for time in promised}
+        read = table.metadata.__getitem__
+        looked_at = partitions_to_clean(table.timeline, retention, clean, [], read)
+        full = table.plan(rules, now=now)
+        if looked_at is not None:
+            # what the incremental clean skips, a full one would leave alone as well
+            assert all(not one.paths for path, one in full.items() if path not in looked_at)
+        table.delete(full)
+        assert {time: view_as_of(table, time) for time in promised} == before
+        again = table.plan(rules, now=now)
+        assert all(one == PartitionClean() for one in again.values())
+        if retention.earliest:
+            clean = CleanMetadata("", 0, 0, retention.earliest.requested_time)
+    if rules.policy is VERSIONS:
+        groups = [one for one in table.view().file_groups() if one.id not in table.replaced()]
+        assert all(len(one.slices) <= rules.file_versions_retained for one in groups)
+
+
+# --- archiving -----------------------------------------------------------------------------------
+
+
+def done(ordinal: int, action: Action = Action.COMMIT) -> Instant:
+    return Instant(at(ordinal), action, State.COMPLETED, at(ordinal + 5))
+
+
+def pending(ordinal: int, action: Action = Action.COMMIT) -> Instant:
+    return Instant(at(ordinal), action, State.INFLIGHT)
+
+
+def archived(
+    instants: Sequence[Instant],
+    rules: ArchiveRules | None = None,
+    last_clean: LastClean | None = None,
+    retained_from: Sequence[InstantTime] = (),
+) -> list[int]:
+    rules = rules or ArchiveRules(2, 4)
+    chosen = plan_archive(Timeline.of(instants), rules, last_clean, retained_from)
+    assert all(one in instants for one in chosen)
+    return [int(one.requested_time[-5:]) for one in chosen]
+
+
+SIX = [done(10 * n) for n in range(1, 7)]
+
+
+def test_archiving_begins_beyond_the_maximum_and_stops_at_the_minimum() -> None:
+    assert archived(SIX[:4]) == []
+    assert archived(SIX[:5]) == [10, 20, 30]
+    assert archived(SIX) == [10, 20, 30, 40]
+    assert len(archived([done(10 * n) for n in range(1, 31)], ArchiveRules())) == 0
+    assert len(archived([done(10 * n) for n in range(1, 32)], ArchiveRules())) == 11
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ([pending(35)], [10, 20]),
+        ([pending(35, Action.CLUSTERING)], [10, 20]),
+        ([pending(35, Action.ROLLBACK)], [10, 20]),
+        ([pending(5)], []),
+        ([pending(15)], []),
+        ([pending(65)], [10, 20, 30, 40]),
+        ([done(30, Action.SAVEPOINT)], [10, 20]),
+        ([done(10, Action.SAVEPOINT)], []),
+        ([done(25, Action.REPLACECOMMIT)], [10, 20]),
+        ([done(25, Action.CLEAN), done(27, Action.ROLLBACK)], [10, 20, 25, 27, 30, 40]),
+        ([done(45, Action.CLEAN), done(47, Action.ROLLBACK)], [10, 20, 30, 40]),
+        ([done(25, Action.INDEXING), done(26, Action.RESTORE)], [10, 20, 30, 40]),
+    ],
+)
+def test_what_keeps_instants(more: list[Instant], expected: list[int]) -> None:
+    assert archived([*SIX, *more]) == expected
+
+
+def test_beyond_savepoints_only_the_savepointed_stay() -> None:
+    rules = ArchiveRules(2, 4, beyond_savepoint=True)
+    saved = done(20, Action.SAVEPOINT)
+    assert archived([*SIX, saved], rules) == [10, 30, 40, 50]
+    # files that 35 replaced are kept by the savepoint and would come back without it
+    cleaned = LastClean(done(90, Action.CLEAN), at(60))
+    replace = done(35, Action.REPLACECOMMIT)
+    assert archived([*SIX, saved, replace], rules, cleaned) == [10, 30]
+    assert archived([*SIX, replace, done(40, Action.SAVEPOINT)], rules, cleaned) == [
+        10,
+        20,
+        30,
+        35,
+        50,
+    ]
+
+
+def test_the_last_clean_bounds_and_stays() -> None:
+    clean = done(25, Action.CLEAN)
+    older = done(15, Action.CLEAN)
+    timeline = [*SIX, older, clean]
+    assert archived(timeline, last_clean=LastClean(clean, at(30))) == [10, 15, 20]
+    assert archived(timeline, last_clean=LastClean(clean, at(60))) == [10, 15, 20, 30, 40]
+    assert archived(timeline, last_clean=LastClean(clean, None)) == [10, 15, 20, 30, 40]
+
+
+@pytest.mark.parametrize(
+    ("clean", "earliest", "expected"),
+    [
+        # 25 completed at 30
+        (90, at(60), [10, 20, 25, 30]),
+        (90, None, [10, 20, 25, 30]),
+        (90, at(25), [10, 20]),
+        (28, None, [10, 20]),
+        (28, at(60), [10, 20]),
+    ],
+)
+def test_a_replacecommit_stays_until_its_groups_are_deleted(
+    clean: int, earliest: InstantTime | None, expected: list[int]
+) -> None:
+    cleaned = LastClean(done(clean, Action.CLEAN), earliest)
+    timeline = [*SIX, done(25, Action.REPLACECOMMIT)]
+    assert archived(timeline, ArchiveRules(3, 4), cleaned) == expected
+
+
+def test_bounds_from_elsewhere() -> None:
+    assert archived(SIX, retained_from=[at(30), at(50)]) == [10, 20]
+    assert archived(SIX, retained_from=[at(5)]) == []
+
+
+@pytest.mark.parametrize(("due", "expected"), [(2, [10, 20, 30, 40]), (3, [10, 20, 30]), (9, [10])])
+def test_deltacommits_that_the_next_compaction_counts_stay(due: int, expected: list[int]) -> None:
+    deltas = [done(10 * n, Action.DELTACOMMIT) for n in range(1, 7)]
+    deltas[1] = done(20)  # a compaction
+    rules = ArchiveRules(1, 4, compaction_delta_commits=due)
+    assert archived(deltas, rules) == expected
+    assert archived([*deltas[:1], *deltas[2:]], rules) == ([] if due == 9 else [10, *expected[2:]])
+
+
+def test_the_rest_stays_what_it_was() -> None:
+    for count in range(1, 40):
+        instants = [done(10 * n) for n in range(1, count)]
+        chosen = plan_archive(Timeline.of(instants), ArchiveRules(), None)
+        left = Timeline.of(one for one in instants if one not in chosen)
+        assert all(left.is_committed(one.requested_time) for one in instants)
+        assert len(left) in {count - 1, 20}
