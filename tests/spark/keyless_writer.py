@@ -1,0 +1,105 @@
+"""Writes tables without a record key while every Spark task fails once; run by a test.
+
+Every attempt of a task notes the keys in the files it wrote. Prints, by operation and by task, the
+keys of its attempts, as one line of JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+
+import hudi_core as hudi
+from hudi_core.engine.base import TaskContext
+from hudi_core.model.commit import WriteStatus
+from tests.spark.retrying_writer import FailingOnce, session
+
+SCHEMA = pa.schema([pa.field("n", pa.int64()), pa.field("part", pa.string())])
+ROWS = 60
+
+
+class Noting(FailingOnce):
+    """Lets every task do its work twice, and note the keys it wrote each time."""
+
+    def __init__(self, spark: SparkSession, table: str, folder: str) -> None:
+        super().__init__(spark, folder)
+        self._table = table
+
+    def map_input(self, data: DataFrame, function: Any, stage: int) -> list[Any]:
+        table, folder = self._table, self._folder
+
+        def noting(task: TaskContext, batches: Iterator[pa.RecordBatch]) -> Iterator[Any]:
+            results = list(function(task, batches))
+            note(table, folder, task, results)
+            yield from results
+
+        return super().map_input(data, noting, stage)
+
+    def map_tasks(
+        self,
+        tasks: Sequence[Any],
+        function: Callable[[TaskContext, Any], Any],
+        stage: int,
+        weights: Sequence[int] | None = None,
+    ) -> list[Any]:
+        table, folder = self._table, self._folder
+
+        def noting(task: TaskContext, item: Any) -> Any:
+            result = function(task, item)
+            note(table, folder, task, [result])
+            return result
+
+        return super().map_tasks(tasks, noting, stage, weights)
+
+
+def note(table: str, folder: str, task: TaskContext, results: list[Any]) -> None:
+    """Leave the keys of the files that an attempt wrote beside the mark of its failure."""
+    written = [result for result in results if isinstance(result, WriteStatus)]
+    if not written:
+        return
+    keys: list[str] = []
+    for status in written:
+        file = pq.ParquetFile(f"{table}/{status.stat.path}").read(["_hoodie_record_key"])
+        keys += file.column(0).to_pylist()
+    text = json.dumps(keys)
+    Path(f"{folder}/keys-{task.stage}-{task.task}-{task.attempt}").write_text(text)
+
+
+def rows() -> pa.Table:
+    # many rows are alike
+    return pa.table(
+        [pa.array([n % 7 for n in range(ROWS)], pa.int64()), [f"p{n % 2}" for n in range(ROWS)]],
+        schema=SCHEMA,
+    )
+
+
+def main(folder: str) -> None:
+    spark = session(f"{folder}/scratch")
+    report: dict[str, dict[str, list[list[str]]]] = {}
+    for operation in ("bulk_insert", "insert", "insert_overwrite"):
+        path, noted = f"{folder}/{operation}", Path(f"{folder}/{operation}.failed")
+        table = hudi.Table.create(
+            path, SCHEMA, partition_by="part", options={"hoodie.fs.fsync": "false"}
+        )
+        table.bulk_insert(rows())
+        noted.mkdir()
+        frame = spark.createDataFrame(rows())
+        getattr(table, operation)(frame, engine=Noting(spark, path, str(noted)))
+        by_task: dict[str, list[list[str]]] = {}
+        for file in sorted(noted.glob("keys-*")):
+            task = file.name.rpartition("-")[0]
+            by_task.setdefault(task, []).append(json.loads(file.read_text()))
+        report[operation] = by_task
+    spark.stop()
+    print(json.dumps(report))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
