@@ -24,7 +24,7 @@ from hudi_core.model.instant import Action, Instant
 from hudi_core.model.instant_time import EARLIEST
 from hudi_core.model.result import CommitResult
 from hudi_core.row_operations import Options, default_operation
-from hudi_core.services.create import create_table, design_table
+from hudi_core.services.create import create_table, design_table, replace_table
 from hudi_core.services.drop import drop_table
 from hudi_core.services.opening import table_exists
 from hudi_core.storage.location import parse_location
@@ -107,11 +107,12 @@ def write(
         )
         # or neither table would be left
         data = fitting_rows(data, engine, context, operation or default_operation(new))
-        drop_table(path, given, keep=INCOMING_FOLDER)
-        exists = False
-    if exists:
+        opened = replace_table(path, engine.schema_of(data), given, keep=INCOMING_FOLDER)
+    elif exists:
         return Table.open(path, given).perform(data, operation, engine)
-    table = Table(create_table(path, engine.schema_of(data), given), given)
+    else:
+        opened = create_table(path, engine.schema_of(data), given)
+    table = Table(opened, given)
     try:
         return table.perform(data, operation, engine)
     except CommitStateUnknownError:

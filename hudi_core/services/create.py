@@ -9,24 +9,27 @@ from typing import Any
 import pyarrow as pa
 
 from hudi_core.config.resolve import resolve_table_config
+from hudi_core.config.storage import FSYNC
 from hudi_core.config.table import KeyGeneratorType, TableConfig
 from hudi_core.config.table_keys import NAME
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.choice import arrow_schema, is_spark_schema
-from hudi_core.errors import NotATableError, RecordKeyError, SchemaError
+from hudi_core.errors import AlreadyExistsError, NotATableError, RecordKeyError, SchemaError
 from hudi_core.model.files import BasePath
+from hudi_core.model.protocols import Storage
 from hudi_core.model.schema import META_COLUMNS, TableSchema
 from hudi_core.plugin.capability import table_needs
 from hudi_core.plugin.host import FormatHost
 from hudi_core.plugin.registry import FormatRegistry
+from hudi_core.services.drop import empty_table
 from hudi_core.services.opening import open_table
 from hudi_core.storage.location import parse_location
 from hudi_core.storage.open import open_storage
 from hudi_core.storage.options import StorageOptions
-from hudi_core.storage.properties_file import PROPERTIES_PATH, write_new
+from hudi_core.storage.properties_file import PROPERTIES_PATH, read_properties, write_new
 from hudi_core.txn.markers import TEMP_FOLDER
 from hudi_core.txn.open_table import OpenTable
-from hudi_core.txn.table_lock import LOCK_FOLDER, table_lock
+from hudi_core.txn.table_lock import LOCK_FOLDER, lock_at
 
 SchemaLike = Any
 """A ``pyarrow.Schema`` or a Spark ``StructType``."""
@@ -68,13 +71,61 @@ def create_table(path: str, schema: pa.Schema, options: Mapping[str, str]) -> Op
         What was asked for cannot be; nothing is written.
     """
     base_path = BasePath(parse_location(path).uri)
-    config, _ = design_table(base_path, schema, options)
-    storage = open_storage(base_path, StorageOptions.from_options(options))
+    design, _ = design_table(base_path, schema, options)
+    config = WriteConfig.from_options(options)
+    storage = _storage(base_path, options)
+    # before the lock, whose file would be left among what is not ours
     _refuse_occupied(base_path, storage)
-    write_new(storage, config.to_properties())
+    with lock_at(base_path, storage, config).held():
+        return _new_table(storage, base_path, design, options)
+
+
+def replace_table(
+    path: str, schema: pa.Schema, options: Mapping[str, str], keep: str | None = None
+) -> OpenTable:
+    """Drop the table at a path and create an empty one in its place, under one hold of its lock.
+
+    Nobody else can make a table there in between.
+
+    Parameters
+    ----------
+    schema, options
+        See :func:`create_table`.
+    keep
+        See :func:`~hudi_core.services.drop.empty_table`.
+
+    Raises
+    ------
+    NotATableError, CorruptMetadataError
+        There is no table, or a damaged one; nothing is deleted.
+    ConcurrentWriterError, LockError
+        Another writer is at work; nothing is deleted.
+    SchemaError, RecordKeyError, ConfigError, PluginError
+        What was asked for cannot be; nothing is deleted.
+    """
+    base_path = BasePath(parse_location(path).uri)
+    design, _ = design_table(base_path, schema, options)
+    config = WriteConfig.from_options(options)
+    storage = _storage(base_path, options)
+    read_properties(storage)  # there must be a table; what it is does not matter any more
+    with lock_at(base_path, storage, config).held():
+        empty_table(storage, base_path, config, keep)
+        return _new_table(storage, base_path, design, options)
+
+
+def _storage(base_path: BasePath, options: Mapping[str, str]) -> Storage:
+    return open_storage(base_path, StorageOptions.from_options(options), fsync=FSYNC.read(options))
+
+
+def _new_table(
+    storage: Storage, base_path: BasePath, design: TableConfig, options: Mapping[str, str]
+) -> OpenTable:
+    try:
+        write_new(storage, design.to_properties())
+    except AlreadyExistsError as error:
+        raise _occupied(base_path) from error
     opened = open_table(base_path, options)
-    with table_lock(opened, WriteConfig.from_options(options)).held():
-        opened.host.initialize(opened.client, create=True)
+    opened.host.initialize(opened.client, create=True)
     return opened
 
 
@@ -107,11 +158,15 @@ def design_table(
     return config, table_schema
 
 
-def _refuse_occupied(base_path: str, storage: Any) -> None:
+def _occupied(base_path: str) -> NotATableError:
+    return NotATableError(
+        base_path, "holds a table already", "Open it with Table.open, or use another path."
+    )
+
+
+def _refuse_occupied(base_path: str, storage: Storage) -> None:
     if storage.head(PROPERTIES_PATH) is not None:
-        raise NotATableError(
-            base_path, "holds a table already", "Open it with Table.open, or use another path."
-        )
+        raise _occupied(base_path)
     # rows that wait for their table, and the lock of a dropped one, are nothing that would be lost
     harmless = (f"{TEMP_FOLDER}/", f"{LOCK_FOLDER}/")
     files = storage.list("", recursive=True)

@@ -21,18 +21,8 @@ from hudi_core.txn.table_lock import LOCK_FOLDER, lock_at
 _META: Final = ".hoodie"
 
 
-def drop_table(path: str, options: Mapping[str, str], keep: str | None = None) -> None:
+def drop_table(path: str, options: Mapping[str, str]) -> None:
     """Delete a table with all its rows and history, under its lock.
-
-    The timeline goes first and the properties last: after a crash in between the path still holds a
-    table, without its commits, that can be dropped or overwritten again. Only the lock's own file
-    outlives them, and stays where another table is to take the place of this one.
-
-    Parameters
-    ----------
-    keep
-        Folder to leave alone, relative to the table and below its ``.hoodie``, for the table that
-        takes the place of this one.
 
     Raises
     ------
@@ -50,15 +40,36 @@ def drop_table(path: str, options: Mapping[str, str], keep: str | None = None) -
     config = WriteConfig.from_options(options)
     read_properties(storage)  # there must be a table; what it is does not matter any more
     with lock_at(base_path, storage, config).held():
-        _refuse_live_writers(storage, base_path, config)
-        data = [folder for folder in storage.list_folders() if folder != _META]
-        for folder in [*_timeline_first(_below(storage, _META, keep)), *data]:
-            storage.delete_tree(folder)
-        _delete_files(storage, "")
-        _delete_files(storage, _META)
-        storage.delete(PROPERTIES_PATH)
-    if keep is None:
-        storage.delete_tree(_META)
+        empty_table(storage, base_path, config)
+    storage.delete_tree(_META)
+
+
+def empty_table(
+    storage: Storage, base_path: BasePath, config: WriteConfig, keep: str | None = None
+) -> None:
+    """Delete everything of a table but the lock's own file; runs under the table's lock.
+
+    The timeline goes first and the properties last: after a crash in between the path still holds a
+    table, without its commits, that can be dropped or overwritten again.
+
+    Parameters
+    ----------
+    keep
+        Folder to leave alone, relative to the table and below its ``.hoodie``, for the table that
+        takes the place of this one.
+
+    Raises
+    ------
+    ConcurrentWriterError
+        A writer is at work; nothing is deleted.
+    """
+    _refuse_live_writers(storage, base_path, config)
+    data = [folder for folder in storage.list_folders() if folder != _META]
+    for folder in [*_timeline_first(_below(storage, _META, keep)), *data]:
+        storage.delete_tree(folder)
+    _delete_files(storage, "")
+    _delete_files(storage, _META)
+    storage.delete(PROPERTIES_PATH)
 
 
 def _refuse_live_writers(storage: Storage, base_path: BasePath, config: WriteConfig) -> None:

@@ -29,8 +29,8 @@ from hudi_core.write.tagging import located_rows
 
 _FILE_BYTES: Final = 3000
 """What a base file of few columns has beside its rows: schemas, statistics, key range."""
-_PROTOCOL_READS: Final = 3
-"""The table's properties and its latest schema."""
+_PROTOCOL_READS: Final = 4
+"""The table's properties when it is opened and when the write begins, and its latest schema."""
 _PROTOCOL_WRITES: Final = 5
 """Heartbeat, requested and inflight file, the seal on the markers, completed file."""
 _PROTOCOL_LISTS: Final = 6

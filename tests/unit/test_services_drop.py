@@ -13,6 +13,7 @@ import pytest
 import hudi_core as hudi
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import (
+    CommitConflictError,
     ConcurrentWriterError,
     HudiError,
     InvalidOptionError,
@@ -22,11 +23,16 @@ from hudi_core.errors import (
     RecordKeyError,
     SchemaError,
 )
+from hudi_core.model.files import BasePath
 from hudi_core.model.instant import Action
-from hudi_core.services.drop import drop_table
+from hudi_core.services import create
+from hudi_core.services.create import create_table
+from hudi_core.services.drop import drop_table, empty_table
 from hudi_core.services.opening import open_table
 from hudi_core.storage.posix import PosixStorage
-from hudi_core.txn.table_lock import table_lock
+from hudi_core.storage.properties_file import PROPERTIES_PATH
+from hudi_core.txn.open_table import OpenTable
+from hudi_core.txn.table_lock import lock_at, table_lock
 from hudi_core.txn.transaction import begin
 
 OPTIONS = {
@@ -73,7 +79,8 @@ def test_what_is_to_be_kept_stays_and_does_not_hinder_a_new_table(tmp_path: Path
     storage = PosixStorage(str(path))
     for name in ("mine/rows", "mine-too/rows", "other/rows"):
         storage.put(f".hoodie/.temp/{name}", b"")
-    drop_table(str(path), {}, keep=".hoodie/.temp/mine")
+    config = WriteConfig.from_options({})
+    empty_table(storage, BasePath(str(path)), config, keep=".hoodie/.temp/mine")
     assert files(path) == {".hoodie/.locks/table.lock", ".hoodie/.temp/mine/rows"}
     hudi.write(ROWS, str(path), "errorifexists", OPTIONS)
     assert ".hoodie/.temp/mine/rows" in files(path)
@@ -105,6 +112,88 @@ def test_a_drop_that_is_cut_short_anywhere_can_be_made_again(
         assert table.to_arrow().num_rows == 2
         assert len(table.timeline.completed_writes()) == 1
     assert 4 <= cuts < 20
+
+
+def test_nobody_makes_a_table_between_the_old_one_and_the_new(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = str(tmp_path / "t")
+    hudi.write(ROWS, path, "append", OPTIONS)
+    whole, failed = PosixStorage.delete, list[type[HudiError]]()
+
+    def intrude() -> None:
+        other = {**OPTIONS, "hoodie.table.name": "other", "hoodie.write.lock.wait_time_ms": "50"}
+        try:
+            create_table(path, ROWS.schema, other)
+        except HudiError as error:
+            failed.append(type(error))
+
+    def delete(storage: PosixStorage, path: str) -> bool:
+        is_there = whole(storage, path)
+        if path == PROPERTIES_PATH:
+            thread = threading.Thread(target=intrude)
+            thread.start()
+            thread.join()
+        return is_there
+
+    with monkeypatch.context() as patched:
+        patched.setattr(PosixStorage, "delete", delete)
+        hudi.write(ROWS.slice(0, 1), path, "overwrite", OPTIONS)
+
+    assert failed == [LockError]
+    table = hudi.Table.open(path)
+    assert (table.config.name, table.to_arrow().num_rows) == ("cities", 1)
+
+
+def test_of_two_that_make_a_table_one_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = str(tmp_path / "t")
+    whole = lock_at
+
+    def overtaken(*given: Any) -> Any:
+        monkeypatch.setattr(create, "lock_at", whole)
+        create_table(path, ROWS.schema, {**OPTIONS, "hoodie.table.name": "first"})
+        return whole(*given)
+
+    monkeypatch.setattr(create, "lock_at", overtaken)
+    with pytest.raises(NotATableError, match="holds a table already"):
+        create_table(path, ROWS.schema, OPTIONS)
+    assert hudi.Table.open(path).config.name == "first"
+
+
+def begun(table: OpenTable) -> None:
+    config = WriteConfig.from_options({})
+    begin(table, table_lock(table, config), config, Action.COMMIT).abort()
+
+
+def test_a_write_does_not_begin_on_a_table_that_is_gone(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    hudi.write(ROWS, path, "append", OPTIONS)
+    table = open_table(path, {})
+    drop_table(path, {})
+
+    with pytest.raises(NotATableError, match="holds no Hudi table"):
+        begun(table)
+
+    assert not (tmp_path / "t/.hoodie/timeline").exists()
+
+
+def test_a_write_does_not_begin_on_a_table_in_its_place(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    hudi.write(ROWS, path, "append", OPTIONS)
+    table = open_table(path, {})
+    unpartitioned = {
+        key: value for key, value in OPTIONS.items() if not key.endswith("partitionpath.field")
+    }
+    hudi.write(ROWS, path, "overwrite", unpartitioned)
+
+    with pytest.raises(CommitConflictError, match=r"taken the place .*partition_fields"):
+        begun(table)
+    # new columns make no other table
+    other = open_table(path, {})
+    hudi.Table.open(path).alter(add_columns={"more": pa.int64()})
+    begun(other)
 
 
 def test_rows_are_deleted_in_append_mode_only(tmp_path: Path) -> None:
