@@ -34,22 +34,32 @@ def stored_fields(schema: pa.Schema) -> list[pa.Field]:
     return [_without_id(field) for field in schema]
 
 
+def counterparts(stored: Iterable[pa.Field], wanted: Iterable[pa.Field]) -> list[pa.Field | None]:
+    """Return for each column of the table the column of a file that holds it; ``None``: its rows
+    are null."""
+    known = [(field, field_id(field)) for field in stored]
+    found: list[pa.Field | None] = []
+    for field in wanted:
+        number = field_id(field)
+        same = (
+            each
+            for each, own in known
+            if (each.name == field.name if own is None or number is None else own == number)
+        )
+        found.append(next(same, None))
+    return found
+
+
 def counterpart(stored: Iterable[pa.Field], wanted: pa.Field) -> pa.Field | None:
     """Return the column of a file that holds a column of the table; ``None``: its rows are null."""
-    number = field_id(wanted)
-    for field in stored:
-        own = field_id(field)
-        same = field.name == wanted.name if own is None or number is None else own == number
-        if same:
-            return field
-    return None
+    return counterparts(stored, [wanted])[0]
 
 
 def same_by_name(stored: Sequence[pa.Field], wanted: Iterable[pa.Field]) -> bool:
     """Return whether a reader that matches columns by name finds the right ones, at any depth."""
     names = {field.name for field in stored}
-    for field in wanted:
-        found = counterpart(stored, field)
+    fields = list(wanted)
+    for field, found in zip(fields, counterparts(stored, fields), strict=True):
         if found is None:
             if field.name in names:
                 return False
@@ -76,8 +86,7 @@ def align(rows: pa.Table, stored: Sequence[pa.Field], schema: pa.Schema) -> pa.T
         A value cannot be brought to the type of the table.
     """
     columns = []
-    for field in schema:
-        found = counterpart(stored, field)
+    for field, found in zip(schema, counterparts(stored, schema), strict=True):
         if found is None:
             columns.append(pa.nulls(rows.num_rows, field.type))
             continue

@@ -82,6 +82,8 @@ _FAMILIES: Final[tuple[tuple[Callable[[pa.DataType], bool], pa.DataType], ...]] 
 
 def children(kind: pa.DataType) -> tuple[Child, ...]:
     """Return the direct children of a type; empty for types that are not nested."""
+    if not pt.is_nested(kind):
+        return ()
     if pt.is_struct(kind):
         return tuple(Child(field.name, field) for field in kind)
     if pt.is_map(kind):

@@ -130,6 +130,7 @@ class BaseFileWriter:
         self._keys = RecordKeyCollector(self._options.bloom)
         self._with_meta = with_meta
         self._inherits = False
+        self._dictionaries: frozenset[str] | None = None
         self._statistics = StatisticsCollector(self.schema)
         self._footers: list[pq.FileMetaData] = []
         self._held: list[pa.Table] = []
@@ -144,7 +145,12 @@ class BaseFileWriter:
         """Bytes given to the store so far."""
         return 0 if self._stream is None else int(self._stream.tell())
 
-    def inherit(self, known: KnownKeys, added: pa.ChunkedArray) -> None:
+    def inherit(
+        self,
+        known: KnownKeys,
+        added: pa.ChunkedArray,
+        dictionaries: frozenset[str] | None = None,
+    ) -> None:
         """Build on the file's last version: rows that stay need not be hashed again.
 
         Call it before the first row is written.
@@ -155,8 +161,12 @@ class BaseFileWriter:
             What the last version's footer says of its keys.
         added
             Keys of the rows that the last version does not have; written with ``stays=False``.
+        dictionaries
+            Paths of the leaves that it has dictionary encoded, if that is to stay as it is;
+            ``None`` to ask the rows.
         """
         self._inherits = self._keys.inherit(known, added)
+        self._dictionaries = dictionaries
 
     def write(self, rows: pa.Table | pa.RecordBatch, *, stays: bool = False) -> None:
         """Add rows in the schema of the file (:attr:`schema`).
@@ -249,14 +259,19 @@ class BaseFileWriter:
             compression=self._options.codec,
             compression_level=self._options.level,
             data_page_size=self._options.page_bytes,
-            use_dictionary=dictionary_leaves(sample, self.schema)
-            if self._options.dictionary
-            else False,
+            use_dictionary=self._dictionary_leaves(sample),
             # Arrow's own schema would bring back types that the table does not have
             store_schema=False,
             metadata_collector=self._footers,
         )
         return self._writer, self._stream
+
+    def _dictionary_leaves(self, sample: pa.Table) -> list[str] | bool:
+        if not self._options.dictionary:
+            return False
+        if self._dictionaries is not None:
+            return [*self._dictionaries.union(self._encoded or ())]
+        return dictionary_leaves(sample, self.schema)
 
     def _key_values(self) -> dict[str, str]:
         footers = {MODEL_FOOTER: "avro", AVRO_SCHEMA_FOOTER: self._avro_schema}

@@ -10,6 +10,7 @@ from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from hudi_core.model.arrow_types import leaves
@@ -42,6 +43,15 @@ def dictionary_leaves(group: pa.Table, schema: pa.Schema) -> list[str]:
         for (path, field), chunks in zip(leaves(schema), leaf_columns(sample), strict=True)
         if not pt.is_boolean(field.type) and _repeats(chunks)
     ]
+
+
+def dictionary_paths(footer: pq.FileMetaData) -> frozenset[str]:
+    """Return the paths of the leaves that a file has dictionary encoded."""
+    if not footer.num_row_groups:
+        return frozenset()
+    group = footer.row_group(0)
+    chunks = map(group.column, range(footer.num_columns))
+    return frozenset(chunk.path_in_schema for chunk in chunks if chunk.has_dictionary_page)
 
 
 def _repeats(chunks: list[pa.Array]) -> bool:

@@ -35,6 +35,9 @@ from hudi_core.write.stored_file import StoredFile, read_base_file
 from hudi_core.write.tagging import Tagged
 
 _NO_ROWS: Final = np.empty(0, dtype=np.int64)
+_TELLING_ROWS: Final = 4096
+"""Rows of a file from which on its next version encodes columns as it did, as long as most rows
+stay; smaller ones are asked anew which columns repeat themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +101,9 @@ def write_group(
             keys = record_keys(whole, context, staged_schema)
             origin = RowOrigin(group.partition_path, str(name), task.task)
             ready = with_meta_columns(whole, keys, context, origin)
-        output.inherit(stored.keys, ready.column(RECORD_KEY).slice(updates))
+        new_keys = ready.column(RECORD_KEY).slice(updates)
+        decides = merged.kept.num_rows >= max(_TELLING_ROWS, ready.num_rows)
+        output.inherit(stored.keys, new_keys, stored.dictionaries if decides else None)
         output.write(_renamed(merged.kept, str(name)), stays=True)
         output.write(ready.slice(0, updates), stays=True)
         output.write(ready.slice(updates))
@@ -142,6 +147,7 @@ def _incoming(
 ) -> pa.Table:
     """Return the incoming rows to write, in the columns of the table: updates, then new rows."""
     rows = pa.concat_tables([arrived.take(updates), arrived.take(arrived.inserts)])
+    rows = rows.combine_chunks()  # what is done per column below is done per chunk of it
     if located is None:
         return completed(rows, _NO_ROWS, stored, context.schema)
     met = replaced_positions(located, updates)

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
-from hudi_core.model.arrow_types import is_bytes, is_list, is_text, leaves
+from hudi_core.model.arrow_types import is_bytes, is_text, leaves
 from hudi_core.model.casting import map_entries
 from hudi_core.model.stats import ColumnStats, Scalar
 from hudi_core.write.encoded_columns import is_encoded, plain
@@ -32,15 +32,15 @@ _EXACT: Final = Context(prec=76)
 def leaf_arrays(array: pa.Array) -> Iterator[pa.Array]:
     """Yield the leaf values of an array, one array per leaf, without what null parents hide."""
     kind = array.type
-    if pt.is_struct(kind):
+    if not pt.is_nested(kind):
+        yield array
+    elif pt.is_struct(kind):
         for child in array.flatten():
             yield from leaf_arrays(child)
     elif pt.is_map(kind):
         yield from leaf_arrays(map_entries(array).flatten())
-    elif is_list(kind):
-        yield from leaf_arrays(array.flatten())
     else:
-        yield array
+        yield from leaf_arrays(array.flatten())
 
 
 def leaf_columns(table: pa.Table) -> Iterator[list[pa.Array]]:
@@ -69,10 +69,13 @@ class StatisticsCollector:
         """Take note of one row group; call it for each, in their order."""
         for leaf, chunks in enumerate(leaf_columns(group)):
             kind = self._leaves[leaf][1].type
+            if not chunks:
+                continue
+            values = pa.chunked_array(chunks)
             if pt.is_floating(kind):
-                self._nans[leaf] += sum(_count_nan(chunk) for chunk in chunks)
-            elif (is_text(kind) or is_bytes(kind)) and any(map(_has_long, chunks)):
-                found = pc.min_max(plain(pa.chunked_array(chunks)))
+                self._nans[leaf] += _count_nan(values)
+            elif (is_text(kind) or is_bytes(kind)) and _has_long(values):
+                found = pc.min_max(plain(values))
                 self._bounds[leaf, self._groups] = (found["min"].as_py(), found["max"].as_py())
         self._groups += 1
 
@@ -149,11 +152,12 @@ def _null_count(chunk: pq.ColumnChunkMetaData) -> int | None:
     return statistics.null_count if statistics is not None and statistics.has_null_count else None
 
 
-def _count_nan(values: pa.Array) -> int:
+def _count_nan(values: pa.ChunkedArray) -> int:
     return int(pc.sum(pc.is_nan(values), min_count=0).as_py())
 
 
-def _has_long(values: pa.Array) -> bool:
+def _has_long(values: pa.ChunkedArray) -> bool:
     if is_encoded(values.type):
-        values = values.dictionary
+        # the dictionaries of a row group are one
+        values = values.chunk(0).dictionary
     return (pc.max(pc.binary_length(values)).as_py() or 0) > MAX_FOOTER_BOUND

@@ -14,7 +14,8 @@ from hudi_core.errors import DataFileError
 from hudi_core.index.base import KeyFooter
 from hudi_core.keygen import bare_key_field
 from hudi_core.metadata.bloom import TYPE_CODE, DynamicBloom
-from hudi_core.model.alignment import align, counterpart, stored_fields
+from hudi_core.model.alignment import align, counterpart, counterparts, stored_fields
+from hudi_core.model.arrow_types import leaves
 from hudi_core.model.files import PartitionPath
 from hudi_core.model.schema import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from hudi_core.storage.data_files import data_filesystem
@@ -27,6 +28,7 @@ from hudi_core.write.base_file import (
 )
 from hudi_core.write.context import WriteContext
 from hudi_core.write.encoded_columns import compact_columns, constant, encoded_schema
+from hudi_core.write.encodings import dictionary_paths
 from hudi_core.write.record_keys import KnownKeys
 
 
@@ -69,10 +71,14 @@ class StoredFile:
         In the types of the table's schema, meta columns first.
     keys
         What the footer says of the record keys.
+    dictionaries
+        Paths of the leaves that the file has dictionary encoded; ``None`` where the table has
+        other leaves by now.
     """
 
     rows: pa.Table
     keys: KnownKeys
+    dictionaries: frozenset[str] | None = None
 
 
 def read_base_file(context: WriteContext, path: str, partition_path: PartitionPath) -> StoredFile:
@@ -86,10 +92,11 @@ def read_base_file(context: WriteContext, path: str, partition_path: PartitionPa
         fields = stored_fields(file.schema_arrow)
         key = _key_column(context, fields)
         derived = {PARTITION_PATH, FILE_NAME} | (set() if key is None else {RECORD_KEY})
+        own = [field for field in wanted if field.name not in derived]
         found = {
             field.name: stored
-            for field in wanted
-            if field.name not in derived and (stored := counterpart(fields, field)) is not None
+            for field, stored in zip(own, counterparts(fields, own), strict=True)
+            if stored is not None
         }
         compact = compact_columns(file.metadata, file.schema_arrow)
         encoded = {
@@ -98,9 +105,10 @@ def read_base_file(context: WriteContext, path: str, partition_path: PartitionPa
             if found[name].name in compact and pt.is_string(wanted.field(name).type)
         }
         rows = _read_encoded(file, source, found, encoded)
-        own = [field for field in wanted if field.name not in derived]
         rows = align(rows, fields, encoded_schema(pa.schema(own), encoded))
         keys = _known_keys(file.metadata.metadata or {}, path)
+        same = file.metadata.num_columns == len(leaves(wanted))
+        dictionaries = dictionary_paths(file.metadata) if same else None
     count = rows.num_rows
     known = {
         PARTITION_PATH: constant(str(partition_path), count),
@@ -111,7 +119,7 @@ def read_base_file(context: WriteContext, path: str, partition_path: PartitionPa
         known[field.name] if field.name in derived else rows.column(field.name) for field in wanted
     ]
     schema = encoded_schema(wanted, encoded | {PARTITION_PATH, FILE_NAME})
-    return StoredFile(pa.table(columns, schema=schema), keys)
+    return StoredFile(pa.table(columns, schema=schema), keys, dictionaries)
 
 
 def _key_column(context: WriteContext, stored: Sequence[pa.Field]) -> str | None:
