@@ -25,7 +25,7 @@ test: setup  ## Run all tests
 
 .PHONY: matrix
 matrix: setup  ## Run every combination of what a write can be; hours, where make test takes a sample
-	HUDI_MATRIX=complete $(RUN) -m pytest tests/interop/test_write_matrix.py $(ARGS)
+	HUDI_MATRIX=$${HUDI_MATRIX:-complete} $(RUN) -m pytest tests/interop/test_write_matrix.py $(ARGS)
 
 lint: setup  ## Check style, types, and who imports whom
 	$(BIN)/ruff check .
