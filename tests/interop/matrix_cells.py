@@ -1,7 +1,6 @@
 """The cells of the matrix: operation x index x layout x table version x place.
 
-Every cell has a name; ``sample`` chooses cells so that any two values of different axes meet in one
-of them.
+Every cell has a name; samples are cells in which any two values of different axes meet.
 """
 
 from __future__ import annotations
@@ -105,6 +104,19 @@ def whole() -> list[Cell]:
         Cell(operation, index, layout, version, engine, store)
         for engine, store, layout, version, index, operation in product(*axes)
         if LAYOUTS[layout].partition or operation != "delete_partitions"
+    ]
+
+
+def sample_of_all() -> list[Cell]:
+    """Return cells in which any two values of two axes meet somewhere."""
+    return sample(whole())
+
+
+def sample_by_place() -> list[Cell]:
+    """Return cells in which any two values of two axes meet in every place."""
+    cells = whole()
+    return [
+        one for place in COSTS for one in sample([cell for cell in cells if cell.place == place])
     ]
 
 

@@ -4,7 +4,8 @@ hudi-rs shares no code with this project. Every row it reads, with the file and 
 file, must be the one a model foretells that this test keeps itself; so must the counts.
 
 The complete matrix takes hours: ``HUDI_MATRIX=complete``, or ``make matrix``. Otherwise it is a
-sample in which any two values of different axes meet.
+sample in which any two values of different axes meet; with ``HUDI_MATRIX=places`` they meet in
+every place, which takes minutes. Both also write what the operations find where they find it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import pytest
 import hudi_core as hudi
 from hudi_core.errors import SchemaError
 from tests.interop.matrix_batches import BATCH, DELETING, OVERWRITING, flagged, rows
-from tests.interop.matrix_cells import Cell, sample, whole
+from tests.interop.matrix_cells import Cell, sample_by_place, sample_of_all, whole
 from tests.interop.matrix_layouts import LEFT_OUT, SCHEMA, Row
 from tests.interop.matrix_model import Expected
 from tests.interop.matrix_tables import Copy, Shelf, discard
@@ -80,13 +81,13 @@ def bulk_insert(made: Copy, table: hudi.Table, batch: list[Row], mode: str) -> t
     return expected, table.bulk_insert(made.data(batch), options=options)
 
 
-COMPLETE = os.environ.get("HUDI_MATRIX") == "complete"
-CELLS = whole() if COMPLETE else sample(whole())
+EXTENT = os.environ.get("HUDI_MATRIX", "sample")
+CELLS = {"sample": sample_of_all, "places": sample_by_place, "complete": whole}[EXTENT]()
 
 
 @pytest.fixture(scope="module")
 def shelf(tmp_path_factory: pytest.TempPathFactory) -> Shelf:
-    return Shelf(tmp_path_factory.mktemp("matrix"), native=COMPLETE)
+    return Shelf(tmp_path_factory.mktemp("matrix"), native=EXTENT != "sample")
 
 
 def parameter(cell: Cell) -> Any:
@@ -114,7 +115,7 @@ def test_the_sample_has_every_pair() -> None:
     def pairs(cells: list[Cell]) -> set[Any]:
         return {pair for cell in cells for pair in combinations(enumerate(astuple(cell)), 2)}
 
-    everything, some = whole(), sample(whole())
+    everything, some = whole(), sample_of_all()
     assert pairs(some) == pairs(everything)
     assert len(everything) == 4 * (14 * 7 * 8 * 2 - 7 * 2 * 2)
     assert {cell.place for cell in some} == {cell.place for cell in everything}
