@@ -1,7 +1,8 @@
 """What two records of one key amount to, the older and the newer; pure, for readers and compaction.
 
-Source: ``hudi-format`` section 5. A record that says of something that it is gone is kept as long
-as an older one may still come that it is about; :func:`present` leaves it out for readers.
+Source: ``hudi-format`` section 5. That something is gone is kept in what :func:`merge` returns, as
+an older record may still come that has it; so records may be merged in any grouping that keeps
+their order. :func:`present` leaves it out, for readers and for new base files.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ def merge(older: MetadataRecord | None, newer: MetadataRecord | None) -> Metadat
     Returns
     -------
     MetadataRecord or None
-        ``None``: the key is gone.
+        ``None``: the key is gone. Who merges log blocks before the base file is read has to keep
+        that apart from a key that no log block names.
     """
     if older is None or newer is None:
         return newer
@@ -76,10 +78,10 @@ def _merge_files(old: FileList, new: FileList) -> FileList:
     files = dict(old.files)
     for name, entry in new.files.items():
         known = files.get(name)
-        if known is None:
+        if known is None or known.is_deleted or entry.is_deleted:
+            # kept even where the older record had the file: the records of the log may be merged
+            # among themselves before they meet the base file's, which may have it, too
             files[name] = entry
-        elif entry.is_deleted:
-            del files[name]
         else:
             # log files grow, and their writers' reports may come in any order
             files[name] = FileEntry(max(known.size, entry.size))
