@@ -7,9 +7,10 @@ for anew each time, and remembers nothing of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import SchemaError
@@ -30,11 +31,23 @@ Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
 _META_FOLDER = ".hoodie"
+_REQUESTS_AT_A_TIME: Final = 16
+"""As many as stores answer at once without asking to slow down."""
 
 
 def run_serially(function: Callable[[Item], Answer], items: Sequence[Item], /) -> Iterable[Answer]:
     """Call ``function`` on one item after the other."""
     return [function(item) for item in items]
+
+
+def run_in_threads(
+    function: Callable[[Item], Answer], items: Sequence[Item], /
+) -> Iterable[Answer]:
+    """Call ``function`` on several items at a time, for work that waits for a store."""
+    if len(items) < 2:
+        return run_serially(function, items)
+    with ThreadPoolExecutor(min(len(items), _REQUESTS_AT_A_TIME)) as pool:
+        return list(pool.map(function, items))
 
 
 @dataclass(frozen=True)
@@ -52,7 +65,7 @@ class TableMetaClient:
     storage_options
         How to reach the store, for every client of it; a value that executors may get.
     run_map
-        The engine's way to share out work on small files.
+        The way to share out work on small files.
     options
         Hudi options of this session.
     seen

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from hudi_core.config.resolve import resolve_table_config
 from hudi_core.config.storage import FSYNC
 from hudi_core.config.table import TableConfig
-from hudi_core.meta_client import TableMetaClient
+from hudi_core.meta_client import TableMetaClient, run_in_threads, run_serially
 from hudi_core.model.files import BasePath
 from hudi_core.plugin.host import FormatHost
 from hudi_core.plugin.registry import FormatRegistry
@@ -44,7 +44,9 @@ def open_table(path: str, options: Mapping[str, str]) -> OpenTable:
     stored = TableConfig.from_properties(properties, f"{base_path}/{PROPERTIES_PATH}")
     config = resolve_table_config(options, stored)
     host = FormatHost.load(FormatRegistry(), config.table_format)
-    client = TableMetaClient(base_path, storage, config, storage_options, options=options)
+    # a request to an object store is waited for, one to a disk is answered by the processor
+    run_map = run_serially if parse_location(base_path).is_local else run_in_threads
+    client = TableMetaClient(base_path, storage, config, storage_options, run_map, options)
     return OpenTable(client, host)
 
 

@@ -9,6 +9,7 @@ import json
 import logging
 import subprocess
 import sys
+import threading
 import traceback
 from typing import Any
 
@@ -27,6 +28,7 @@ from hudi_core.errors import (
 )
 from hudi_core.model.instant import Action
 from hudi_core.services.opening import open_table
+from hudi_core.storage.object_store import ObjectStorage
 from hudi_core.txn.table_lock import table_lock
 from hudi_core.txn.transaction import begin
 
@@ -263,3 +265,19 @@ def test_secrets_reach_neither_the_table_nor_logs_nor_errors(
     for canary in canaries.values():
         assert not [name for name, data in stored.items() if canary.encode() in data]
         assert not [text for text in told if canary in text]
+
+
+def test_partitions_are_listed_at_the_same_time(s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = s3.new_root()
+    table = new_table(s3, path)
+    table.bulk_insert(rows(range(4), 1))
+    together = threading.Barrier(2, timeout=30)
+    whole = ObjectStorage.list
+
+    def waiting(storage: ObjectStorage, prefix: str = "", recursive: bool = False) -> Any:
+        if not prefix.startswith(".hoodie"):
+            together.wait()
+        return whole(storage, prefix, recursive)
+
+    monkeypatch.setattr(ObjectStorage, "list", waiting)
+    assert table.to_arrow().num_rows == 4

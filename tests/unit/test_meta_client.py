@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 from hudi_core.config.kinds import TableType
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import InvalidOptionError, SchemaError, UnsupportedTableError
-from hudi_core.meta_client import TableMetaClient
+from hudi_core.meta_client import TableMetaClient, run_in_threads
 from hudi_core.model.client import MetaClientView
 from hudi_core.model.commit import CommitMetadata, ReplaceCommitMetadata
 from hudi_core.model.files import BasePath
@@ -155,3 +156,20 @@ def test_it_is_a_value(tmp_path: Path) -> None:
     with pytest.raises(AttributeError):
         client.base_path = BasePath("/elsewhere")  # type: ignore[misc]
     assert "storage_options" in inspect.signature(TableMetaClient).parameters
+
+
+# --- work that is shared out
+# ----------------------------------------------------------------------------------------------
+
+
+def test_requests_are_made_at_the_same_time_and_answered_in_order() -> None:
+    together = threading.Barrier(3, timeout=30)
+
+    def ask(number: int) -> int:
+        together.wait()  # each waits for the others: one after the other they would never answer
+        return number * 2
+
+    assert list(run_in_threads(ask, [1, 2, 3])) == [2, 4, 6]
+    assert list(run_in_threads(str, [])) == []
+    with pytest.raises(ZeroDivisionError):
+        list(run_in_threads(lambda number: 1 // number, [1, 0]))
