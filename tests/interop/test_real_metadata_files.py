@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 from hudi_core.avro import decode_datum, encode_datum, parse_writer_schema
@@ -26,6 +28,7 @@ from hudi_core.log_format import (
     read_log_blocks,
 )
 from hudi_core.metadata import keys
+from hudi_core.metadata.bounds import bound_type, unwrap_bound, wrap_bound
 from hudi_core.metadata.hfile import HFileOptions, HFileReader, write_hfile
 from hudi_core.metadata.hfile.trailer import Trailer
 from hudi_core.metadata.merging import merge, present
@@ -339,6 +342,58 @@ def _time(file: MetadataFile, completed: dict[str, str]) -> str:
     if file.is_base:
         return file.name.rpartition("_")[2].partition(".")[0]
     return completed[file.name.split("_")[1].partition(".")[0]]
+
+
+@pytest.mark.parametrize("name", METADATA)
+def test_statistics_are_those_of_the_data_files(real_tables: RealTables, name: str) -> None:
+    table = real_tables(name)
+    stored = {path.name: path for path in table.rglob("*.parquet")}
+    is_version_8 = METADATA[name][2]
+    counted = 0
+    for file in hfiles(table):
+        for record in records(file):
+            said = record.payload
+            if record.type != RecordType.COLUMN_STATS or not isinstance(said, ColumnRange):
+                continue
+            path = stored.get(said.file_name or "")
+            if path is None or said.is_deleted:
+                continue
+            assert said.column_name is not None
+            assert said == _recomputed(path, said.column_name, not is_version_8)
+            for bound in (said.min_value, said.max_value):
+                kind = pq.read_schema(path).field(said.column_name).type
+                assert bound is not None
+                value = unwrap_bound(bound, said.value_type, kind, file.name)
+                assert value is not None
+                assert wrap_bound(value, kind, not is_version_8) == bound
+            counted += 1
+    assert counted > 15
+
+
+def _recomputed(path: Path, column: str, has_value_types: bool) -> ColumnRange:
+    """Return the statistics of a column from its values, and its sizes from the footer."""
+    with pq.ParquetFile(path) as parquet:
+        values = parquet.read([column]).column(0)
+        metadata = parquet.metadata
+    leaf = [metadata.schema.column(n).path for n in range(metadata.num_columns)].index(column)
+    chunks = [metadata.row_group(n).column(leaf) for n in range(metadata.num_row_groups)]
+    kind = values.type
+    if pa.types.is_date(kind):
+        plain = values.cast(pa.int32())
+    else:
+        plain = values.cast(pa.int64()) if pa.types.is_timestamp(kind) else values
+    bounds = pc.min_max(plain).as_py()
+    return ColumnRange(
+        file_name=path.name,
+        column_name=column,
+        min_value=wrap_bound(bounds["min"], kind, has_value_types),
+        max_value=wrap_bound(bounds["max"], kind, has_value_types),
+        value_count=len(values),
+        null_count=values.null_count,
+        total_size=sum(chunk.total_compressed_size for chunk in chunks),
+        total_uncompressed_size=sum(chunk.total_uncompressed_size for chunk in chunks),
+        value_type=bound_type(kind) if has_value_types else None,
+    )
 
 
 @pytest.mark.parametrize("name", METADATA)
