@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from hudi_core.model.instant import Action, Instant
-from hudi_core.model.instant_time import InstantTime
+from hudi_core.model.instant_time import SOLO_PREFIX, InstantTime
 from hudi_core.timeline.timeline import Timeline
 
 
@@ -117,6 +117,7 @@ def _bounds(
         yield (earlier[-1] if earlier else pending).requested_time
     if rules.compaction_delta_commits is not None:
         yield from _counted_by_compaction(timeline, rules.compaction_delta_commits)
+    yield from _completed_after_compaction(timeline)
     if last_clean is not None and last_clean.earliest_retained is not None:
         yield last_clean.earliest_retained
     savepoints = [one.requested_time for one in timeline if one.action is Action.SAVEPOINT]
@@ -160,3 +161,22 @@ def _counted_by_compaction(timeline: Timeline, due: int) -> Iterator[InstantTime
         yield last.requested_time
     elif deltas:
         yield deltas[0].requested_time
+
+
+def _completed_after_compaction(timeline: Timeline) -> Iterator[InstantTime]:
+    """Yield deltacommits that were requested before a compaction and completed after it.
+
+    Their log files belong to the slices that the compaction made, which only their completion times
+    tell; without these, readers would look for them in older slices. A later compaction has merged
+    them.
+    """
+    completed = timeline.completed()
+    compactions = [one.requested_time for one in completed.of_actions(Action.COMMIT)]
+    latest = max(compactions, default=None)
+    for delta in completed.of_actions(Action.DELTACOMMIT):
+        if delta.requested_time.startswith(SOLO_PREFIX):
+            continue  # it began new file groups, whose first base files are its own
+        done = delta.effective_completion_time
+        crossed = any(delta.requested_time < time < done for time in compactions)
+        if crossed and latest is not None and latest < done:
+            yield delta.requested_time

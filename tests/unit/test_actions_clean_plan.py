@@ -510,6 +510,15 @@ def test_deltacommits_that_the_next_compaction_counts_stay(due: int, expected: l
     assert archived([*deltas[:1], *deltas[2:]], rules) == ([] if due == 9 else [10, *expected[2:]])
 
 
+def test_a_deltacommit_stays_that_completed_after_a_compaction_began() -> None:
+    deltas = [done(10 * n, Action.DELTACOMMIT) for n in range(1, 7)]
+    rules = ArchiveRules(1, 4)
+    # the third was requested at 30 and completed at 35
+    assert archived([*deltas, done(32)], rules) == [10, 20]
+    assert archived([*deltas, done(36)], rules) == [10, 20, 30, 36, 40, 50]
+    assert archived([*deltas, done(32), done(37)], rules) == [10, 20, 30, 32, 37, 40, 50]
+
+
 def test_the_rest_stays_what_it_was() -> None:
     for count in range(1, 40):
         instants = [done(10 * n) for n in range(1, count)]
