@@ -1,0 +1,194 @@
+"""The mechanics of compacting any merge-on-read table: its instants around a merge of slices.
+
+Order (a crash at any point leaves a compaction that the next attempt finishes): plan, inflight, a
+base file per slice, completed commit. How a slice is merged is the caller's, who holds the table's
+lock; a base file that an earlier attempt wrote is written again over the first, or under a name of
+its own, and the commit names the one that counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import chain
+from typing import Final
+
+from hudi_core.actions.stored_paths import is_data_path
+from hudi_core.errors import CorruptMetadataError, TableServiceError
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.model.actions import CompactionOperation, CompactionPlan
+from hudi_core.model.commit import CommitMetadata, WriteOperation, WriteStat
+from hudi_core.model.files import BaseFileName, FileSlice, LogFileName
+from hudi_core.model.instant import Action, Instant, State
+from hudi_core.model.instant_time import InstantTime
+from hudi_core.timeline.serde import decode_compaction_plan, encode
+from hudi_core.timeline.timeline import Timeline
+
+MergeSlice = Callable[[CompactionOperation, InstantTime], WriteStat]
+"""Writes the base file of an operation's slice, named with the compaction's time.
+
+A value, which an engine may send to several workers; it returns what was written.
+"""
+_MEGABYTE: Final = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionWork:
+    """A compaction under way, its plan checked.
+
+    Attributes
+    ----------
+    instant
+        The inflight compaction.
+    plan
+        The stored plan.
+    """
+
+    instant: Instant
+    plan: CompactionPlan
+
+
+def plan_compaction(slices: Iterable[FileSlice]) -> CompactionPlan | None:
+    """Return the plan that merges every slice with log files; ``None`` when there is none.
+
+    Parameters
+    ----------
+    slices
+        The latest slices of the table; those of groups in other pending services left out.
+    """
+    operations = tuple(_operation(one) for one in slices if one.log_files)
+    return CompactionPlan(operations) if operations else None
+
+
+def pending_compactions(timeline: Timeline) -> tuple[Instant, ...]:
+    """Return the compactions that an earlier writer began or planned, oldest first."""
+    return tuple(one for one in timeline.pending() if one.action is Action.COMPACTION)
+
+
+def request_compaction(
+    client: TableMetaClient, requested: InstantTime, plan: CompactionPlan
+) -> Instant:
+    """Put the plan of a new compaction; the time is from the table's clock."""
+    instant = Instant(requested, Action.COMPACTION, State.REQUESTED)
+    return client.active.create_requested(instant, encode(plan))
+
+
+def start_compaction(client: TableMetaClient, instant: Instant) -> CompactionWork:
+    """Begin a requested compaction, or continue one that is inflight.
+
+    Raises
+    ------
+    CorruptMetadataError
+        The stored plan is damaged, or names anything but data files of its file groups.
+    """
+    requested = instant.to(State.REQUESTED)
+    where = f"{client.storage.root}/{client.active.path(requested)}"
+    plan = decode_compaction_plan(client.active.read(requested), where)
+    for operation in plan.operations or ():
+        _check(operation, where)
+    if instant.state is State.REQUESTED:
+        instant = client.active.to_inflight(instant)
+    return CompactionWork(instant, plan)
+
+
+def merge_slices(
+    client: TableMetaClient,
+    work: CompactionWork,
+    merge: MergeSlice,
+    extra_metadata: Mapping[str, str],
+) -> CommitMetadata:
+    """Write the base file of every slice of the plan, in parallel through the client's engine.
+
+    Parameters
+    ----------
+    client, work
+        The table and its compaction.
+    merge
+        Merges one slice.
+    extra_metadata
+        What the commit keeps besides, such as the table's schema.
+
+    Returns
+    -------
+    CommitMetadata
+        The body of the completed commit.
+
+    Raises
+    ------
+    TableServiceError
+        A base file was written for another slice than was asked for.
+    """
+    operations = work.plan.operations or ()
+    time = work.instant.requested_time
+    stats: dict[str, list[WriteStat]] = {}
+    merged = client.run_map(_Merge(merge, time), operations)
+    for operation, stat in zip(operations, merged, strict=True):
+        name = BaseFileName.parse((stat.path or "").rpartition("/")[2])
+        if name is None or (name.file_id, name.instant) != (operation.file_id, time):
+            raise TableServiceError(
+                f"The compaction {time} wrote {stat.path!r} for file group {operation.file_id}",
+                "Report it; the compaction is repeated by the next write.",
+                instant=str(work.instant),
+            )
+        stats.setdefault(operation.partition_path or "", []).append(stat)
+    return CommitMetadata(
+        {partition: tuple(found) for partition, found in stats.items()},
+        compacted=True,
+        extra_metadata=extra_metadata,
+        operation_type=WriteOperation.COMPACT.value,
+    )
+
+
+def complete_compaction(
+    client: TableMetaClient,
+    work: CompactionWork,
+    completion: InstantTime,
+    metadata: CommitMetadata,
+) -> Instant:
+    """Put the completed commit; the time is from the table's clock."""
+    return client.active.complete(work.instant, completion, encode(metadata))
+
+
+@dataclass(frozen=True, slots=True)
+class _Merge:
+    """Merges one slice; a value, if the function is one."""
+
+    merge: MergeSlice
+    time: InstantTime
+
+    def __call__(self, operation: CompactionOperation) -> WriteStat:
+        return self.merge(operation, self.time)
+
+
+def _operation(one: FileSlice) -> CompactionOperation:
+    logs = sum(log.status.size for log in one.log_files)
+    read, written = logs // _MEGABYTE, one.total_size // _MEGABYTE
+    return CompactionOperation(
+        base_instant_time=one.base_instant,
+        delta_file_paths=tuple(log.status.name for log in one.log_files),
+        data_file_path=one.base_file.status.name if one.base_file else None,
+        file_id=one.file_id,
+        partition_path=one.partition_path,
+        metrics={
+            "TOTAL_LOG_FILES": float(len(one.log_files)),
+            "TOTAL_LOG_FILES_SIZE": float(logs),
+            "TOTAL_IO_READ_MB": float(read),
+            "TOTAL_IO_WRITE_MB": float(written),
+            "TOTAL_IO_MB": float(read + written),
+        },
+    )
+
+
+def _check(operation: CompactionOperation, where: str) -> None:
+    """Refuse names that would lead out of the slice's partition, or to another file group."""
+    base, partition = operation.data_file_path, operation.partition_path or ""
+    parsed = [LogFileName.parse(name) for name in operation.delta_file_paths or ()]
+    names = chain(parsed, [BaseFileName.parse(base)] if base is not None else [])
+    if (partition and not is_data_path(partition)) or any(
+        name is None or name.file_id != operation.file_id for name in names
+    ):
+        raise CorruptMetadataError(
+            where,
+            f"the compaction plan names files that are not of file group {operation.file_id!r}",
+            "Nothing was written. Remove the plan if it is not from a writer you trust.",
+        )
