@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from hudi_core.avro import decode_datum, encode_datum, parse_writer_schema
 from hudi_core.avro.wrappers import unwrap, wrap
@@ -32,6 +32,9 @@ from hudi_core.metadata.records import (
 from hudi_core.model.schema import FILE_NAME, META_COLUMNS
 
 _Fields = Mapping[str, Any]
+_Said: TypeAlias = tuple[RecordType | int, Payload | None]
+_SMALL, _MAX_KNOWN = 512, 4096
+"""Bytes of the longest value that is remembered, and how many are."""
 _UUID_FILE_ID: Final = re.compile(
     r"([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})-(0|[1-9][0-9]{0,8})"
 )
@@ -60,9 +63,10 @@ class RecordDecoder:
         self._path = path
         with naming_the_rebuild():
             self._schema = parse_writer_schema(schema, path).parsed
-            wrong = misfit(schema, path)
+        wrong = misfit(schema)
         if wrong is not None:
             raise CorruptMetadataError(path, f"its schema is not right at {wrong}", REBUILD)
+        self._known: dict[bytes, _Said] = {}
 
     def decode(self, key: bytes, value: bytes) -> MetadataRecord | None:
         """Return the record of an entry; ``None`` for an empty value, which deletes the key.
@@ -74,6 +78,34 @@ class RecordDecoder:
         """
         if not value:
             return None
+        kind, payload = self.decode_value(value)
+        try:
+            return MetadataRecord(key.decode(), kind, payload)
+        except UnicodeDecodeError as error:
+            raise CorruptMetadataError(
+                self._path, f"the key {key!r} is not UTF-8", REBUILD
+            ) from error
+
+    def decode_value(self, value: bytes) -> tuple[RecordType | int, Payload | None]:
+        """Return what an entry says and of which kind it is, whatever its key.
+
+        Equal values give the same object: the keys of one file group have few different locations.
+
+        Raises
+        ------
+        CorruptMetadataError
+            See :meth:`decode`; an empty value, too.
+        """
+        said = self._known.get(value)
+        if said is None:
+            said = self._decode(value)
+            if len(value) <= _SMALL:
+                if len(self._known) >= _MAX_KNOWN:
+                    self._known.clear()
+                self._known[value] = said
+        return said
+
+    def _decode(self, value: bytes) -> _Said:
         with naming_the_rebuild():
             fields = decode_datum(value, self._schema, self._path, named=True)
         try:
@@ -81,13 +113,11 @@ class RecordDecoder:
             name, build = _PAYLOADS.get(kind, ("", None))
             content = fields.get(name)
             payload = None if build is None or content is None else build(content)
-            if kind in _KNOWN:
-                kind = RecordType(kind)
-            return MetadataRecord(key.decode(), kind, payload)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise CorruptMetadataError(
-                self._path, f"the value of the key {key!r} is not right ({error!r})", REBUILD
+                self._path, f"a value of type {kind} is not right ({error!r})", REBUILD
             ) from error
+        return (RecordType(kind) if kind in _KNOWN else kind), payload
 
 
 class RecordEncoder:
@@ -110,14 +140,28 @@ class RecordEncoder:
             "key": "",
             **{name: None for name, _ in _PAYLOADS.values()},
         }
+        self._known: dict[_Said, bytes] = {}
 
     def encode(self, record: MetadataRecord) -> tuple[bytes, bytes]:
         """Return the key and the value of a record, as an HFile takes them."""
         payload = record.payload
+        if not isinstance(payload, RecordLocation | SecondaryEntry):
+            return record.key.encode(), self._encode(record.type, payload)
+        # the keys of one file group have few different locations
+        said = (record.type, payload)
+        value = self._known.get(said)
+        if value is None:
+            value = self._encode(*said)
+            if len(self._known) >= _MAX_KNOWN:
+                self._known.clear()
+            self._known[said] = value
+        return record.key.encode(), value
+
+    def _encode(self, kind: int, payload: Payload | None) -> bytes:
         content = None if payload is None else _CONTENTS[type(payload)](payload)
-        name, _ = _PAYLOADS[record.type]
-        fields = {**self._empty, "type": int(record.type), name: content}
-        return record.key.encode(), encode_datum(fields, self._parsed)
+        name, _ = _PAYLOADS[kind]
+        fields = {**self._empty, "type": int(kind), name: content}
+        return encode_datum(fields, self._parsed)
 
 
 # --- what a record says, by kind ---------------------------------------------
