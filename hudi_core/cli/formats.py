@@ -6,19 +6,24 @@ from typing import Any
 
 from hudi_core.cli.arguments import JsonOption
 from hudi_core.cli.terminal import write_grid, write_json
+from hudi_core.config.support import NOT_BUILT
 from hudi_core.errors import HudiError
 from hudi_core.plugin.host import FormatHost
 from hudi_core.plugin.registry import FormatRegistry, InstalledFormat
 
 
 def formats(as_json: JsonOption = False) -> None:
-    """Show the installed table formats; one that cannot be used is shown with the reason."""
+    """Show the installed table formats; one that cannot be used is shown with the reason.
+
+    Abilities are what can be done with a table of the format now; what the format could hold
+    besides stands apart.
+    """
     registry = FormatRegistry()
     found = [_document(registry, claim) for claim in registry.installed()]
     if as_json:
         write_json({"formats": found})
         return
-    headings = ["format", "package", "version", "abilities"]
+    headings = ["format", "package", "version", "abilities", "not yet in this release"]
     write_grid("Table formats", headings, [_row(document) for document in found])
 
 
@@ -30,16 +35,22 @@ def _document(registry: FormatRegistry, claim: InstalledFormat) -> dict[str, Any
         "version": claim.version,
         "target": claim.target,
         "capabilities": [],
+        "not_built": [],
         "error": None,
     }
     try:
         host = FormatHost(registry.load(claim.name), name=claim.name)
     except HudiError as error:
         return {**document, "error": str(error)}
-    return {**document, "capabilities": [one.value for one in host.capabilities]}
+    now = [one.value for one in host.capabilities if one not in NOT_BUILT]
+    later = [one.value for one in host.capabilities if one in NOT_BUILT]
+    return {**document, "capabilities": now, "not_built": later}
 
 
 def _row(document: dict[str, Any]) -> list[str]:
-    abilities = ", ".join(one.replace("_", " ") for one in document["capabilities"])
-    told = f"cannot be used: {document['error']}" if document["error"] else abilities
-    return [document["name"], document["distribution"], document["version"], told]
+    now, later = (
+        ", ".join(one.replace("_", " ") for one in document[key])
+        for key in ("capabilities", "not_built")
+    )
+    told = f"cannot be used: {document['error']}" if document["error"] else now
+    return [document["name"], document["distribution"], document["version"], told, later]

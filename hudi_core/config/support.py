@@ -12,9 +12,25 @@ from hudi_core.config.kinds import (
     TableType,
 )
 from hudi_core.errors import UnsupportedTableError
+from hudi_core.model.capability import Capability
 
 if TYPE_CHECKING:
     from hudi_core.config.table import TableConfig
+
+NOT_BUILT: Final = frozenset(
+    {
+        Capability.MERGE_ON_READ,
+        Capability.VIRTUAL_KEYS,
+        Capability.DROPPED_PARTITION_COLUMNS,
+        Capability.TRANSFORMED_PARTITIONS,
+        Capability.CLUSTERING,
+        Capability.SAVEPOINT,
+        Capability.RESTORE,
+        Capability.CONVERSION,
+        Capability.REORDER_COLUMNS,
+    }
+)
+"""Abilities that a format may have and no part of this release makes use of."""
 
 _ELSEWHERE: Final = "Write to it with Apache Hudi, or copy its rows into a new table."
 _DROP: Final = "hoodie.datasource.write.drop.partition.columns"

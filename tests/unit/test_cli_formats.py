@@ -1,0 +1,69 @@
+"""`hudi formats` says what can be done, not what could be."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from dataclasses import replace
+
+import pytest
+from typer.testing import CliRunner
+
+import hudi_core as hudi
+from hudi_core.cli.app import app
+from hudi_core.config.kinds import KeyGeneratorType, TableType
+from hudi_core.config.support import NOT_BUILT
+from hudi_core.config.table import TableConfig
+from hudi_core.errors import UnsupportedTableError
+from hudi_core.model.capability import Capability
+from hudi_core.plugin.capability import table_needs
+
+PLAIN = TableConfig(name="t", record_key_fields=("id",), partition_fields=("city",))
+SERVICES = {
+    Capability.CLUSTERING: "cluster",
+    Capability.SAVEPOINT: "savepoint",
+    Capability.RESTORE: "restore",
+    Capability.CONVERSION: "convert",
+}
+SETTINGS = {
+    Capability.COPY_ON_WRITE: PLAIN,
+    Capability.MERGE_ON_READ: replace(PLAIN, table_type=TableType.MERGE_ON_READ),
+    Capability.VIRTUAL_KEYS: replace(PLAIN, populate_meta_fields=False),
+    Capability.DROPPED_PARTITION_COLUMNS: replace(PLAIN, drop_partition_columns=True),
+    Capability.TRANSFORMED_PARTITIONS: replace(PLAIN, keygen_type=KeyGeneratorType.TIMESTAMP),
+}
+
+
+def told() -> dict[str, list[str]]:
+    shown = CliRunner().invoke(app, ["formats", "--json"], catch_exceptions=False)
+    (native,) = (one for one in json.loads(shown.stdout)["formats"] if one["name"] == "native")
+    found: dict[str, list[str]] = native
+    return found
+
+
+def test_every_ability_of_the_format_is_told_once() -> None:
+    native = told()
+    assert {"copy_on_write", "replace", "add_column"} <= set(native["capabilities"])
+    assert {"clustering", "restore"} <= set(native["not_built"])
+    assert not set(native["capabilities"]) & set(native["not_built"])
+
+
+@pytest.mark.parametrize("capability", SERVICES)
+def test_services_are_told_when_there_is_one(capability: Capability) -> None:
+    assert (capability in NOT_BUILT) == (not hasattr(hudi.Table, SERVICES[capability]))
+
+
+@pytest.mark.parametrize("capability", SETTINGS)
+def test_settings_are_told_when_such_a_table_can_be_written(capability: Capability) -> None:
+    config = SETTINGS[capability]
+    assert capability in table_needs(config)
+    if capability in NOT_BUILT:
+        with pytest.raises(UnsupportedTableError):
+            config.validate_for_write("/t")
+    else:
+        config.validate_for_write("/t")
+
+
+def test_columns_are_reordered_when_alter_can() -> None:
+    can = "reorder" in inspect.signature(hudi.Table.alter).parameters
+    assert (Capability.REORDER_COLUMNS in NOT_BUILT) == (not can)
