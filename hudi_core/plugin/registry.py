@@ -7,9 +7,12 @@ table names is imported, and the observers.
 from __future__ import annotations
 
 import logging
+import os
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Final
 
@@ -139,7 +142,28 @@ class FormatRegistry:
 
 
 def _installed(group: str) -> Iterable[EntryPoint]:
-    return entry_points(group=group)
+    places = tuple((path, _changed_ns(path or os.curdir)) for path in sys.path)
+    return _found(group, places, tuple(map(id, sys.meta_path)))
+
+
+@lru_cache(maxsize=8)
+def _found(
+    group: str, places: tuple[tuple[str, int], ...], finders: tuple[int, ...]
+) -> tuple[EntryPoint, ...]:
+    """Return the entry points of a group; a file of every distribution is read for them.
+
+    Whoever installs or removes a distribution changes the folder that it is in, and so the
+    arguments.
+    """
+    del places, finders
+    return tuple(entry_points(group=group))
+
+
+def _changed_ns(path: str) -> int:
+    try:
+        return os.stat(path).st_mtime_ns
+    except OSError:
+        return 0
 
 
 def _claim(name: str, entry: EntryPoint) -> InstalledFormat:

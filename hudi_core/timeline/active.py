@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from hudi_core.errors import (
@@ -43,6 +44,9 @@ from hudi_core.timeline.timeline import InstantKey, Timeline, instant_key
 
 LAYOUT_1: Final = 1
 LAYOUT_2: Final = 2
+_parse_v1 = lru_cache(maxsize=32_768)(parse_file_name_v1)
+_parse_v2 = lru_cache(maxsize=32_768)(parse_file_name_v2)
+# every step of a write lists the same names again
 _LIKE_AN_INSTANT: Final = re.compile(r"[0-9]{14,}(_[0-9]+)?\.[^/]+")
 """Names that only instants have; what does not parse as one is of a release we do not know."""
 
@@ -123,7 +127,7 @@ class ActiveTimeline:
         CorruptMetadataError
             Such a rollback is damaged; it is named.
         """
-        parse = parse_file_name_v2 if self.layout_version == LAYOUT_2 else parse_file_name_v1
+        parse = _parse_v2 if self.layout_version == LAYOUT_2 else _parse_v1
         files: list[Instant] = []
         unknown: list[str] = []
         for status in self.storage.list(self.folder):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import sys
+import time
 from collections.abc import Callable, Iterator
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from hudi_core.errors import (
     PluginLoadError,
     UnknownTableFormatError,
 )
+from hudi_core.plugin import registry
 from hudi_core.plugin.registry import FORMAT_GROUP, OBSERVER_GROUP, FormatRegistry, InstalledFormat
 
 Install = Callable[..., None]
@@ -184,3 +187,24 @@ def test_an_observer_that_cannot_be_imported_is_logged(
     install("watch", {"bad": "bad_watch:X"}, "bad_watch", "raise ValueError(7)", OBSERVER_GROUP)
     assert "bad of watch" not in FormatRegistry().load_observers()
     assert "bad of watch cannot be loaded" in caplog.text
+
+
+def test_distributions_are_read_again_when_one_was_installed(
+    install: Install, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install("one", {"first": "rival_a:X"})
+    assert "first" in FormatRegistry().names()
+    reads = []
+
+    def counting(group: str) -> object:
+        reads.append(group)
+        return entry_points(group=group)
+
+    monkeypatch.setattr(registry, "entry_points", counting)
+    assert "first" in FormatRegistry().names()
+    assert reads == []
+
+    time.sleep(0.02)  # what file systems round times of change to
+    install("two", {"second": "rival_b:X"})
+    assert {"first", "second"} <= set(FormatRegistry().names())
+    assert reads == [FORMAT_GROUP]
