@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -72,3 +74,51 @@ def test_a_pattern_that_fits_nothing_is_refused() -> None:
     done = run("--only", "paimon")
     assert done.returncode == 2
     assert "--only" in done.stderr
+
+
+@pytest.fixture(scope="module")
+def modules() -> Iterator[tuple[Any, Any]]:
+    sys.path.insert(0, str(RUN.parent))
+    yield importlib.import_module("targets"), importlib.import_module("page")
+    sys.path.remove(str(RUN.parent))
+
+
+def test_a_target_is_met_up_to_its_ratio(modules: tuple[Any, Any]) -> None:
+    target = modules[0].Target("upsert_1", "a", "b", 0.5)
+    for seconds, verdict in ((1.0, "met"), (1.01, "missed")):
+        ratio = target.ratio({("upsert_1", "a"): seconds, ("upsert_1", "b"): 2.0})
+        assert target.verdict(ratio) == verdict
+    assert target.verdict(target.ratio({("upsert_1", "a"): 1.0})) == "not measured"
+
+
+def test_causes_are_read_outside_of_the_results_only(
+    modules: tuple[Any, Any], tmp_path: Path
+) -> None:
+    page = tmp_path / "README.md"
+    cause = "- `upsert_1: a / b`: because\n"
+    page.write_text(f"{cause}{PAGE.replace('old', cause.replace('a /', 'c /'))}")
+    assert modules[1].causes(page) == {"upsert_1: a / b": "because"}
+    modules[1].write_section(page, "results", "new")
+    assert page.read_text() == cause + PAGE.replace("old", "new")
+
+
+def test_every_case_holds_the_rows_it_should(tmp_path: Path) -> None:
+    only = ["--only", "local", "--only", "deltalake", "--only", "limit", "--only", "memory"]
+    done = run(
+        *("--cases", "upsert_50,upsert_skew,upsert_one_row,big_files_10,memory", "--rows", "4000"),
+        *("--repeats", "1", "--json", "--scratch", tmp_path, *only),
+    )
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    results = {(one["case"], one["variant"]): one for one in document["results"]}
+    for case, rows, changed in (
+        ("upsert_50", 4100, 2100),
+        ("upsert_skew", 4002, 42),
+        ("upsert_one_row", 100_000, 1),
+        ("big_files_10", 4020, 420),
+    ):
+        for variant in ("hudi-core-local", "deltalake"):
+            found = results[case, variant]["contents"]
+            assert (found["rows"], found["changed"], found["late"]) == (rows, changed, 0)
+    assert [one["groups"] for one in document["memory"]] == [1, 8]
+    assert {one["verdict"] for one in document["targets"]} >= {"not measured"}
