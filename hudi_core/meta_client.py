@@ -21,6 +21,8 @@ from hudi_core.model.instant import Instant
 from hudi_core.model.protocols import Storage, TimelineView
 from hudi_core.model.schema import TableSchema
 from hudi_core.storage.layout import Layout, StrategyLayout
+from hudi_core.storage.location import parse_location
+from hudi_core.storage.open import open_storage
 from hudi_core.storage.options import StorageOptions
 from hudi_core.storage.strategy import STRATEGY_KEY, storage_strategy
 from hudi_core.timeline.active import LAYOUT_1, ActiveTimeline
@@ -85,6 +87,13 @@ class TableMetaClient:
     def layout(self) -> Layout:
         """Where a file of the table physically is."""
         return StrategyLayout(storage_strategy(self.config.raw.get(STRATEGY_KEY)))
+
+    @cached_property
+    def scratch(self) -> Storage:
+        """The same place for files that mean nothing after a power failure: nothing is flushed."""
+        if not parse_location(self.base_path).is_local:
+            return self.storage  # what an object store has taken it keeps
+        return open_storage(self.base_path, self.storage_options, fsync=False)
 
     @cached_property
     def active(self) -> ActiveTimeline:

@@ -175,7 +175,7 @@ class Transaction:
         found = timeline.find(self.instant.requested_time, self.instant.action)
         if found is None or found.is_completed:
             return
-        markers = Markers(self.table.client.storage, self.instant.requested_time)
+        markers = Markers(self.table.client.scratch, self.instant.requested_time)
         markers.seal()
         begun = rollback.planned(self.table, timeline, self.instant)
         if begun is not None:
@@ -215,7 +215,7 @@ class Transaction:
 
     def _delete_lost_attempts(self, statuses: Sequence[WriteStatus]) -> None:
         storage = self.table.client.storage
-        markers = Markers(storage, self.instant.requested_time)
+        markers = Markers(self.table.client.scratch, self.instant.requested_time)
         markers.seal()
         named = {status.stat.path for status in statuses}
         marked = {join_path(one.partition_path, one.file_name) for one in markers.list()}
@@ -246,7 +246,7 @@ class Transaction:
         # An attempt that was lost may be at work yet: its marker stays, for the next writer to see
         # to what it leaves
         try:
-            storage, time_ = self.table.client.storage, self.instant.requested_time
+            storage, time_ = self.table.client.scratch, self.instant.requested_time
             if self.lost:
                 storage.delete_tree(f"{temp_folder(time_)}/{STAGE}")
             else:
@@ -297,7 +297,7 @@ def begin(
         time_ = TimelineClock(client.active).next_time(timeline)
         requested = Instant(time_, action, State.REQUESTED)
         # the heart beats before the instant can be seen, so that nobody takes it for dead
-        heartbeat = Heartbeat(client.storage, time_, config.heartbeat_interval_ms)
+        heartbeat = Heartbeat(client.scratch, time_, config.heartbeat_interval_ms)
         heartbeat.start()
         try:
             client.active.create_requested(requested, requested_body)

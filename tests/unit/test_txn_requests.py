@@ -13,6 +13,7 @@ import pytest
 import hudi_core as hudi
 from hudi_core.errors import AlreadyExistsError
 from hudi_core.services.opening import open_table
+from hudi_core.storage.disk import Disk
 from hudi_core.storage.posix import PosixStorage
 
 SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("ts", pa.int64())])
@@ -129,3 +130,25 @@ def test_the_long_way_sees_what_the_timeline_at_hand_cannot(table: hudi.Table) -
     assert client.timeline().find(result.instant.requested_time) == result.instant
     with pytest.raises(AlreadyExistsError):
         client.active.complete(result.instant, result.instant.completion_time, b"x")  # type: ignore[arg-type]
+
+
+def test_only_what_must_outlive_a_power_failure_is_flushed(
+    table: hudi.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushed: Counter[str] = Counter()
+    sync, write = Disk.sync_folder, Disk.write_new
+
+    def sync_folder(disk: Disk, folder: str) -> None:
+        flushed[Path(folder).name] += 1
+        sync(disk, folder)
+
+    def write_new(disk: Disk, path: str, data: bytes, *, sync: bool) -> None:
+        flushed[Path(path).parent.name] += sync
+        write(disk, path, data, sync=sync)
+
+    monkeypatch.setattr(Disk, "sync_folder", sync_folder)
+    monkeypatch.setattr(Disk, "write_new", write_new)
+    table.upsert(rows("a", ts=9), options={"hoodie.fs.fsync": "true"})
+
+    # each state of the instant and its name; neither heartbeat nor markers
+    assert +flushed == {"timeline": 6}
