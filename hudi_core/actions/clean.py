@@ -195,8 +195,9 @@ def _files(
 
 
 def _checked(relative: str, partition: str, spelled: str | None, where: str) -> str:
+    # the partition was checked, so what lies right in it is inside the table too
     folder, _, name = relative.rpartition("/")
-    if not is_data_path(relative) or folder != partition or not _is_data_file(name):
+    if folder != partition or not _is_data_file(name):
         raise CorruptMetadataError(
             where,
             f"the clean plan names {spelled!r}, which is no data file of partition {partition!r}",
