@@ -19,12 +19,25 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 import hudi_core as hudi
+from hudi_core.model.instant import Instant
+from hudi_core.services.opening import open_table
 from tests.interop.matrix_batches import DELETED, FIRST, SECOND, THIRD, rows
 from tests.interop.matrix_cells import INDEXES, Cell
 from tests.interop.matrix_layouts import SCHEMA, Row
 from tests.interop.matrix_model import Counts, Expected, Group, Model
 
 FAST: Final = {"hoodie.fs.fsync": "false"}
+NOTHING: Final[Mapping[str, str]] = {}
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What a commit says it did."""
+
+    instant: Instant
+    inserted: int
+    updated: int
+    deleted: int
 
 
 @dataclass
@@ -41,6 +54,41 @@ class Copy:
     def table(self) -> hudi.Table:
         return hudi.Table.open(self.uri, {**self.given, **FAST, **INDEXES[self.cell.index]})
 
+    def write(self, operation: str, data: Any, options: Mapping[str, str] = NOTHING) -> Any:
+        """Run an operation on rows; return what it says it did."""
+        if self.cell.engine != "source":
+            return getattr(self.table(), operation)(data, options=options)
+        given = {
+            **self.given,
+            **FAST,
+            **INDEXES[self.cell.index],
+            **options,
+            "hoodie.datasource.write.operation": operation,
+        }
+        data.write.format("hudi").options(**given).mode("append").save(self.uri)
+        return self._recorded()
+
+    def delete_partitions(self, row: Row, folder: str) -> Any:
+        """Delete the partition of a row, and another one by its path."""
+        if self.cell.engine != "source":
+            values = {name: row[name] for name in self.cell.keys.partition}
+            return self.table().delete_partitions([values, folder])
+        both = f"{self.cell.keys.folder(row)},{folder}"
+        named = {"hoodie.datasource.write.partitions.to.delete": both}
+        return self.write("delete_partition", self.data([row]), named)
+
+    def _recorded(self) -> Recorded:
+        """Return what the last commit says; Spark's own door returns nothing."""
+        opened = open_table(self.uri, self.given)
+        instant = opened.timeline().completed_writes()[-1]
+        stats = opened.client.read_commit(instant).stats
+        return Recorded(
+            instant,
+            sum(stat.num_inserts or 0 for stat in stats),
+            sum(stat.num_update_writes or 0 for stat in stats),
+            sum(stat.num_deletes or 0 for stat in stats),
+        )
+
     def data(self, batch: list[Row], columns: list[str] | None = None) -> Any:
         """Return rows as the engine takes them; on Spark they are two tasks."""
         schema = SCHEMA
@@ -52,8 +100,8 @@ class Copy:
         return table if self.cell.engine == "local" else self.spark.createDataFrame(table)
 
     def tasks(self, batch: list[Row]) -> list[list[Row]]:
-        """Return the rows of every task."""
-        if self.cell.engine == "local":
+        """Return the rows of every task that writes."""
+        if self.cell.engine != "spark":
             return [batch]
         half = len(batch) // 2
         return [batch[:half], batch[half:]]
@@ -171,10 +219,10 @@ def _written(made: Copy) -> tuple[str, Model]:
     )
     for name, batch in (("a", FIRST), ("b", SECOND)):
         some = rows(cell.keys, batch, name)
-        result = made.table().bulk_insert(made.data(some))
+        result = made.write("bulk_insert", made.data(some))
         made.check(made.model.bulk_insert(made.tasks(some), False), result)
     some = rows(cell.keys, THIRD, "c")
-    made.check(made.model.insert(some), made.table().insert(made.data(some)))
+    made.check(made.model.insert(some), made.write("insert", made.data(some)))
     return made.uri, made.model
 
 
