@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from hudi_core.config import lock, read, schema, storage, stored_keys, table_keys, write_keys
+from hudi_core.config import (
+    lock,
+    metadata_keys,
+    read,
+    schema,
+    storage,
+    stored_keys,
+    table_keys,
+    write_keys,
+)
 from hudi_core.config.foreign import ABSENT_FEATURES, TUNING_OPTIONS
 from hudi_core.config.key import ConfigKey
 
@@ -15,6 +24,7 @@ ALL_KEYS: Final[tuple[ConfigKey[Any], ...]] = (
     *read.KEYS,
     *lock.KEYS,
     *storage.KEYS,
+    *metadata_keys.KEYS,
 )
 """Every option a user may give."""
 

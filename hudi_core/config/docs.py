@@ -43,6 +43,13 @@ _TITLES: Final = {
         "Storage",
         "Never stored with a table. Values marked *secret* are shown in no message and no `repr`.",
     ),
+    Group.METADATA: (
+        "Metadata table",
+        (
+            "The table below `.hoodie/metadata` in which a table keeps the list of its own files, "
+            "and indexes of them."
+        ),
+    ),
 }
 
 

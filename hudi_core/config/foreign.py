@@ -31,7 +31,6 @@ class AbsentFeature:
 
 
 ABSENT_FEATURES: Final[Mapping[str, AbsentFeature]] = {
-    "hoodie.metadata.enable": AbsentFeature("false", "true", "the metadata table"),
     "hoodie.clean.automatic": AbsentFeature("false", "true", "cleaning after a commit"),
     "hoodie.clean.async.enabled": AbsentFeature("false", "false", "cleaning beside writes"),
     "hoodie.archive.automatic": AbsentFeature("false", "true", "archiving after a commit"),

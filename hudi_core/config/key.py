@@ -26,6 +26,7 @@ class Group(StrEnum):
     READ = "read"
     LOCK = "lock"
     STORAGE = "storage"
+    METADATA = "metadata"
 
 
 class Secret:

@@ -16,6 +16,11 @@ def boolean(text: str) -> bool:
     raise ValueError("it is neither true nor false")
 
 
+def optional_flag(text: str) -> bool | None:
+    """Parse ``true`` or ``false``; a blank text counts as not given."""
+    return boolean(text) if text else None
+
+
 def integer(minimum: int, maximum: int | None = None) -> Callable[[str], int]:
     """Return a parser of whole numbers in decimal digits within bounds, both inclusive."""
 

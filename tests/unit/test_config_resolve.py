@@ -316,11 +316,11 @@ def test_the_warning_points_at_the_caller() -> None:
 
 
 def test_features_that_are_absent_are_warned_of_when_asked_for() -> None:
-    with pytest.warns(UnknownOptionWarning, match="asks for the metadata table"):
-        warn_unknown_options({"hoodie.metadata.enable": "true"})
+    with pytest.warns(UnknownOptionWarning, match="asks for metrics reporters"):
+        warn_unknown_options({"hoodie.metrics.on": "true"})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warn_unknown_options({"hoodie.metadata.enable": "False", "path": "x", "mergeSchema": "1"})
+        warn_unknown_options({"hoodie.metrics.on": "False", "path": "x", "mergeSchema": "1"})
         warn_unknown_options({"hoodie.table.format.iceberg.location": "x"})
         warn_unknown_options({"hoodie.table.own": "x"}, known=["hoodie.table.own"])
 

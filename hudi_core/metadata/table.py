@@ -1,0 +1,136 @@
+"""Where a table's metadata table is, and what it is: a Hudi table of its own.
+
+Source: ``hudi-format`` section 5.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from hudi_core.config.kinds import TableType
+from hudi_core.config.stored_keys import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
+from hudi_core.config.table import TableConfig
+from hudi_core.errors import CorruptMetadataError, InvalidOptionError, NotATableError
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata.damage import REBUILD
+from hudi_core.model.files import BasePath
+from hudi_core.model.protocols import Storage
+from hudi_core.storage.properties_file import PROPERTIES_PATH, read_properties
+from hudi_core.storage.subfolder import SubfolderStorage
+
+METADATA_FOLDER: Final = ".hoodie/metadata"
+"""The metadata table, below the table it describes."""
+BOOTSTRAP_PREFIX: Final = "00000000000000"
+"""What the times begin with at which partitions of the metadata table are first built."""
+
+_NO_MERGER: Final = "00000000-0000-0000-0000-000000000000"
+_PAYLOAD: Final = "org.apache.hudi.metadata.HoodieMetadataPayload"
+
+
+def metadata_storage(client: TableMetaClient) -> Storage:
+    """Return the storage of a table's metadata table."""
+    return SubfolderStorage(client.storage, METADATA_FOLDER)
+
+
+def metadata_client(client: TableMetaClient) -> TableMetaClient:
+    """Open the metadata table of a table; one read.
+
+    Raises
+    ------
+    CorruptMetadataError
+        There is none, or its properties are damaged.
+    """
+    storage = metadata_storage(client)
+    path = f"{storage.root}/{PROPERTIES_PATH}"
+    try:
+        properties = read_properties(storage)
+    except NotATableError as error:
+        raise CorruptMetadataError(path, "it is missing", REBUILD) from error
+    except CorruptMetadataError as error:
+        raise CorruptMetadataError(error.path, error.reason, REBUILD) from error
+    config = TableConfig.from_properties(properties, path)
+    if config.table_type is not TableType.MERGE_ON_READ or config.base_file_format != "HFILE":
+        raise CorruptMetadataError(path, "it is not of a metadata table", REBUILD)
+    return replace(
+        client,
+        base_path=BasePath(f"{client.base_path}/{METADATA_FOLDER}"),
+        storage=storage,
+        config=config,
+        options={},
+        seen=None,
+    )
+
+
+def metadata_properties(config: TableConfig) -> dict[str, str]:
+    """Return the properties of a new metadata table of a table; the checksum is left out."""
+    properties = {
+        "hoodie.table.name": f"{config.name}_metadata",
+        "hoodie.table.type": TableType.MERGE_ON_READ.value,
+        "hoodie.table.version": str(config.version),
+        "hoodie.table.initial.version": str(config.version),
+        "hoodie.timeline.layout.version": str(config.layout_version),
+        "hoodie.timeline.path": "timeline",
+        "hoodie.timeline.history.path": "history",
+        "hoodie.archivelog.folder": "history",
+        "hoodie.table.base.file.format": "HFILE",
+        "hoodie.table.recordkey.fields": "key",
+        "hoodie.table.keygenerator.type": "HOODIE_TABLE_METADATA",
+        "hoodie.populate.meta.fields": "false",
+        "hoodie.datasource.write.drop.partition.columns": "false",
+        "hoodie.record.merge.mode": "CUSTOM",
+        "hoodie.record.merge.strategy.id": _NO_MERGER,
+        "hoodie.compaction.payload.class": _PAYLOAD,
+    }
+    if config.timezone != "LOCAL":
+        properties["hoodie.table.timeline.timezone"] = config.timezone
+    return properties
+
+
+def has_value_types(config: TableConfig) -> bool:
+    """Tell whether new statistics of a table say the type of their bounds (version 2)."""
+    return config.version >= 9
+
+
+def active_partitions(config: TableConfig) -> tuple[str, ...]:
+    """Return the partitions of the metadata table that are complete, as a table's properties said
+    when it was opened; writers ask :func:`stored_partitions`."""
+    return METADATA_PARTITIONS.read(config.raw)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPartitions:
+    """The partitions of the metadata table that writers have to keep.
+
+    Attributes
+    ----------
+    complete
+        Those that readers use.
+    building
+        Those that are being built, and that only writers see.
+    """
+
+    complete: tuple[str, ...]
+    building: tuple[str, ...] = ()
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """Both."""
+        return tuple(dict.fromkeys(self.complete + self.building))
+
+
+def stored_partitions(storage: Storage) -> StoredPartitions:
+    """Return what a table's properties say now, under its lock; one read.
+
+    Raises
+    ------
+    CorruptMetadataError
+        The properties are damaged.
+    """
+    properties = read_properties(storage)
+    try:
+        complete = METADATA_PARTITIONS.read(properties)
+        building = METADATA_PARTITIONS_INFLIGHT.read(properties)
+    except InvalidOptionError as error:
+        raise CorruptMetadataError(f"{storage.root}/{PROPERTIES_PATH}", error.what) from error
+    return StoredPartitions(complete, tuple(one for one in building if one not in complete))
