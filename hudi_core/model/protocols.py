@@ -105,6 +105,17 @@ class Storage(Protocol):
         """
         ...
 
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        """Return a part of a file's bytes: ``length`` from ``offset`` on, fewer only where the file
+        ends.
+
+        Raises
+        ------
+        PathNotFoundError
+            Nothing is stored there.
+        """
+        ...
+
     def put_if_absent(self, path: str, data: bytes) -> None:
         """Create a file atomically.
 

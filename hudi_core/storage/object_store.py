@@ -29,7 +29,7 @@ from hudi_core.errors import (
 from hudi_core.model.files import FileStatus
 from hudi_core.storage.location import StoreKind, parse_location
 from hudi_core.storage.options import StorageOptions
-from hudi_core.storage.safe_path import check_folder, check_path, check_size
+from hudi_core.storage.safe_path import check_folder, check_path, check_range, check_size
 
 _MARK: Final = "hudiput"
 _ATTEMPTS: Final = 6
@@ -76,6 +76,33 @@ class ObjectStorage:
             The file has more than ``max_bytes`` bytes.
         """
         return self._read(path, max_bytes)[0]
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        """Return a part of a file's bytes, fewer than ``length`` only where the file ends.
+
+        Raises
+        ------
+        PathNotFoundError
+            Nothing is stored there.
+        """
+        full = self._full(check_path(path))
+        check_range(path, offset, length)
+        if length == 0:
+            return b""
+        place = self._prefix + path
+        try:
+            with self._translated(path):
+                try:
+                    found = obstore.get_range(self._store, place, start=offset, length=length)
+                    return bytes(found)
+                except FileNotFoundError as error:
+                    raise PathNotFoundError(full) from error
+        except StorageError:
+            # a store refuses a range that begins where the file ends
+            status = self.head(path)
+            if status is None or offset < status.size:
+                raise
+            return b""
 
     def put_if_absent(self, path: str, data: bytes) -> None:
         """Create a file atomically; AlreadyExistsError when there is one."""

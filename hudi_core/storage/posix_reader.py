@@ -13,7 +13,7 @@ from hudi_core.errors import PathNotFoundError, UnsafePathError
 from hudi_core.model.files import FileStatus, join_path
 from hudi_core.storage.disk import open_descriptor
 from hudi_core.storage.posix_errors import translated
-from hudi_core.storage.safe_path import check_folder, check_path, check_size
+from hudi_core.storage.safe_path import check_folder, check_path, check_range, check_size
 
 TEMPORARY_PREFIX: Final = ".hudi-tmp-"
 """Names that begin so are files half written; no listing shows them."""
@@ -50,6 +50,22 @@ class PosixReader:
             The file has more than ``max_bytes`` bytes.
         """
         return self._read(check_path(path), max_bytes)[0]
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        """Return a part of a file's bytes, fewer than ``length`` only where the file ends.
+
+        Raises
+        ------
+        PathNotFoundError
+            Nothing is stored there.
+        """
+        check_range(path, offset, length)
+        with self._opened(check_path(path)) as (descriptor, _):
+            parts: list[bytes] = []
+            while length and (part := os.pread(descriptor, length, offset)):
+                parts.append(part)
+                offset, length = offset + len(part), length - len(part)
+            return b"".join(parts)
 
     def head(self, path: str) -> FileStatus | None:
         """Return size and time of a file; ``None`` when there is none."""
@@ -102,6 +118,13 @@ class PosixReader:
         return full
 
     def _read(self, path: str, max_bytes: int | None) -> tuple[bytes, os.stat_result]:
+        with self._opened(path) as (descriptor, status):
+            check_size(self._full(path), status.st_size, max_bytes)
+            with open(descriptor, "rb", closefd=False) as file:
+                return file.read(), status
+
+    @contextlib.contextmanager
+    def _opened(self, path: str) -> Iterator[tuple[int, os.stat_result]]:
         full = self._below_root(path)
         with translated(full):
             try:
@@ -109,9 +132,7 @@ class PosixReader:
                     status = os.fstat(descriptor)
                     if not stat.S_ISREG(status.st_mode):
                         raise PathNotFoundError(full)
-                    check_size(full, status.st_size, max_bytes)
-                    with open(descriptor, "rb", closefd=False) as file:
-                        return file.read(), status
+                    yield descriptor, status
             except NotADirectoryError as error:
                 raise PathNotFoundError(full) from error
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hudi_core.errors import CorruptMetadataError, UnsafePathError
+from hudi_core.errors import CorruptMetadataError, StorageError, UnsafePathError
 
 
 def check_path(path: str) -> str:
@@ -44,4 +44,20 @@ def check_size(location: str, size: int, max_bytes: int | None) -> None:
     if max_bytes is not None and size > max_bytes:
         raise CorruptMetadataError(
             location, f"its {size} bytes are more than the {max_bytes} accepted"
+        )
+
+
+def check_range(path: str, offset: int, length: int) -> None:
+    """Refuse a part of a file that no file has.
+
+    Raises
+    ------
+    StorageError
+        Offset or length is negative.
+    """
+    if offset < 0 or length < 0:
+        raise StorageError(
+            f"{path} has no {length} bytes from byte {offset} on",
+            "Ask for bytes from the beginning of the file on.",
+            path=path,
         )

@@ -17,6 +17,7 @@ from hudi_core.errors import (
     CorruptMetadataError,
     PathNotFoundError,
     PreconditionFailedError,
+    StorageError,
     UnsafePathError,
 )
 from hudi_core.model.protocols import Storage
@@ -126,6 +127,16 @@ class TestStorageContract:
             storage.read("large", max_bytes=4)
         assert caught.value.path == f"{storage.root}/large"
 
+    def test_a_part_of_a_file_ends_where_the_file_does(self, storage: Storage) -> None:
+        storage.put("a/b", b"0123456789")
+        parts = {(0, 3): b"012", (8, 5): b"89", (3, 0): b"", (10, 2): b"", (12, 3): b""}
+        for (offset, length), part in parts.items():
+            assert storage.read_range("a/b", offset, length) == part, (offset, length)
+        with pytest.raises(StorageError, match="-1 bytes from byte 4"):
+            storage.read_range("a/b", 4, -1)
+        with pytest.raises(PathNotFoundError, match="a/c"):
+            storage.read_range("a/c", 0, 1)
+
     def test_head_tells_size_and_time(self, storage: Storage) -> None:
         storage.put("a/file", b"12345")
         head = storage.head("a/file")
@@ -221,6 +232,7 @@ class TestStorageContract:
     def test_unsafe_paths_are_refused_everywhere(self, storage: Storage, path: str) -> None:
         calls: list[Callable[[], Any]] = [
             lambda: storage.read(path),
+            lambda: storage.read_range(path, 0, 1),
             lambda: storage.put(path, b""),
             lambda: storage.put_if_absent(path, b""),
             lambda: storage.head(path),

@@ -67,6 +67,9 @@ class MemoryStorage:
         assert max_bytes is None or len(self.files[path]) <= max_bytes
         return self.files[path]
 
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        return self.read(path)[offset : offset + length]
+
     def put_if_absent(self, path: str, data: bytes) -> None:
         if path in self.files:
             raise AlreadyExistsError(path)
