@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from hudi_core.avro import ParsedSchema, parse_writer_schema
+from hudi_core.avro.columns import named_types
 from hudi_core.metadata.record_schema import record_schema
 
 _PROMOTIONS: Final = {("int", "long"), ("float", "double"), ("int", "double"), ("long", "double")}
@@ -41,8 +42,8 @@ class _Comparison:
     """Compares two schemas, whose names differ."""
 
     def __init__(self, found: ParsedSchema, expected: ParsedSchema) -> None:
-        self._found: _Named = _named_types(found)
-        self._expected: _Named = _named_types(expected)
+        self._found: _Named = named_types(found)
+        self._expected: _Named = named_types(expected)
 
     def record(self, found: Mapping[str, Any], expected: Mapping[str, Any]) -> str | None:
         kinds = {field["name"]: field["type"] for field in found["fields"]}
@@ -92,19 +93,3 @@ class _Comparison:
 
 def _short(record: Mapping[str, Any]) -> str:
     return str(record["name"]).rpartition(".")[2]
-
-
-def _named_types(schema: Any) -> dict[str, Any]:
-    """Return the types of a schema that have names, by name."""
-    named: dict[str, Any] = {}
-    waiting = [schema]
-    while waiting:
-        part = waiting.pop()
-        if isinstance(part, list):
-            waiting += part
-        elif isinstance(part, dict):
-            if "name" in part and "type" in part:
-                named[part["name"]] = part
-            waiting += [part[key] for key in ("items", "values") if key in part]
-            waiting += [field["type"] for field in part.get("fields", ())]
-    return named

@@ -33,6 +33,7 @@ from hudi_core.metadata.hfile import HFileOptions, HFileReader, write_hfile
 from hudi_core.metadata.hfile.trailer import Trailer
 from hudi_core.metadata.merging import merge, present
 from hudi_core.metadata.partition_types import RecordType, shard_number, shards_of
+from hudi_core.metadata.range_columns import decode_ranges
 from hudi_core.metadata.record_codec import RecordDecoder, RecordEncoder
 from hudi_core.metadata.records import ColumnRange, FileList, MetadataRecord, RecordLocation
 from hudi_core.model.files import FileId, PartitionPath
@@ -394,6 +395,27 @@ def _recomputed(path: Path, column: str, has_value_types: bool) -> ColumnRange:
         total_uncompressed_size=sum(chunk.total_uncompressed_size for chunk in chunks),
         value_type=bound_type(kind) if has_value_types else None,
     )
+
+
+@pytest.mark.parametrize("name", METADATA)
+def test_statistics_are_the_same_as_a_table(real_tables: RealTables, name: str) -> None:
+    for file in hfiles(real_tables(name)):
+        if file.partition not in ("column_stats", "partition_stats"):
+            continue
+        reader = file.reader
+        rows = decode_ranges(reader.entries(), reader.schema, file.name).to_pylist()
+        for row, record in zip(rows, records(file), strict=True):
+            said = record.payload
+            assert isinstance(said, ColumnRange)
+            assert (row["key"], row["file_name"]) == (record.key, said.file_name)
+            assert row["min_wrapper"] == (said.min_value and said.min_value.wrapper)
+            assert (row["value_count"], row["null_count"]) == (said.value_count, said.null_count)
+            assert (row["is_deleted"], row["is_tight_bound"]) == (
+                said.is_deleted,
+                said.is_tight_bound,
+            )
+            found = [row[f"max_{form}"] for form in ("int", "float", "bytes")]
+            assert len([value for value in found if value is not None]) == bool(said.max_value)
 
 
 @pytest.mark.parametrize("name", METADATA)

@@ -174,6 +174,22 @@ def test_keys_that_the_index_denies_are_refused() -> None:
         HFileReader.from_bytes(data, PATH).get(b"b")
 
 
+def test_keys_that_belong_to_the_next_block_are_refused() -> None:
+    first = encode_block(DATA_MAGIC, b"".join(encode_cell(*c) for c in PAIR), Codec.NONE, -1)
+    second = encode_block(DATA_MAGIC, encode_cell(b"c", b"3"), Codec.NONE, 0)
+    for key, refused in ((b"c", False), (b"b", True)):
+        index = encode_index(
+            [
+                IndexEntry(index_key(b"a", False), 0, len(first)),
+                IndexEntry(index_key(key, False), len(first), len(second)),
+            ]
+        )
+        data = built(
+            [*PAIR, (b"c", b"3")], prepared=first + second, index=index, data_index_count=2
+        )
+        assert (outcome(data) == PATH) is refused
+
+
 @pytest.mark.parametrize(
     "cell",
     [
@@ -204,6 +220,30 @@ def test_a_block_that_grows_beyond_what_it_says_is_stopped() -> None:
     data = _recompressed(block, index)
     with pytest.raises(CorruptMetadataError, match="100 bytes"):
         read_all(data)
+
+
+def test_a_block_without_its_own_checksum_is_refused() -> None:
+    stored = zlib.compress(encode_cell(b"a", b"1"), 6, 31)
+    for cut in (0, 8):
+        size = len(stored) - cut
+        head = struct.pack(
+            ">8siiqBii",
+            DATA_MAGIC,
+            size + 4,
+            len(encode_cell(b"a", b"1")),
+            -1,
+            0,
+            16384,
+            HEADER_BYTES + size,
+        )
+        block = head + stored[:size] + bytes(4)
+        index = encode_index([IndexEntry(b"\0\1a", 0, len(block))])
+        found = HFileReader.from_bytes(_recompressed(block, index), PATH)
+        if cut:
+            with pytest.raises(CorruptMetadataError, match="uncompress"):
+                found.get(b"a")
+        else:
+            assert found.get(b"a") == b"1"
 
 
 def _recompressed(block: bytes, index: bytes) -> bytes:

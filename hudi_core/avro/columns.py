@@ -1,0 +1,288 @@
+"""Many Avro records at once, decoded into columns.
+
+All records are of one schema and lie in one buffer. They are read field by field: the same field of
+all records in a few steps of numpy, which is tens of times faster than record by record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hudi_core.avro.writer_schema import ParsedSchema
+from hudi_core.errors import CorruptMetadataError
+
+Ints = npt.NDArray[np.int64]
+
+MAX_ITEMS: Final = 1000
+"""Most entries of an array or map: they are stepped over one by one, and are not returned."""
+_PADDING: Final = 16
+"""Bytes after the buffer, so that a number that is cut off is noticed after it was read."""
+_WHOLE: Final = frozenset({"int", "long"})
+_FLOATS: Final = {"float": "<f4", "double": "<f8"}
+
+
+class Column(NamedTuple):
+    """A field of those records that have it.
+
+    Attributes
+    ----------
+    rows
+        Numbers of these records, ascending.
+    values
+        Their values: integers, floats, or booleans; of texts and bytes, where they begin.
+    lengths
+        Bytes of texts and bytes; ``None`` for others.
+    """
+
+    rows: Ints
+    values: npt.NDArray[Any]
+    lengths: Ints | None = None
+
+
+class Columns:
+    """What :func:`decode_columns` returns: fields by path.
+
+    A path is made of the names of fields with dots between them. Where a union has several types
+    beside null, the name of the type follows after a colon: ``minValue:IntWrapper.value``.
+    """
+
+    def __init__(
+        self, data: npt.NDArray[np.uint8], count: int, found: Mapping[str, Column]
+    ) -> None:
+        self._data, self._count, self._found = data, count, found
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def paths(self) -> Sequence[str]:
+        """Paths of all fields that any record has."""
+        return sorted(self._found)
+
+    def find(self, path: str) -> Column | None:
+        """Return a field; ``None`` when no record has it."""
+        return self._found.get(path)
+
+    def numbers(self, path: str, kind: pa.DataType) -> pa.Array:
+        """Return a field as an Arrow array with a value, or null, for every record."""
+        column = self._found.get(path)
+        if column is None:
+            return pa.nulls(self._count, kind)
+        values = np.zeros(self._count, column.values.dtype)
+        values[column.rows] = column.values
+        return pa.array(values, mask=self._missing(column)).cast(kind)
+
+    def texts(self, path: str, kind: pa.DataType, where: str) -> pa.Array:
+        """Return a field of texts or bytes as an Arrow array, with null where there is none.
+
+        Raises
+        ------
+        CorruptMetadataError
+            A text, of the file ``where``, is not UTF-8.
+        """
+        column = self._found.get(path)
+        if column is None or column.lengths is None:
+            return pa.nulls(self._count, kind)
+        lengths = np.zeros(self._count, np.int64)
+        lengths[column.rows] = column.lengths
+        ends = np.cumsum(lengths)
+        shift = np.repeat(column.values - (ends - lengths)[column.rows], column.lengths)
+        content = self._data[np.arange(len(shift)) + shift]
+        offsets = np.concatenate([np.zeros(1, np.int64), ends])
+        valid = np.packbits(~self._missing(column), bitorder="little")
+        buffers = [pa.py_buffer(valid), pa.py_buffer(offsets), pa.py_buffer(content)]
+        found = pa.Array.from_buffers(pa.large_binary(), self._count, buffers)
+        try:
+            return found.cast(kind)
+        except pa.ArrowInvalid as error:
+            raise CorruptMetadataError(where, f"a text of {path} is not right") from error
+
+    def _missing(self, column: Column) -> npt.NDArray[np.bool_]:
+        missing = np.ones(self._count, np.bool_)
+        missing[column.rows] = False
+        return missing
+
+
+def decode_columns(
+    content: bytes,
+    begins: Sequence[int] | Ints,
+    ends: Sequence[int] | Ints,
+    schema: ParsedSchema,
+    path: str,
+) -> Columns:
+    """Return the fields of many records.
+
+    Parameters
+    ----------
+    content
+        Holds all records.
+    begins, ends
+        Where each record begins and ends.
+    schema
+        Theirs, from :func:`~hudi_core.avro.writer_schema.parse_writer_schema`.
+    path
+        The file they come from, for the error.
+
+    Raises
+    ------
+    CorruptMetadataError
+        Bytes are not a record of that schema, or one has a long array or map.
+    """
+    data = np.frombuffer(content + bytes(_PADDING), np.uint8)
+    batch = _Batch(data, np.array(begins, np.int64), np.array(ends, np.int64), path)
+    batch.names = named_types(schema)
+    batch.read(schema, np.arange(len(begins)), "")
+    if (batch.position != batch.ends).any():
+        raise batch.damage("a record is shorter than the file says")
+    return Columns(data, len(begins), batch.found)
+
+
+def named_types(schema: ParsedSchema) -> dict[str, Any]:
+    """Return the types of a parsed schema that have names, by name."""
+    named: dict[str, Any] = {}
+    waiting: list[Any] = [schema]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, list):
+            waiting += part
+        elif isinstance(part, dict):
+            if "name" in part and "type" in part:
+                named[part["name"]] = part
+            waiting += [part[key] for key in ("items", "values") if key in part]
+            waiting += [field["type"] for field in part.get("fields", ())]
+    return named
+
+
+def _branch_name(branch: Any) -> str:
+    name = branch if isinstance(branch, str) else branch.get("name", branch["type"])
+    return str(name).rpartition(".")[2]
+
+
+class _Batch:
+    """The records while they are read; ``position`` is how far each has been."""
+
+    def __init__(self, data: npt.NDArray[np.uint8], begins: Ints, ends: Ints, path: str) -> None:
+        self._data, self.position, self.ends, self._path = data, begins.copy(), ends, path
+        self.found: dict[str, Column] = {}
+        self.names: dict[str, Any] = {}
+
+    def damage(self, reason: str) -> CorruptMetadataError:
+        return CorruptMetadataError(self._path, f"its records cannot be decoded: {reason}")
+
+    def read(self, schema: Any, rows: Ints, path: str | None) -> None:
+        """Read one value of some records; without a path, only step over it."""
+        if isinstance(schema, str):
+            schema = self.names.get(schema, schema)
+        if not len(rows) or schema == "null":
+            return
+        if isinstance(schema, list):
+            self._read_union(schema, rows, path)
+        elif isinstance(schema, str):
+            self._read_scalar(schema, rows, path)
+        elif schema["type"] == "record":
+            for field in schema["fields"]:
+                name = field["name"]
+                below = path if path is None else f"{path}.{name}" if path else name
+                self.read(field["type"], rows, below)
+        elif schema["type"] in ("array", "map"):
+            self._skip_items(schema, rows)
+        elif schema["type"] == "fixed":
+            self._advance(rows, np.full(len(rows), schema["size"]))
+        else:
+            self._numbers(rows)  # an enum
+
+    def _read_union(self, branches: list[Any], rows: Ints, path: str | None) -> None:
+        chosen = self._numbers(rows)
+        several = sum(branch != "null" for branch in branches) > 1
+        # in most fields all records are alike
+        alike = (chosen == chosen[0]).all()
+        for number in [int(chosen[0])] if alike else np.unique(chosen).tolist():
+            if not 0 <= number < len(branches):
+                raise self.damage(f"a union has no branch {number}")
+            branch = branches[number]
+            below = path
+            if path is not None and several:
+                below = f"{path}:{_branch_name(branch)}"
+            self.read(branch, rows if alike else rows[chosen == number], below)
+
+    def _read_scalar(self, kind: str, rows: Ints, path: str | None) -> None:
+        lengths = None
+        values: npt.NDArray[Any]
+        if kind in _WHOLE:
+            values = self._numbers(rows)
+        elif kind == "boolean":
+            values = self._bytes(rows, 1)[:, 0]
+            if (values > 1).any():
+                raise self.damage("a boolean is neither true nor false")
+            values = values.astype(np.bool_)
+        elif kind in _FLOATS:
+            form = np.dtype(_FLOATS[kind])
+            values = self._bytes(rows, form.itemsize).view(form)[:, 0]
+        else:
+            lengths = self._numbers(rows)
+            values = self.position[rows]
+            self._advance(rows, lengths)
+        if path is not None:
+            known = self.found.get(path)
+            if known is not None:
+                raise self.damage(f"it has {path} twice")
+            self.found[path] = Column(rows, values, lengths)
+
+    def _skip_items(self, schema: Mapping[str, Any], rows: Ints) -> None:
+        inner = schema["items"] if schema["type"] == "array" else schema["values"]
+        total = np.zeros(len(self.position), np.int64)
+        while len(rows):
+            counts = self._numbers(rows)
+            sized = counts < 0
+            if sized.any():
+                # such a block says its bytes, too
+                self._advance(rows[sized], self._numbers(rows[sized]))
+            rows, counts = rows[counts != 0], np.maximum(counts[counts != 0], 0)
+            # in small numbers first: a count may be close to the greatest there is
+            if (counts > MAX_ITEMS).any() or ((total[rows] + counts) > MAX_ITEMS).any():
+                raise self.damage(f"a list has more than {MAX_ITEMS} entries")
+            total[rows] += counts
+            for number in range(int(counts.max(initial=0))):
+                left = rows[counts > number]
+                if schema["type"] == "map":
+                    self._read_scalar("string", left, None)
+                self.read(inner, left, None)
+
+    def _numbers(self, rows: Ints) -> Ints:
+        """Read a zigzag number of varying length."""
+        position = self.position[rows]
+        byte = self._data[position]
+        total = (byte & 0x7F).astype(np.uint64)
+        position += 1
+        more, shift = np.flatnonzero(byte >= 0x80), 7
+        while len(more):
+            if shift > 63:
+                raise self.damage("a number is longer than 64 bits")
+            byte = self._data[position[more]]
+            total[more] |= (byte & 0x7F).astype(np.uint64) << np.uint64(shift)
+            position[more] += 1
+            more, shift = more[byte >= 0x80], shift + 7
+        self._set(rows, position)
+        return (total >> np.uint64(1)).astype(np.int64) ^ -(total & np.uint64(1)).astype(np.int64)
+
+    def _bytes(self, rows: Ints, count: int) -> npt.NDArray[np.uint8]:
+        position = self.position[rows]
+        self._set(rows, position + count)
+        taken: npt.NDArray[np.uint8] = self._data[position[:, None] + np.arange(count)]
+        return taken
+
+    def _advance(self, rows: Ints, lengths: Ints) -> None:
+        position = self.position[rows]
+        if (lengths < 0).any() or (lengths > self.ends[rows] - position).any():
+            raise self.damage("a value is longer than its record")
+        self.position[rows] = position + lengths
+
+    def _set(self, rows: Ints, position: Ints) -> None:
+        if (position > self.ends[rows]).any():
+            raise self.damage("a record is cut off")
+        self.position[rows] = position
