@@ -28,7 +28,16 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, str, Path]:
     page = tmp_path_factory.mktemp("page") / "README.md"
     page.write_text(PAGE)
     # what needs no Java
-    only = ["--only", "local", "--only", "deltalake", "--only", "pyiceberg", "--only", "limit"]
+    only: list[str | Path] = [
+        "--only",
+        "local",
+        "--only",
+        "deltalake",
+        "--only",
+        "pyiceberg",
+        "--only",
+        "limit",
+    ]
     done = run(
         *("--rows", "2000", "--repeats", "1", "--slow-cap", "100", "--json", *only),
         *("--markdown", page, "--scratch", scratch),
@@ -103,7 +112,16 @@ def test_causes_are_read_outside_of_the_results_only(
 
 
 def test_every_case_holds_the_rows_it_should(tmp_path: Path) -> None:
-    only = ["--only", "local", "--only", "deltalake", "--only", "limit", "--only", "memory"]
+    only: list[str | Path] = [
+        "--only",
+        "local",
+        "--only",
+        "deltalake",
+        "--only",
+        "limit",
+        "--only",
+        "memory",
+    ]
     done = run(
         *("--cases", "upsert_50,upsert_skew,upsert_one_row,big_files_10,memory", "--rows", "4000"),
         *("--repeats", "1", "--json", "--scratch", tmp_path, *only),
