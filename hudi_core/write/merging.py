@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from hudi_core.model.schema import IS_DELETED
 from hudi_core.write.combine import Positions, stored_wins
 from hudi_core.write.staging import true_mask
+
+Mask = npt.NDArray[np.bool_]
+
+_SLICED_ROWS: Final = 8
+"""Stored rows that may go before the rest is gathered anew: every slice is work for each column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +108,16 @@ def merge(
     keep[located.gone] = False
     updates = winning[~deleting]
     gone = stored.num_rows - int(keep.sum())
-    return Merged(stored.filter(pa.array(keep)), updates, gone - len(updates))
+    return Merged(_kept(stored, keep), updates, gone - len(updates))
+
+
+def _kept(stored: pa.Table, keep: Mask) -> pa.Table:
+    """Return the rows that stay; where few go, as slices, which cost nothing however long."""
+    removed = np.flatnonzero(~keep)
+    if len(removed) > _SLICED_ROWS:
+        return stored.filter(pa.array(keep))
+    bounds = zip([0, *(removed + 1)], [*removed, stored.num_rows], strict=True)
+    return pa.concat_tables(stored.slice(start, end - start) for start, end in bounds)
 
 
 def replaced_positions(located: Located, updates: Positions) -> Positions:

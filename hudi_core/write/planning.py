@@ -8,8 +8,9 @@ fill one file.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from typing import Final
 
@@ -84,14 +85,21 @@ class FileSizing:
     instant
         The write; new file ids derive from it.
     record_size
-        Expected bytes per row; see :func:`average_record_size`.
+        Returns the expected bytes per row; see :func:`average_record_size`. Asked once, if there
+        are new rows.
     """
 
-    def __init__(self, config: WriteConfig, instant: InstantTime, record_size: int) -> None:
+    def __init__(
+        self, config: WriteConfig, instant: InstantTime, record_size: Callable[[], int]
+    ) -> None:
         self._config = config
         self._instant = instant
-        self._record_size = record_size
+        self._ask_record_size = record_size
         self._new_groups = 0
+
+    @cached_property
+    def _record_size(self) -> int:
+        return self._ask_record_size()
 
     def assign(
         self,

@@ -234,13 +234,8 @@ class WriteSteps:
         base_files: dict[PartitionPath, tuple[BaseFile, ...]],
         tagged: dict[PartitionPath, Tagged],
     ) -> list[GroupWrite]:
-        client = self.transaction.table.client
-        newest_first = reversed(self.transaction.began.completed_writes())
-        size = average_record_size(
-            (client.read_commit(instant) for instant in newest_first), self.config
-        )
         instant, buckets = self.context.instant, self.context.table.buckets
-        sizing = FileSizing(self.config, instant, size)
+        sizing = FileSizing(self.config, instant, self._record_size)
         groups = []
         for path, count in (dict.fromkeys(tagged, 0) | rows).items():
             found = tagged.get(path)
@@ -255,6 +250,12 @@ class WriteSteps:
                 continue
             groups += sizing.assign(path, base_files.get(path, ()), located, inserts)
         return groups
+
+    def _record_size(self) -> int:
+        """Return bytes per row, as the newest writes tell; reads some of them."""
+        client = self.transaction.table.client
+        newest_first = reversed(self.transaction.began.completed_writes())
+        return average_record_size(map(client.read_commit, newest_first), self.config)
 
     def _write_groups(
         self,
