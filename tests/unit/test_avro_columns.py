@@ -151,6 +151,9 @@ def test_records_that_are_cut_off_are_damage() -> None:
         with pytest.raises(CorruptMetadataError) as caught:
             columns_of([good, good[:end]])
         assert caught.value.path == PATH
+        # nothing follows in the buffer
+        with pytest.raises(CorruptMetadataError):
+            decode_columns(good[:end], [0], [end], SCHEMA, PATH)
     with pytest.raises(CorruptMetadataError, match="shorter"):
         columns_of([good + b"\0"])
 
