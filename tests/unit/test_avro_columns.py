@@ -188,6 +188,13 @@ def test_lists_have_a_greatest_length() -> None:
         columns_of([encode_datum({"a": [True] * (MAX_ITEMS + 1)}, LISTS)], LISTS)
 
 
+def test_nothing_is_read_beyond_the_buffer() -> None:
+    fields = [{"name": f"f{number}", "type": "double"} for number in range(9)]
+    schema = json.dumps({"type": "record", "name": "D", "fields": fields})
+    with pytest.raises(CorruptMetadataError, match="is cut off"):
+        decode_columns(bytes(8), [0], [8], parse_writer_schema(schema, PATH).parsed, PATH)
+
+
 def test_texts_are_checked() -> None:
     good = encode_datum(ROW, SCHEMA)
     found = columns_of([good.replace(b"text", b"\xff\xfe\xfd\xfc")])
