@@ -28,6 +28,7 @@ from hudi_core.errors import (
 )
 from hudi_core.hookspecs import TableFormatHooks, hookimpl
 from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata.lister import table_lister
 from hudi_core.model.actions import (
     ActionInstant,
     CleanerPlan,
@@ -197,6 +198,7 @@ __all__ = [
     "hookimpl",
     "parse_instant_time",
     "pending_publications",
+    "table_lister",
     "to_datetime",
     "to_epoch_millis",
 ]

@@ -272,7 +272,8 @@ class Table(RowOperations):
         return scan(self._opened.client, plan).read_all()
 
     def _snapshot(self) -> SnapshotQuery:
-        opened = self._opened
+        # one timeline for the query and for what lists the files
+        opened = self._opened.seeing(self._opened.client.timeline())
         return SnapshotQuery(opened.client, opened.lister(), opened.timeline())
 
 

@@ -55,6 +55,8 @@ def plan_read(
         What rows must fulfil; files that hold none such are not read.
     """
     opened = open_table(options.path, options.given)
+    # one timeline for the query and for what lists the files
+    opened = opened.seeing(opened.client.timeline())
     plan = _plan(opened, ReadConfig.from_options(options.given), conditions)
     scan = file_scan(opened.client, plan, columns, conditions or None)
     return PlannedRead(scan, tuple(splits(plan.files)))

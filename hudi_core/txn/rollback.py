@@ -27,6 +27,7 @@ from hudi_core.txn.heartbeat import heartbeat_path, is_of_this_boot, remove_hear
 from hudi_core.txn.markers import Markers
 from hudi_core.txn.open_table import OpenTable
 from hudi_core.txn.rollback_checks import check_can_be_undone
+from hudi_core.view.storage_lister import StorageLister
 
 _log = logging.getLogger(__name__)
 
@@ -155,7 +156,9 @@ def _files_written(table: OpenTable, target: Instant) -> Mapping[PartitionPath, 
     Without a single marker the writer may have kept them in another way, and markers are not
     flushed, so that a power failure may have taken some: then the whole table is listed.
     """
-    lister = table.lister()
+    # asked of storage: no metadata knows the files of a write that is not complete
+    client = table.client
+    lister = StorageLister(client.storage, client.config.is_partitioned, client.run_map)
     if target.is_completed:
         named = table.client.read_commit(target).partition_to_write_stats
         partitions = [PartitionPath(path) for path in named]

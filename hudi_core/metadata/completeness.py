@@ -1,0 +1,98 @@
+"""Whether the files of a partition of the metadata table are all there.
+
+A file that was lost takes what it said with it, and nothing in the other files tells. What its
+deltacommit, or compaction, has recorded does. The records are read only where the names of the
+files leave room for a doubt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from hudi_core.errors import CorruptMetadataError
+from hudi_core.metadata.damage import REBUILD, naming_the_rebuild
+from hudi_core.metadata.partition_types import FILES, shard_number
+from hudi_core.model.commit import CommitMetadata
+from hudi_core.model.files import BaseFileName, FileSlice, LogFileName, join_path
+from hudi_core.model.instant import Instant
+from hudi_core.model.instant_time import SOLO_PREFIX
+from hudi_core.timeline.timeline import Timeline
+
+
+def in_shard_order(
+    partition: str,
+    slices: Sequence[FileSlice],
+    timeline: Timeline,
+    read_commit: Callable[[Instant], CommitMetadata],
+    root: str,
+) -> tuple[FileSlice, ...]:
+    """Return the slices of a partition, one for each of its file groups, in their order.
+
+    Parameters
+    ----------
+    partition
+        Name of the partition.
+    slices
+        The latest of each file group that has files.
+    timeline
+        The metadata table's.
+    read_commit
+        Reads one of its completed instants.
+    root
+        Path of the metadata table, for errors.
+
+    Raises
+    ------
+    CorruptMetadataError
+        A file is missing; it is named.
+    """
+    ordered = sorted(slices, key=lambda one: shard_number(one.file_id) or 0)
+    if not ordered:
+        raise CorruptMetadataError(f"{root}/{partition}", "it has no files", REBUILD)
+    for expected, found in enumerate(ordered):
+        if shard_number(found.file_id) != expected:
+            raise CorruptMetadataError(
+                f"{root}/{partition}", f"its file group {expected} is missing", REBUILD
+            )
+    with naming_the_rebuild():
+        for path in _missing(partition, ordered, timeline, read_commit):
+            raise CorruptMetadataError(f"{root}/{path}", "it is missing", REBUILD)
+    return tuple(ordered)
+
+
+def _missing(
+    partition: str,
+    slices: Sequence[FileSlice],
+    timeline: Timeline,
+    read_commit: Callable[[Instant], CommitMetadata],
+) -> Iterator[str]:
+    times = {one.file_id: {log.name.instant for log in one.log_files} for one in slices}
+    names = {one.file_id: {log.status.name for log in one.log_files} for one in slices}
+    for one in slices:
+        if one.base_file is not None:
+            times[one.file_id].add(one.base_file.instant)
+            names[one.file_id].add(one.base_file.status.name)
+    starts = {one.file_id: one.base_instant if one.base_file else "" for one in slices}
+    newest = max(starts.values())
+    for write in timeline.completed_writes():
+        done = write.effective_completion_time
+        concerned = [file_id for file_id, start in starts.items() if start <= done]
+        holding = [file_id for file_id in concerned if write.requested_time in times[file_id]]
+        # how many file groups there are, the instant knows that made their base files
+        is_doubtful = partition != FILES and write.requested_time == newest
+        if write.requested_time.startswith(SOLO_PREFIX):
+            # others of these times built other partitions
+            is_doubtful |= 0 < len(holding) < len(concerned)
+        else:
+            is_doubtful |= len(holding) < len(concerned)
+        if not is_doubtful:
+            continue
+        for stat in read_commit(write).stats:
+            folder, _, name = (stat.path or "").rpartition("/")
+            parsed = BaseFileName.parse(name) or LogFileName.parse(name)
+            if folder != partition or parsed is None:
+                continue
+            start = starts.get(parsed.file_id)
+            is_gone = start is None or (start <= done and name not in names[parsed.file_id])
+            if is_gone:
+                yield join_path(partition, name)

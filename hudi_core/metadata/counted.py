@@ -1,0 +1,95 @@
+"""Which instants of the metadata table count for a reader, and whether it has all that it should.
+
+A deltacommit of the metadata table has the time of the table's own instant and completes first. So
+between the two completions, and after a crash there, the metadata table is ahead, and what it says
+of that instant must not be seen (``hudi-format`` section 5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from hudi_core.errors import CorruptMetadataError
+from hudi_core.metadata.damage import REBUILD
+from hudi_core.model.instant import Instant
+from hudi_core.model.instant_time import SOLO_PREFIX, InstantTime
+from hudi_core.model.protocols import TimelineView
+from hudi_core.timeline.timeline import Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class CountedInstants:
+    """Tells of a log file or block whether a reader may use it.
+
+    Attributes
+    ----------
+    completed, pending
+        Times on the table's own timeline, as the reader sees it.
+    latest
+        The last time on it: what the metadata table has later was begun since. ``None`` when there
+        is none.
+    own
+        The metadata table's timeline.
+    """
+
+    completed: frozenset[InstantTime]
+    pending: frozenset[InstantTime]
+    latest: InstantTime | None
+    own: Timeline
+
+    @classmethod
+    def of(cls, table: TimelineView, own: Timeline) -> CountedInstants:
+        """Return what counts for who sees ``table``, which was read before ``own``."""
+        completed = {one.requested_time for one in table.instants if one.is_completed}
+        pending = {one.requested_time for one in table.instants if not one.is_completed}
+        return cls(frozenset(completed), frozenset(pending), _latest(table.instants), own)
+
+    def __call__(self, time: InstantTime) -> bool:
+        """Return whether what the metadata table holds of ``time`` counts."""
+        if not self.own.is_committed(time):
+            return False
+        if time.startswith(SOLO_PREFIX) or time in self.completed:
+            return True
+        # neither completed nor pending: archived, or undone with what undoes it in the log
+        return time not in self.pending and self.latest is not None and time <= self.latest
+
+
+def refuse_stale(table: TimelineView, own: Timeline, folder: str) -> None:
+    """Refuse a metadata table that lacks a completed write of its table.
+
+    Parameters
+    ----------
+    table
+        The table's timeline, read before ``own``.
+    own
+        The metadata table's timeline.
+    folder
+        Folder of the latter, for the error.
+
+    Raises
+    ------
+    CorruptMetadataError
+        Names the write.
+    """
+    begun = [
+        one.completion_time
+        for one in own.completed_writes()
+        if one.requested_time.startswith(SOLO_PREFIX) and one.completion_time
+    ]
+    first = min(begun, default=None)
+    for write in table.completed_writes():
+        if own.is_committed(write.requested_time):
+            continue
+        # what was there when the metadata table was built is in its first files
+        if first is not None and write.effective_completion_time <= first:
+            continue
+        raise CorruptMetadataError(
+            folder, f"the metadata table lacks the instant {write.requested_time}", REBUILD
+        )
+
+
+def _latest(instants: Iterable[Instant]) -> InstantTime | None:
+    times = [one.requested_time for one in instants]
+    times += [one.completion_time for one in instants if one.completion_time]
+    return max(times, default=None)

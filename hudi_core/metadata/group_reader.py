@@ -1,0 +1,93 @@
+"""One file group of a partition of the metadata table, merged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+
+from hudi_core.metadata.layers import Layer, LogLayer, StoredFile, base_layer, log_layers
+from hudi_core.metadata.merging import merge
+from hudi_core.metadata.records import MetadataRecord
+from hudi_core.model.files import FileSlice, LogFile
+from hudi_core.model.instant_time import InstantTime
+from hudi_core.model.protocols import Storage
+
+
+class GroupReader:
+    """Reads the latest slice of a file group.
+
+    Parameters
+    ----------
+    storage
+        Of the metadata table.
+    found
+        The slice.
+    counts
+        Which deltacommits count.
+    completion
+        When a deltacommit completed: the order in which their records are merged.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        found: FileSlice,
+        counts: Callable[[InstantTime], bool],
+        completion: Callable[[InstantTime], str],
+    ) -> None:
+        self.slice = found
+        self._storage = storage
+        self._counts = counts
+        self._completion = completion
+
+    @cached_property
+    def layers(self) -> Sequence[Layer]:
+        """The base file and the log blocks that count, the oldest first."""
+        found = []
+        if self.slice.base_file is not None:
+            found.append(base_layer(StoredFile(self._storage, self.slice.base_file.status)))
+        return [*found, *_without_undone(self._log_layers())]
+
+    def lookup(self, keys: Sequence[str]) -> dict[str, MetadataRecord | None]:
+        """Return what holds of some keys; those that no layer names are left out.
+
+        Removals are kept (``None``, and entries that say so); see
+        :func:`~hudi_core.metadata.merging.present`.
+        """
+        return _merged(layer.lookup(keys) for layer in self.layers)
+
+    def scan(self, prefixes: Sequence[str] = ("",)) -> dict[str, MetadataRecord | None]:
+        """Return what holds of all keys that begin with one of some prefixes; see above."""
+        return _merged(layer.scan(prefixes) for layer in self.layers)
+
+    def _log_layers(self) -> list[LogLayer]:
+        logs = sorted(self.slice.log_files, key=self._order)
+        return [
+            found
+            for log in logs
+            if self._counts(log.name.instant)
+            for found in log_layers(StoredFile(self._storage, log.status))
+            if found.instant == log.name.instant or self._counts(InstantTime(found.instant))
+        ]
+
+    def _order(self, log: LogFile) -> tuple[str, str, int, str]:
+        name = log.name
+        return self._completion(name.instant), name.instant, name.version, name.write_token or ""
+
+
+def _without_undone(found: Sequence[LogLayer]) -> Iterable[Layer]:
+    """Yield the layers that no later block takes back."""
+    for number, one in enumerate(found):
+        undone = any(later.target == one.instant for later in found[number + 1 :])
+        if one.layer is not None and not undone:
+            yield one.layer
+
+
+def _merged(
+    layers: Iterable[Iterable[tuple[str, MetadataRecord | None]]],
+) -> dict[str, MetadataRecord | None]:
+    found: dict[str, MetadataRecord | None] = {}
+    for layer in layers:
+        for key, record in layer:
+            found[key] = merge(found.get(key), record)
+    return found

@@ -1,0 +1,185 @@
+"""The file lister that asks the metadata table."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Final
+
+from hudi_core.config.metadata_keys import MetadataConfig
+from hudi_core.errors import CorruptMetadataError, UnsafePathError
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata.comparison import Difference, compare_files
+from hudi_core.metadata.damage import REBUILD
+from hudi_core.metadata.keys import ALL_PARTITIONS, partition_name, partition_path
+from hudi_core.metadata.partition_types import FILES
+from hudi_core.metadata.records import FileList, MetadataRecord
+from hudi_core.metadata.snapshot import MetadataSnapshot
+from hudi_core.metadata.table import active_partitions
+from hudi_core.model.client import MetaClientView
+from hudi_core.model.files import FileStatus, PartitionPath, join_path
+from hudi_core.model.protocols import FileLister
+from hudi_core.storage.safe_path import check_folder
+from hudi_core.view.storage_lister import StorageLister
+
+_log = logging.getLogger(__name__)
+_FIRST_VERSION: Final = 8
+"""Earlier versions of tables have a metadata table of another form."""
+
+
+def table_lister(client: MetaClientView) -> FileLister:
+    """Return who tells a table's files: the metadata table where it has the list of files.
+
+    ``hoodie.metadata.enable=false`` and ``hoodie.metadata.validate=true`` among the options of the
+    session have the storage listed, the latter beside the metadata table.
+    """
+    storage = StorageLister(client.storage, bool(client.config.partition_fields), client.run_map)
+    if not isinstance(client, TableMetaClient) or client.config.version < _FIRST_VERSION:
+        return storage
+    config = MetadataConfig.from_options(client.options)
+    if FILES not in active_partitions(client.config) or config.is_refused:
+        return storage
+    metadata = MetadataLister(client)
+    return ValidatingLister(metadata, storage) if config.validate else metadata
+
+
+class MetadataLister:
+    """Lists a table's files from its metadata table; the storage is not listed.
+
+    Files of writes that are not complete, and files that such writes left behind, are not known to
+    it: who looks for these has to list the storage.
+
+    Parameters
+    ----------
+    client
+        The table. The timeline it sees decides which records count.
+    """
+
+    def __init__(self, client: TableMetaClient) -> None:
+        self.client = client
+
+    @cached_property
+    def snapshot(self) -> MetadataSnapshot:
+        """The metadata table, opened when the first question is asked."""
+        return MetadataSnapshot.open(self.client)
+
+    def list_partitions(self) -> Sequence[PartitionPath]:
+        """Return every partition path, sorted; ``[""]`` for a table without partitions.
+
+        Raises
+        ------
+        CorruptMetadataError
+            The metadata table is missing, damaged or stale.
+        """
+        if not self.client.config.is_partitioned:
+            return [PartitionPath("")]
+        return sorted(map(self._checked, self._known))
+
+    def list_files(
+        self, partitions: Sequence[PartitionPath]
+    ) -> Mapping[PartitionPath, Sequence[FileStatus]]:
+        """Return the files of each partition, old ones included.
+
+        Raises
+        ------
+        CorruptMetadataError
+            As above, or a partition that is listed has no list of files.
+        """
+        names = {path: partition_name(path) for path in partitions}
+        found = self.snapshot.lookup(FILES, [*names.values(), ALL_PARTITIONS])
+        listed: dict[PartitionPath, Sequence[FileStatus]] = {}
+        for path, name in names.items():
+            record = found.get(name)
+            if record is None and name in self._known:
+                raise self._damaged(f"it lists the partition {name!r} and not its files")
+            listed[path] = () if record is None else self._files(path, record)
+        return listed
+
+    @cached_property
+    def _known(self) -> frozenset[str]:
+        record = self.snapshot.lookup(FILES, [ALL_PARTITIONS]).get(ALL_PARTITIONS)
+        if record is None:
+            raise self._damaged("it has no list of partitions")
+        return frozenset(self._list(record).files)
+
+    def _files(self, partition: PartitionPath, record: MetadataRecord) -> Sequence[FileStatus]:
+        files = self._list(record).files
+        for name in files:
+            if "/" in name or "\0" in name or name in ("", ".", ".."):
+                raise self._damaged(f"{name!r} is not the name of a file")
+        return [FileStatus(join_path(partition, name), entry.size) for name, entry in files.items()]
+
+    def _list(self, record: MetadataRecord) -> FileList:
+        if not isinstance(record.payload, FileList):
+            raise self._damaged(f"the record of {record.key!r} is no list of files")
+        return record.payload
+
+    def _checked(self, name: str) -> PartitionPath:
+        path = partition_path(name)
+        try:
+            check_folder(path)
+        except UnsafePathError as error:
+            raise self._damaged(f"{name!r} is not a path of a partition") from error
+        return path
+
+    def _damaged(self, reason: str) -> CorruptMetadataError:
+        return CorruptMetadataError(f"{self.snapshot.root}/{FILES}", reason, REBUILD)
+
+
+class ValidatingLister:
+    """Lists both, compares, and answers from the storage (RFC-15, `hoodie.metadata.validate`).
+
+    Parameters
+    ----------
+    metadata
+        The lister that is checked.
+    storage
+        The lister that is right.
+    """
+
+    def __init__(self, metadata: MetadataLister, storage: FileLister) -> None:
+        self._metadata, self._storage = metadata, storage
+        self._differences: list[Difference] = []
+
+    @property
+    def differences(self) -> Sequence[Difference]:
+        """What was found so far; each is logged as a warning, too."""
+        return tuple(self._differences)
+
+    def list_partitions(self) -> Sequence[PartitionPath]:
+        """Return every partition path as the storage has it."""
+        stored = self._storage.list_partitions()
+        listed = self._metadata.list_partitions()
+        # the folder of a partition may outlive its files, and the other way round
+        self._note(
+            difference
+            for path in sorted({*listed} - {*stored})
+            for difference in compare_files(
+                path,
+                self._metadata.list_files([path])[path],
+                (),
+                self._metadata.client.timeline(),
+            )
+        )
+        return stored
+
+    def list_files(
+        self, partitions: Sequence[PartitionPath]
+    ) -> Mapping[PartitionPath, Sequence[FileStatus]]:
+        """Return the files of each partition as the storage has them."""
+        stored = self._storage.list_files(partitions)
+        listed = self._metadata.list_files(partitions)
+        timeline = self._metadata.client.timeline()
+        for path in partitions:
+            self._note(compare_files(path, listed[path], stored[path], timeline))
+        return stored
+
+    def _note(self, found: Iterable[Difference]) -> None:
+        for difference in found:
+            _log.warning("the metadata table of %s is wrong: %s", self._where, difference)
+            self._differences.append(difference)
+
+    @property
+    def _where(self) -> str:
+        return self._metadata.client.base_path

@@ -1,0 +1,180 @@
+"""The metadata table as one reader sees it.
+
+Opening costs the properties, the two timelines, and a listing of each partition that is used:
+nothing of it grows with the partitions or files of the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from hudi_core.errors import CorruptMetadataError
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata.completeness import in_shard_order
+from hudi_core.metadata.counted import CountedInstants, refuse_stale
+from hudi_core.metadata.damage import REBUILD, naming_the_rebuild
+from hudi_core.metadata.group_reader import GroupReader
+from hudi_core.metadata.keys import secondary_prefix, split_secondary_key
+from hudi_core.metadata.merging import present
+from hudi_core.metadata.partition_types import SECONDARY_INDEX, shards_of
+from hudi_core.metadata.records import MetadataRecord
+from hudi_core.metadata.table import active_partitions, has_value_types, metadata_client
+from hudi_core.model.files import PartitionPath
+from hudi_core.model.instant_time import InstantTime
+from hudi_core.model.protocols import TimelineView
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.view.file_system import FileSystemView
+from hudi_core.view.storage_lister import StorageLister
+
+
+class MetadataSnapshot:
+    """Looks up records of the metadata table.
+
+    Made by :meth:`open`. Partitions are listed when they are first used, and kept; what is
+    committed later is not seen.
+    """
+
+    def __init__(
+        self,
+        client: TableMetaClient,
+        timeline: Timeline,
+        counts: CountedInstants,
+        partitions: Sequence[str],
+        hashes_prefixes: bool,
+    ) -> None:
+        self._client = client
+        self._timeline = timeline
+        self._counts = counts
+        self._hashes_prefixes = hashes_prefixes
+        self._completion = {
+            one.requested_time: one.effective_completion_time for one in timeline.completed_writes()
+        }
+        lister = StorageLister(client.storage, partitioned=True, run_map=client.run_map)
+        self._view = FileSystemView(lister, timeline, {})
+        self._groups: dict[str, tuple[GroupReader, ...]] = {}
+        self.partitions: tuple[str, ...] = tuple(partitions)
+        """Names of the partitions that readers may use."""
+
+    @classmethod
+    def open(
+        cls, client: TableMetaClient, timeline: TimelineView | None = None
+    ) -> MetadataSnapshot:
+        """Open the metadata table of a table.
+
+        Parameters
+        ----------
+        client
+            The table.
+        timeline
+            Its timeline as the reader sees it; by default it is read now.
+
+        Raises
+        ------
+        CorruptMetadataError
+            The table has no metadata table, or it is damaged, or lacks a write of the table.
+        """
+        # the table's timeline first: what is complete there is complete in the metadata table
+        seen = client.timeline() if timeline is None else timeline
+        partitions = active_partitions(client.config)
+        metadata = metadata_client(client)
+        with naming_the_rebuild():
+            own = metadata.timeline()
+        refuse_stale(seen, own, f"{metadata.storage.root}/{metadata.active.folder}")
+        counts = CountedInstants.of(seen, own)
+        return cls(metadata, own, counts, partitions, has_value_types(client.config))
+
+    @property
+    def root(self) -> str:
+        """Path of the metadata table."""
+        return self._client.storage.root
+
+    def lookup(self, partition: str, keys: Iterable[str]) -> dict[str, MetadataRecord]:
+        """Return the records of some keys; keys that are not there are left out.
+
+        Of each file group only the blocks are read that may hold one of the keys.
+
+        Raises
+        ------
+        CorruptMetadataError
+            A file of the partition is missing or damaged; it is named.
+        """
+        wanted = list(dict.fromkeys(keys))
+        groups = self.groups(partition)
+        found: dict[str, MetadataRecord] = {}
+        for shard, some in self._by_shard(partition, wanted, len(groups)).items():
+            found |= _present(groups[shard].lookup(some))
+        return found
+
+    def scan(self, partition: str, prefix: str = "") -> Iterator[MetadataRecord]:
+        """Yield the records whose keys begin so: file group by file group, ordered by key.
+
+        Raises
+        ------
+        CorruptMetadataError
+            As :meth:`lookup`.
+        """
+        for group in self.groups(partition):
+            found = _present(group.scan([prefix]))
+            yield from (found[key] for key in sorted(found))
+
+    def scan_many(self, partition: str, prefixes: Sequence[str]) -> dict[str, MetadataRecord]:
+        """Return the records whose keys begin with one of some prefixes, by key."""
+        found: dict[str, MetadataRecord] = {}
+        for group in self.groups(partition):
+            found |= _present(group.scan(prefixes))
+        return found
+
+    def groups(self, partition: str) -> Sequence[GroupReader]:
+        """Return the file groups of a partition, by the number of their shard.
+
+        Raises
+        ------
+        CorruptMetadataError
+            The table's properties do not name the partition, or a file of it is missing.
+        """
+        if partition not in self.partitions:
+            raise CorruptMetadataError(
+                f"{self.root}/{partition}",
+                "the table's properties do not name this partition of the metadata table",
+                REBUILD,
+            )
+        if partition not in self._groups:
+            slices = in_shard_order(
+                partition,
+                self._view.latest_slices([PartitionPath(partition)]),
+                self._timeline,
+                self._client.read_commit,
+                self.root,
+            )
+            self._groups[partition] = tuple(
+                GroupReader(self._client.storage, one, self._counts, self._completed_at)
+                for one in slices
+            )
+        return self._groups[partition]
+
+    def _completed_at(self, time: InstantTime) -> str:
+        return self._completion.get(time, time)
+
+    def _by_shard(
+        self, partition: str, keys: Sequence[str], count: int
+    ) -> Mapping[int, Sequence[str]]:
+        if count == 1 or not keys:
+            return {0: keys}
+        hashed: Sequence[str] = keys
+        if partition.startswith(SECONDARY_INDEX) and self._hashes_prefixes:
+            hashed = [secondary_prefix(split_secondary_key(key, partition)[0]) for key in keys]
+        shards = shards_of(pa.array(hashed, pa.string()), count)
+        order = np.argsort(shards, kind="stable")
+        numbers, starts = np.unique(shards[order], return_index=True)
+        parts = np.split(order, starts[1:])
+        return {
+            int(number): [keys[place] for place in part.tolist()]
+            for number, part in zip(numbers, parts, strict=True)
+        }
+
+
+def _present(found: Mapping[str, MetadataRecord | None]) -> dict[str, MetadataRecord]:
+    return {key: seen for key, record in found.items() if (seen := present(record)) is not None}
