@@ -16,6 +16,7 @@ from hudi_core.config.kinds import (
     PartialUpdateMode,
 )
 from hudi_core.config.lock import LockConfig
+from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.schema import SchemaConfig
 from hudi_core.errors import InvalidOptionError
 from hudi_core.model.commit import WriteOperation
@@ -63,6 +64,8 @@ class WriteConfig:
         How incoming columns meet those of the table.
     lock
         How the table's lock is taken.
+    metadata
+        What the metadata table holds.
     fsync
         Whether local timeline files are flushed to the disk.
     """
@@ -99,6 +102,7 @@ class WriteConfig:
     heartbeat_misses: int
     schema: SchemaConfig
     lock: LockConfig
+    metadata: MetadataConfig
     fsync: bool
 
     @property
@@ -166,6 +170,7 @@ class WriteConfig:
             heartbeat_misses=keys.HEARTBEAT_MISSES.read(options),
             schema=SchemaConfig.from_options(options),
             lock=LockConfig.from_options(options),
+            metadata=MetadataConfig.from_options(options),
             fsync=storage.FSYNC.read(options),
         )
 

@@ -98,3 +98,11 @@ def record_schema(has_value_types: bool) -> str:
     )
     record["namespace"] = "org.apache.hudi.avro.model"
     return json.dumps(record, separators=(",", ":"))
+
+
+@cache
+def table_schema(has_value_types: bool) -> str:
+    """Return the schema as the commits of a metadata table keep it: without the meta fields."""
+    record = json.loads(record_schema(has_value_types))
+    record["fields"] = [one for one in record["fields"] if one["name"] not in META_COLUMNS]
+    return json.dumps(record, separators=(",", ":"))

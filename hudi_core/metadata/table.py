@@ -15,13 +15,14 @@ from hudi_core.errors import CorruptMetadataError, InvalidOptionError, NotATable
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.damage import REBUILD
 from hudi_core.model.files import BasePath
+from hudi_core.model.instant_time import SOLO_PREFIX
 from hudi_core.model.protocols import Storage
 from hudi_core.storage.properties_file import PROPERTIES_PATH, read_properties
 from hudi_core.storage.subfolder import SubfolderStorage
 
 METADATA_FOLDER: Final = ".hoodie/metadata"
 """The metadata table, below the table it describes."""
-BOOTSTRAP_PREFIX: Final = "00000000000000"
+BOOTSTRAP_PREFIX: Final = SOLO_PREFIX
 """What the times begin with at which partitions of the metadata table are first built."""
 
 _NO_MERGER: Final = "00000000-0000-0000-0000-000000000000"

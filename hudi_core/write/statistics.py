@@ -8,9 +8,8 @@ one).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from decimal import Context
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,14 +18,12 @@ import pyarrow.types as pt
 
 from hudi_core.model.arrow_types import is_bytes, is_text, leaves
 from hudi_core.model.casting import map_entries
-from hudi_core.model.stats import ColumnStats, Scalar
+from hudi_core.model.footer_statistics import Bounds, footer_statistics
+from hudi_core.model.stats import ColumnStats
 from hudi_core.write.encoded_columns import is_encoded, plain
 
 MAX_FOOTER_BOUND: Final = 4096
 """Bytes of the longest bound that parquet-cpp writes into a footer."""
-
-Bounds = tuple[Any, Any]
-_EXACT: Final = Context(prec=76)
 
 
 def leaf_arrays(array: pa.Array) -> Iterator[pa.Array]:
@@ -87,69 +84,7 @@ class StatisticsCollector:
         footer
             Of the closed file, as its writer has it in memory.
         """
-        groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
-        return {
-            path: self._column(leaf, field.type, [group.column(leaf) for group in groups])
-            for leaf, (path, field) in enumerate(self._leaves)
-        }
-
-    def _column(
-        self, leaf: int, kind: pa.DataType, chunks: list[pq.ColumnChunkMetaData]
-    ) -> ColumnStats:
-        nulls = [_null_count(chunk) for chunk in chunks]
-        bounds = [self._chunk_bounds(leaf, n, kind, chunk) for n, chunk in enumerate(chunks)]
-        known = [each for each in bounds if each]
-        low: Scalar | None = None
-        high: Scalar | None = None
-        if known and None not in bounds:
-            low, high = min(each[0] for each in known), max(each[1] for each in known)
-        return ColumnStats(
-            min_value=low,
-            max_value=high,
-            value_count=sum(chunk.num_values for chunk in chunks),
-            null_count=None if None in nulls else sum(count or 0 for count in nulls),
-            nan_count=self._nans[leaf],
-            compressed_size=sum(chunk.total_compressed_size for chunk in chunks),
-            uncompressed_size=sum(chunk.total_uncompressed_size for chunk in chunks),
-        )
-
-    def _chunk_bounds(
-        self, leaf: int, group: int, kind: pa.DataType, chunk: pq.ColumnChunkMetaData
-    ) -> Bounds | tuple[()] | None:
-        """Return bounds in internal form; ``()`` where nothing has bounds, ``None`` if unknown."""
-        observed = self._bounds.get((leaf, group))
-        if observed is not None:
-            return observed
-        statistics = chunk.statistics
-        if statistics is not None and statistics.has_min_max:
-            internal = _internal_form(kind)
-            return internal(statistics.min_raw), internal(statistics.max_raw)
-        # of floats, only columns of nulls and NaN have no bounds
-        if pt.is_floating(kind) or _null_count(chunk) == chunk.num_values:
-            return ()
-        return None
-
-
-def _internal_form(kind: pa.DataType) -> Callable[[Any], Scalar]:
-    """Return what turns a footer's physical value into a bound's internal form."""
-    if pt.is_decimal(kind):
-        return lambda raw: _EXACT.scaleb(
-            _EXACT.create_decimal(int.from_bytes(raw, "big", signed=True)), -kind.scale
-        )
-    if is_text(kind):
-        return lambda raw: str(raw, "utf-8")
-    if (pt.is_timestamp(kind) or pt.is_time(kind)) and kind.unit == "ms":
-        return lambda raw: int(raw) * 1000
-    return _same
-
-
-def _same(raw: Any) -> Any:
-    return raw
-
-
-def _null_count(chunk: pq.ColumnChunkMetaData) -> int | None:
-    statistics = chunk.statistics
-    return statistics.null_count if statistics is not None and statistics.has_null_count else None
+        return footer_statistics(self._leaves, footer, self._nans, self._bounds)
 
 
 def _count_nan(values: pa.ChunkedArray) -> int:

@@ -1,0 +1,168 @@
+"""What a write changes in the metadata table, from what its writers report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hudi_core.metadata.bloom import TYPE_CODE
+from hudi_core.metadata.changes import Changes, PartitionChange
+from hudi_core.metadata.column_records import (
+    IndexedColumns,
+    file_ranges,
+    indexed_columns,
+    range_records,
+)
+from hudi_core.metadata.data_files import read_bloom
+from hudi_core.metadata.file_records import bloom_record, list_records, partitions_record
+from hudi_core.metadata.index_definitions import put_definitions, with_index
+from hudi_core.metadata.key_records import (
+    DataFile,
+    Exchange,
+    location_change,
+    secondary_change,
+)
+from hudi_core.metadata.partition_types import (
+    BLOOM_FILTERS,
+    COLUMN_STATS,
+    FILES,
+    PARTITION_STATS,
+    RECORD_INDEX,
+)
+from hudi_core.metadata.records import BloomFilterEntry, FileEntry, MetadataRecord
+from hudi_core.metadata.table import has_value_types
+from hudi_core.metadata.upkeep import Upkeep, is_key_index
+from hudi_core.model.commit import CommitMetadata, ReplaceCommitMetadata, WriteStatus
+from hudi_core.model.files import FileGroupId, FileId, PartitionPath
+from hudi_core.model.instant_time import InstantTime
+from hudi_core.model.schema import TableSchema
+
+
+def record_commit(
+    upkeep: Upkeep, time: InstantTime, metadata: CommitMetadata, statuses: Sequence[WriteStatus]
+) -> None:
+    """Record what a write is about to commit.
+
+    Parameters
+    ----------
+    time
+        Of the write.
+    metadata
+        The body that its completed instant gets.
+    statuses
+        Every file that it counts.
+    """
+    upkeep.write(time, _Commit(upkeep, time, metadata, statuses).changes())
+
+
+@dataclass(frozen=True, slots=True)
+class _Commit:
+    """One write, as the metadata table is to know it."""
+
+    upkeep: Upkeep
+    time: InstantTime
+    metadata: CommitMetadata
+    statuses: Sequence[WriteStatus]
+
+    def changes(self) -> Changes:
+        """Return what it changes."""
+        kept = self.upkeep.partitions.all
+        changes: dict[str, PartitionChange] = {FILES: self._files()}
+        if BLOOM_FILTERS in kept:
+            changes[BLOOM_FILTERS] = self._blooms()
+        if COLUMN_STATS in kept:
+            changes |= self._ranges()
+        indexes = [name for name in kept if is_key_index(name)]
+        if indexes:
+            changes |= self._keys(indexes)
+        return changes
+
+    def _new(self) -> list[tuple[WriteStatus, DataFile]]:
+        return [
+            (status, DataFile(status.partition_path, status.file_id, path.rpartition("/")[2]))
+            for status in self.statuses
+            if (path := status.stat.path)
+        ]
+
+    def _files(self) -> PartitionChange:
+        lists: dict[PartitionPath, dict[str, FileEntry]] = {}
+        for status, file in self._new():
+            entry = FileEntry(status.stat.file_size_in_bytes or 0)
+            lists.setdefault(file.partition_path, {})[file.name] = entry
+        if not lists:
+            return PartitionChange()
+        return PartitionChange((partitions_record(lists), *list_records(lists)))
+
+    def _blooms(self) -> PartitionChange:
+        client = self.upkeep.tables.client
+        files = [file for _, file in self._new()]
+
+        def one(file: DataFile) -> MetadataRecord:
+            bloom = read_bloom(client, file.path)
+            entry = BloomFilterEntry(TYPE_CODE, self.time, bloom)
+            return bloom_record(file.partition_path, file.name, entry)
+
+        return PartitionChange(tuple(client.run_map(one, files)))
+
+    def _ranges(self) -> Changes:
+        columns = self._columns()
+        fresh = {
+            file.path: file_ranges(file.name, status.columns, columns)
+            for status, file in self._new()
+        }
+        records = [
+            record
+            for _, file in self._new()
+            for record in range_records(file.partition_path, file.name, fresh[file.path].values())
+        ]
+        changes = {COLUMN_STATS: PartitionChange(tuple(records))}
+        touched = sorted({group.partition_path for group in self._touched()})
+        if PARTITION_STATS in self.upkeep.partitions.all and touched:
+            files = [file for _, file in self._new()]
+            files += [file for file in self.upkeep.current_files(touched) if self._stays(file)]
+            changes[PARTITION_STATS] = self.upkeep.partition_ranges(
+                touched, files, list(columns.types), fresh
+            )
+        return changes
+
+    def _columns(self) -> IndexedColumns:
+        """Return the columns whose ranges are kept, and keep the table's list of them."""
+        upkeep, client = self.upkeep, self.upkeep.tables.client
+        known = upkeep.definitions.columns(COLUMN_STATS)
+        text = self.metadata.schema_json
+        schema = client.schema if text is None else TableSchema.from_avro(text)
+        columns = indexed_columns(upkeep.config, schema, has_value_types(client.config), known)
+        if set(columns.types) - set(known):
+            changed = with_index(
+                upkeep.definitions, client.config, COLUMN_STATS, tuple(columns.types)
+            )
+            put_definitions(client.storage, changed)
+        return columns
+
+    def _touched(self) -> set[FileGroupId]:
+        """Return the file groups whose files change or go."""
+        groups = {FileGroupId(one.partition_path, one.file_id) for one in self.statuses}
+        if isinstance(self.metadata, ReplaceCommitMetadata):
+            groups |= {
+                FileGroupId(PartitionPath(partition), FileId(file_id))
+                for partition, ids in self.metadata.partition_to_replace_file_ids.items()
+                for file_id in ids
+            }
+        return groups
+
+    def _stays(self, file: DataFile) -> bool:
+        return FileGroupId(file.partition_path, file.file_id) not in self._touched()
+
+    def _keys(self, indexes: Sequence[str]) -> Changes:
+        client, definitions = self.upkeep.tables.client, self.upkeep.definitions
+        touched = sorted({group.partition_path for group in self._touched()})
+        old = [file for file in self.upkeep.current_files(touched) if not self._stays(file)]
+        exchange = Exchange(tuple(old), tuple(file for _, file in self._new()))
+        changes: dict[str, PartitionChange] = {}
+        for index in indexes:
+            if index == RECORD_INDEX:
+                changes[index] = location_change(client, exchange, self.time)
+            else:
+                (column,) = definitions.columns(index)
+                changes[index] = secondary_change(client, exchange, column)
+        return changes

@@ -1,0 +1,98 @@
+"""What indexes need of data files: columns of their rows, bloom filters, footers.
+
+Ranges of columns never come from here when a write commits: its writers collected them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyarrow.types as pt
+
+from hudi_core.errors import DataFileError
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.model.arrow_types import leaves
+from hudi_core.model.footer_statistics import footer_statistics
+from hudi_core.model.stats import ColumnStats
+from hudi_core.storage.data_files import data_filesystem
+
+BLOOM_FOOTER: Final = b"org.apache.hudi.bloomfilter"
+
+
+def read_columns(client: TableMetaClient, path: str, names: Sequence[str]) -> pa.Table:
+    """Return columns of a data file; those that it lacks are null.
+
+    Parameters
+    ----------
+    path
+        Below the table.
+    names
+        Top-level columns.
+
+    Raises
+    ------
+    DataFileError
+        The file is damaged or missing.
+    """
+    with _opened(client, path) as file:
+        held = set(file.schema_arrow.names)
+        found = file.read([name for name in names if name in held])
+    columns = {
+        name: found.column(name) if name in held else pa.nulls(found.num_rows) for name in names
+    }
+    return pa.table(columns)
+
+
+def read_bloom(client: TableMetaClient, path: str) -> bytes:
+    """Return the bloom filter of a data file as its footer has it; empty when it has none."""
+    with _opened(client, path) as file:
+        return bytes((file.metadata.metadata or {}).get(BLOOM_FOOTER, b""))
+
+
+def read_statistics(
+    client: TableMetaClient, path: str, schema: pa.Schema
+) -> dict[str, ColumnStats]:
+    """Return the statistics of a data file from its footer, by leaf path.
+
+    Columns that the file holds in a type of another family than the table are left out.
+
+    Parameters
+    ----------
+    schema
+        Of the table, meta columns included.
+    """
+    with _opened(client, path) as file:
+        own = leaves(file.schema_arrow)
+        if len(own) != len(file.metadata.schema):
+            return {}
+        found = footer_statistics(own, file.metadata)
+    wanted = {name: field.type for name, field in leaves(schema)}
+    return {
+        name: found[name]
+        for name, field in own
+        if name in wanted and _is_alike(field.type, wanted[name])
+    }
+
+
+def _is_alike(stored: pa.DataType, wanted: pa.DataType) -> bool:
+    if stored.equals(wanted) or (pt.is_signed_integer(stored) and pt.is_int64(wanted)):
+        return True
+    if pt.is_timestamp(stored) and pt.is_timestamp(wanted):
+        # bounds are microseconds, whatever the file's unit
+        return stored.unit in ("ms", "us") and wanted.unit in ("ms", "us")
+    return False
+
+
+@contextmanager
+def _opened(client: TableMetaClient, path: str) -> Iterator[pq.ParquetFile]:
+    filesystem, root = data_filesystem(client.base_path, client.storage_options)
+    physical = client.layout.physical(path)
+    try:
+        with filesystem.open_input_file(f"{root}/{physical}") as source:
+            yield pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
+    except (OSError, pa.ArrowInvalid) as error:
+        raise DataFileError(client.base_path, f"{path}: {error}") from error

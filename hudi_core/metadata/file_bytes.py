@@ -1,0 +1,138 @@
+"""The bytes of the metadata table's files: base files, log files, and the marks of partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import pyarrow as pa
+
+from hudi_core.config.table import TableConfig
+from hudi_core.log_format import (
+    BlockType,
+    DeletedRecord,
+    HeaderKey,
+    encode_delete_content,
+    encode_log_block,
+)
+from hudi_core.log_format.delete_block import NATURAL_ORDER
+from hudi_core.metadata.bloom import DynamicBloom
+from hudi_core.metadata.changes import PartitionChange
+from hudi_core.metadata.hfile import Codec, HFileOptions, write_hfile
+from hudi_core.metadata.record_codec import RecordEncoder
+from hudi_core.metadata.records import MetadataRecord
+from hudi_core.metadata.table import has_value_types
+from hudi_core.model.instant_time import InstantTime, to_epoch_millis
+
+_BLOOM_ENTRIES: Final = 10_000
+_BLOOM_FPP: Final = 1e-9
+_BLOOM_MAX_ENTRIES: Final = 100_000
+_KEYS_IN_FULL: Final = 8
+"""The last version whose indexes hold whole cell keys."""
+
+
+def encode_base_file(
+    records: Iterable[MetadataRecord], config: TableConfig, file_name: str, time: InstantTime
+) -> bytes:
+    """Return a base file.
+
+    Parameters
+    ----------
+    records
+        As readers see them; in any order, each key once.
+    config
+        Of the table or of its metadata table.
+    file_name
+        The name it gets.
+    time
+        When it is made.
+    """
+    encoder = RecordEncoder(has_value_types(config), file_name)
+    entries = sorted(map(encoder.encode, records))
+    return encode_base_entries(entries, encoder.schema, config, time)
+
+
+def encode_base_entries(
+    entries: Sequence[tuple[bytes, bytes]], schema: str, config: TableConfig, time: InstantTime
+) -> bytes:
+    """Return a base file of records that are encoded already.
+
+    Parameters
+    ----------
+    entries
+        Keys and values, in the order of the keys; the values name the file.
+    schema
+        Of the values.
+    config, time
+        See :func:`encode_base_file`.
+    """
+    keys = pa.array([key.decode() for key, _ in entries], pa.string())
+    bloom = DynamicBloom.build(keys, _BLOOM_ENTRIES, _BLOOM_FPP, _BLOOM_MAX_ENTRIES)
+    return write_hfile(
+        entries,
+        HFileOptions(
+            schema=schema,
+            create_time_ms=to_epoch_millis(time),
+            codec=Codec.GZIP,
+            full_keys=config.version <= _KEYS_IN_FULL,
+            base_file=True,
+            bloom=bloom.to_base64(),
+        ),
+    )
+
+
+def encode_log_file(
+    partition: str,
+    change: PartitionChange,
+    config: TableConfig,
+    times: tuple[InstantTime, InstantTime],
+) -> bytes:
+    """Return a log file: a block of new records, a block of deleted keys, or both.
+
+    Parameters
+    ----------
+    partition
+        Of the metadata table.
+    change
+        What the file says; not empty.
+    config
+        Of the table or of its metadata table.
+    times
+        Of the instant that the file belongs to, and when it is made.
+    """
+    time, now = times
+    parts = []
+    if change.records:
+        encoder = RecordEncoder(has_value_types(config))
+        content = write_hfile(
+            sorted(map(encoder.encode, change.records)),
+            HFileOptions(
+                schema=encoder.schema,
+                create_time_ms=to_epoch_millis(now),
+                full_keys=config.version <= _KEYS_IN_FULL,
+            ),
+        )
+        header = {HeaderKey.SCHEMA: encoder.schema, HeaderKey.INSTANT_TIME: time}
+        parts.append(encode_log_block(BlockType.HFILE, header, content))
+    if change.deleted:
+        header = {
+            HeaderKey.SCHEMA: RecordEncoder(has_value_types(config)).schema,
+            HeaderKey.INSTANT_TIME: time,
+        }
+        deleted = [DeletedRecord(key, partition, NATURAL_ORDER) for key in sorted(change.deleted)]
+        parts.append(encode_log_block(BlockType.DELETE, header, encode_delete_content(deleted)))
+    return b"".join(parts)
+
+
+def encode_first_log_file(time: InstantTime) -> bytes:
+    """Return the log file that every file group begins with: it deletes nothing."""
+    content = encode_delete_content(_NOTHING)
+    return encode_log_block(BlockType.DELETE, {HeaderKey.INSTANT_TIME: time}, content)
+
+
+def encode_partition_mark(time: InstantTime) -> bytes:
+    """Return the file that makes a folder a partition."""
+    return f"#partition metadata\ncommitTime={time}\npartitionDepth=1\n".encode()
+
+
+_NOTHING: Final[Sequence[DeletedRecord]] = ()

@@ -1,0 +1,135 @@
+"""Which indexes a table has, and of which columns: ``.hoodie/.index_defs/index.json``.
+
+Hudi's engines look there for the columns of an index. What other writers put there is kept.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from hudi_core.config.table import TableConfig
+from hudi_core.errors import CorruptMetadataError, PathNotFoundError
+from hudi_core.metadata.damage import REBUILD
+from hudi_core.metadata.partition_types import COLUMN_STATS
+from hudi_core.metadata.table import has_value_types
+from hudi_core.model.protocols import Storage
+
+PATH_KEY: Final = "hoodie.table.index.defs.path"
+DEFAULT_PATH: Final = ".hoodie/.index_defs/index.json"
+
+_MAX_BYTES: Final = 16 << 20
+_LIST: Final = "indexDefinitions"
+_BY_VALUE: Final = "V2"
+
+
+@dataclass(frozen=True, slots=True)
+class IndexDefinitions:
+    """What the file says.
+
+    Attributes
+    ----------
+    path
+        Path of the file below the table.
+    raw
+        Each index's definition, as read.
+    """
+
+    path: str
+    raw: Mapping[str, Mapping[str, Any]]
+
+    def columns(self, index: str) -> tuple[str, ...]:
+        """Return the columns of an index, by their dotted paths; empty when it has none."""
+        found = self.raw.get(index, {}).get("sourceFields")
+        if not isinstance(found, list):
+            return ()
+        return tuple(name for name in found if isinstance(name, str))
+
+    def is_by_value(self, index: str) -> bool:
+        """Tell whether the values of a secondary index alone decide about the file group."""
+        return self.raw.get(index, {}).get("version") == _BY_VALUE
+
+    def is_partitioned(self, index: str) -> bool:
+        """Tell whether a record index keeps the keys of each partition apart."""
+        options = self.raw.get(index, {}).get("indexOptions")
+        found = options.get("isPartitioned") if isinstance(options, dict) else None
+        return str(found).lower() == "true"
+
+    def function(self, index: str) -> str:
+        """Return the function whose results an index holds; blank when it is not said."""
+        return str(self.raw.get(index, {}).get("indexFunction") or "")
+
+
+def read_definitions(storage: Storage, config: TableConfig) -> IndexDefinitions:
+    """Return the definitions of a table's indexes; none where the file is missing.
+
+    Raises
+    ------
+    CorruptMetadataError
+        The file is damaged, or the table's properties name one outside the table.
+    """
+    path = config.raw.get(PATH_KEY, "").strip() or DEFAULT_PATH
+    if not path.startswith(".hoodie/") or ".." in path.split("/"):
+        raise CorruptMetadataError(
+            f"{storage.root}/.hoodie/hoodie.properties",
+            f"{PATH_KEY} leads out of the table's own folder",
+        )
+    try:
+        parsed = json.loads(storage.read(path, _MAX_BYTES))
+    except PathNotFoundError:
+        return IndexDefinitions(path, {})
+    except (ValueError, RecursionError) as error:
+        raise CorruptMetadataError(f"{storage.root}/{path}", "it is not JSON", REBUILD) from error
+    found = parsed.get(_LIST) if isinstance(parsed, dict) else None
+    if not isinstance(found, dict) or not all(isinstance(one, dict) for one in found.values()):
+        raise CorruptMetadataError(f"{storage.root}/{path}", "it lists no indexes", REBUILD)
+    return IndexDefinitions(path, found)
+
+
+def put_definitions(storage: Storage, definitions: IndexDefinitions) -> None:
+    """Replace the file; the caller holds the table's lock."""
+    text = json.dumps({_LIST: definitions.raw}, indent=2)
+    storage.put(definitions.path, text.encode())
+
+
+def with_index(
+    definitions: IndexDefinitions,
+    config: TableConfig,
+    index: str,
+    columns: tuple[str, ...] = (),
+    options: Mapping[str, str] | None = None,
+) -> IndexDefinitions:
+    """Return the definitions with those of one of the indexes that need no naming by users.
+
+    Parameters
+    ----------
+    index
+        ``column_stats`` or ``record_index``: name, type and partition in one.
+    columns
+        Its columns.
+    options
+        What else is said of it.
+    """
+    known = definitions.raw.get(index, {})
+    made: dict[str, Any] = {
+        **known,
+        "indexName": index,
+        "indexType": index,
+        "indexFunction": index if index == COLUMN_STATS else "",
+        "sourceFields": list(columns),
+        "indexOptions": dict(options or {}),
+    }
+    if has_value_types(config) and index == COLUMN_STATS:
+        made.setdefault("version", _BY_VALUE)
+    elif has_value_types(config):
+        made.setdefault("version", "V1")
+    return IndexDefinitions(definitions.path, {**definitions.raw, index: made})
+
+
+def without_index(definitions: IndexDefinitions, index: str) -> IndexDefinitions:
+    """Return the definitions without one."""
+    return IndexDefinitions(
+        definitions.path, {name: one for name, one in definitions.raw.items() if name != index}
+    )

@@ -1,0 +1,410 @@
+"""The first building of the metadata table, and of further partitions of one that is there.
+
+Each partition is one commit of its own, at a time before every other; the table is listed once.
+Readers go by the table's property, which changes last: what a dead writer left before is deleted
+and built anew by the next one. Everything here runs under the table's lock.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from typing import Final
+
+import pyarrow as pa
+
+from hudi_core.config.metadata_keys import PARTITIONED_RECORD_INDEX, MetadataConfig
+from hudi_core.config.stored_keys import METADATA_PARTITIONS
+from hudi_core.config.table import TableConfig
+from hudi_core.errors import InvalidOptionError
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata.bloom import TYPE_CODE
+from hudi_core.metadata.column_records import (
+    file_ranges,
+    indexed_columns,
+    partition_record,
+    range_records,
+)
+from hudi_core.metadata.data_files import read_bloom, read_statistics
+from hudi_core.metadata.file_bytes import (
+    encode_base_file,
+    encode_first_log_file,
+    encode_partition_mark,
+)
+from hudi_core.metadata.file_records import bloom_record, list_records, partitions_record
+from hudi_core.metadata.index_definitions import (
+    PATH_KEY,
+    IndexDefinitions,
+    put_definitions,
+    read_definitions,
+    with_index,
+)
+from hudi_core.metadata.key_records import DataFile, all_entries, all_locations
+from hudi_core.metadata.locked import LockedMetadata
+from hudi_core.metadata.partition_types import (
+    BLOOM_FILTERS,
+    COLUMN_STATS,
+    FILES,
+    PARTITION_STATS,
+    RECORD_INDEX,
+    shard_file_id,
+)
+from hudi_core.metadata.records import BloomFilterEntry, ColumnRange, FileEntry, MetadataRecord
+from hudi_core.metadata.table import (
+    BOOTSTRAP_PREFIX,
+    METADATA_FOLDER,
+    has_value_types,
+    metadata_client,
+    metadata_properties,
+    metadata_storage,
+    stored_partitions,
+)
+from hudi_core.metadata.writer import (
+    BULK_INSERT,
+    NewFile,
+    begin_deltacommit,
+    complete_deltacommit,
+    shard_numbers,
+)
+from hudi_core.model.commit import NO_PREVIOUS_COMMIT, WriteStat
+from hudi_core.model.files import (
+    PARTITION_METADATA_FILE,
+    BaseFile,
+    BaseFileName,
+    LogFileName,
+    PartitionPath,
+    join_path,
+)
+from hudi_core.model.instant import Action
+from hudi_core.model.instant_time import InstantTime
+from hudi_core.storage.properties_file import update_properties, write_new
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.view.file_system import FileSystemView
+from hudi_core.view.replaced import replaced_groups, written_files
+from hudi_core.view.storage_lister import StorageLister
+
+_LOCATION_BYTES: Final = 48
+"""What Hudi expects an entry of the record index to take."""
+_SECONDARY_GROUPS: Final = 10
+
+
+def wanted_partitions(config: MetadataConfig, table: TableConfig) -> tuple[str, ...]:
+    """Return the partitions that the options ask for, in the order in which they are built.
+
+    A table without partitions has no ranges of partitions, as in Hudi.
+    """
+    if config.partitioned_record_index:
+        raise InvalidOptionError(
+            PARTITIONED_RECORD_INDEX.key,
+            "true",
+            "a record index that is kept by partitions is not built",
+            "Use hoodie.metadata.global.record.level.index.enable.",
+        )
+    asked = {
+        FILES: True,
+        COLUMN_STATS: config.column_stats,
+        BLOOM_FILTERS: config.bloom_filters,
+        RECORD_INDEX: config.record_index,
+        PARTITION_STATS: config.partition_stats and table.is_partitioned,
+    }
+    return tuple(name for name, is_asked in asked.items() if is_asked)
+
+
+def ensure(client: TableMetaClient, config: MetadataConfig, timeline: Timeline) -> None:
+    """Build what the options ask for and the table does not have.
+
+    Parameters
+    ----------
+    client
+        The table, its properties as they are now.
+    timeline
+        Its timeline, loaded since the lock is held, without pending instants of dead writers.
+
+    Raises
+    ------
+    InvalidOptionError
+        An option asks for what cannot be built.
+    """
+    wanted = wanted_partitions(config, client.config)
+    stored = stored_partitions(client.storage)
+    known = stored.all if FILES in stored.complete else ()
+    missing = [name for name in wanted if name not in known]
+    if not missing:
+        return
+    if not known:
+        client.storage.delete_tree(METADATA_FOLDER)
+        write_new(metadata_storage(client), metadata_properties(client.config))
+    tables = LockedMetadata(client, metadata_client(client), timeline)
+    _drop_unfinished(tables.metadata, missing)
+    definitions = read_definitions(client.storage, client.config)
+    builder = PartitionBuilder(tables, config, definitions)
+    for name in missing:
+        builder.build(name, next_bootstrap_time(tables.metadata.timeline(), len(known)))
+    if builder.definitions != definitions:
+        put_definitions(client.storage, builder.definitions)
+    show_partitions(client, (*known, *missing), builder.definitions)
+
+
+def show_partitions(
+    client: TableMetaClient, partitions: Iterable[str], definitions: IndexDefinitions
+) -> None:
+    """Let readers use partitions, all that are named and no other."""
+    update_properties(
+        client.storage,
+        {
+            METADATA_PARTITIONS.key: ",".join(sorted(set(partitions))),
+            PATH_KEY: definitions.path if definitions.raw else None,
+        },
+    )
+
+
+def next_bootstrap_time(timeline: Timeline, at_least: int = 0) -> InstantTime:
+    """Return the time at which the next partition is built.
+
+    Parameters
+    ----------
+    timeline
+        Of the metadata table.
+    at_least
+        The least number that may end it.
+    """
+    cut = len(BOOTSTRAP_PREFIX)
+    used = [
+        int(one.requested_time[cut:])
+        for one in timeline
+        if one.requested_time.startswith(BOOTSTRAP_PREFIX)
+    ]
+    return InstantTime(f"{BOOTSTRAP_PREFIX}{max([at_least, *(number + 1 for number in used)]):03d}")
+
+
+def _drop_unfinished(metadata: TableMetaClient, missing: Sequence[str]) -> None:
+    """Delete what a dead writer built of partitions that no reader knows."""
+    for name in missing:
+        metadata.storage.delete_tree(name)
+    for pending in metadata.timeline().pending():
+        is_first = pending.requested_time.startswith(BOOTSTRAP_PREFIX)
+        if is_first and pending.action is Action.DELTACOMMIT:
+            for state in metadata.active.scan().states_of(pending):
+                metadata.active.delete(state)
+
+
+@dataclass
+class PartitionBuilder:
+    """Builds partitions of a metadata table from one listing of the table.
+
+    Attributes
+    ----------
+    tables
+        The table and its metadata table.
+    config
+        What the options say.
+    definitions
+        The table's indexes; those of built partitions are added.
+    """
+
+    tables: LockedMetadata
+    config: MetadataConfig
+    definitions: IndexDefinitions
+
+    @cached_property
+    def _view(self) -> FileSystemView:
+        client, timeline = self.tables.client, self.tables.data_timeline
+        return FileSystemView(
+            StorageLister(client.storage, client.config.is_partitioned, client.run_map),
+            timeline,
+            replaced_groups(timeline, client.read_commit),
+            written_files(timeline, client.read_commit),
+        )
+
+    @cached_property
+    def _partitions(self) -> tuple[PartitionPath, ...]:
+        pattern = self.config.dir_filter
+        return tuple(
+            path
+            for path in self._view.partitions()
+            if not (pattern and re.fullmatch(pattern, path))
+        )
+
+    @cached_property
+    def _files(self) -> dict[PartitionPath, list[BaseFile]]:
+        """The files of every partition that has one, those of replaced groups included."""
+        found: dict[PartitionPath, list[BaseFile]] = {}
+        for one in self._view.all_slices(self._partitions):
+            if one.base_file is not None:
+                found.setdefault(one.partition_path, []).append(one.base_file)
+        return found
+
+    @cached_property
+    def _all(self) -> list[DataFile]:
+        return [
+            DataFile(partition, file.name.file_id, file.status.name)
+            for partition, files in self._files.items()
+            for file in files
+        ]
+
+    @cached_property
+    def _current(self) -> list[DataFile]:
+        return [
+            DataFile(one.partition_path, one.file_id, one.base_file.status.name)
+            for one in self._view.latest_slices(self._partitions)
+            if one.base_file is not None
+        ]
+
+    @cached_property
+    def _times(self) -> dict[str, InstantTime]:
+        return {file.status.name: file.instant for files in self._files.values() for file in files}
+
+    @cached_property
+    def _columns(self) -> Mapping[str, pa.DataType]:
+        known = self.definitions.columns(COLUMN_STATS)
+        config = self.tables.client.config
+        return indexed_columns(
+            self.config, self.tables.client.schema, has_value_types(config), known
+        ).types
+
+    @cached_property
+    def _ranges(self) -> dict[str, dict[str, ColumnRange]]:
+        """Ranges of every file by its path, from the footers."""
+        client = self.tables.client
+        schema = client.schema.with_meta()
+        columns = indexed_columns(
+            self.config,
+            client.schema,
+            has_value_types(client.config),
+            self.definitions.columns(COLUMN_STATS),
+        )
+
+        def one(file: DataFile) -> dict[str, ColumnRange]:
+            return file_ranges(file.name, read_statistics(client, file.path, schema), columns)
+
+        paths = [file.path for file in self._all]
+        return dict(zip(paths, client.run_map(one, self._all), strict=True))
+
+    # --- building ------------------------------------------------------------------------------
+
+    def build(self, partition: str, time: InstantTime) -> None:
+        """Build one partition, which has no files yet, as the deltacommit of that time.
+
+        Readers do not use it before the table's properties name it.
+        """
+        records = list(self._records(partition))
+        count = self._group_count(partition, len(records))
+        by_value = self.definitions.is_by_value(partition)
+        shards = shard_numbers([record.key for record in records], count, by_value)
+        metadata = self.tables.metadata
+        instant = begin_deltacommit(metadata, time)
+        files = [
+            NewFile(join_path(partition, PARTITION_METADATA_FILE), encode_partition_mark(time))
+        ]
+        for shard in range(count):
+            log = LogFileName(shard_file_id(partition, shard), time, 1, "0-0-0")
+            files.append(NewFile(join_path(partition, str(log)), encode_first_log_file(time)))
+        now = self.tables.next_time()
+        numbered = sorted(zip(shards, range(len(records)), strict=True))
+        for shard, found in groupby(numbered, key=lambda pair: pair[0]):
+            some = [records[number] for _, number in found]
+            files.append(self._base_file(partition, shard, (time, now), some))
+        complete_deltacommit(self.tables, instant, files, BULK_INSERT)
+
+    def _base_file(
+        self,
+        partition: str,
+        shard: int,
+        times: tuple[InstantTime, InstantTime],
+        records: Sequence[MetadataRecord],
+    ) -> NewFile:
+        time, now = times
+        file_id = shard_file_id(partition, shard)
+        name = str(BaseFileName(file_id, f"{shard}-0-0", time, ".hfile"))
+        data = encode_base_file(records, self.tables.metadata.config, name, now)
+        path = join_path(partition, name)
+        stat = WriteStat(
+            file_id=file_id,
+            path=path,
+            prev_commit=NO_PREVIOUS_COMMIT,
+            num_writes=len(records),
+            num_inserts=len(records),
+            total_write_bytes=len(data),
+            file_size_in_bytes=len(data),
+            partition_path=partition,
+        )
+        return NewFile(path, data, stat)
+
+    def _group_count(self, partition: str, records: int) -> int:
+        config = self.config
+        match partition:
+            case "files":
+                return 1
+            case "column_stats":
+                return config.column_stats_groups
+            case "partition_stats":
+                return config.partition_stats_groups
+            case "bloom_filters":
+                return config.bloom_filter_groups
+            case "record_index":
+                least, most = config.record_index_groups
+                expected = records * _LOCATION_BYTES * config.record_index_growth
+                groups = math.ceil(expected / config.record_index_group_bytes)
+                return min(max(groups, least), most)
+        return _SECONDARY_GROUPS
+
+    def _records(self, partition: str) -> Iterable[MetadataRecord]:
+        client = self.tables.client
+        match partition:
+            case "files":
+                return self._list()
+            case "column_stats":
+                self.definitions = with_index(
+                    self.definitions, client.config, COLUMN_STATS, tuple(self._columns)
+                )
+                return self._file_ranges()
+            case "partition_stats":
+                return self._partition_ranges()
+            case "bloom_filters":
+                return self._blooms()
+            case "record_index":
+                options = {"isPartitioned": "false"}
+                self.definitions = with_index(
+                    self.definitions, client.config, RECORD_INDEX, options=options
+                )
+                return all_locations(client, self._current, self._times)
+        (column,) = self.definitions.columns(partition)
+        return all_entries(client, self._current, column)
+
+    def _list(self) -> Iterator[MetadataRecord]:
+        lists = {
+            partition: {file.status.name: FileEntry(file.size) for file in files}
+            for partition, files in self._files.items()
+        }
+        yield partitions_record(lists)
+        yield from list_records(lists)
+
+    def _file_ranges(self) -> Iterator[MetadataRecord]:
+        for file in self._all:
+            ranges = self._ranges[file.path].values()
+            yield from range_records(file.partition_path, file.name, ranges)
+
+    def _partition_ranges(self) -> Iterator[MetadataRecord]:
+        by_partition: dict[PartitionPath, list[DataFile]] = {}
+        for file in self._current:
+            by_partition.setdefault(file.partition_path, []).append(file)
+        for partition, files in by_partition.items():
+            for column in self._columns:
+                ranges = [self._ranges[file.path].get(column) for file in files]
+                record = partition_record(partition, column, ranges)
+                if isinstance(record.payload, ColumnRange) and not record.payload.is_deleted:
+                    yield record
+
+    def _blooms(self) -> Iterable[MetadataRecord]:
+        client, times = self.tables.client, self._times
+
+        def one(file: DataFile) -> MetadataRecord:
+            bloom = read_bloom(client, file.path)
+            entry = BloomFilterEntry(TYPE_CODE, times[file.name], bloom)
+            return bloom_record(file.partition_path, file.name, entry)
+
+        return client.run_map(one, self._all)

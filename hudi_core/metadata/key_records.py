@@ -1,0 +1,235 @@
+"""Indexes of keys as records: where record keys are, and which keys have a value.
+
+What an instant changes is told by the rows of the files it wrote and of those they take the place
+of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from hudi_core.config.table import TableConfig
+from hudi_core.errors import UnsupportedTableError
+from hudi_core.keygen.java_float import double_text, float_text
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata.changes import PartitionChange
+from hudi_core.metadata.data_files import read_columns
+from hudi_core.metadata.keys import secondary_key
+from hudi_core.metadata.partition_types import RecordType
+from hudi_core.metadata.records import MetadataRecord, RecordLocation, SecondaryEntry
+from hudi_core.model.files import FileId, PartitionPath, join_path
+from hudi_core.model.instant_time import InstantTime, to_datetime, to_epoch_millis
+from hudi_core.model.schema import RECORD_KEY
+
+Location = tuple[PartitionPath, FileId]
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A base file of the table.
+
+    Attributes
+    ----------
+    partition_path, file_id
+        Its file group.
+    name
+        Its name.
+    """
+
+    partition_path: PartitionPath
+    file_id: FileId
+    name: str
+
+    @property
+    def path(self) -> str:
+        """Path below the table."""
+        return join_path(self.partition_path, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """The files that an instant puts in the place of others.
+
+    Attributes
+    ----------
+    old
+        Files that readers do not see any more.
+    new
+        Files that they see from now on.
+    """
+
+    old: tuple[DataFile, ...]
+    new: tuple[DataFile, ...]
+
+
+def location_change(
+    client: TableMetaClient, exchange: Exchange, time: InstantTime
+) -> PartitionChange:
+    """Return what an exchange of files means for the index of record keys.
+
+    A key is said anew where its file group is another one than before.
+    """
+    old, new = _locations(client, exchange.old), _locations(client, exchange.new)
+    millis = index_millis(time, client.config)
+    records = tuple(
+        MetadataRecord(key, RecordType.RECORD_INDEX, RecordLocation(*where, millis))
+        for key, where in new.items()
+        if old.get(key) != where
+    )
+    return PartitionChange(records, tuple(key for key in old if key not in new))
+
+
+def _locations(client: TableMetaClient, files: Sequence[DataFile]) -> dict[str, Location]:
+    def one(file: DataFile) -> pa.Table:
+        return read_columns(client, file.path, [RECORD_KEY])
+
+    found: dict[str, Location] = {}
+    for file, rows in zip(files, client.run_map(one, list(files)), strict=True):
+        where = (file.partition_path, file.file_id)
+        found.update(dict.fromkeys(rows.column(RECORD_KEY).to_pylist(), where))
+    return found
+
+
+def index_millis(time: InstantTime, config: TableConfig) -> int:
+    """Return an instant's time as the index of record keys holds it: milliseconds since the epoch,
+    by the clock of the timeline's time zone."""
+    if config.timezone != "LOCAL":
+        return to_epoch_millis(time)
+    local: datetime = to_datetime(time).replace(tzinfo=None)
+    return round(local.timestamp() * 1000)
+
+
+# --- secondary indexes ------------------------------------------------------
+
+
+def secondary_change(client: TableMetaClient, exchange: Exchange, column: str) -> PartitionChange:
+    """Return what an exchange of files means for the index of a column.
+
+    Raises
+    ------
+    UnsupportedTableError
+        The column is of a type that no index is kept of.
+    """
+    old, new = (_values(client, files, column) for files in (exchange.old, exchange.new))
+    gone = (_secondary(entry, True) for entry in old - new)
+    return PartitionChange((*(_secondary(entry, False) for entry in new - old), *gone))
+
+
+def _secondary(entry: tuple[str | None, str], is_deleted: bool) -> MetadataRecord:
+    return MetadataRecord(
+        secondary_key(*entry), RecordType.SECONDARY_INDEX, SecondaryEntry(is_deleted)
+    )
+
+
+def _values(
+    client: TableMetaClient, files: Sequence[DataFile], column: str
+) -> set[tuple[str | None, str]]:
+    def one(file: DataFile) -> pa.Table:
+        return read_columns(client, file.path, [RECORD_KEY, column])
+
+    found: set[tuple[str | None, str]] = set()
+    for rows in client.run_map(one, list(files)):
+        texts = value_texts(rows.column(column), column, client.base_path)
+        found.update(zip(texts, rows.column(RECORD_KEY).to_pylist(), strict=True))
+    return found
+
+
+def value_texts(values: pa.ChunkedArray, column: str, base_path: str) -> list[str | None]:
+    """Return the values of an indexed column as its index spells them.
+
+    Raises
+    ------
+    UnsupportedTableError
+        The column is of a type that no index is kept of.
+    """
+    kind = values.type
+    for matches, spell in _SPELLINGS:
+        if matches(kind):
+            found: list[str | None] = spell(values)
+            return found
+    raise UnsupportedTableError(
+        base_path,
+        f"has a secondary index of {column}, which is of type {kind}",
+        "Drop the index, or write with Apache Hudi.",
+    )
+
+
+def _nothing(values: pa.ChunkedArray) -> list[Any]:
+    return [None] * len(values)
+
+
+def _texts(values: pa.ChunkedArray) -> list[Any]:
+    found: list[Any] = values.to_pylist()
+    return found
+
+
+def _numbers(values: pa.ChunkedArray) -> list[Any]:
+    found: list[Any] = pc.cast(values, pa.string()).to_pylist()
+    return found
+
+
+def _days(values: pa.ChunkedArray) -> list[Any]:
+    return _numbers(values.cast(pa.int32()))
+
+
+def _micros(values: pa.ChunkedArray) -> list[Any]:
+    return _numbers(values.cast(pa.int64()))
+
+
+def _spelled(spell: Callable[[Any], str]) -> Callable[[pa.ChunkedArray], list[Any]]:
+    def spell_all(values: pa.ChunkedArray) -> list[Any]:
+        return [None if one is None else spell(one) for one in values.to_pylist()]
+
+    return spell_all
+
+
+def _float(value: float) -> str:
+    return float_text(np.float32(value))
+
+
+_SPELLINGS: Final[
+    tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.ChunkedArray], list[Any]]], ...]
+] = (
+    (pt.is_null, _nothing),
+    (lambda kind: pt.is_string(kind) or pt.is_large_string(kind), _texts),
+    (pt.is_boolean, _numbers),
+    (pt.is_integer, _numbers),
+    (pt.is_date32, _days),
+    (pt.is_timestamp, _micros),
+    (pt.is_float32, _spelled(_float)),
+    (pt.is_float64, _spelled(double_text)),
+)
+
+
+def all_locations(
+    client: TableMetaClient, files: Sequence[DataFile], times: Mapping[str, InstantTime]
+) -> Iterable[MetadataRecord]:
+    """Yield a record for every key of some files, for the first building of the index.
+
+    Parameters
+    ----------
+    times
+        The instant that wrote each file, by name.
+    """
+    for file in files:
+        where = (file.partition_path, file.file_id)
+        millis = index_millis(times[file.name], client.config)
+        keys = read_columns(client, file.path, [RECORD_KEY]).column(RECORD_KEY)
+        for key in pc.unique(keys).to_pylist():
+            yield MetadataRecord(key, RecordType.RECORD_INDEX, RecordLocation(*where, millis))
+
+
+def all_entries(
+    client: TableMetaClient, files: Sequence[DataFile], column: str
+) -> Iterable[MetadataRecord]:
+    """Return an entry for every value and key of some files, for the first building of the index
+    of a column."""
+    return [_secondary(entry, False) for entry in _values(client, files, column)]

@@ -1,0 +1,108 @@
+"""What deletions of files change in the metadata table: rollbacks and cleans."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from hudi_core.metadata.bloom import TYPE_CODE
+from hudi_core.metadata.changes import Changes, PartitionChange
+from hudi_core.metadata.column_records import removed_ranges
+from hudi_core.metadata.file_records import (
+    bloom_record,
+    list_records,
+    partitions_record,
+    removed_files,
+)
+from hudi_core.metadata.partition_types import (
+    BLOOM_FILTERS,
+    COLUMN_STATS,
+    FILES,
+    PARTITION_STATS,
+)
+from hudi_core.metadata.records import BloomFilterEntry
+from hudi_core.metadata.undo import is_compacted, undo
+from hudi_core.metadata.upkeep import Upkeep, is_key_index
+from hudi_core.model.actions import CleanMetadata, RollbackMetadata
+from hudi_core.model.files import PartitionPath, join_path
+from hudi_core.model.instant_time import InstantTime
+
+Names = Mapping[PartitionPath, Sequence[str]]
+"""Names of files by partition."""
+
+
+def record_rollback(upkeep: Upkeep, time: InstantTime, metadata: RollbackMetadata) -> None:
+    """Record what a rollback deleted, before it completes.
+
+    The deltacommits of what it rolls back are taken out first, where no compaction has taken them
+    in.
+
+    Parameters
+    ----------
+    time
+        Of the rollback.
+    metadata
+        The body that its completed instant gets.
+    """
+    for target in metadata.commits_rollback:
+        undo(upkeep.tables, InstantTime(target))
+    gone = {
+        PartitionPath(partition): _names(found.success_delete_files)
+        for partition, found in metadata.partition_metadata.items()
+    }
+    upkeep.write(time, _removal(upkeep, gone, ()))
+
+
+def record_clean(upkeep: Upkeep, time: InstantTime, metadata: CleanMetadata) -> None:
+    """Record what a clean deleted, before it completes."""
+    found = {PartitionPath(path): one for path, one in metadata.partition_metadata.items()}
+    gone = {path: _names(one.success_delete_files) for path, one in found.items()}
+    dropped = [path for path, one in found.items() if one.is_partition_deleted]
+    upkeep.write(time, _removal(upkeep, gone, dropped))
+
+
+def can_undo(upkeep: Upkeep, time: InstantTime) -> bool:
+    """Tell whether the indexes of keys can be brought back to before a write.
+
+    They can as long as no compaction of the metadata table has taken it in.
+    """
+    if not any(map(is_key_index, upkeep.partitions.all)):
+        return True
+    return not is_compacted(upkeep.tables.metadata.timeline(), time)
+
+
+def _names(paths: Sequence[str]) -> list[str]:
+    return [path.rpartition("/")[2] for path in paths]
+
+
+def _removal(upkeep: Upkeep, gone: Names, dropped: Sequence[PartitionPath]) -> Changes:
+    """Return what deleted files mean."""
+    changes: dict[str, PartitionChange] = {}
+    held = {partition: names for partition, names in gone.items() if names}
+    records = list_records({partition: removed_files(names) for partition, names in held.items()})
+    if dropped:
+        records.append(partitions_record((), dropped))
+    changes[FILES] = PartitionChange(tuple(records))
+    each = [(partition, name) for partition, names in held.items() for name in names]
+    if COLUMN_STATS in upkeep.partitions.all:
+        columns = upkeep.definitions.columns(COLUMN_STATS)
+        changes[COLUMN_STATS] = PartitionChange(
+            tuple(record for one in each for record in removed_ranges(*one, columns))
+        )
+    if BLOOM_FILTERS in upkeep.partitions.all:
+        changes[BLOOM_FILTERS] = PartitionChange(
+            tuple(
+                bloom_record(*one, BloomFilterEntry(TYPE_CODE, "", b"", is_deleted=True))
+                for one in each
+            )
+        )
+    if PARTITION_STATS in upkeep.partitions.all:
+        removed = {join_path(*one) for one in each}
+        touched = sorted({*held, *dropped})
+        left = [
+            file
+            for file in upkeep.current_files(touched)
+            if file.path not in removed and file.partition_path not in dropped
+        ]
+        columns = upkeep.definitions.columns(COLUMN_STATS)
+        changes[PARTITION_STATS] = upkeep.partition_ranges(touched, left, columns, {})
+    return changes

@@ -1,0 +1,151 @@
+"""Undoing commits of the metadata table, and making good what a dead writer left in it.
+
+A commit of the metadata table is complete before the instant of the table that it tells of is; when
+that one never is, the commit goes. Everything here runs under the table's lock. Its
+rollback is an instant of the metadata table's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hudi_core.actions.rollback import (
+    delete_files,
+    files_of_instant,
+    make_plan,
+    relative_files,
+)
+from hudi_core.errors import TableServiceError
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata.locked import LockedMetadata
+from hudi_core.metadata.table import BOOTSTRAP_PREFIX
+from hudi_core.model.files import PartitionPath
+from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant, State
+from hudi_core.model.instant_time import InstantTime, parse_instant_time
+from hudi_core.timeline.serde import decode_rollback, decode_rollback_plan, encode
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.view.storage_lister import StorageLister
+
+
+def undo(tables: LockedMetadata, time: InstantTime) -> bool:
+    """Take a deltacommit out of the metadata table.
+
+    Parameters
+    ----------
+    time
+        Of the deltacommit.
+
+    Returns
+    -------
+    bool
+        Whether it was there, and not part of a base file yet. Out of a base file nothing can be
+        taken.
+    """
+    timeline = tables.metadata.timeline()
+    target = timeline.find(time, Action.DELTACOMMIT)
+    if target is None or is_compacted(timeline, time):
+        return False
+    _roll_back(tables, target, timeline)
+    return True
+
+
+def is_compacted(timeline: Timeline, time: InstantTime) -> bool:
+    """Tell whether a compaction, begun or done, has the deltacommit of that time in it."""
+    target = timeline.find(time, Action.DELTACOMMIT)
+    if target is None or target.completion_time is None:
+        return False
+    return any(
+        one.action.completed_action is Action.COMMIT
+        and one.requested_time >= target.completion_time
+        for one in timeline
+    )
+
+
+def recover(tables: LockedMetadata) -> None:
+    """Make good what dead writers left, after the table itself has been recovered.
+
+    Rollbacks that were begun are finished. Deltacommits that are not complete, or that tell of an
+    instant the table does not have, are undone.
+    """
+    metadata = tables.metadata
+    timeline = metadata.timeline()
+    for pending in timeline.pending():
+        if pending.action is Action.ROLLBACK:
+            _resume(tables, pending)
+    timeline = metadata.timeline()
+    _finish_undone(metadata, timeline)
+    for target in _orphans(timeline, tables.data_timeline):
+        if not is_compacted(timeline, target.requested_time):
+            _roll_back(tables, target, metadata.timeline())
+
+
+def _orphans(timeline: Timeline, data_timeline: Timeline) -> Sequence[Instant]:
+    """Return the deltacommits that no instant of the table stands for."""
+    start = data_timeline.first
+    found = []
+    for instant in timeline:
+        time = instant.requested_time
+        if instant.action is not Action.DELTACOMMIT or time.startswith(BOOTSTRAP_PREFIX):
+            continue
+        counterpart = data_timeline.find(time)
+        archived = start is not None and time < start.requested_time
+        if not instant.is_completed or (counterpart is None and not archived):
+            found.append(instant)
+    return found
+
+
+def _roll_back(tables: LockedMetadata, target: Instant, timeline: Timeline) -> None:
+    metadata = tables.metadata
+    lister = StorageLister(metadata.storage, partitioned=True, run_map=metadata.run_map)
+    partitions = [PartitionPath(path) for path in metadata.storage.list_folders() if path[0] != "."]
+    files = files_of_instant(lister.list_files(partitions), target.requested_time)
+    plan = make_plan(metadata.storage.root, target, files)
+    requested = Instant(tables.next_time(timeline), Action.ROLLBACK, State.REQUESTED)
+    metadata.active.create_requested(requested, encode(plan))
+    _resume(tables, requested)
+
+
+def _resume(tables: LockedMetadata, rollback: Instant) -> None:
+    metadata, active = tables.metadata, tables.metadata.active
+    requested = rollback.to(State.REQUESTED)
+    where = active.path(requested)
+    plan = decode_rollback_plan(active.read(requested), where)
+    if plan.instant_to_rollback is None:
+        for state in (State.INFLIGHT, State.REQUESTED):
+            active.delete(rollback.to(state))
+        return
+    time = parse_instant_time(plan.instant_to_rollback.commit_time)
+    action = Action(plan.instant_to_rollback.action)
+    if action.completed_action not in WRITE_ACTIONS:
+        raise TableServiceError(
+            f"A rollback of the metadata table names {time}, which is a {action}",
+            "Let the engine that started it finish it, then write again.",
+            instant=time,
+        )
+    target = metadata.timeline().find(time, action) or Instant(time, action, State.INFLIGHT)
+    files = relative_files(plan, metadata.storage.root, time, where)
+    if rollback.state is State.REQUESTED:
+        rollback = active.to_inflight(rollback)
+    if target.is_completed:
+        active.delete(target)  # from here on no reader counts it
+    done = delete_files(metadata.storage, files, target, rollback.requested_time)
+    active.complete(rollback, tables.next_time(), encode(done))
+    _delete_pending(metadata, target)
+
+
+def _finish_undone(metadata: TableMetaClient, timeline: Timeline) -> None:
+    """Remove what is left on the timeline of deltacommits whose rollback is complete."""
+    pending = {one.requested_time: one for one in timeline.pending()}
+    if not pending:
+        return
+    for rollback in timeline.completed():
+        if rollback.action is Action.ROLLBACK and rollback.requested_time > min(pending):
+            data = metadata.active.read(rollback)
+            named = decode_rollback(data, metadata.active.path(rollback)).commits_rollback
+            for time in pending.keys() & set(named):
+                _delete_pending(metadata, pending[time])
+
+
+def _delete_pending(metadata: TableMetaClient, target: Instant) -> None:
+    for state in (State.INFLIGHT, State.REQUESTED):
+        metadata.active.delete(Instant(target.requested_time, target.action, state))

@@ -1,0 +1,240 @@
+"""A metadata table that is kept in step with its table (RFC-15).
+
+What an action changes is told in every partition that the metadata table has, before the action
+completes. Everything here runs under the table's lock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from hudi_core.config.metadata_keys import MetadataConfig
+from hudi_core.config.table import TableConfig
+from hudi_core.errors import UnsupportedTableError
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata.changes import Changes, PartitionChange
+from hudi_core.metadata.column_records import partition_record
+from hudi_core.metadata.index_definitions import IndexDefinitions, read_definitions
+from hudi_core.metadata.key_records import DataFile
+from hudi_core.metadata.keys import column_stats_key, partition_name
+from hudi_core.metadata.locked import LockedMetadata
+from hudi_core.metadata.partition_types import (
+    BLOOM_FILTERS,
+    COLUMN_STATS,
+    FILES,
+    PARTITION_STATS,
+    RECORD_INDEX,
+    SECONDARY_INDEX,
+)
+from hudi_core.metadata.records import ColumnRange, FileList, MetadataRecord
+from hudi_core.metadata.snapshot import MetadataSnapshot
+from hudi_core.metadata.table import StoredPartitions, metadata_client, stored_partitions
+from hudi_core.metadata.writer import write_deltacommit
+from hudi_core.model.files import FileStatus, PartitionPath, join_path
+from hudi_core.model.instant_time import InstantTime
+from hudi_core.storage.properties_file import PROPERTIES_PATH, read_properties
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.view.file_system import FileSystemView
+from hudi_core.view.replaced import replaced_groups, written_files
+
+_MAINTAINED: Final = (FILES, COLUMN_STATS, PARTITION_STATS, BLOOM_FILTERS, RECORD_INDEX)
+_ELSEWHERE: Final = "Drop that index with Apache Hudi, or write with Apache Hudi."
+
+
+@dataclass(frozen=True, slots=True)
+class Upkeep:
+    """Keeps one metadata table while the table's lock is held.
+
+    Attributes
+    ----------
+    tables
+        The table and its metadata table.
+    partitions
+        Those that have to be kept.
+    config
+        What the options say.
+    definitions
+        The table's indexes.
+    """
+
+    tables: LockedMetadata
+    partitions: StoredPartitions
+    config: MetadataConfig
+    definitions: IndexDefinitions
+
+    def write(self, time: InstantTime, changes: Changes) -> None:
+        """Commit what an instant of the table changes, which is about to complete."""
+        by_value = [name for name in changes if self.definitions.is_by_value(name)]
+        write_deltacommit(self.tables, time, changes, by_value)
+
+    def current_files(self, partitions: Sequence[PartitionPath]) -> list[DataFile]:
+        """Return the base files of some partitions that readers see, as the metadata table lists
+        them."""
+        return [
+            DataFile(file.partition_path, file.file_id, file.base_file.status.name)
+            for file in self._view(partitions).latest_slices(partitions)
+            if file.base_file is not None
+        ]
+
+    def _view(self, partitions: Sequence[PartitionPath]) -> FileSystemView:
+        client, timeline = self.tables.client, self.tables.data_timeline
+        return FileSystemView(
+            _Listed(self.snapshot(), partitions),
+            timeline,
+            replaced_groups(timeline, client.read_commit),
+            written_files(timeline, client.read_commit),
+        )
+
+    def snapshot(self) -> MetadataSnapshot:
+        """Return the metadata table as readers see it now."""
+        return MetadataSnapshot.open(self.tables.client, self.tables.data_timeline)
+
+    def partition_ranges(
+        self,
+        partitions: Iterable[PartitionPath],
+        files: Sequence[DataFile],
+        columns: Sequence[str],
+        fresh: Mapping[str, Mapping[str, ColumnRange]],
+    ) -> PartitionChange:
+        """Return the ranges of whole partitions.
+
+        Parameters
+        ----------
+        files
+            Those that readers see in them.
+        columns
+            Whose ranges are wanted.
+        fresh
+            Ranges of files that the metadata table does not have yet, by file path and column.
+        """
+        older = [file for file in files if file.path not in fresh]
+        stored: dict[str, MetadataRecord] = {}
+        if older and COLUMN_STATS in self.partitions.complete:
+            stored = self.snapshot().lookup(
+                COLUMN_STATS,
+                [
+                    column_stats_key(column, file.partition_path, file.name)
+                    for file in older
+                    for column in columns
+                ],
+            )
+
+        def found(file: DataFile, column: str) -> ColumnRange | None:
+            if file.path in fresh:
+                return fresh[file.path].get(column)
+            record = stored.get(column_stats_key(column, file.partition_path, file.name))
+            payload = None if record is None else record.payload
+            return payload if isinstance(payload, ColumnRange) else None
+
+        by_partition: dict[PartitionPath, list[DataFile]] = {one: [] for one in partitions}
+        for file in files:
+            by_partition.setdefault(file.partition_path, []).append(file)
+        return PartitionChange(
+            tuple(
+                partition_record(partition, column, [found(file, column) for file in held])
+                for partition, held in by_partition.items()
+                for column in columns
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """The lister of some partitions, whose files the metadata table names."""
+
+    snapshot: MetadataSnapshot
+    partitions: Sequence[PartitionPath]
+
+    def list_partitions(self) -> Sequence[PartitionPath]:
+        return self.partitions
+
+    def list_files(
+        self, partitions: Sequence[PartitionPath]
+    ) -> Mapping[PartitionPath, Sequence[FileStatus]]:
+        names = {one: partition_name(one) for one in partitions}
+        found = self.snapshot.lookup(FILES, names.values())
+        return {one: _statuses(one, found.get(name)) for one, name in names.items()}
+
+
+def _statuses(partition: PartitionPath, record: MetadataRecord | None) -> list[FileStatus]:
+    if record is None or not isinstance(record.payload, FileList):
+        return []
+    return [
+        FileStatus(join_path(partition, name), entry.size)
+        for name, entry in record.payload.files.items()
+    ]
+
+
+def is_key_index(partition: str) -> bool:
+    """Tell whether a partition of the metadata table is an index of keys."""
+    return partition == RECORD_INDEX or partition.startswith(SECONDARY_INDEX)
+
+
+def refuse_unmaintained(
+    partitions: StoredPartitions, definitions: IndexDefinitions, base_path: str
+) -> None:
+    """Refuse to write to a table with a partition of the metadata table that would go stale.
+
+    Raises
+    ------
+    UnsupportedTableError
+        Names it.
+    """
+    for name in partitions.all:
+        if name == RECORD_INDEX and definitions.is_partitioned(name):
+            raise UnsupportedTableError(
+                base_path, "has a record index that is kept by partitions", _ELSEWHERE
+            )
+        if name in _MAINTAINED:
+            continue
+        if not name.startswith(SECONDARY_INDEX):
+            raise UnsupportedTableError(
+                base_path, f"has the index {name}, which would go stale", _ELSEWHERE
+            )
+        if len(definitions.columns(name)) != 1 or definitions.function(name) not in _PLAIN:
+            raise UnsupportedTableError(
+                base_path, f"has the index {name} of no one plain column", _ELSEWHERE
+            )
+
+
+_PLAIN: Final = ("", "identity")
+
+
+def open_upkeep(
+    client: TableMetaClient, config: MetadataConfig, timeline: Timeline
+) -> Upkeep | None:
+    """Return what keeps a table's metadata table; ``None`` where it has none.
+
+    Parameters
+    ----------
+    client
+        The table, however long it has been open: its properties are read anew.
+    config
+        What the options say.
+    timeline
+        The table's timeline, loaded since the lock is held.
+
+    Raises
+    ------
+    UnsupportedTableError
+        A partition of the metadata table would go stale.
+    CorruptMetadataError
+        The metadata table, or what says which indexes there are, is missing or damaged.
+    """
+    partitions = stored_partitions(client.storage)
+    if FILES not in partitions.complete:
+        return None
+    fresh = current_client(client, timeline)
+    definitions = read_definitions(client.storage, fresh.config)
+    refuse_unmaintained(partitions, definitions, client.base_path)
+    tables = LockedMetadata(fresh, metadata_client(fresh), timeline)
+    return Upkeep(tables, partitions, config, definitions)
+
+
+def current_client(client: TableMetaClient, timeline: Timeline) -> TableMetaClient:
+    """Return a client with the table's properties and timeline as they are now."""
+    path = f"{client.base_path}/{PROPERTIES_PATH}"
+    config = TableConfig.from_properties(read_properties(client.storage), path)
+    return replace(client, config=config, seen=timeline)

@@ -1,0 +1,198 @@
+"""A commit of the metadata table: one log file for each file group that an instant touches.
+
+It has the time of the instant of the table that it tells of, and is complete before that one is
+(RFC-15, design V2): readers count its log files only when the table's own instant counts.
+Everything here runs under the table's lock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata.changes import Changes, PartitionChange
+from hudi_core.metadata.file_bytes import encode_log_file
+from hudi_core.metadata.groups import list_all_groups
+from hudi_core.metadata.locked import LockedMetadata
+from hudi_core.metadata.partition_types import shard_file_id, shards_of
+from hudi_core.metadata.record_schema import table_schema
+from hudi_core.metadata.records import MetadataRecord
+from hudi_core.metadata.table import has_value_types
+from hudi_core.metadata.undo import undo
+from hudi_core.model.commit import SCHEMA_KEY, CommitMetadata, WriteStat
+from hudi_core.model.files import LogFileName, join_path
+from hudi_core.model.instant import Action, Instant, State
+from hudi_core.model.instant_time import InstantTime
+from hudi_core.model.protocols import Storage
+from hudi_core.timeline.serde import encode
+
+UPSERT: Final = "UPSERT_PREPPED"
+BULK_INSERT: Final = "BULK_INSERT_PREPPED"
+"""What commits of the metadata table call themselves: changes, and the first building."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewFile:
+    """A file to put.
+
+    Attributes
+    ----------
+    path
+        Below the metadata table.
+    data
+        Its bytes.
+    stat
+        What the commit says of it; ``None`` for files that it does not mention.
+    """
+
+    path: str
+    data: bytes
+    stat: WriteStat | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Put:
+    """Puts files; a value, which an engine can send away with its storage."""
+
+    storage: Storage
+
+    def __call__(self, file: NewFile) -> None:
+        self.storage.put_if_absent(file.path, file.data)
+
+
+def write_deltacommit(
+    tables: LockedMetadata,
+    time: InstantTime,
+    changes: Changes,
+    by_value: Collection[str] = (),
+) -> Instant:
+    """Commit what an instant of the table changes.
+
+    What an earlier attempt at the same instant left is undone first.
+
+    Parameters
+    ----------
+    time
+        Requested time of the table's instant, which is not complete yet.
+    changes
+        By partition of the metadata table.
+    by_value
+        Secondary indexes in which the values alone decide about the file group.
+
+    Returns
+    -------
+    Instant
+        The completed deltacommit.
+    """
+    metadata = tables.metadata
+    timeline = metadata.timeline()
+    if timeline.find(time, Action.DELTACOMMIT) is not None:
+        undo(tables, time)
+        timeline = metadata.timeline()
+    groups = list_all_groups(metadata, [name for name, change in changes.items() if change])
+    instant, now = begin_deltacommit(metadata, time), tables.next_time(timeline)
+    files: list[NewFile] = []
+    for partition, found in groups.items():
+        parts = _by_shard(changes[partition], found.count, partition in by_value)
+        for shard, change in parts:
+            data = encode_log_file(partition, change, metadata.config, (time, now))
+            files.append(_log_file(partition, shard, time, data, change))
+    return complete_deltacommit(tables, instant, files, UPSERT)
+
+
+def begin_deltacommit(metadata: TableMetaClient, time: InstantTime) -> Instant:
+    """Put the requested and the inflight file of a deltacommit."""
+    requested = Instant(time, Action.DELTACOMMIT, State.REQUESTED)
+    return metadata.active.to_inflight(metadata.active.create_requested(requested))
+
+
+def complete_deltacommit(
+    tables: LockedMetadata, instant: Instant, files: Sequence[NewFile], operation: str
+) -> Instant:
+    """Put the files of a deltacommit that was begun, then its completed file."""
+    metadata = tables.metadata
+    # every put is waited for before the next step
+    list(metadata.run_map(_Put(metadata.storage), files))
+    stats: dict[str, list[WriteStat]] = {}
+    for file in files:
+        if file.stat is not None:
+            stats.setdefault(file.stat.partition_path or "", []).append(file.stat)
+    body = CommitMetadata(
+        partition_to_write_stats={name: tuple(found) for name, found in stats.items()},
+        extra_metadata={SCHEMA_KEY: table_schema(has_value_types(metadata.config))},
+        operation_type=operation,
+    )
+    timeline = metadata.timeline()
+    completion = tables.next_time(timeline)
+    return metadata.active.complete(instant, completion, encode(body), timeline)
+
+
+def _by_shard(
+    change: PartitionChange, count: int, by_value: bool
+) -> Iterable[tuple[int, PartitionChange]]:
+    """Yield the file groups that a change touches, each with its part of the change."""
+    records: dict[int, list[MetadataRecord]] = {}
+    deleted: dict[int, list[str]] = {}
+    of_records = shard_numbers([record.key for record in change.records], count, by_value)
+    for record, shard in zip(change.records, of_records, strict=True):
+        records.setdefault(shard, []).append(record)
+    for key, shard in zip(
+        change.deleted, shard_numbers(change.deleted, count, by_value), strict=True
+    ):
+        deleted.setdefault(shard, []).append(key)
+    for shard in sorted(records.keys() | deleted.keys()):
+        part = PartitionChange(tuple(records.get(shard, ())), tuple(deleted.get(shard, ())))
+        yield shard, part
+
+
+def shard_numbers(keys: Sequence[str], count: int, by_value: bool = False) -> list[int]:
+    """Return for each key the number of its file group.
+
+    Parameters
+    ----------
+    count
+        File groups of the partition.
+    by_value
+        Whether they are keys of a secondary index in which the values alone decide.
+    """
+    hashed = [value_part(key) for key in keys] if by_value else keys
+    found: list[int] = shards_of(pa.array(hashed, pa.string()), count).tolist()
+    return found
+
+
+def value_part(key: str) -> str:
+    """Return the part of a secondary index's key before the record key, the ``$`` included."""
+    escaped = False
+    for position, letter in enumerate(key):
+        if letter == "$" and not escaped:
+            return key[: position + 1]
+        escaped = letter == "\\" and not escaped
+    return key
+
+
+def _log_file(
+    partition: str, shard: int, time: InstantTime, data: bytes, change: PartitionChange
+) -> NewFile:
+    file_id = shard_file_id(partition, shard)
+    name = str(LogFileName(file_id, time, 1, f"{shard}-0-0"))
+    path = join_path(partition, name)
+    stat = WriteStat(
+        file_id=file_id,
+        path=path,
+        prev_commit=time,
+        num_writes=len(change.records),
+        num_update_writes=len(change.records),
+        num_deletes=len(change.deleted),
+        total_write_bytes=len(data),
+        file_size_in_bytes=len(data),
+        partition_path=partition,
+        log_version=1,
+        log_offset=0,
+        base_file="",
+        log_files=(name,),
+    )
+    return NewFile(path, data, stat)
