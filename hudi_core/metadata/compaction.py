@@ -1,0 +1,239 @@
+"""Compaction of the metadata table: each file group's base file and log files become a base file.
+
+When it is due, and when it must wait, are Hudi's rules. What is merged is what the plan names, by
+the reader's rule of which blocks count; so a compaction that a dead writer began is finished from
+its plan, whatever was committed since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from hudi_core.actions.compaction import (
+    CompactionWork,
+    complete_compaction,
+    merge_slices,
+    pending_compactions,
+    plan_compaction,
+    request_compaction,
+    start_compaction,
+)
+from hudi_core.config.metadata_keys import MAX_DELTA_COMMITS_PENDING, MetadataConfig
+from hudi_core.config.table import TableConfig
+from hudi_core.errors import CorruptMetadataError, TableServiceError
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata.counted import CountedInstants
+from hudi_core.metadata.damage import REBUILD
+from hudi_core.metadata.file_bytes import encode_base_entries
+from hudi_core.metadata.group_reader import GroupReader
+from hudi_core.metadata.locked import LockedMetadata
+from hudi_core.metadata.merged_group import merge_group
+from hudi_core.metadata.partition_types import shard_number
+from hudi_core.metadata.record_codec import RecordEncoder
+from hudi_core.metadata.record_schema import record_schema
+from hudi_core.metadata.table import has_value_types, stored_partitions
+from hudi_core.model.actions import CompactionOperation
+from hudi_core.model.commit import NO_PREVIOUS_COMMIT, SCHEMA_KEY, WriteStat
+from hudi_core.model.files import (
+    BaseFile,
+    BaseFileName,
+    FileGroupId,
+    FileId,
+    FileSlice,
+    FileStatus,
+    LogFile,
+    LogFileName,
+    PartitionPath,
+    join_path,
+)
+from hudi_core.model.instant import Action, Instant
+from hudi_core.model.instant_time import InstantTime
+from hudi_core.model.protocols import Storage
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.view.file_system import FileSystemView
+from hudi_core.view.storage_lister import StorageLister
+
+_EXTENSION: Final = ".hfile"
+
+
+def deltas_since_compaction(timeline: Timeline) -> Sequence[Instant]:
+    """Return the completed deltacommits of a metadata table that no base file has, oldest first."""
+    completed = timeline.completed()
+    compactions = completed.of_actions(Action.COMMIT)
+    last = max((one.requested_time for one in compactions), default="")
+    return [
+        one
+        for one in completed.of_actions(Action.DELTACOMMIT)
+        if one.effective_completion_time > last
+    ]
+
+
+def compaction_waits_for(data_timeline: Timeline, timeline: Timeline) -> Instant | None:
+    """Return the pending instant of the table that a compaction must wait for.
+
+    What the metadata table has of it, readers must still be able to leave out; in a base file they
+    could not. An instant that began after the last deltacommit cannot have left anything yet.
+
+    Parameters
+    ----------
+    data_timeline, timeline
+        The table's, and its metadata table's.
+    """
+    deltas = timeline.completed().of_actions(Action.DELTACOMMIT)
+    latest = max((one.requested_time for one in deltas), default="")
+    pending = data_timeline.pending()
+    return next((one for one in pending if one.requested_time <= latest), None)
+
+
+def refuse_backlog(config: MetadataConfig, data_timeline: Timeline, timeline: Timeline) -> None:
+    """Refuse another deltacommit where too many wait for a compaction that cannot run.
+
+    Raises
+    ------
+    TableServiceError
+        Names the pending instant of the table that has to be resolved.
+    """
+    waiting = len(deltas_since_compaction(timeline))
+    blocker = compaction_waits_for(data_timeline, timeline)
+    if blocker is not None and waiting > config.max_delta_commits_pending:
+        raise TableServiceError(
+            f"{waiting} commits of the metadata table wait for a compaction, which waits for the "
+            f"pending {blocker} of the table",
+            f"Finish or roll back that instant, or raise {MAX_DELTA_COMMITS_PENDING.key}.",
+            instant=str(blocker),
+        )
+
+
+def compact_if_due(locked: LockedMetadata, config: MetadataConfig) -> Instant | None:
+    """Compact the metadata table if enough was committed; runs under the table's lock.
+
+    Returns
+    -------
+    Instant or None
+        The completed compaction; ``None`` when none is due, or it has to wait.
+
+    Raises
+    ------
+    CorruptMetadataError
+        A file of the metadata table is damaged.
+    """
+    metadata = locked.metadata
+    timeline = metadata.timeline()
+    if len(deltas_since_compaction(timeline)) < config.compact_delta_commits:
+        return None
+    if compaction_waits_for(locked.data_timeline, timeline) is not None:
+        return None
+    # a partition that is dropped or built just now may have any files
+    partitions = [PartitionPath(one) for one in stored_partitions(locked.client.storage).complete]
+    lister = StorageLister(metadata.storage, partitioned=True, run_map=metadata.run_map)
+    plan = plan_compaction(FileSystemView(lister, timeline, {}).latest_slices(partitions))
+    if plan is None:
+        return None
+    return _run(locked, request_compaction(metadata, locked.next_time(timeline), plan))
+
+
+def finish_compactions(locked: LockedMetadata) -> None:
+    """Finish the compactions that dead writers began; runs under the table's lock."""
+    for pending in pending_compactions(locked.metadata.timeline()):
+        _run(locked, pending)
+
+
+def _run(locked: LockedMetadata, instant: Instant) -> Instant:
+    metadata = locked.metadata
+    work = start_compaction(metadata, instant)
+    timeline = metadata.timeline()
+    completion = {one.requested_time: one.effective_completion_time for one in timeline.completed()}
+    merge_one = _MergeSlice(
+        metadata.storage,
+        metadata.config,
+        CountedInstants.of(locked.data_timeline, timeline),
+        completion,
+        _listed(metadata, work),
+    )
+    schema = record_schema(has_value_types(metadata.config))
+    body = merge_slices(metadata, work, merge_one, {SCHEMA_KEY: schema})
+    return complete_compaction(metadata, work, locked.next_time(timeline), body)
+
+
+def _listed(metadata: TableMetaClient, work: CompactionWork) -> Mapping[str, FileStatus]:
+    """Return the files of the partitions that a plan names, by path; a listing of each."""
+    named = sorted({PartitionPath(one.partition_path or "") for one in work.plan.operations or ()})
+    lister = StorageLister(metadata.storage, partitioned=True, run_map=metadata.run_map)
+    return {file.path: file for files in lister.list_files(named).values() for file in files}
+
+
+@dataclass(frozen=True)
+class _MergeSlice:
+    """Merges one slice; a value, which an engine can send away with its storage."""
+
+    storage: Storage
+    config: TableConfig
+    counts: Callable[[InstantTime], bool]
+    completion: Mapping[InstantTime, str]
+    listed: Mapping[str, FileStatus]
+
+    def __call__(self, operation: CompactionOperation, time: InstantTime) -> WriteStat:
+        found = self._slice(operation)
+        name = BaseFileName(found.file_id, _token(found.file_id), time, _EXTENSION)
+        reader = GroupReader(
+            self.storage, found, self.counts, lambda one: self.completion.get(one, one)
+        )
+        merged = merge_group(
+            reader, RecordEncoder(has_value_types(self.config), str(name)), str(name)
+        )
+        schema = record_schema(has_value_types(self.config))
+        data = encode_base_entries(merged.entries, schema, self.config, time)
+        path = join_path(found.partition_path, str(name))
+        self.storage.put(path, data)
+        base = found.base_file
+        return WriteStat(
+            file_id=found.file_id,
+            path=path,
+            prev_commit=base.instant if base else NO_PREVIOUS_COMMIT,
+            num_writes=len(merged.entries),
+            num_deletes=merged.removed,
+            num_update_writes=merged.updated,
+            num_inserts=merged.inserted,
+            total_write_bytes=len(data),
+            file_size_in_bytes=len(data),
+            partition_path=found.partition_path,
+            total_log_records=merged.log_records,
+            total_log_files=len(found.log_files),
+            total_log_blocks=merged.log_blocks,
+            total_updated_records_compacted=merged.inserted + merged.updated,
+            total_log_files_compacted=len(found.log_files),
+            total_log_size_compacted=sum(log.status.size for log in found.log_files),
+            prev_base_file=base.status.name if base else None,
+        )
+
+    def _slice(self, operation: CompactionOperation) -> FileSlice:
+        partition = PartitionPath(operation.partition_path or "")
+        group = FileGroupId(partition, FileId(operation.file_id or ""))
+        base = operation.data_file_path
+        logs = tuple(
+            LogFile(self._status(partition, one), name)
+            for one in operation.delta_file_paths or ()
+            if (name := LogFileName.parse(one)) is not None
+        )
+        parsed = BaseFileName.parse(base) if base else None
+        return FileSlice(
+            group,
+            InstantTime(operation.base_instant_time or ""),
+            BaseFile(self._status(partition, base), parsed) if base and parsed else None,
+            logs,
+        )
+
+    def _status(self, partition: PartitionPath, name: str) -> FileStatus:
+        path = join_path(partition, name)
+        try:
+            return self.listed[path]
+        except KeyError as error:
+            raise CorruptMetadataError(
+                f"{self.storage.root}/{path}", "it is missing", REBUILD
+            ) from error
+
+
+def _token(file_id: FileId) -> str:
+    return f"{shard_number(file_id) or 0}-0-0"

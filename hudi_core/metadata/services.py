@@ -1,0 +1,200 @@
+"""What keeps the metadata table small: compaction, cleaning and archiving, after each commit.
+
+In Hudi's order: what dead writers began is finished first; then old slices are deleted, then a
+compaction is made if it is due, then the timeline is archived. Everything runs under the lock of
+the table, and every step that is cut short is finished by the next call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Final
+
+from hudi_core.actions.archive import archive
+from hudi_core.actions.archive_plan import ArchiveRules, LastClean, plan_archive
+from hudi_core.actions.clean import (
+    complete_clean,
+    delete_cleaned,
+    pending_cleans,
+    request_clean,
+    start_clean,
+)
+from hudi_core.actions.clean_plan import (
+    CleanRules,
+    Needed,
+    PartitionFiles,
+    Retention,
+    clean_partition,
+    make_clean_plan,
+    partitions_to_clean,
+    retain,
+)
+from hudi_core.config.metadata_keys import MetadataConfig
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata.compaction import compact_if_due, finish_compactions
+from hudi_core.metadata.damage import naming_the_rebuild
+from hudi_core.metadata.locked import LockedMetadata
+from hudi_core.model.actions import CleanerPlan, CleanMetadata
+from hudi_core.model.files import PartitionPath
+from hudi_core.model.instant import Action, Instant
+from hudi_core.model.instant_time import InstantTime, parse_instant_time
+from hudi_core.timeline.serde import decode_clean
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.view.file_system import FileSystemView
+from hudi_core.view.storage_lister import StorageLister
+
+_AFTER_COMPACTION: Final = 3
+"""Instants after a compaction before a clean: readers that began before it may be at work."""
+
+
+def run_services(locked: LockedMetadata, config: MetadataConfig) -> None:
+    """Compact, clean and archive the metadata table where it is due; under the table's lock.
+
+    To be called before the deltacommit of an instant, or after that instant is complete. In between
+    nothing is compacted: an instant that is not complete must not get into a base file.
+
+    Parameters
+    ----------
+    locked
+        The two tables.
+    config
+        What is due when.
+
+    Raises
+    ------
+    CorruptMetadataError
+        The metadata table is damaged; the error names the file.
+    """
+    with naming_the_rebuild():
+        finish_compactions(locked)
+        for pending in pending_cleans(locked.metadata.timeline()):
+            _run_clean(locked, pending)
+        clean_if_due(locked, config)
+        compact_if_due(locked, config)
+        archive_if_due(locked, config)
+
+
+def clean_if_due(locked: LockedMetadata, config: MetadataConfig) -> Instant | None:
+    """Delete the slices that none of the last commits reads; runs under the table's lock.
+
+    Returns
+    -------
+    Instant or None
+        The completed clean; ``None`` when there is nothing to delete.
+    """
+    metadata = locked.metadata
+    timeline = metadata.timeline()
+    last = _last_clean(metadata, timeline)
+    retention = retain(
+        timeline,
+        CleanRules(commits_retained=config.clean_commits_retained),
+        datetime.now(UTC),
+    )
+    if not _has_old_slices(timeline, retention, last):
+        return None
+    plan = _clean_plan(metadata, timeline, retention, last)
+    if plan is None:
+        return None
+    return _run_clean(locked, request_clean(metadata, locked.next_time(timeline), plan))
+
+
+def archive_if_due(locked: LockedMetadata, config: MetadataConfig) -> tuple[Instant, ...]:
+    """Move old instants of the metadata table into its history; runs under the table's lock.
+
+    An instant stays as long as the table's own timeline has one that is not younger: readers ask
+    both about it.
+
+    Returns
+    -------
+    tuple of Instant
+        What was archived.
+    """
+    metadata = locked.metadata
+    timeline = metadata.timeline()
+    if len(timeline.completed_writes()) <= config.keep_max_commits:
+        return ()
+    rules = ArchiveRules(
+        config.keep_min_commits,
+        config.keep_max_commits,
+        compaction_delta_commits=config.compact_delta_commits,
+    )
+    found = _last_clean(metadata, timeline)
+    last = None
+    if found is not None:
+        instant, body = found
+        since = body.earliest_commit_to_retain
+        last = LastClean(instant, parse_instant_time(since) if since else None)
+    return archive(metadata, plan_archive(timeline, rules, last, _needed(locked.data_timeline)))
+
+
+def _needed(data_timeline: Timeline) -> Iterator[InstantTime]:
+    """Yield the times from which on the table's timeline has its instants."""
+    if data_timeline.active_start is not None:
+        yield data_timeline.active_start
+    pending = data_timeline.pending().first
+    if pending is not None:
+        yield pending.requested_time
+
+
+def _last_clean(
+    metadata: TableMetaClient, timeline: Timeline
+) -> tuple[Instant, CleanMetadata] | None:
+    last = timeline.completed().of_actions(Action.CLEAN).last
+    if last is None:
+        return None
+    return last, decode_clean(metadata.active.read(last), metadata.active.path(last))
+
+
+def _has_old_slices(
+    timeline: Timeline, retention: Retention, last: tuple[Instant, CleanMetadata] | None
+) -> bool:
+    """Tell whether a compaction since the last clean has made slices that are old by now.
+
+    Nothing else makes a second slice of a file group; so most commits need no listing.
+    """
+    if retention.earliest is None:
+        return False
+    compactions = [one.requested_time for one in timeline.completed().of_actions(Action.COMMIT)]
+    if not compactions:
+        return False
+    after = [one for one in timeline.completed() if one.requested_time > max(compactions)]
+    if len(after) < _AFTER_COMPACTION:
+        return False
+    since = last[1].earliest_commit_to_retain if last else ""
+    return any(since <= time < retention.earliest.requested_time for time in compactions)
+
+
+def _clean_plan(
+    metadata: TableMetaClient,
+    timeline: Timeline,
+    retention: Retention,
+    last: tuple[Instant, CleanMetadata] | None,
+) -> CleanerPlan | None:
+    lister = StorageLister(metadata.storage, partitioned=True, run_map=metadata.run_map)
+    partitions = list(lister.list_partitions())
+    touched = partitions_to_clean(
+        timeline, retention, last[1] if last else None, (), metadata.read_commit
+    )
+    if touched is not None:
+        partitions = [one for one in partitions if one in touched]
+    view = FileSystemView(lister, timeline, {})
+    listed = lister.list_files(partitions)
+    found = {
+        PartitionPath(partition): clean_partition(
+            PartitionFiles(view.file_groups([partition]), listed[partition]),
+            {},
+            retention,
+            Needed(),
+        )
+        for partition in partitions
+    }
+    return make_clean_plan(metadata.storage.root, retention, found, timeline)
+
+
+def _run_clean(locked: LockedMetadata, instant: Instant) -> Instant | None:
+    work = start_clean(locked.metadata, instant)
+    if work is None:
+        return None
+    body = delete_cleaned(locked.metadata, work)
+    return complete_clean(locked.metadata, work, locked.next_time(), body)
