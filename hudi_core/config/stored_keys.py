@@ -78,12 +78,21 @@ FIELD_IDS: Final[ConfigKey[dict[str, int]]] = ConfigKey(
     doc="Id of every field by its dotted path, as a JSON object.",
     group=Group.TABLE,
 )
+FORMER_NAMES: Final[ConfigKey[tuple[str, ...]]] = ConfigKey(
+    key="hoodie.table.schema.former-names",
+    default=(),
+    default_text="(none)",
+    parse=names,
+    doc="Paths at which files may hold another column than the one that is there now, because it "
+    "was renamed or dropped: statistics that go by names are not used for them.",
+    group=Group.TABLE,
+)
 METADATA_PARTITIONS: Final[ConfigKey[tuple[str, ...]]] = ConfigKey(
     key="hoodie.table.metadata.partitions",
     default=(),
     default_text="(none)",
     parse=names,
-    doc="Partitions of the table's metadata table. Tables that have any are read, not written.",
+    doc="Partitions of the table's metadata table that readers use.",
     group=Group.TABLE,
 )
 METADATA_PARTITIONS_INFLIGHT: Final[ConfigKey[tuple[str, ...]]] = ConfigKey(
@@ -121,6 +130,7 @@ MANAGED_KEYS: Final[tuple[ConfigKey[Any], ...]] = (
     CREATE_SCHEMA,
     LAST_COLUMN_ID,
     FIELD_IDS,
+    FORMER_NAMES,
     METADATA_PARTITIONS,
     METADATA_PARTITIONS_INFLIGHT,
     BOOTSTRAP_PATH,

@@ -121,6 +121,11 @@ class TableConfig:
     def is_partitioned(self) -> bool:
         return bool(self.partition_fields)
 
+    @property
+    def former_names(self) -> frozenset[str]:
+        """Paths at which files may hold another column than the one that is there now."""
+        return frozenset(stored.FORMER_NAMES.read(self.raw))
+
     @classmethod
     def from_properties(cls, properties: Mapping[str, str], path: str = FILE_NAME) -> TableConfig:
         """Return the typed view of a table's properties.

@@ -7,9 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Final
 
+import pyarrow as pa
+
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.errors import CorruptMetadataError, UnsafePathError
 from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata.column_ranges import file_ranges, partition_ranges
 from hudi_core.metadata.comparison import Difference, compare_files
 from hudi_core.metadata.damage import REBUILD
 from hudi_core.metadata.keys import ALL_PARTITIONS, partition_name, partition_path
@@ -20,6 +23,7 @@ from hudi_core.metadata.table import active_partitions
 from hudi_core.model.client import MetaClientView
 from hudi_core.model.files import FileStatus, PartitionPath, join_path
 from hudi_core.model.protocols import FileLister
+from hudi_core.model.ranges import ValueRanges
 from hudi_core.storage.safe_path import check_folder
 from hudi_core.view.storage_lister import StorageLister
 
@@ -95,6 +99,23 @@ class MetadataLister:
                 raise self._damaged(f"it lists the partition {name!r} and not its files")
             listed[path] = () if record is None else self._files(path, record)
         return listed
+
+    def partition_ranges(
+        self, partitions: Sequence[PartitionPath], column: str, kind: pa.DataType
+    ) -> ValueRanges | None:
+        """Return ranges of a column in partitions; see
+        :class:`~hudi_core.model.ranges.RangeSource`."""
+        return partition_ranges(self.snapshot, partitions, column, kind)
+
+    def file_ranges(
+        self,
+        partitions: Sequence[PartitionPath],
+        names: Sequence[str],
+        column: str,
+        kind: pa.DataType,
+    ) -> ValueRanges | None:
+        """Return ranges of a column in files; see :class:`~hudi_core.model.ranges.RangeSource`."""
+        return file_ranges(self.snapshot, partitions, names, column, kind)
 
     @cached_property
     def _known(self) -> frozenset[str]:

@@ -8,13 +8,14 @@ from functools import cached_property
 import pyarrow as pa
 
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.model.files import FileSlice
+from hudi_core.model.files import FileSlice, PartitionPath
 from hudi_core.model.instant_time import InstantTime, parse_query_time
 from hudi_core.model.protocols import FileLister, TimelineView
 from hudi_core.read.filters import RowFilter, to_expression
 from hudi_core.read.plan import ReadPlan, planned_file, read_schema
 from hudi_core.read.pruning import PartitionPruner
 from hudi_core.read.scan import scan
+from hudi_core.read.skipping import DataSkipper
 from hudi_core.view.file_system import FileSystemView
 from hudi_core.view.replaced import replaced_groups, written_files
 
@@ -73,7 +74,8 @@ class SnapshotQuery:
             requested later do not count. Before the first commit the table is empty. ``None``: the
             latest state.
         row_filter
-            Partitions that cannot hold a row it accepts are neither listed nor read.
+            Partitions that cannot hold a row it accepts are neither listed nor read, and files
+            that cannot are not read.
 
         Raises
         ------
@@ -122,7 +124,11 @@ class SnapshotQuery:
         self, time: InstantTime | None, row_filter: RowFilter | None
     ) -> tuple[FileSlice, ...]:
         expression = to_expression(row_filter, self.schema)
-        partitions = None
-        if expression is not None:
-            partitions = self._pruner.keep(self.view.partitions(), expression)
-        return self.view.latest_slices(partitions, time)
+        if expression is None:
+            return self.view.latest_slices(None, time)
+        skipper = DataSkipper(self._client.config, self._lister, self.schema, expression)
+        partitions: Sequence[PartitionPath]
+        partitions = self._pruner.keep(self.view.partitions(), expression)
+        if time is None:
+            partitions = skipper.partitions(partitions)
+        return skipper.slices(self.view.latest_slices(partitions, time))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hudi_core.config.stored_form import id_properties
-from hudi_core.config.stored_keys import LAST_COLUMN_ID
+from hudi_core.config.stored_keys import FORMER_NAMES, LAST_COLUMN_ID
 from hudi_core.errors import CommitConflictError
 from hudi_core.model.arrow_types import children, field_id, walk
 from hudi_core.model.capability import Capability
@@ -42,6 +42,13 @@ class SchemaStep:
     def changes(self) -> bool:
         """Whether the write changes the schema."""
         return self.base != self.new
+
+    def names_given_up(self) -> frozenset[str]:
+        """Return the paths that do not stand for the same field any more."""
+        after = self.new.field_ids()
+        return frozenset(
+            path for path, number in self.base.field_ids().items() if after.get(path) != number
+        )
 
     def needs(self) -> tuple[Capability, ...]:
         """Return what the change needs of the table's format."""
@@ -90,9 +97,12 @@ def settle(table: OpenTable, step: SchemaStep, now: TimelineView) -> None:
     wanted = dict(id_properties(step.new.field_ids(), step.new.last_column_id))
     if wanted == dict(id_properties(config.field_ids, config.last_column_id)):
         return
-    stored = LAST_COLUMN_ID.read(read_properties(client.storage))
-    if stored != config.last_column_id and latest != step.new:
+    properties = read_properties(client.storage)
+    if LAST_COLUMN_ID.read(properties) != config.last_column_id and latest != step.new:
         _refuse()
+    former = {*FORMER_NAMES.read(properties), *step.names_given_up()}
+    if former:
+        wanted[FORMER_NAMES.key] = ",".join(sorted(former))
     update_properties(client.storage, wanted)
 
 

@@ -1,0 +1,243 @@
+"""Bounds of many statistics at once, in the type of the column.
+
+The same rules as for one bound, :func:`~hudi_core.metadata.bounds.unwrap_bound`: nothing is
+concluded from bounds of another family than the column's type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from hudi_core.errors import CorruptMetadataError
+from hudi_core.metadata.bounds import BoundType
+from hudi_core.metadata.damage import REBUILD
+
+_VERSION_1_SCALE: Final = 15
+_MAX_SCALE: Final = 38
+_DECIMAL_BYTES: Final = 16
+_UNKNOWN: Final = "?"
+_INTS, _TEXT, _BYTES, _DECIMAL = "int", "text", "bytes", "decimal"
+_FAMILIES: Final = {
+    BoundType.BOOLEAN: "bool",
+    BoundType.INT: _INTS,
+    BoundType.LONG: _INTS,
+    BoundType.FLOAT: "float",
+    BoundType.DOUBLE: "float",
+    BoundType.STRING: _TEXT,
+    BoundType.BYTES: _BYTES,
+    BoundType.FIXED: _BYTES,
+    BoundType.DECIMAL: _DECIMAL,
+    BoundType.DATE: "date",
+    BoundType.TIME_MILLIS: "time:ms",
+    BoundType.TIME_MICROS: "time:us",
+    BoundType.TIMESTAMP_MILLIS: "timestamp:ms",
+    BoundType.TIMESTAMP_MICROS: "timestamp:us",
+    BoundType.LOCAL_TIMESTAMP_MILLIS: "timestamp:ms",
+    BoundType.LOCAL_TIMESTAMP_MICROS: "timestamp:us",
+}
+"""Families of version 2; nothing is concluded from types that are not here."""
+_WRAPPERS: Final = {
+    "bool": ("BooleanWrapper",),
+    _INTS: ("IntWrapper", "LongWrapper"),
+    "float": ("FloatWrapper", "DoubleWrapper"),
+    _TEXT: ("StringWrapper",),
+    _BYTES: ("BytesWrapper",),
+    _DECIMAL: ("BytesWrapper",),
+    "date": ("IntWrapper",),
+    "time:ms": ("IntWrapper",),
+    "time:us": ("LongWrapper",),
+    "timestamp:ms": ("LongWrapper",),
+    "timestamp:us": ("LongWrapper",),
+}
+_OWN_FAMILIES: Final = {
+    "BooleanWrapper": "bool",
+    "IntWrapper": _INTS,
+    "LongWrapper": _INTS,
+    "FloatWrapper": "float",
+    "DoubleWrapper": "float",
+    "StringWrapper": _TEXT,
+    "BytesWrapper": _BYTES,
+    "DecimalWrapper": _DECIMAL,
+    "DateWrapper": "date",
+    "TimeMicrosWrapper": "time:us",
+    "TimestampMicrosWrapper": "timestamp:us",
+}
+"""Families of version 1, whose wrappers are all there is."""
+
+
+def bound_arrays(table: pa.Table, side: str, kind: pa.DataType, path: str) -> pa.Array:
+    """Return bounds in the type of their column, with null where nothing may be concluded.
+
+    Parameters
+    ----------
+    table
+        Statistics; see :func:`~hudi_core.metadata.range_columns.decode_ranges`.
+    side
+        ``min`` or ``max``.
+    kind
+        The column's type.
+    path
+        Where the statistics are from, for errors.
+
+    Raises
+    ------
+    CorruptMetadataError
+        Type and wrapper of a bound contradict each other.
+    """
+    forms = pa.table(
+        {
+            "wrapper": table[f"{side}_wrapper"],
+            "ordinal": pc.fill_null(table["type_ordinal"], int(BoundType.V1)),
+            "info": table["type_info"],
+        }
+    )
+    distinct = forms.group_by(["wrapper", "ordinal", "info"]).aggregate([])
+    found: pa.Array | None = None
+    for form in distinct.to_pylist():
+        if form["wrapper"] is None:
+            continue
+        family, scale = _family(form["wrapper"], form["ordinal"], form["info"], kind, path)
+        values = _values(table, side, family, scale, kind)
+        if values is None:
+            continue
+        if len(distinct) > 1:
+            same = pc.and_kleene(
+                pc.equal(forms["wrapper"], form["wrapper"]),
+                pc.equal(forms["ordinal"], form["ordinal"]),
+            )
+            if form["info"] is not None:
+                same = pc.and_kleene(same, pc.equal(forms["info"], form["info"]))
+            else:
+                same = pc.and_kleene(same, pc.is_null(forms["info"]))
+            values = pc.if_else(_one(same), values, pa.scalar(None, kind))
+        found = values if found is None else pc.coalesce(found, values)
+    return pa.nulls(len(table), kind) if found is None else found
+
+
+def _family(
+    wrapper: str, ordinal: int, info: str | None, kind: pa.DataType, path: str
+) -> tuple[str, int]:
+    if ordinal == BoundType.V1:
+        family = _OWN_FAMILIES.get(wrapper, _UNKNOWN)
+        # version 1 keeps times as numbers, in the unit of the column
+        if family == _INTS and (pt.is_timestamp(kind) or pt.is_time(kind)):
+            family = f"{'time' if pt.is_time(kind) else 'timestamp'}:{kind.unit}"
+        elif family == _INTS and pt.is_date(kind) and wrapper == "IntWrapper":
+            family = "date"
+        return family, _VERSION_1_SCALE
+    if ordinal not in tuple(BoundType):
+        return _UNKNOWN, 0
+    family = _FAMILIES.get(BoundType(ordinal), _UNKNOWN)
+    if family in _WRAPPERS and wrapper not in _WRAPPERS[family]:
+        raise CorruptMetadataError(
+            path, f"a bound of type {BoundType(ordinal).name} is a {wrapper}", REBUILD
+        )
+    if family != _DECIMAL:
+        return family, 0
+    precision, comma, scale = (info or "").partition(",")
+    if not (comma and precision.isdecimal() and scale.isdecimal() and int(scale) <= _MAX_SCALE):
+        raise CorruptMetadataError(
+            path, f"{info!r} is not precision and scale of a decimal", REBUILD
+        )
+    return family, int(scale)
+
+
+def _values(
+    table: pa.Table, side: str, family: str, scale: int, kind: pa.DataType
+) -> pa.Array | None:
+    """Return all bounds, read as of one family; ``None`` where the column is of another."""
+    ints, floats = _one(table[f"{side}_int"]), _one(table[f"{side}_float"])
+    content = _one(table[f"{side}_bytes"])
+    name, _, unit = family.partition(":")
+    is_number = pt.is_integer(kind) or pt.is_floating(kind) or pt.is_decimal(kind)
+    is_text = pt.is_string(kind) or pt.is_large_string(kind)
+    is_bytes = pt.is_binary(kind) or pt.is_large_binary(kind)
+    ways: tuple[tuple[bool, Callable[[], pa.Array | None]], ...] = (
+        (name == "bool" and pt.is_boolean(kind), lambda: ints.cast(kind)),
+        (name == _INTS and is_number, lambda: _fitting(ints, kind)),
+        (
+            name == "float" and pt.is_floating(kind),
+            lambda: _without_nan(floats).cast(kind, safe=False),
+        ),
+        (name == _TEXT and is_text, lambda: content.cast(kind)),
+        (name == _BYTES and is_bytes, lambda: content.cast(kind)),
+        (name == _DECIMAL and pt.is_decimal(kind), lambda: _decimals(content, scale, kind)),
+        (name == "date" and pt.is_date32(kind), lambda: _fitting(ints, pa.int32()).view(kind)),
+        (name == "timestamp" and pt.is_timestamp(kind), lambda: _moments(ints, unit, kind)),
+        (name == "time" and pt.is_time(kind), lambda: _times(ints, unit, kind)),
+    )
+    return next((convert() for fits, convert in ways if fits), None)
+
+
+def _without_nan(floats: pa.Array) -> pa.Array:
+    # a bound that is NaN says nothing
+    return pc.if_else(pc.is_nan(floats), pa.scalar(None, floats.type), floats)
+
+
+def _moments(values: pa.Array, unit: str, kind: pa.DataType) -> pa.Array:
+    return values.cast(pa.timestamp(unit, kind.tz)).cast(kind, safe=False)
+
+
+def _fitting(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Cast numbers, with null for those that do not fit."""
+    if kind == pa.int32():
+        limits = pc.and_(pc.greater_equal(values, -(2**31)), pc.less(values, 2**31))
+        return pc.if_else(limits, values, pa.scalar(None, values.type)).cast(kind)
+    if pt.is_decimal(kind):
+        return _narrowed(values.cast(pa.decimal128(19, 0)).cast(pa.decimal128(38, 0)), kind)
+    return values.cast(kind, safe=False)
+
+
+def _times(values: pa.Array, unit: str, kind: pa.DataType) -> pa.Array | None:
+    if unit == kind.unit:
+        stored = pa.int32() if pt.is_time32(kind) else pa.int64()
+        return _fitting(values, stored).view(kind)
+    if (unit, kind.unit) == ("ms", "us"):
+        return pc.multiply(values, 1000).view(kind)
+    return None
+
+
+def _decimals(content: pa.Array, scale: int, kind: pa.DataType) -> pa.Array:
+    """Return unscaled numbers, big-endian and of as few bytes as they need, as decimals."""
+    lengths = pc.fill_null(pc.binary_length(content), 0).to_numpy()
+    known = pc.is_valid(content).to_numpy(zero_copy_only=False) & (lengths <= _DECIMAL_BYTES)
+    known &= lengths > 0
+    data = np.frombuffer(b"".join(filter(None, content.to_pylist())), np.uint8)
+    ends = np.cumsum(lengths)
+    cells = np.zeros((len(content), _DECIMAL_BYTES), np.uint8)
+    for place in range(_DECIMAL_BYTES):
+        has = known & (lengths > place)
+        cells[has, place] = data[ends[has] - 1 - place]
+    first = data[(ends - lengths)[known]]
+    sign = np.zeros(len(content), np.uint8)
+    sign[known] = np.where(first >= 0x80, 0xFF, 0)
+    beyond = np.arange(_DECIMAL_BYTES)[None, :] >= lengths[:, None]
+    cells = np.where(beyond, sign[:, None], cells)
+    valid = pa.py_buffer(np.packbits(known, bitorder="little"))
+    buffers = [valid, pa.py_buffer(np.ascontiguousarray(cells))]
+    whole = pa.Array.from_buffers(pa.decimal128(38, scale), len(content), buffers)
+    return _narrowed(whole, kind)
+
+
+def _narrowed(whole: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Cast decimals of 38 digits, with null for those that the type cannot hold exactly."""
+    digits = kind.precision - kind.scale
+    if digits < whole.type.precision - whole.type.scale:
+        limit = pa.scalar(Decimal(10) ** digits, whole.type)
+        least = pa.scalar(-(Decimal(10) ** digits), whole.type)
+        fits = pc.and_(pc.less(whole, limit), pc.greater(whole, least))
+        whole = pc.if_else(fits, whole, pa.scalar(None, whole.type))
+    narrow = whole.cast(kind, safe=False)
+    exact = pc.equal(narrow.cast(whole.type, safe=False), whole)
+    return pc.if_else(exact, narrow, pa.scalar(None, kind))
+
+
+def _one(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

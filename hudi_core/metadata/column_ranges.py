@@ -1,0 +1,200 @@
+"""Ranges of columns from the metadata table: of files, and of partitions.
+
+A column is asked for at a time, and of the statistics only the blocks are read that hold the column
+in the partitions in question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, groupby
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_core.avro.wrappers import Wrapped
+from hudi_core.errors import CorruptMetadataError
+from hudi_core.metadata.bound_arrays import bound_arrays
+from hudi_core.metadata.group_reader import GroupReader
+from hudi_core.metadata.keys import id64, partition_name, partition_stats_key
+from hudi_core.metadata.layers import Layer
+from hudi_core.metadata.partition_types import COLUMN_STATS, PARTITION_STATS
+from hudi_core.metadata.range_columns import decode_ranges
+from hudi_core.metadata.records import ColumnRange
+from hudi_core.metadata.snapshot import MetadataSnapshot
+from hudi_core.model.files import PartitionPath
+from hudi_core.model.ranges import ValueRanges
+
+_Entry = tuple[bytes, bytes]
+_MAX_PREFIXES = 256
+"""For more partitions the whole column is read."""
+_INTS = frozenset(
+    {
+        "BooleanWrapper",
+        "IntWrapper",
+        "LongWrapper",
+        "DateWrapper",
+        "TimeMicrosWrapper",
+        "TimestampMicrosWrapper",
+    }
+)
+_FLOATS = frozenset({"FloatWrapper", "DoubleWrapper"})
+
+
+def file_ranges(
+    snapshot: MetadataSnapshot,
+    partitions: Sequence[PartitionPath],
+    names: Sequence[str],
+    column: str,
+    kind: pa.DataType,
+) -> ValueRanges | None:
+    """Return ranges of a column in files; see :class:`~hudi_core.model.ranges.RangeSource`.
+
+    Raises
+    ------
+    CorruptMetadataError
+        A file of the metadata table is missing or damaged; it is named.
+    """
+    if COLUMN_STATS not in snapshot.partitions:
+        return None
+    distinct, place = np.unique(np.array(partitions, dtype=object), return_inverse=True)
+    hashes = [id64(partition_name(PartitionPath(path))) for path in distinct.tolist()]
+    prefix = id64(column)
+    prefixes = [prefix + one for one in hashes] if len(hashes) <= _MAX_PREFIXES else [prefix]
+    tables = list(_tables(snapshot.groups(COLUMN_STATS), prefixes))
+    if not tables:
+        return ValueRanges.unknown(kind, len(names))
+    # newer statistics come first, and of several the first is found
+    table = pa.concat_tables(tables)
+    begin, end = len(prefix), len(prefix) + len(hashes[0]) if hashes else len(prefix)
+    stored = pc.binary_join_element_wise(
+        pc.utf8_slice_codeunits(table["key"], begin, end), table["file_name"], ""
+    )
+    wanted = pc.binary_join_element_wise(
+        pa.array(hashes, pa.string()).take(pa.array(place)), pa.array(names, pa.string()), ""
+    )
+    found = table.take(pc.index_in(wanted, value_set=stored.combine_chunks()))
+    deleted = pc.fill_null(found["is_deleted"], True)
+    return _ranges(found, deleted, kind, f"{snapshot.root}/{COLUMN_STATS}")
+
+
+def partition_ranges(
+    snapshot: MetadataSnapshot,
+    partitions: Sequence[PartitionPath],
+    column: str,
+    kind: pa.DataType,
+) -> ValueRanges | None:
+    """Return ranges of a column in partitions; see above.
+
+    Files that lack a column have nulls in it and no statistics, so that a partition may have nulls
+    in any column.
+    """
+    if PARTITION_STATS not in snapshot.partitions:
+        return None
+    keys = [partition_stats_key(column, path) for path in partitions]
+    if len(keys) <= _MAX_PREFIXES:
+        records = snapshot.lookup(PARTITION_STATS, keys)
+    else:
+        records = snapshot.scan_many(PARTITION_STATS, [id64(column)])
+    payloads = [records[key].payload if key in records else None for key in keys]
+    table = _as_table([one if isinstance(one, ColumnRange) else None for one in payloads])
+    ranges = _ranges(table, table["is_deleted"], kind, f"{snapshot.root}/{PARTITION_STATS}")
+    anything = np.ones(len(keys), np.bool_)
+    return ValueRanges(ranges.minimum, ranges.maximum, anything, ranges.may_have_value)
+
+
+def _tables(groups: Iterable[GroupReader], prefixes: Sequence[str]) -> Iterator[pa.Table]:
+    """Yield the statistics whose keys begin so, the newest of each file group first."""
+    wanted = [prefix.encode() for prefix in prefixes]
+    for group in groups:
+        gone: set[str] = set()
+        # neighbours of one schema are decoded at once
+        for schema, run in groupby(reversed(group.layers), key=_schema):
+            layers = list(run)
+            gone.update(*(layer.deleted for layer in layers))
+            parts = [
+                (list(layer.reader.scan_prefixes(wanted)), layer.path)
+                for layer in layers
+                if layer.reader is not None
+            ]
+            if schema is None or not any(entries for entries, _ in parts):
+                continue
+            table = _decoded(parts, schema)
+            if gone:
+                removed = pa.array(sorted(gone), pa.string())
+                table = table.filter(pc.invert(pc.is_in(table["key"], value_set=removed)))
+            yield table
+
+
+def _decoded(parts: Sequence[tuple[Sequence[_Entry], str]], schema: str) -> pa.Table:
+    try:
+        together = chain.from_iterable(entries for entries, _ in parts)
+        return decode_ranges(together, schema, parts[0][1])
+    except CorruptMetadataError:
+        # one of the files is damaged, and has to be named
+        for entries, path in parts:
+            decode_ranges(entries, schema, path)
+        raise
+
+
+def _schema(layer: Layer) -> str | None:
+    return None if layer.reader is None else layer.reader.schema
+
+
+def _ranges(table: pa.Table, deleted: pa.Array, kind: pa.DataType, path: str) -> ValueRanges:
+    known = pc.invert(deleted)
+    low, high = (
+        pc.if_else(known, bound_arrays(table, side, kind, path), pa.scalar(None, kind))
+        for side in ("min", "max")
+    )
+    nulls = pc.if_else(known, table["null_count"], None)
+    values = pc.if_else(known, table["value_count"], None)
+    may_be_null = pc.fill_null(pc.not_equal(nulls, 0), True)
+    may_have_value = pc.fill_null(pc.not_equal(nulls, values), True)
+    return ValueRanges(
+        _one(low),
+        _one(high),
+        may_be_null.to_numpy(),
+        may_have_value.to_numpy(),
+    )
+
+
+def _one(array: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+
+
+def _as_table(ranges: Sequence[ColumnRange | None]) -> pa.Table:
+    """Return statistics as :func:`~hudi_core.metadata.range_columns.decode_ranges` does."""
+    columns: dict[str, pa.Array] = {}
+    for side in ("min", "max"):
+        bounds: list[Wrapped | None] = [
+            None if one is None else (one.min_value if side == "min" else one.max_value)
+            for one in ranges
+        ]
+        wrappers = [None if bound is None else bound.wrapper for bound in bounds]
+        columns[f"{side}_wrapper"] = pa.array(wrappers, pa.string())
+        columns[f"{side}_int"] = pa.array(
+            [int(b.value) if b and b.wrapper in _INTS else None for b in bounds], pa.int64()
+        )
+        columns[f"{side}_float"] = pa.array(
+            [b.value if b and b.wrapper in _FLOATS else None for b in bounds], pa.float64()
+        )
+        columns[f"{side}_bytes"] = pa.array([_content(b) for b in bounds], pa.binary())
+    kinds = [None if one is None else one.value_type for one in ranges]
+    return pa.table(
+        {
+            **columns,
+            "null_count": pa.array([one and one.null_count for one in ranges], pa.int64()),
+            "value_count": pa.array([one and one.value_count for one in ranges], pa.int64()),
+            "is_deleted": pa.array([one is None or one.is_deleted for one in ranges], pa.bool_()),
+            "type_ordinal": pa.array([kind and kind.ordinal for kind in kinds], pa.int32()),
+            "type_info": pa.array([kind and kind.info for kind in kinds], pa.string()),
+        }
+    )
+
+
+def _content(bound: Wrapped | None) -> bytes | None:
+    if bound is None or isinstance(bound.value, int | float):
+        return None
+    return bound.value.encode() if isinstance(bound.value, str) else bytes(bound.value)

@@ -1,0 +1,83 @@
+"""What is known of the values of one column in many files, as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hudi_core.model.files import PartitionPath
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class ValueRanges:
+    """Ranges of one column; entry i is of the i-th file or partition that was asked about.
+
+    Attributes
+    ----------
+    minimum, maximum
+        Of the column's type: no value but null and NaN lies outside. Null where no bound is known.
+    may_be_null
+        Whether there may be nulls.
+    may_have_value
+        Whether there may be anything but nulls.
+    """
+
+    minimum: pa.Array
+    maximum: pa.Array
+    may_be_null: Mask
+    may_have_value: Mask
+
+    def __len__(self) -> int:
+        return len(self.may_be_null)
+
+    @classmethod
+    def unknown(cls, kind: pa.DataType, count: int) -> ValueRanges:
+        """Return ranges that say nothing."""
+        anything = np.ones(count, np.bool_)
+        return cls(pa.nulls(count, kind), pa.nulls(count, kind), anything, anything)
+
+
+@runtime_checkable
+class RangeSource(Protocol):
+    """A lister of files that also knows ranges of their columns."""
+
+    def partition_ranges(
+        self, partitions: Sequence[PartitionPath], column: str, kind: pa.DataType
+    ) -> ValueRanges | None:
+        """Return ranges over all present rows of each partition; ``None`` where none are kept.
+
+        Parameters
+        ----------
+        partitions
+            Paths of partitions.
+        column
+            Path of the column, with dots.
+        kind
+            Its type in the table's schema.
+        """
+        ...
+
+    def file_ranges(
+        self,
+        partitions: Sequence[PartitionPath],
+        names: Sequence[str],
+        column: str,
+        kind: pa.DataType,
+    ) -> ValueRanges | None:
+        """Return ranges over the rows of each base file; ``None`` where none are kept.
+
+        Parameters
+        ----------
+        partitions, names
+            Of each file the path of its partition and its name.
+        column, kind
+            As above.
+        """
+        ...

@@ -1,0 +1,143 @@
+"""Which files can hold rows that a predicate accepts, by the ranges of their columns.
+
+Logic is SQL's, with true, false and null. Of every part of a predicate two things are told for each
+file: whether it can be true of a row, and whether it can be false, which is what a negation asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from hudi_core.model.ranges import Mask, ValueRanges
+from hudi_core.read.predicate import And, Anything, Comparison, IsNull, Not, OneOf, Or, Predicate
+
+_MAX_VALUES: Final = 64
+"""Of decimals, which Arrow cannot search, so many are compared one by one."""
+
+
+class _Can(NamedTuple):
+    """For each file: whether a predicate can be true, and whether it can be false."""
+
+    be_true: Mask
+    be_false: Mask
+
+
+def can_match(predicate: Predicate, ranges: Mapping[str, ValueRanges], count: int) -> Mask:
+    """Return for each file whether it can hold a row that the predicate accepts.
+
+    Parameters
+    ----------
+    predicate
+        A filter, taken apart.
+    ranges
+        Of columns by path; a column that is not there may hold anything.
+    count
+        Number of files.
+    """
+    return _can(predicate, ranges, count).be_true
+
+
+def _can(predicate: Predicate, ranges: Mapping[str, ValueRanges], count: int) -> _Can:
+    match predicate:
+        case And() | Or():
+            parts = [_can(part, ranges, count) for part in predicate.parts]
+            trues, falses = zip(*parts, strict=True)
+            of_all = isinstance(predicate, And)
+            return _Can(_joined(trues, every=of_all), _joined(falses, every=not of_all))
+        case Not():
+            inner = _can(predicate.inner, ranges, count)
+            return _Can(inner.be_false, inner.be_true)
+        case Anything():
+            return _anything(count)
+        case _:
+            known = ranges.get(predicate.column)
+            return _anything(count) if known is None else _of_column(predicate, known)
+
+
+def _joined(masks: Sequence[Mask], *, every: bool) -> Mask:
+    stacked = np.stack(masks)
+    joined: Mask = stacked.all(axis=0) if every else stacked.any(axis=0)
+    return joined
+
+
+def _of_column(predicate: Comparison | OneOf | IsNull, known: ValueRanges) -> _Can:
+    match predicate:
+        case IsNull():
+            return _Can(known.may_be_null, known.may_have_value)
+        case OneOf():
+            return _Can(_one_of(predicate.values, known), np.ones(len(known), np.bool_))
+        case Comparison():
+            return _compare(predicate, known)
+
+
+def _anything(count: int) -> _Can:
+    return _Can(np.ones(count, np.bool_), np.ones(count, np.bool_))
+
+
+def _compare(predicate: Comparison, known: ValueRanges) -> _Can:
+    low, high, value = known.minimum, known.maximum, predicate.value
+    is_below, is_above = _holds(pc.less_equal, low, value), _holds(pc.greater_equal, high, value)
+    match predicate.op:
+        case "=" | "!=":
+            be_true = is_below & is_above
+            # all values are this one where both bounds are
+            be_false = _holds(pc.not_equal, low, value) | _holds(pc.not_equal, high, value)
+        case "<":
+            be_true, be_false = _holds(pc.less, low, value), is_above
+        case "<=":
+            be_true, be_false = is_below, _holds(pc.greater, high, value)
+        case ">":
+            be_true, be_false = _holds(pc.greater, high, value), is_below
+        case _:
+            be_true, be_false = is_above, _holds(pc.less, low, value)
+    if pt.is_floating(value.type):
+        # no bound tells of NaN, which is neither equal to, less nor greater than any number
+        be_false = np.ones(len(known), np.bool_)
+    if predicate.op == "!=":
+        be_true, be_false = be_false, be_true
+    return _Can(be_true & known.may_have_value, be_false & known.may_have_value)
+
+
+def _one_of(values: pa.Array, known: ValueRanges) -> Mask:
+    """Return where one of some values lies between the bounds."""
+    if not len(values):
+        return np.zeros(len(known), np.bool_)
+    has_both = pc.and_(pc.is_valid(known.minimum), pc.is_valid(known.maximum))
+    if pt.is_decimal(values.type):
+        found = _one_between(values, known)
+    else:
+        ordered = values.take(pc.sort_indices(values))
+        # the least value that is not below the lower bound must not be above the upper one
+        place = pc.search_sorted(ordered, known.minimum, side="left")
+        is_beyond = pc.greater_equal(place, len(ordered))
+        candidate = ordered.take(pc.if_else(is_beyond, None, place))
+        found = pc.fill_null(pc.less_equal(candidate, known.maximum), False)
+    be_true: Mask = pc.if_else(has_both, found, True).to_numpy(zero_copy_only=False)
+    return be_true & known.may_have_value
+
+
+def _one_between(values: pa.Array, known: ValueRanges) -> pa.Array:
+    distinct = pc.unique(values)
+    if len(distinct) > _MAX_VALUES:
+        ends = pc.min_max(distinct)
+        return pc.and_(
+            pc.less_equal(known.minimum, ends["max"]), pc.greater_equal(known.maximum, ends["min"])
+        )
+    between = (
+        pc.and_(pc.less_equal(known.minimum, one), pc.greater_equal(known.maximum, one))
+        for one in distinct
+    )
+    return reduce(pc.or_, between)
+
+
+def _holds(compare: Callable[..., Any], bounds: pa.Array, value: pa.Scalar) -> Mask:
+    """Return where a comparison with a bound holds, or the bound is not known."""
+    mask: Mask = pc.fill_null(compare(bounds, value), True).to_numpy(zero_copy_only=False)
+    return mask

@@ -1,0 +1,96 @@
+"""Leaving out partitions and files by the ranges of their columns, before any is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import compress
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from hudi_core.config.table import TableConfig
+from hudi_core.model.arrow_types import walk
+from hudi_core.model.files import FileSlice, PartitionPath
+from hudi_core.model.protocols import FileLister
+from hudi_core.model.ranges import RangeSource, ValueRanges
+from hudi_core.read.matching import can_match
+from hudi_core.read.predicate import columns_of
+from hudi_core.read.substrait import predicate_of_expression
+
+
+class DataSkipper:
+    """Decides for one filter.
+
+    What is not known never excludes anything: columns without ranges, files without statistics,
+    parts of a filter that cannot be taken apart.
+
+    Parameters
+    ----------
+    config
+        The table's configuration.
+    lister
+        Tells ranges where it is a :class:`~hudi_core.model.ranges.RangeSource`; else everything is
+        kept.
+    schema
+        Columns of the rows, as filters see them.
+    expression
+        The filter; ``None`` keeps everything.
+    """
+
+    def __init__(
+        self,
+        config: TableConfig,
+        lister: FileLister,
+        schema: pa.Schema,
+        expression: pc.Expression | None,
+    ) -> None:
+        self._source = lister if isinstance(lister, RangeSource) else None
+        if self._source is None or expression is None:
+            self._source = None
+            return
+        self._predicate = predicate_of_expression(expression, schema)
+        kinds = {path: field.type for path, field in walk(schema)}
+        # under a name that once meant another column, files may have the ranges of that one
+        self._columns = {
+            path: kinds[path]
+            for path in sorted(columns_of(self._predicate) - config.former_names)
+            if not pt.is_nested(kinds[path])
+        }
+
+    def partitions(self, given: Sequence[PartitionPath]) -> Sequence[PartitionPath]:
+        """Return the partitions whose present rows the filter may accept, in the same order.
+
+        Only for the latest state of the table: ranges of partitions are not kept of past ones.
+        """
+        if self._source is None or not given:
+            return given
+        found: dict[str, ValueRanges] = {}
+        for path, kind in self._columns.items():
+            ranges = self._source.partition_ranges(given, path, kind)
+            if ranges is not None:
+                found[path] = ranges
+        if not found:
+            return given
+        return list(compress(given, can_match(self._predicate, found, len(given))))
+
+    def slices(self, given: Sequence[FileSlice]) -> tuple[FileSlice, ...]:
+        """Return the slices that may hold a row the filter accepts, in the same order."""
+        if self._source is None:
+            return tuple(given)
+        # log files may hold rows beyond the ranges of their base file
+        sure = [one for one in given if one.base_file is not None and not one.log_files]
+        if not sure:
+            return tuple(given)
+        paths = [one.partition_path for one in sure]
+        names = [one.base_file.status.name for one in sure if one.base_file is not None]
+        found: dict[str, ValueRanges] = {}
+        for path, kind in self._columns.items():
+            ranges = self._source.file_ranges(paths, names, path, kind)
+            if ranges is not None:
+                found[path] = ranges
+        if not found:
+            return tuple(given)
+        mask = can_match(self._predicate, found, len(sure))
+        dropped = {one.group for one, keep in zip(sure, mask, strict=True) if not keep}
+        return tuple(one for one in given if one.group not in dropped)
