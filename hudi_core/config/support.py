@@ -33,6 +33,7 @@ NOT_BUILT: Final = frozenset(
 """Abilities that a format may have and no part of this release makes use of."""
 
 _ELSEWHERE: Final = "Write to it with Apache Hudi, or copy its rows into a new table."
+_EXPRESSION_INDEX: Final = "expr_index_"
 _DROP: Final = "hoodie.datasource.write.drop.partition.columns"
 _UNWRITTEN: Final[Mapping[str, tuple[str, str]]] = {
     "hoodie.table.cdc.enabled": ("false", "keeps change data capture logs"),
@@ -73,11 +74,12 @@ def _unreadable(config: TableConfig) -> Iterator[tuple[str, str]]:
 def _unwritable(config: TableConfig) -> Iterator[tuple[str, str]]:
     if config.version == 6:
         yield "has table version 6", "Upgrade it to version 8 or 9 with Apache Hudi."
-    if config.metadata_partitions:
-        yield (
-            f"has a metadata table ({', '.join(config.metadata_partitions)}), which would go stale",
-            "Drop it with Apache Hudi (hoodie.metadata.enable=false), or write with Apache Hudi.",
-        )
+    for name in config.metadata_partitions:
+        if name.startswith(_EXPRESSION_INDEX):
+            yield (
+                f"has the expression index {name}, which would go stale",
+                "Drop that index with Apache Hudi, or write with Apache Hudi.",
+            )
     if not config.populate_meta_fields:
         yield "has no meta columns (hoodie.populate.meta.fields=false)", _ELSEWHERE
     if config.keygen_type not in WRITABLE_KEY_GENERATORS:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.resolve import resolve_table_config
 from hudi_core.config.storage import FSYNC
 from hudi_core.config.table import KeyGeneratorType, TableConfig
@@ -15,6 +16,7 @@ from hudi_core.config.table_keys import NAME
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.choice import arrow_schema, is_spark_schema
 from hudi_core.errors import AlreadyExistsError, NotATableError, RecordKeyError, SchemaError
+from hudi_core.metadata.preparation import prepare
 from hudi_core.model.files import BasePath
 from hudi_core.model.protocols import Storage
 from hudi_core.model.schema import META_COLUMNS, TableSchema
@@ -126,7 +128,11 @@ def _new_table(
         raise _occupied(base_path) from error
     opened = open_table(base_path, options)
     opened.host.initialize(opened.client, create=True)
-    return opened
+    config = MetadataConfig.from_options(options)
+    if not config.enabled:
+        return opened
+    prepare(opened.client, config, opened.client.timeline())
+    return open_table(base_path, options)
 
 
 def design_table(

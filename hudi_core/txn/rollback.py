@@ -15,7 +15,11 @@ from hudi_core.actions.rollback import (
     make_plan,
     relative_files,
 )
+from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.errors import TableServiceError
+from hudi_core.metadata.removal_changes import record_rollback
+from hudi_core.metadata.undo import undo
+from hudi_core.metadata.upkeep import open_upkeep
 from hudi_core.model.actions import InstantInfo, RollbackPlan
 from hudi_core.model.files import PartitionPath
 from hudi_core.model.instant import Action, Instant, State
@@ -89,6 +93,20 @@ def planned(table: OpenTable, timeline: Timeline, target: Instant) -> Instant | 
     return None
 
 
+def drop_unwritten(table: OpenTable, target: Instant, timeline: Timeline) -> None:
+    """Undo an instant that has made no data file; no trace of it is left.
+
+    Parameters
+    ----------
+    timeline
+        The table's, loaded since the lock is held.
+    """
+    upkeep = open_upkeep(table.client, _options(table), timeline)
+    if upkeep is not None:
+        undo(upkeep.tables, target.requested_time)
+    finish(table, target)
+
+
 def finish(table: OpenTable, target: Instant) -> None:
     """Remove what is left of an instant that is undone: markers and heartbeat, timeline files
     last."""
@@ -112,11 +130,18 @@ def _execute(table: OpenTable, rollback: Instant, plan: RollbackPlan, target: In
         table.host.before_rollback(client, target)
         client.active.delete(target)  # from here on no reader counts it
     metadata = delete_files(client.storage, files, target, rollback.requested_time)
+    upkeep = open_upkeep(client, _options(table), client.active.load())
+    if upkeep is not None:
+        record_rollback(upkeep, rollback.requested_time, metadata)
     completion = TimelineClock(client.active).next_time()
     completed = client.active.complete(rollback, completion, encode(metadata))
     table.host.complete_rollback(client, metadata, completed)
     finish(table, target)
     return completed
+
+
+def _options(table: OpenTable) -> MetadataConfig:
+    return MetadataConfig.from_options(table.client.options)
 
 
 def _drop(table: OpenTable, rollback: Instant) -> None:

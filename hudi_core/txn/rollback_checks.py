@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.errors import TableServiceError
+from hudi_core.metadata.removal_changes import can_undo
+from hudi_core.metadata.upkeep import open_upkeep
 from hudi_core.model.commit import NO_PREVIOUS_COMMIT, ReplaceCommitMetadata
 from hudi_core.model.files import BaseFileName, PartitionPath, join_path
 from hudi_core.model.instant import Action, Instant
@@ -29,6 +32,7 @@ def check_can_be_undone(table: OpenTable, timeline: Timeline, target: Instant) -
     _refuse_built_upon(timeline, target)
     _refuse_saved(timeline, target)
     _refuse_cleaned(table, target)
+    _refuse_compacted(table, timeline, target)
 
 
 def _refuse_built_upon(timeline: Timeline, target: Instant) -> None:
@@ -53,6 +57,20 @@ def _refuse_saved(timeline: Timeline, target: Instant) -> None:
         raise TableServiceError(
             f"Instant {instant} cannot be rolled back: a savepoint holds it",
             "Delete the savepoint with the engine that made it, then roll back.",
+            instant=instant,
+        )
+
+
+def _refuse_compacted(table: OpenTable, timeline: Timeline, target: Instant) -> None:
+    """Refuse where an index of keys cannot be brought back to before the write."""
+    config = MetadataConfig.from_options(table.client.options)
+    upkeep = open_upkeep(table.client, config, timeline)
+    if upkeep is not None and not can_undo(upkeep, target.requested_time):
+        instant = target.requested_time
+        raise TableServiceError(
+            f"Instant {instant} cannot be rolled back: a compaction of the metadata table has "
+            "taken its keys into an index",
+            "Drop the indexes of keys (hudi metadata drop), roll back, and build them again.",
             instant=instant,
         )
 

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.properties import MAX_BYTES, parse_properties
 from hudi_core.config.table import TableConfig
 from hudi_core.config.write import WriteConfig
@@ -26,6 +27,9 @@ from hudi_core.errors import (
     PathNotFoundError,
     StorageError,
 )
+from hudi_core.metadata.commit_changes import record_commit
+from hudi_core.metadata.preparation import prepare
+from hudi_core.metadata.upkeep import open_upkeep
 from hudi_core.model.commit import (
     CommitMetadata,
     ReplaceCommitMetadata,
@@ -87,6 +91,8 @@ class Transaction:
         The timeline, fenced by the format, that the write builds on.
     timings
         Seconds by step; filled in as the write goes.
+    metadata
+        What the options say of the metadata table.
     schema_step
         From which schema to which the write leads.
     lost
@@ -98,6 +104,7 @@ class Transaction:
     instant: Instant
     began: TimelineView
     heartbeat: Heartbeat
+    metadata: MetadataConfig
     timings: dict[str, float] = field(default_factory=dict)
     schema_step: SchemaStep | None = None
     lost: set[str] = field(default_factory=set)
@@ -138,12 +145,22 @@ class Transaction:
                 settle(self.table, self.schema_step, now)
             self._delete_lost_attempts(statuses)
             self.lock.require_lease()
+            self._record(metadata, statuses, timeline)
+            self.lock.require_lease()
             completed = self._complete(metadata, timeline)
             self._require_in_time(read_at)
             receipt = self._publish(metadata, completed, statuses)
         self.timings["commit"] = time.monotonic() - started
         self._tidy()
         return Committed(completed, receipt)
+
+    def _record(
+        self, metadata: CommitMetadata, statuses: Sequence[WriteStatus], timeline: Timeline
+    ) -> None:
+        """Tell the metadata table, where there is one, what is about to be committed."""
+        upkeep = open_upkeep(self.table.client, self.metadata, timeline)
+        if upkeep is not None:
+            record_commit(upkeep, self.instant.requested_time, metadata, statuses)
 
     def _publish(
         self, metadata: CommitMetadata, completed: Instant, statuses: Sequence[WriteStatus]
@@ -183,7 +200,7 @@ class Transaction:
         elif markers.list():
             rollback.roll_back(self.table, self.instant)
         else:
-            rollback.finish(self.table, self.instant)
+            rollback.drop_unwritten(self.table, self.instant, timeline)
 
     def _require_pending(self, timeline: Timeline) -> None:
         found = timeline.find(self.instant.requested_time, self.instant.action)
@@ -291,6 +308,7 @@ def begin(
         client.require_writable()
         _require_same_table(table)
         timeline = recover(table, config)
+        prepare(client, config.metadata, timeline)
         seeing = table.seeing(timeline)
         table.host.initialize(seeing.client, create=False)
         began = seeing.timeline()
@@ -305,7 +323,7 @@ def begin(
         except BaseException:
             heartbeat.stop()
             raise
-    return Transaction(table, lock, inflight, began, heartbeat)
+    return Transaction(table, lock, inflight, began, heartbeat, config.metadata)
 
 
 def _require_same_table(table: OpenTable) -> None:

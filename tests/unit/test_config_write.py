@@ -17,6 +17,7 @@ from hudi_core.config.kinds import (
     PartialUpdateMode,
 )
 from hudi_core.config.lock import LockConfig
+from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.read import QueryType, ReadConfig
 from hudi_core.config.schema import SchemaConfig
 from hudi_core.config.write import WriteConfig
@@ -61,6 +62,7 @@ def test_defaults_are_hudis_but_for_the_deviations() -> None:
         heartbeat_interval_ms=60_000,
         heartbeat_misses=2,
         schema=SchemaConfig(fill_missing=False, truncate_nanoseconds=False),
+        metadata=MetadataConfig.from_options({}),
         lock=LockConfig(
             concurrency_mode=ConcurrencyMode.SINGLE_WRITER,
             provider=None,
