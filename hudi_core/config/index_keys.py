@@ -29,8 +29,10 @@ INDEX_TYPE: Final = ConfigKey(
     doc="How incoming keys find the file groups that hold them. SIMPLE reads the keys of every "
     "file of the partitions concerned. BLOOM rules files out by the range of their keys and by "
     "their bloom filters first. The GLOBAL_ ones look into all partitions: a key is unique in the "
-    "whole table. BUCKET computes the file group from the key; it is the layout of a table, "
-    "chosen before its first rows and kept with it.",
+    "whole table. RECORD_INDEX, by its newer name GLOBAL_RECORD_LEVEL_INDEX, asks the record index "
+    "of the metadata table, which has to be there: a key is unique in the whole table, and only "
+    "files that hold one of the keys are read. BUCKET computes the file group from the key; it is "
+    "the layout of a table, chosen before its first rows and kept with it.",
     group=Group.WRITE,
 )
 SIMPLE_MOVES: Final = ConfigKey(
@@ -47,6 +49,13 @@ BLOOM_MOVES: Final = ConfigKey(
     default=True,
     parse=boolean,
     doc="GLOBAL_BLOOM: the same as hoodie.simple.index.update.partition.path.",
+    group=Group.WRITE,
+)
+RECORD_MOVES: Final = ConfigKey(
+    key="hoodie.record.index.update.partition.path",
+    default=False,
+    parse=boolean,
+    doc="RECORD_INDEX: the same as hoodie.simple.index.update.partition.path.",
     group=Group.WRITE,
 )
 BUCKET_NUMBER: Final = ConfigKey(
@@ -76,6 +85,7 @@ KEYS: Final[tuple[ConfigKey[Any], ...]] = (
     INDEX_TYPE,
     SIMPLE_MOVES,
     BLOOM_MOVES,
+    RECORD_MOVES,
     BUCKET_NUMBER,
     BUCKET_FIELDS,
     BUCKET_ENGINE,

@@ -135,8 +135,11 @@ class WriteConfig:
         index_keys.BUCKET_ENGINE.read(options)
         codec = keys.COMPRESSION_CODEC.read(options)
         index_type = index_keys.INDEX_TYPE.read(options)
-        in_blooms = index_type is IndexType.GLOBAL_BLOOM
-        moves = index_keys.BLOOM_MOVES if in_blooms else index_keys.SIMPLE_MOVES
+        moves = index_keys.SIMPLE_MOVES
+        if index_type is IndexType.GLOBAL_BLOOM:
+            moves = index_keys.BLOOM_MOVES
+        elif index_type.is_record_index:
+            moves = index_keys.RECORD_MOVES
         return cls(
             operation=keys.OPERATION.read(options),
             partitions_to_delete=keys.PARTITIONS_TO_DELETE.read(options),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from hudi_core.metadata.bloom import TYPE_CODE
@@ -31,6 +31,7 @@ from hudi_core.metadata.partition_types import (
 )
 from hudi_core.metadata.records import BloomFilterEntry, FileEntry, MetadataRecord
 from hudi_core.metadata.table import has_value_types
+from hudi_core.metadata.tracked_keys import TrackedKeys
 from hudi_core.metadata.upkeep import Upkeep, is_key_index
 from hudi_core.model.commit import CommitMetadata, ReplaceCommitMetadata, WriteStatus
 from hudi_core.model.files import FileGroupId, FileId, PartitionPath
@@ -155,14 +156,33 @@ class _Commit:
 
     def _keys(self, indexes: Sequence[str]) -> Changes:
         client, definitions = self.upkeep.tables.client, self.upkeep.definitions
+        columns = {name: definitions.columns(name)[0] for name in indexes if name != RECORD_INDEX}
+        tracked = self._tracked(columns.values())
+        changes: dict[str, PartitionChange] = {}
+        if tracked is not None:
+            if RECORD_INDEX in indexes:
+                changes[RECORD_INDEX] = tracked.locations()
+            return changes | {name: tracked.values(column) for name, column in columns.items()}
         touched = sorted({group.partition_path for group in self._touched()})
         old = [file for file in self.upkeep.current_files(touched) if not self._stays(file)]
         exchange = Exchange(tuple(old), tuple(file for _, file in self._new()))
-        changes: dict[str, PartitionChange] = {}
-        for index in indexes:
-            if index == RECORD_INDEX:
-                changes[index] = location_change(client, exchange, self.time)
-            else:
-                (column,) = definitions.columns(index)
-                changes[index] = secondary_change(client, exchange, column)
+        if RECORD_INDEX in indexes:
+            changes[RECORD_INDEX] = location_change(client, exchange, self.time)
+        for name, column in columns.items():
+            changes[name] = secondary_change(client, exchange, column)
         return changes
+
+    def _tracked(self, columns: Iterable[str]) -> TrackedKeys | None:
+        """Return what the write's tasks left of its keys; ``None`` where that is not all."""
+        statuses = [status for status, _ in self._new()]
+        replaced: list[DataFile] = []
+        if isinstance(self.metadata, ReplaceCommitMetadata):
+            ids = self.metadata.partition_to_replace_file_ids
+            partitions = sorted(map(PartitionPath, ids))
+            replaced = [
+                file
+                for file in self.upkeep.current_files(partitions)
+                if file.file_id in ids[file.partition_path]
+            ]
+        tracked = TrackedKeys.read(self.upkeep.tables.client, self.time, statuses, replaced)
+        return tracked if tracked is not None and all(map(tracked.has, columns)) else None

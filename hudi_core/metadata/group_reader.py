@@ -2,15 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
+from hudi_core.metadata.counted import CountedInstants
 from hudi_core.metadata.layers import Layer, LogLayer, StoredFile, base_layer, log_layers
 from hudi_core.metadata.merging import merge
 from hudi_core.metadata.records import MetadataRecord
 from hudi_core.model.files import FileSlice, LogFile
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import Storage
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFiles:
+    """What it takes to read a file group; a value that executors may get.
+
+    Attributes
+    ----------
+    slice
+        Its latest slice.
+    counts
+        Which deltacommits count.
+    completion
+        When each of them completed.
+    """
+
+    slice: FileSlice
+    counts: CountedInstants
+    completion: Mapping[InstantTime, str]
+
+    def reader(self, storage: Storage) -> GroupReader:
+        """Return what reads it from the metadata table's storage."""
+        return GroupReader(storage, self.slice, self.counts, self._completed_at)
+
+    def _completed_at(self, time: InstantTime) -> str:
+        return self.completion.get(time, time)
 
 
 class GroupReader:

@@ -16,7 +16,7 @@ from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.completeness import in_shard_order
 from hudi_core.metadata.counted import CountedInstants, refuse_stale
 from hudi_core.metadata.damage import REBUILD, naming_the_rebuild
-from hudi_core.metadata.group_reader import GroupReader
+from hudi_core.metadata.group_reader import GroupFiles, GroupReader
 from hudi_core.metadata.keys import secondary_prefix, split_secondary_key
 from hudi_core.metadata.merging import present
 from hudi_core.metadata.partition_types import SECONDARY_INDEX, shards_of
@@ -154,6 +154,19 @@ class MetadataSnapshot:
                 for one in slices
             )
         return self._groups[partition]
+
+    def shards(self, partition: str) -> tuple[GroupFiles, ...]:
+        """Return the file groups of a partition as values, for tasks that read them elsewhere.
+
+        Raises
+        ------
+        CorruptMetadataError
+            As :meth:`groups`.
+        """
+        return tuple(
+            GroupFiles(group.slice, self._counts, self._completion)
+            for group in self.groups(partition)
+        )
 
     def _completed_at(self, time: InstantTime) -> str:
         return self._completion.get(time, time)

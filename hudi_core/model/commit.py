@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+import pyarrow as pa
+
 from hudi_core.model.files import FileId, PartitionPath
 from hudi_core.model.stats import ColumnStats
 
@@ -130,9 +132,13 @@ class WriteStatus:
         The write stat that goes into the commit metadata.
     columns
         Statistics of the new file by leaf path; empty when the write left no file.
+    changed_keys
+        What became of the file's record keys, for indexes of keys: a table, or the path of the
+        file below the table's folder that holds it. ``None`` where nobody kept account.
     """
 
     partition_path: PartitionPath
     file_id: FileId
     stat: WriteStat
     columns: Mapping[str, ColumnStats] = field(default_factory=dict)
+    changed_keys: pa.Table | str | None = None

@@ -30,6 +30,7 @@ from hudi_core.txn.markers import MarkerKind
 from hudi_core.write.base_file import BaseFileWriter
 from hudi_core.write.context import WriteContext
 from hudi_core.write.file_output import mark, open_base_file
+from hudi_core.write.key_changes import leave_insertions, tracked_columns
 from hudi_core.write.meta_columns import RowOrigin, with_meta_columns
 from hudi_core.write.sorting import in_order
 from hudi_core.write.staging import normalised, scatter, true_mask
@@ -42,6 +43,7 @@ _TASK_BYTES: Final = 256 << 20
 class _OpenFile:
     name: BaseFileName
     writer: BaseFileWriter
+    tracked: list[pa.Table] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -129,7 +131,11 @@ class _TaskWriter:
         file = self._open.get(path) or self._start(path)
         name = str(file.name)
         origin = RowOrigin(path, name, self._task.task, self._row)
-        file.writer.write(with_meta_columns(rows, keys, self._context, origin))
+        ready = with_meta_columns(rows, keys, self._context, origin)
+        file.writer.write(ready)
+        tracked = tracked_columns(self._context, ready)
+        if tracked is not None:
+            file.tracked.append(tracked)
         self._row += rows.num_rows
         if file.writer.bytes_written >= self._context.write.max_file_size:
             self._close(path)
@@ -157,4 +163,5 @@ class _TaskWriter:
             file_size_in_bytes=result.size,
             partition_path=path,
         )
-        self.statuses.append(WriteStatus(path, file.name.file_id, stat, result.stats))
+        changes = leave_insertions(self._context, self._task, len(self.statuses), file.tracked)
+        self.statuses.append(WriteStatus(path, file.name.file_id, stat, result.stats, changes))

@@ -17,9 +17,11 @@ from typing import Any
 import pyarrow as pa
 
 from hudi_core.config.kinds import PartialUpdateMode
+from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.base import Engine
 from hudi_core.errors import CommitStateUnknownError, HudiError
+from hudi_core.index.record_index import require_record_index
 from hudi_core.model.actions import RequestedReplaceMetadata
 from hudi_core.model.capability import Capability
 from hudi_core.model.commit import (
@@ -43,6 +45,7 @@ from hudi_core.txn.transaction import Committed, Transaction, begin
 from hudi_core.write.bucket_planning import keep_buckets
 from hudi_core.write.context import WriteContext
 from hudi_core.write.input_schema import staged_schema
+from hudi_core.write.key_changes import key_tracking
 from hudi_core.write.keyless import write_config_for
 from hudi_core.write.partial_rows import check_stays
 from hudi_core.write.rehearsal import (
@@ -100,7 +103,11 @@ class WriteClient:
         transaction = self._begin(operation)
         transaction.schema_step = step
         with undone_on_failure(transaction):
-            context = replace(context, instant=transaction.instant.requested_time)
+            if context.asks_record_index:
+                require_record_index(client, context.write.index_type)
+            tracked = key_tracking(client, context.schema, self.engine.shares_memory)
+            began_at = transaction.instant.requested_time
+            context = replace(context, instant=began_at, tracked=tracked)
             view = self.table.views().view(transaction.began)
             keep_buckets(self.table, self.lock, view)
             steps = WriteSteps(
@@ -115,6 +122,8 @@ class WriteClient:
             )
             committed = transaction.commit(metadata, statuses)
         transaction.timings["total"] = time.monotonic() - started
+        # the keys have served, and are as many as the rows
+        statuses = [replace(status, changed_keys=None) for status in statuses]
         return commit_result(committed, operation, metadata, statuses, transaction.timings)
 
     def delete_partitions(self, partitions: Iterable[PartitionLike]) -> CommitResult:
@@ -153,6 +162,8 @@ class WriteClient:
             The rows do not fit the table, or it has no record key to do this by.
         """
         context, staged, _ = self._prepared(data, operation)
+        if context.asks_record_index and not self._builds_record_index:
+            require_record_index(self.table.client, context.write.index_type)
         rehearsal = Rehearsal(self.table, self.table.timeline())
         view = self.table.views().view(rehearsal.began)
         steps = WriteSteps(
@@ -184,6 +195,11 @@ class WriteClient:
         function = partial(partitions_of_rows, config=client.config, schema=needed)
         found = self.engine.map_input(data, function, 0)
         return sorted({path for paths in found for path in paths})
+
+    @property
+    def _builds_record_index(self) -> bool:
+        metadata = MetadataConfig.from_options(self.table.client.options)
+        return metadata.enabled and metadata.record_index
 
     def _prepared(
         self, data: Any, operation: WriteOperation

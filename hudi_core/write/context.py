@@ -13,6 +13,22 @@ from hudi_core.storage.options import StorageOptions
 
 
 @dataclass(frozen=True, slots=True)
+class KeyTracking:
+    """What tasks leave of the keys they write, for the indexes of keys that the table has.
+
+    Attributes
+    ----------
+    columns
+        Columns that secondary indexes are of.
+    in_memory
+        Whether they hand on what they leave in memory.
+    """
+
+    columns: tuple[str, ...]
+    in_memory: bool
+
+
+@dataclass(frozen=True, slots=True)
 class WriteContext:
     """The write that a task belongs to.
 
@@ -24,6 +40,8 @@ class WriteContext:
         The table's stored properties, its schema as this write leaves it, and the write's options.
     instant
         Requested time of the write.
+    tracked
+        What tasks leave of the keys they write; ``None`` where no index asks for it.
     """
 
     base_path: BasePath
@@ -32,11 +50,17 @@ class WriteContext:
     schema: TableSchema
     write: WriteConfig
     instant: InstantTime
+    tracked: KeyTracking | None = None
 
     @property
     def is_global(self) -> bool:
         """Whether the index makes keys unique in the whole table."""
         return self.table.buckets is None and self.write.index_type.is_global
+
+    @property
+    def asks_record_index(self) -> bool:
+        """Whether the metadata table is asked where keys are."""
+        return self.table.buckets is None and self.write.index_type.is_record_index
 
     @property
     def moves(self) -> bool:

@@ -119,6 +119,8 @@ class Scope:
         Whether every row deletes, by the operation.
     sort
         Whether new rows are put in the order of a bulk insert.
+    asks_keys
+        Whether the keys are asked for before the files are known.
     """
 
     parts: tuple[StagedPart, ...]
@@ -127,6 +129,7 @@ class Scope:
     combine: bool
     deletes_all: bool
     sort: bool = False
+    asks_keys: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +185,8 @@ def incoming_rows(
         Whether rows may move from one partition to another.
     """
     rows = scope.sources.table(context, scope.parts, _deciding_columns(scope, context))
-    needs_keys = bool(scope.files) or context.table.buckets is not None
+    has_buckets = context.table.buckets is not None
+    needs_keys = bool(scope.files) or scope.asks_keys or has_buckets
     keys = None
     if scope.combine or needs_keys:
         keys = record_keys(rows, context, schema)

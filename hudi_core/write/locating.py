@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from hudi_core.index import index_of
-from hudi_core.index.base import KeyFooter, Matches
+from hudi_core.index.base import IntArray, KeyFooter, Matches, join_keys
 from hudi_core.model.files import BaseFile, FileId
 from hudi_core.write.combine import Positions, stored_wins
 from hudi_core.write.context import WriteContext
@@ -75,6 +75,27 @@ def locate(
     return [
         _found(scope, incoming, context, ordinals[match.candidate], match)
         for match in index.tag(keys, candidates)
+    ]
+
+
+def locate_hinted(
+    scope: Scope, incoming: Incoming, context: WriteContext, hinted: Mapping[int, IntArray]
+) -> list[Found]:
+    """Look for incoming keys in the files that they are said to be in.
+
+    Parameters
+    ----------
+    hinted
+        Ordinals of the keys that are said to be in a file, ascending, by the file's ordinal.
+    """
+    keys = incoming.keys.column("key").combine_chunks()
+    return [
+        _found(scope, incoming, context, ordinal, match)
+        for ordinal, chosen in hinted.items()
+        if len(chosen)
+        for match in join_keys(
+            ordinal, read_record_keys(context, scope.files[ordinal][1].path), keys, chosen
+        )
     ]
 
 

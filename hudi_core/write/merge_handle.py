@@ -25,6 +25,7 @@ from hudi_core.write.context import WriteContext
 from hudi_core.write.encoded_columns import constant
 from hudi_core.write.file_output import mark, open_base_file
 from hudi_core.write.incoming import record_keys
+from hudi_core.write.key_changes import leave_changes
 from hudi_core.write.merging import Located, Merged, merge, replaced_positions
 from hudi_core.write.meta_columns import RowOrigin, with_meta_columns
 from hudi_core.write.partial_rows import completed
@@ -108,7 +109,9 @@ def write_group(
         output.write(ready.slice(0, updates), stays=True)
         output.write(ready.slice(updates))
         result = output.close()
-    return _status(group, name, merged, len(inserts), result)
+    changes = leave_changes(context, task, merged, stored.rows, ready)
+    status = _status(group, name, merged, len(inserts), result)
+    return replace(status, changed_keys=changes)
 
 
 def _stored(context: WriteContext, item: GroupTask) -> StoredFile:

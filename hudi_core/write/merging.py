@@ -52,11 +52,14 @@ class Merged:
         successors are elsewhere; of a key that the file held several times, all but the one that
         is updated, or those older than another that a late row met. ``stored rows - deletes`` is
         the number of kept rows and updates.
+    removed
+        Positions of the stored rows that do not stay, those that are updated among them.
     """
 
     kept: pa.Table
     updates: Positions
     deletes: int
+    removed: Positions = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
     @property
     def changes_nothing(self) -> bool:
@@ -107,13 +110,13 @@ def merge(
     keep[positions[replaced]] = False
     keep[located.gone] = False
     updates = winning[~deleting]
-    gone = stored.num_rows - int(keep.sum())
-    return Merged(_kept(stored, keep), updates, gone - len(updates))
-
-
-def _kept(stored: pa.Table, keep: Mask) -> pa.Table:
-    """Return the rows that stay; where few go, as slices, which cost nothing however long."""
     removed = np.flatnonzero(~keep)
+    kept = _kept(stored, keep, removed)
+    return Merged(kept, updates, len(removed) - len(updates), removed)
+
+
+def _kept(stored: pa.Table, keep: Mask, removed: Positions) -> pa.Table:
+    """Return the rows that stay; where few go, as slices, which cost nothing however long."""
     if len(removed) > _SLICED_ROWS:
         return stored.filter(pa.array(keep))
     bounds = zip([0, *(removed + 1)], [*removed, stored.num_rows], strict=True)

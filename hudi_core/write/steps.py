@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, Protocol
 
@@ -13,6 +13,7 @@ from hudi_core.config.kinds import InsertDuplicates
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.base import Engine
 from hudi_core.errors import PartitionValueError
+from hudi_core.index.record_index import RecordIndex, has_record_index
 from hudi_core.model.client import SliceView
 from hudi_core.model.commit import WriteOperation, WriteStatus
 from hudi_core.model.files import BaseFile, PartitionPath
@@ -23,9 +24,11 @@ from hudi_core.write.bucket_planning import BucketAssignment
 from hudi_core.write.bulk_insert import bulk_insert_rows
 from hudi_core.write.context import WriteContext
 from hudi_core.write.duplicates import without_duplicates
+from hudi_core.write.incoming import Scope
 from hudi_core.write.merge_handle import GroupTask, write_group
 from hudi_core.write.nesting import can_nest, refuse_nested_partitions, unmark_partitions
 from hudi_core.write.planning import FileSizing, GroupWrite, average_record_size
+from hudi_core.write.record_tagging import RecordTagging
 from hudi_core.write.sorting import arrangement_for, sorts
 from hudi_core.write.staging import StagedPart, partition_rows, stage_rows
 from hudi_core.write.tagging import Tagged, Tagging, scopes, staged_for
@@ -132,9 +135,13 @@ class WriteSteps:
         rows = partition_rows(parts)
         self.partitions = list(rows)
         self._refuse_nested(rows)
-        base_files = self._latest_base_files(self.partitions)
+        index = self._record_index()
         with self._timed("tag"):
-            tagged = self._tag(parts, base_files, in_memory)
+            if index is None:
+                base_files = self._latest_base_files(self.partitions)
+                tagged = self._tag(parts, base_files, in_memory)
+            else:
+                base_files, tagged = self._tag_by_index(index, parts, in_memory)
         if self._looks_for_duplicates:
             tagged = without_duplicates(tagged, parts, self.context, self.staged)
         return WritePlan(parts, tagged, self._plan(rows, base_files, tagged))
@@ -195,9 +202,15 @@ class WriteSteps:
         in_buckets = self.context.table.buckets and self.operation is WriteOperation.BULK_INSERT
         if self.operation in _NEW_GROUPS_ONLY and not in_buckets:
             return {}
-        found: dict[PartitionPath, list[BaseFile]] = {}
         everywhere = self.looks_up and self.context.is_global
-        for slice_ in self.view.latest_slices(None if everywhere else partitions):
+        return self._base_files_of(None if everywhere else partitions)
+
+    def _base_files_of(
+        self, partitions: Collection[PartitionPath] | None
+    ) -> dict[PartitionPath, tuple[BaseFile, ...]]:
+        found: dict[PartitionPath, list[BaseFile]] = {}
+        wanted = None if partitions is None else sorted(partitions)
+        for slice_ in self.view.latest_slices(wanted):
             if slice_.base_file is not None:
                 found.setdefault(slice_.partition_path, []).append(slice_.base_file)
         return {
@@ -205,28 +218,53 @@ class WriteSteps:
             for path, files in found.items()
         }
 
+    def _record_index(self) -> RecordIndex | None:
+        """Return the record index, where it is asked; ``None`` also where the write that is
+        rehearsed would first build it."""
+        client, began = self.transaction.table.client, self.transaction.began
+        asks = self.looks_up and self.context.asks_record_index
+        return RecordIndex.open(client, began) if asks and has_record_index(client) else None
+
+    def _tag_by_index(
+        self, index: RecordIndex, parts: Sequence[StagedPart], in_memory: bool
+    ) -> tuple[dict[PartitionPath, tuple[BaseFile, ...]], dict[PartitionPath, Tagged]]:
+        (scope,) = self._scopes(parts, {})
+        scope = replace(scope, asks_keys=True)
+        tagging = RecordTagging(self._tagging(in_memory))
+        return tagging.run(self.engine, index, scope, self._base_files_of, _TAG)
+
     def _tag(
         self,
         parts: Sequence[StagedPart],
         base_files: dict[PartitionPath, tuple[BaseFile, ...]],
         in_memory: bool,
     ) -> dict[PartitionPath, Tagged]:
-        looks_up, combine = self.looks_up, self._combines
+        looks_up = self.looks_up
         has_deletes = IS_DELETED in self.staged.arrow.names
-        context, operation = self.context, self.operation
-        if not (looks_up or combine or has_deletes or context.table.buckets):
+        if not (looks_up or self._combines or has_deletes or self.context.table.buckets):
             return {}
-        tasks = scopes(
+        tasks = self._scopes(parts, base_files if looks_up else {})
+        return self._tagging(in_memory).run(self.engine, tasks, _TAG)
+
+    def _scopes(
+        self,
+        parts: Sequence[StagedPart],
+        files: Mapping[PartitionPath, Sequence[BaseFile]],
+    ) -> list[Scope]:
+        context, operation = self.context, self.operation
+        return scopes(
             parts,
-            base_files if looks_up else {},
+            files,
             self.partitions,
             context,
-            combine=combine,
+            combine=self._combines,
             deletes_all=operation is WriteOperation.DELETE,
             sort=operation is WriteOperation.BULK_INSERT and sorts(context),
         )
-        moves = context.moves and operation is WriteOperation.UPSERT
-        return Tagging(context, self.staged, moves, in_memory).run(self.engine, tasks, _TAG)
+
+    def _tagging(self, in_memory: bool) -> Tagging:
+        moves = self.context.moves and self.operation is WriteOperation.UPSERT
+        return Tagging(self.context, self.staged, moves, in_memory)
 
     def _plan(
         self,

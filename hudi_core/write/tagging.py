@@ -17,7 +17,7 @@ A row whose key a global index finds in another partition
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
@@ -187,7 +187,7 @@ class Tagging:
         weights = [sum(look.scope.files[one][1].size for one in look.files) for look in looks]
         found = iter(engine.map_tasks(looks, self.look, stage, weights))
         settlements = [
-            _Settlement(scope, incoming, tuple(next(found) for _ in _chunks(scope)))
+            Settlement(scope, incoming, tuple(next(found) for _ in _chunks(scope)))
             for scope, incoming in zip(scopes, left, strict=True)
         ]
         return engine.map_tasks(settlements, self.settle, stage)
@@ -210,7 +210,7 @@ class Tagging:
         found = to_table(locate(item.scope, incoming, self.context, item.files))
         return leave(self.context, task, "found", found, self.in_memory)
 
-    def settle(self, task: TaskContext, item: _Settlement) -> list[Tagged]:
+    def settle(self, task: TaskContext, item: Settlement) -> list[Tagged]:
         """Put together what was found in all files."""
         found = [one for left in item.found for one in from_table(find(self.context, left))]
         incoming = item.incoming.find(self.context)
@@ -285,7 +285,9 @@ class _Look:
 
 
 @dataclass(frozen=True, slots=True)
-class _Settlement:
+class Settlement:
+    """A scope, its keys, and what was found of them in its files."""
+
     scope: Scope
     incoming: LeftIncoming
     found: tuple[Left, ...]
@@ -345,12 +347,16 @@ def _partitions(scope: Scope) -> list[tuple[PartitionPath, list[int]]]:
 
 
 def _chunks(scope: Scope) -> list[tuple[int, ...]]:
-    """Return the files of a scope in pieces that one task looks into."""
+    return file_chunks(scope, range(len(scope.files)))
+
+
+def file_chunks(scope: Scope, ordinals: Iterable[int]) -> list[tuple[int, ...]]:
+    """Return some files of a scope in pieces that one task looks into."""
     total = 0
     pieces = []
-    for ordinal, (_, file) in enumerate(scope.files):
+    for ordinal in ordinals:
         pieces.append((total // _BYTES_PER_TASK, ordinal))
-        total += max(file.size, _BYTES_PER_TASK // _FILES_PER_TASK)
+        total += max(scope.files[ordinal][1].size, _BYTES_PER_TASK // _FILES_PER_TASK)
     grouped = groupby(pieces, key=lambda piece: piece[0])
     return [tuple(ordinal for _, ordinal in group) for _, group in grouped]
 

@@ -1,0 +1,242 @@
+"""The record index: the metadata table says which file group holds a key.
+
+Its file groups are shards by the hash of the key, so a task looks up the keys of some shards and
+reads of them just the blocks that may hold one. What it finds is a hint: the file itself decides
+whether the key is there, and where. So a location that a rolled back write left, or in a file group
+that is gone, counts as none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hudi_core.config.index_keys import INDEX_TYPE
+from hudi_core.config.kinds import IndexType
+from hudi_core.config.table import TableConfig
+from hudi_core.errors import CorruptMetadataError, InvalidOptionError
+from hudi_core.index.base import IntArray
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata.damage import REBUILD
+from hudi_core.metadata.group_reader import GroupFiles, GroupReader
+from hudi_core.metadata.keys import partition_path
+from hudi_core.metadata.layers import Layer
+from hudi_core.metadata.partition_types import RECORD_INDEX, shards_of
+from hudi_core.metadata.record_codec import RecordDecoder
+from hudi_core.metadata.records import RecordLocation
+from hudi_core.metadata.snapshot import MetadataSnapshot
+from hudi_core.metadata.table import METADATA_FOLDER, active_partitions
+from hudi_core.model.files import BasePath, FileGroupId, FileId
+from hudi_core.model.protocols import TimelineView
+from hudi_core.storage.open import open_storage
+from hudi_core.storage.options import StorageOptions
+from hudi_core.storage.properties_file import read_properties
+from hudi_core.storage.subfolder import SubfolderStorage
+
+_KEYS_PER_TASK: Final = 50_000
+_FEW: Final = 2
+"""Of a layer with up to so many times the keys that are looked up, all entries are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShardLookup:
+    """The shards that one task looks into; a value that crosses to executors.
+
+    Attributes
+    ----------
+    base_path, storage_options
+        Where the table is and how to reach it.
+    count
+        Shards of the whole index.
+    shards
+        The files of those to look into, by number.
+    """
+
+    base_path: BasePath
+    storage_options: StorageOptions
+    count: int
+    shards: Mapping[int, GroupFiles]
+
+    def find(self, keys: pa.StringArray) -> Locations:
+        """Look up those of some keys that these shards hold.
+
+        Raises
+        ------
+        CorruptMetadataError
+            A file of the index is missing or damaged.
+        """
+        whole = open_storage(self.base_path, self.storage_options)
+        storage = SubfolderStorage(whole, METADATA_FOLDER)
+        of_keys = shards_of(keys, self.count)
+        known = _KnownGroups()
+        found, groups = [_NO_KEYS], [_NO_KEYS]
+        for number, files in self.shards.items():
+            own = np.flatnonzero(of_keys == number).astype(np.int32)
+            if len(own):
+                places = _group_of_each(files.reader(storage), keys.take(pa.array(own)), known)
+                held = np.flatnonzero(places >= 0)
+                found.append(own[held])
+                groups.append(places[held])
+        return Locations(np.concatenate(found), np.concatenate(groups), tuple(known.groups))
+
+
+@dataclass(frozen=True, slots=True)
+class Locations:
+    """Where keys are, as the index says.
+
+    Attributes
+    ----------
+    keys
+        Ordinals of the keys that it has.
+    groups
+        For each of them an ordinal among ``file_groups``.
+    file_groups
+        The file groups.
+    """
+
+    keys: IntArray
+    groups: IntArray
+    file_groups: tuple[FileGroupId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordIndex:
+    """The record index of a table at one moment.
+
+    Attributes
+    ----------
+    base_path, storage_options
+        Where the table is and how to reach it.
+    shards
+        The files of every shard, in their order.
+    """
+
+    base_path: BasePath
+    storage_options: StorageOptions
+    shards: tuple[GroupFiles, ...]
+
+    @classmethod
+    def open(cls, client: TableMetaClient, timeline: TimelineView) -> RecordIndex:
+        """Open the index as whoever sees this timeline sees it; what the tasks read is listed here.
+
+        Raises
+        ------
+        CorruptMetadataError
+            The metadata table is damaged or stale.
+        """
+        snapshot = MetadataSnapshot.open(_as_stored(client), timeline)
+        return cls(client.base_path, client.storage_options, snapshot.shards(RECORD_INDEX))
+
+    def lookups(self, keys: int) -> list[ShardLookup]:
+        """Return the tasks that look up so many keys between them, each with some shards."""
+        count = len(self.shards)
+        tasks = max(1, min(count, -(-keys // _KEYS_PER_TASK)))
+        return [
+            ShardLookup(
+                self.base_path,
+                self.storage_options,
+                count,
+                {number: self.shards[number] for number in range(task, count, tasks)},
+            )
+            for task in range(tasks)
+        ]
+
+
+def has_record_index(client: TableMetaClient) -> bool:
+    """Tell whether a table has a record index now; one read."""
+    return RECORD_INDEX in active_partitions(_as_stored(client).config)
+
+
+def require_record_index(client: TableMetaClient, kind: IndexType) -> None:
+    """Refuse a write that asks for a record index which the table does not have.
+
+    Raises
+    ------
+    InvalidOptionError
+        There is none; says how it is made.
+    """
+    if has_record_index(client):
+        return
+    raise InvalidOptionError(
+        INDEX_TYPE.key,
+        kind.value,
+        "the table has no record index",
+        f"Build it with `hudi metadata index {client.base_path} record_index`, or write with "
+        "hoodie.metadata.enable=true and hoodie.metadata.global.record.level.index.enable=true.",
+    )
+
+
+def _as_stored(client: TableMetaClient) -> TableMetaClient:
+    """Return the client with the properties of now: a write may have built the index itself."""
+    config = TableConfig.from_properties(read_properties(client.storage), client.base_path)
+    return replace(client, config=config)
+
+
+_NO_KEYS: Final = np.empty(0, dtype=np.int32)
+_ABSENT: Final = -1
+
+
+class _KnownGroups:
+    """Numbers file groups as values of the index name them: few, for many keys."""
+
+    def __init__(self) -> None:
+        self.groups: list[FileGroupId] = []
+        self._numbers: dict[FileGroupId, int] = {}
+
+    def number(self, location: RecordLocation) -> int:
+        group = FileGroupId(partition_path(location.partition_name), FileId(location.file_id))
+        number = self._numbers.setdefault(group, len(self.groups))
+        if number == len(self.groups):
+            self.groups.append(group)
+        return number
+
+
+def _group_of_each(
+    reader: GroupReader, keys: pa.StringArray, known: _KnownGroups
+) -> npt.NDArray[np.int32]:
+    """Return the number of the file group of each of a shard's keys; -1 where it has none."""
+    encoded = keys.cast(pa.binary()).to_pylist()
+    wanted = {key: ordinal for ordinal, key in enumerate(encoded)}
+    groups = np.full(len(encoded), _ABSENT, np.int32)
+    for layer in reader.layers:
+        for key, number in _said(layer, encoded, wanted, known):
+            groups[wanted[key]] = number
+    return groups
+
+
+def _said(
+    layer: Layer, keys: Sequence[bytes], wanted: Mapping[bytes, int], known: _KnownGroups
+) -> Iterable[tuple[bytes, int]]:
+    """Yield what one file or block says of the keys."""
+    if layer.reader is not None:
+        decoder = RecordDecoder(layer.reader.schema, layer.path)
+        numbers: dict[bytes, int] = {}
+        if layer.reader.entry_count <= _FEW * len(keys):
+            entries: Iterable[tuple[bytes, Any]] = layer.reader.entries()
+        else:
+            entries = layer.reader.get_many(keys)
+        for key, value in entries:
+            if key not in wanted:
+                continue
+            number = numbers.get(value)
+            if number is None:
+                number = numbers[value] = _number(decoder, value, layer.path, known)
+            yield key, number
+    for deleted in layer.deleted:
+        key = deleted.encode()
+        if key in wanted:
+            yield key, _ABSENT
+
+
+def _number(decoder: RecordDecoder, value: bytes, path: str, known: _KnownGroups) -> int:
+    if not value:
+        return _ABSENT
+    _, location = decoder.decode_value(value)
+    if not isinstance(location, RecordLocation):
+        raise CorruptMetadataError(path, "a value of the record index is no location", REBUILD)
+    return known.number(location)

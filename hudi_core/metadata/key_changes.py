@@ -1,0 +1,105 @@
+"""What a write does to record keys, as its tasks leave it, and what that means for key indexes.
+
+One table per file that the write made:
+
+==================== =======================================================================
+column               content
+==================== =======================================================================
+``key``              record key; text
+``change``           ``1``: the file has it now; ``-1``: no more; ``0``: it has other values
+``before.<column>``  value of an indexed column before; null of keys that are new
+``after.<column>``   value after; null of keys that are gone
+==================== =======================================================================
+
+Keys that stay with their values are not in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_core.metadata.changes import PartitionChange
+from hudi_core.metadata.partition_types import RecordType
+from hudi_core.metadata.records import MetadataRecord, RecordLocation
+from hudi_core.model.schema import RECORD_KEY
+
+INSERTED: Final = 1
+UPDATED: Final = 0
+DELETED: Final = -1
+
+
+def change_table(kind: int, before: pa.Table | None, after: pa.Table | None) -> pa.Table:
+    """Return the table of keys to all of which the same happens.
+
+    Parameters
+    ----------
+    kind
+        ``INSERTED``, ``UPDATED`` or ``DELETED``.
+    before, after
+        Their rows, in one order: record key and indexed columns. ``None`` before they came and
+        after they went.
+    """
+    known = before if after is None else after
+    assert known is not None  # noqa: S101 - one of them is given
+    columns = {
+        "key": known.column(RECORD_KEY),
+        "change": pa.array(np.full(known.num_rows, kind, np.int8)),
+    }
+    for field in known.schema:
+        if field.name == RECORD_KEY:
+            continue
+        for prefix, rows in (("before", before), ("after", after)):
+            nulls = pa.nulls(known.num_rows, field.type)
+            columns[f"{prefix}.{field.name}"] = nulls if rows is None else rows.column(field.name)
+    return pa.table(columns)
+
+
+def location_changes(
+    tables: Sequence[tuple[RecordLocation, pa.Table]], gone: Iterable[pa.Array] = ()
+) -> PartitionChange:
+    """Return what a write means for the index of record keys.
+
+    Parameters
+    ----------
+    tables
+        Of each file: the location of its keys, and what became of them. A key that several files
+        have belongs to the last.
+    gone
+        Keys of files that were taken out of the table as a whole.
+    """
+    came = [_kind(table, INSERTED) for _, table in tables]
+    left = [_kind(table, DELETED) for _, table in tables]
+    new = pa.concat_arrays([pa.array([], pa.string()), *came])
+    places = np.repeat(np.arange(len(came)), [len(keys) for keys in came])
+    last = _last_of_each(new)
+    if last is not None:
+        new, places = new.take(pa.array(last)), places[last]
+    locations = [location for location, _ in tables]
+    records = tuple(
+        MetadataRecord(key, RecordType.RECORD_INDEX, locations[place])
+        for key, place in zip(new.to_pylist(), places.tolist(), strict=True)
+    )
+    old = pc.unique(pa.concat_arrays([pa.array([], pa.string()), *left, *gone]))
+    # what moved is in one file's table as gone, and in another's as new
+    deleted = old.filter(pc.invert(pc.is_in(old, value_set=new)))
+    return PartitionChange(records, tuple(deleted.to_pylist()))
+
+
+def _kind(table: pa.Table, kind: int) -> pa.Array:
+    keys = table.filter(pc.equal(table.column("change"), kind)).column("key")
+    return keys.cast(pa.string()).combine_chunks()
+
+
+def _last_of_each(keys: pa.Array) -> np.ndarray | None:
+    """Return the position of the last of each key; ``None`` where each is there once."""
+    codes = keys.dictionary_encode()
+    if len(codes.dictionary) == len(keys):
+        return None
+    last = np.zeros(len(codes.dictionary), np.int64)
+    last[codes.indices.to_numpy()] = np.arange(len(keys))
+    return np.sort(last)

@@ -1,0 +1,140 @@
+"""Changes of the indexes of keys from what the tasks of a write left, without reading its files.
+
+What has to be read are the files of groups that a write takes out of the table as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.fs as pafs
+
+from hudi_core.errors import CorruptMetadataError
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata.changes import PartitionChange
+from hudi_core.metadata.data_files import read_columns
+from hudi_core.metadata.key_changes import location_changes
+from hudi_core.metadata.key_records import DataFile, index_millis, value_texts
+from hudi_core.metadata.keys import secondary_key
+from hudi_core.metadata.partition_types import RecordType
+from hudi_core.metadata.records import MetadataRecord, RecordLocation, SecondaryEntry
+from hudi_core.model.commit import WriteStatus
+from hudi_core.model.instant_time import InstantTime
+from hudi_core.model.schema import RECORD_KEY
+from hudi_core.storage.data_files import data_filesystem
+
+
+@dataclass(frozen=True, slots=True)
+class TrackedKeys:
+    """What a write did to the keys of its files.
+
+    Attributes
+    ----------
+    client
+        The table.
+    time
+        Of the write.
+    files
+        What became of the keys of each file; see :mod:`hudi_core.metadata.key_changes`.
+    replaced
+        The files of the groups that it takes out of the table.
+    """
+
+    client: TableMetaClient
+    time: InstantTime
+    files: tuple[tuple[WriteStatus, pa.Table], ...]
+    replaced: tuple[DataFile, ...]
+
+    @classmethod
+    def read(
+        cls,
+        client: TableMetaClient,
+        time: InstantTime,
+        statuses: Sequence[WriteStatus],
+        replaced: Sequence[DataFile],
+    ) -> TrackedKeys | None:
+        """Read what the tasks left; ``None`` where one of them left nothing.
+
+        Raises
+        ------
+        CorruptMetadataError
+            What one left is missing or damaged.
+        """
+        if any(status.changed_keys is None for status in statuses):
+            return None
+
+        def one(status: WriteStatus) -> pa.Table:
+            return _read(client, status.changed_keys)
+
+        tables = client.run_map(one, list(statuses))
+        return cls(client, time, tuple(zip(statuses, tables, strict=True)), tuple(replaced))
+
+    def has(self, column: str) -> bool:
+        """Tell whether the tasks kept account of the values of a column."""
+        return all(f"after.{column}" in table.column_names for _, table in self.files)
+
+    def locations(self) -> PartitionChange:
+        """Return what the write means for the index of record keys."""
+        millis = index_millis(self.time, self.client.config)
+        tables = [
+            (RecordLocation(status.partition_path, status.file_id, millis), table)
+            for status, table in self.files
+        ]
+        gone = [rows.column(RECORD_KEY).combine_chunks() for rows in self._replaced([RECORD_KEY])]
+        return location_changes(tables, gone)
+
+    def values(self, column: str) -> PartitionChange:
+        """Return what the write means for the secondary index of a column.
+
+        Raises
+        ------
+        UnsupportedTableError
+            The column is of a type that no index is kept of.
+        """
+        new: dict[str, None] = {}
+        old: dict[str, None] = {}
+        for _, table in self.files:
+            change = table.column("change").to_numpy()
+            new |= self._entries(table, "key", f"after.{column}", change >= 0)
+            old |= self._entries(table, "key", f"before.{column}", change <= 0)
+        for rows in self._replaced([RECORD_KEY, column]):
+            old |= self._entries(rows, RECORD_KEY, column, np.ones(rows.num_rows, bool))
+        gone = [key for key in old if key not in new]
+        # what was there already, with the same value in another file, is said anew: it is no error
+        return PartitionChange((*_entries(new, False), *_entries(gone, True)))
+
+    def _entries(
+        self, rows: pa.Table, key: str, column: str, chosen: np.ndarray
+    ) -> dict[str, None]:
+        some = rows.filter(pa.array(chosen))
+        texts = value_texts(some.column(column), column, self.client.base_path)
+        keys = some.column(key).to_pylist()
+        return dict.fromkeys(map(secondary_key, texts, keys))
+
+    def _replaced(self, columns: Sequence[str]) -> list[pa.Table]:
+        def one(file: DataFile) -> pa.Table:
+            return read_columns(self.client, file.path, columns)
+
+        return list(self.client.run_map(one, list(self.replaced)))
+
+
+def _entries(keys: Sequence[str] | dict[str, None], is_deleted: bool) -> list[MetadataRecord]:
+    entry = SecondaryEntry(is_deleted)
+    return [MetadataRecord(key, RecordType.SECONDARY_INDEX, entry) for key in keys]
+
+
+def _read(client: TableMetaClient, left: pa.Table | str | None) -> pa.Table:
+    if not isinstance(left, str):
+        return left
+    filesystem, root = data_filesystem(client.base_path, client.storage_options)
+    path = f"{root}/{left}"
+    local = isinstance(filesystem, pafs.LocalFileSystem)
+    try:
+        with pa.memory_map(path) if local else filesystem.open_input_file(path) as source:
+            table = pa.ipc.open_file(source).read_all()
+    except (OSError, pa.ArrowInvalid) as error:
+        raise CorruptMetadataError(f"{client.base_path}/{left}", str(error)) from error
+    return table

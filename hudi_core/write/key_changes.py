@@ -1,0 +1,155 @@
+"""What a write does to the keys of one file, left by its task for the indexes of keys.
+
+The task has at hand which keys come, which go, and what the rows hold: so nobody reads the files a
+second time to find out. What is left is an Arrow table, in the form of
+:mod:`hudi_core.metadata.key_changes`; it never passes the driver where engines share no memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_core.config.metadata_keys import MetadataConfig
+from hudi_core.engine.base import TaskContext
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata.index_definitions import read_definitions
+from hudi_core.metadata.key_changes import DELETED, INSERTED, UPDATED, change_table
+from hudi_core.metadata.partition_types import RECORD_INDEX, SECONDARY_INDEX
+from hudi_core.metadata.table import active_partitions, stored_partitions
+from hudi_core.model.schema import RECORD_KEY, TableSchema
+from hudi_core.write.context import KeyTracking, WriteContext
+from hudi_core.write.encoded_columns import plain
+from hudi_core.write.merging import Merged
+from hudi_core.write.stage_files import Left, leave
+from hudi_core.write.staging import true_mask
+
+
+def key_tracking(
+    client: TableMetaClient, schema: TableSchema, in_memory: bool
+) -> KeyTracking | None:
+    """Return what tasks have to leave; ``None`` where the table has no index of keys.
+
+    Parameters
+    ----------
+    schema
+        The table's, as the write leaves it.
+    in_memory
+        Whether tasks hand on what they leave in memory.
+    """
+    wanted = MetadataConfig.from_options(client.options).enabled
+    if not (wanted or active_partitions(client.config)):
+        return None
+    stored = stored_partitions(client.storage).all
+    secondary = [name for name in stored if name.startswith(SECONDARY_INDEX)]
+    if not secondary and RECORD_INDEX not in stored:
+        return None
+    columns: list[str] = []
+    if secondary:
+        definitions = read_definitions(client.storage, client.config)
+        columns = [column for name in secondary for column in definitions.columns(name)]
+    known = set(schema.arrow.names)
+    return KeyTracking(tuple(sorted(known.intersection(columns))), in_memory)
+
+
+def leave_changes(
+    context: WriteContext, task: TaskContext, merged: Merged, stored: pa.Table, written: pa.Table
+) -> Left | None:
+    """Leave what becomes of the keys of a file that is written anew.
+
+    Parameters
+    ----------
+    merged
+        What became of the stored rows.
+    stored
+        The rows of the file's last version.
+    written
+        The rows that the write brings, with their meta columns: updates first, then new ones.
+
+    Returns
+    -------
+    Left or None
+        ``None`` where no index asks for it.
+    """
+    tracked = context.tracked
+    if tracked is None:
+        return None
+    columns = [RECORD_KEY, *tracked.columns]
+    removed = _selected(stored, columns).take(pa.array(merged.removed))
+    updates = _selected(written.slice(0, len(merged.updates)), columns)
+    found = pc.index_in(removed.column(RECORD_KEY), value_set=_array(updates.column(RECORD_KEY)))
+    is_updated = true_mask(found.is_valid())
+    changes = [
+        change_table(INSERTED, None, _selected(written.slice(len(merged.updates)), columns)),
+        change_table(DELETED, _gone(removed, is_updated, merged.kept), None),
+    ]
+    if tracked.columns and is_updated.any():
+        before = removed.filter(pa.array(is_updated))
+        after = updates.take(found.filter(pa.array(is_updated)))
+        changed = _differ(before, after, tracked.columns)
+        changes.append(
+            change_table(UPDATED, before.filter(pa.array(changed)), after.filter(pa.array(changed)))
+        )
+    table = pa.concat_tables(changes)
+    return leave(context, task, "changes", table, tracked.in_memory)
+
+
+def leave_insertions(
+    context: WriteContext, task: TaskContext, number: int, written: Sequence[pa.Table]
+) -> Left | None:
+    """Leave the keys of a new file; ``None`` where no index asks for them.
+
+    Parameters
+    ----------
+    number
+        Of the file, among those of the task.
+    written
+        Its rows, the columns of :func:`tracked_columns`.
+    """
+    if context.tracked is None:
+        return None
+    table = change_table(INSERTED, None, pa.concat_tables(written))
+    return leave(context, task, f"changes{number}", table, context.tracked.in_memory)
+
+
+def tracked_columns(context: WriteContext, rows: pa.Table) -> pa.Table | None:
+    """Return the columns of rows that indexes of keys hold; ``None`` where there are none."""
+    if context.tracked is None:
+        return None
+    return _selected(rows, [RECORD_KEY, *context.tracked.columns])
+
+
+def _gone(removed: pa.Table, is_updated: np.ndarray, kept: pa.Table) -> pa.Table:
+    """Return rows whose keys the file holds no more."""
+    gone = removed.filter(pa.array(~is_updated))
+    if not gone.num_rows:
+        return gone
+    # of rows with one key that inserts have left, some may stay
+    keys = gone.column(RECORD_KEY)
+    stay = pc.is_in(plain(kept.column(RECORD_KEY)), value_set=_array(keys))
+    if not pc.any(stay).as_py():
+        return gone
+    still = _array(plain(kept.column(RECORD_KEY)).filter(stay))
+    return gone.filter(pc.invert(pc.is_in(keys, value_set=still)))
+
+
+def _differ(before: pa.Table, after: pa.Table, columns: Sequence[str]) -> np.ndarray:
+    """Return which rows have another value in some column."""
+    differ = np.zeros(before.num_rows, bool)
+    for name in columns:
+        old, new = before.column(name), after.column(name)
+        differ |= ~true_mask(pc.equal(old, new)) & ~(
+            true_mask(old.is_null()) & true_mask(new.is_null())
+        )
+    return differ
+
+
+def _selected(rows: pa.Table, columns: Sequence[str]) -> pa.Table:
+    return pa.table({name: plain(rows.column(name)) for name in columns})
+
+
+def _array(column: pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks()
