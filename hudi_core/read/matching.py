@@ -62,8 +62,9 @@ def _can(predicate: Predicate, ranges: Mapping[str, ValueRanges], count: int) ->
 
 
 def _joined(masks: Sequence[Mask], *, every: bool) -> Mask:
-    stacked = np.stack(masks)
-    joined: Mask = stacked.all(axis=0) if every else stacked.any(axis=0)
+    joined = masks[0]
+    for mask in masks[1:]:
+        joined = joined & mask if every else joined | mask
     return joined
 
 

@@ -133,10 +133,13 @@ class _Reading:
         found = self._column(values[0]) if len(values) == 1 else None
         if found is None:
             return Anything()
-        literals = [_literal_of(option, found[1]) for option in message.messages(2)]
-        if None in literals or not literals:
+        options = message.messages(2)
+        # a scalar may be false, and then counts as nothing unless it is compared with None
+        given = [_literal_of(option, found[1]) for option in options]
+        known = [one.as_py() for one in given if one is not None]
+        if not known or len(known) < len(options):
             return Anything()
-        return OneOf(found[0], pa.array([one.as_py() for one in literals if one], found[1]))
+        return OneOf(found[0], pa.array(known, found[1]))
 
     def _column(self, message: Message) -> tuple[str, pa.DataType] | None:
         """Return path and type of the column that an expression is; ``None`` for others."""

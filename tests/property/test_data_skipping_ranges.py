@@ -1,0 +1,220 @@
+"""Ranges leave out a file only where none of its rows is accepted, and where they can tell that."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hudi_core.model.ranges import ValueRanges
+from hudi_core.read.filters import to_expression
+from hudi_core.read.matching import can_match
+from hudi_core.read.predicate import Anything, columns_of
+from hudi_core.read.substrait import predicate_of_expression
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+VALUES: dict[pa.DataType, list[Any]] = {
+    pa.bool_(): [False, True],
+    pa.int32(): [-(2**31), -1, 0, 1, 2**31 - 1],
+    pa.int64(): [-(2**63), -2, 0, 3, 2**63 - 1],
+    pa.float32(): [-1.5, -0.0, 0.0, 2.25, math.inf, -math.inf, math.nan],
+    pa.float64(): [-1e300, -0.0, 0.0, 0.1, math.inf, -math.inf, math.nan],
+    pa.string(): ["", "a", "ab", "b", "é", "\U0001f600", "a" * 5000],
+    pa.binary(): [b"", b"\0", b"a", b"ab", b"\xff", b"\xff\xff"],
+    pa.decimal128(5, 2): [Decimal("-999.99"), Decimal("-0.01"), Decimal(0), Decimal("12.30")],
+    pa.decimal128(38, 0): [Decimal(-(10**37)), Decimal(0), Decimal(10**37)],
+    pa.date32(): [date(1, 1, 1), date(1969, 12, 31), date(1970, 1, 1), date(9999, 12, 31)],
+    pa.timestamp("us", "UTC"): [EPOCH - timedelta(microseconds=1), EPOCH, EPOCH + timedelta(1)],
+    pa.timestamp("us"): [EPOCH.replace(year=year, tzinfo=None) for year in (1, 1970, 2026)],
+    pa.time64("us"): [time(0), time(12, 30, 0, 1), time(23, 59, 59)],
+}
+COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+KINDS = st.sampled_from(list(VALUES))
+
+
+def is_nan(value: object) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
+def scalars(kind: pa.DataType) -> st.SearchStrategy[Any]:
+    return st.sampled_from(VALUES[kind])
+
+
+def expressions(kind: pa.DataType) -> st.SearchStrategy[pc.Expression]:
+    column = pc.field("x")
+    numbers = scalars(kind).filter(lambda value: not is_nan(value))
+    single = st.one_of(
+        st.tuples(st.sampled_from(sorted(COMPARISONS)), scalars(kind)).map(
+            lambda pair: COMPARISONS[pair[0]](column, pa.scalar(pair[1], kind))
+        ),
+        st.tuples(st.sampled_from(sorted(COMPARISONS)), numbers).map(
+            lambda pair: COMPARISONS[pair[0]](pc.scalar(pa.scalar(pair[1], kind)), column)
+        ),
+        st.lists(st.one_of(st.none(), scalars(kind)), min_size=1, max_size=4).map(
+            lambda values: column.isin(pa.array(values, kind))
+        ),
+        st.sampled_from([column.is_null(), column.is_valid(), pc.field("other") > 3]),
+    )
+    return st.recursive(
+        single,
+        lambda inner: st.one_of(
+            st.lists(inner, min_size=2, max_size=3).map(lambda each: reduce(operator.and_, each)),
+            st.lists(inner, min_size=2, max_size=3).map(lambda each: reduce(operator.or_, each)),
+            inner.map(operator.invert),
+        ),
+        max_leaves=5,
+    )
+
+
+def ranges_of(files: Sequence[Sequence[Any]], kind: pa.DataType) -> ValueRanges:
+    """Return exact ranges, NaN left out as writers do."""
+    bounds: list[tuple[Any, Any]] = []
+    for values in files:
+        known = pa.array([v for v in values if v is not None and not is_nan(v)], kind)
+        found = pc.min_max(known).as_py() if len(known) else {"min": None, "max": None}
+        bounds.append((found["min"], found["max"]))
+    return ValueRanges(
+        pa.array([low for low, _ in bounds], kind),
+        pa.array([high for _, high in bounds], kind),
+        np.array([None in values for values in files]),
+        np.array([any(v is not None for v in values) for values in files]),
+    )
+
+
+def accepted(expression: pc.Expression, values: Sequence[Any], kind: pa.DataType) -> int:
+    rows = pa.table({"x": pa.array(values, kind), "other": pa.array([5] * len(values), pa.int32())})
+    return int(rows.filter(expression).num_rows)
+
+
+@given(data=st.data(), kind=KINDS)
+def test_no_file_with_an_accepted_row_is_left_out(data: st.DataObject, kind: pa.DataType) -> None:
+    rows = st.lists(st.one_of(st.none(), scalars(kind)), min_size=1, max_size=5)
+    files = data.draw(st.lists(rows, min_size=1, max_size=6))
+    expression = data.draw(expressions(kind))
+    hidden = data.draw(st.lists(st.booleans(), min_size=len(files), max_size=len(files)))
+    schema = pa.schema([("x", kind), ("other", pa.int32())])
+
+    ranges = ranges_of(files, kind)
+    unknown = ValueRanges.unknown(kind, len(files))
+    mixed = ValueRanges(
+        pc.if_else(pa.array(hidden), unknown.minimum, ranges.minimum),
+        pc.if_else(pa.array(hidden), unknown.maximum, ranges.maximum),
+        ranges.may_be_null | np.array(hidden),
+        ranges.may_have_value | np.array(hidden),
+    )
+    predicate = predicate_of_expression(expression, schema)
+    for known in (ranges, mixed):
+        mask = can_match(predicate, {"x": known}, len(files))
+        for keep, values in zip(mask, files, strict=True):
+            assert keep or accepted(expression, values, kind) == 0, (expression, values)
+
+
+@pytest.mark.parametrize("kind", VALUES, ids=str)
+@pytest.mark.parametrize("op", [*COMPARISONS, "in", "is null", "is not null"])
+def test_a_condition_keeps_the_files_that_can_match_and_no_others(
+    kind: pa.DataType, op: str
+) -> None:
+    ordered = pa.array([v for v in VALUES[kind] if not is_nan(v)], kind)
+    ordered = ordered.take(pc.sort_indices(ordered))
+    files: list[list[Any]] = [[value] for value in ordered.to_pylist()]
+    files += [[None], [None, files[0][0]], [files[0][0], files[-1][0]]]
+    ranges = ranges_of(files, kind)
+    schema = pa.schema([("x", kind)])
+    for value in ordered.to_pylist():
+        given_value = [value] if op == "in" else value
+        expression = to_expression([("x", op, given_value)], schema)
+        assert expression is not None
+        predicate = predicate_of_expression(expression, schema)
+        assert columns_of(predicate) == {"x"}
+        mask = can_match(predicate, {"x": ranges}, len(files))
+        table = [pa.table({"x": pa.array(values, kind)}) for values in files]
+        holds = [part.filter(expression).num_rows > 0 for part in table]
+        # a range of several values is more than its rows, and NaN differs from every number
+        spread = len(files) - 1
+        if op == "!=" and pa.types.is_floating(kind):
+            assert mask.tolist() == [*[True] * len(ordered), False, True, True]
+        elif op == "in" and value == 0 and pa.types.is_floating(kind):
+            # the two zeros are one to bounds, and two to Arrow's sets
+            assert all(keep >= row for keep, row in zip(mask, holds, strict=True))
+        else:
+            assert mask.tolist()[:spread] == holds[:spread], (op, value)
+            assert mask[spread] >= holds[spread]
+
+
+def test_many_values_are_looked_for_between_the_bounds() -> None:
+    tens: dict[pa.DataType, Callable[[int], Any]] = {
+        pa.int64(): lambda n: n * 10,
+        pa.decimal128(9, 1): lambda n: Decimal(n * 10),
+    }
+    for kind, make in tens.items():
+        files = [[make(0), make(1)], [make(50) + 1, make(51) - 1], [make(99), make(300)], [None]]
+        # of many decimals only the least and the greatest are compared
+        many = [True, pa.types.is_decimal(kind), True]
+        for count, expected in ((40, [True, False, False]), (100, many)):
+            values = pa.array([make(n) for n in range(count)], kind)
+            expression = pc.field("x").isin(values)
+            predicate = predicate_of_expression(expression, pa.schema([("x", kind)]))
+            mask = can_match(predicate, {"x": ranges_of(files, kind)}, len(files)).tolist()
+            assert mask == [*expected, False], (kind, count)
+
+
+def test_bounds_that_are_wider_than_the_values_are_bounds_too() -> None:
+    """Texts longer than a writer keeps are cut at the lower end and raised at the upper one."""
+    ranges = ValueRanges(
+        pa.array(["aaaa"]), pa.array(["aaab"]), np.array([False]), np.array([True])
+    )
+    schema = pa.schema([("x", pa.string())])
+    kept = {"aaaa", "aaaaaaa", "aaab"}
+    for value in ("a", "aaaa", "aaaaaaa", "aaab", "aaaba"):
+        predicate = predicate_of_expression(pc.field("x") == value, schema)
+        assert can_match(predicate, {"x": ranges}, 1).tolist() == [value in kept]
+    different = predicate_of_expression(pc.field("x") != "aaaa", schema)
+    assert can_match(different, {"x": ranges}, 1).tolist() == [True]
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        pc.field("x") + 1 > 3,
+        pc.field("x") > 5.5,
+        pc.field("x") > pc.field("y"),
+        pc.field("x").isin([1, None]),
+        operator.eq(pc.field("f"), math.nan),
+        pc.field("f").isin([1.0, math.nan]),
+        pc.field("f").is_null(nan_is_null=True),
+        pc.match_substring(pc.field("s"), "a"),
+        pc.scalar(True),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_taken_apart_excludes_nothing(expression: pc.Expression) -> None:
+    schema = pa.schema(
+        [("x", pa.int32()), ("y", pa.int32()), ("f", pa.float64()), ("s", pa.string())]
+    )
+    assert predicate_of_expression(expression, schema) == Anything()
+    both = predicate_of_expression(expression & (pc.field("y") > 0), schema)
+    assert columns_of(both) in ({"y"}, frozenset())
+
+
+def test_fields_of_structs_are_columns() -> None:
+    schema = pa.schema([("s", pa.struct([("t", pa.struct([("x", pa.int64())]))]))])
+    predicate = predicate_of_expression(pc.field("s", "t", "x") > 3, schema)
+    assert columns_of(predicate) == {"s.t.x"}
