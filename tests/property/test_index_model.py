@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import hypothesis.strategies as st
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hudi import HudiTableBuilder
 from hypothesis import HealthCheck, given, settings
@@ -22,6 +23,8 @@ from hypothesis import HealthCheck, given, settings
 import hudi_core as hudi
 from hudi_core.engine.base import InputFunction, TaskFunction
 from hudi_core.engine.local import LocalEngine
+from hudi_core.metadata.records import RecordLocation
+from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.write import tagging
 
 T = TypeVar("T")
@@ -39,7 +42,14 @@ SCHEMA = pa.schema(
 )
 DELETED = "_hoodie_is_deleted"
 CITIES = ("rome", "oslo", "lima", None)
-INDEXES = ("SIMPLE", "BLOOM", "GLOBAL_SIMPLE", "GLOBAL_BLOOM", "BUCKET")
+INDEXES = ("SIMPLE", "BLOOM", "GLOBAL_SIMPLE", "GLOBAL_BLOOM", "BUCKET", "RECORD_INDEX")
+RECORD_INDEX = {
+    "hoodie.metadata.enable": "true",
+    "hoodie.metadata.record.index.enable": "true",
+    "hoodie.metadata.record.index.min.filegroup.count": "2",
+    # only what finds keys is tested here
+    "hoodie.metadata.index.column.stats.enable": "false",
+}
 
 
 class ApartEngine(LocalEngine):
@@ -155,6 +165,7 @@ def new_table(path: Path, index: str, event_time: bool, **options: str) -> hudi.
             "hoodie.copyonwrite.insert.auto.split": "false",
             "hoodie.copyonwrite.insert.split.size": "2",
             "hoodie.fs.fsync": "false",
+            **(RECORD_INDEX if index == "RECORD_INDEX" else {}),
             **options,
         },
     )
@@ -187,6 +198,29 @@ def check(table: hudi.Table, held: dict[str, Row]) -> None:
     for slice_ in table.file_slices():
         assert slice_.base_file is not None
         assert slice_.base_file.path.startswith(f"{slice_.partition_path}/")
+    if table._opened.client.options["hoodie.index.type"] == "RECORD_INDEX":
+        assert indexed_keys(table) == stored_keys(table)
+
+
+def indexed_keys(table: hudi.Table) -> dict[str, tuple[str, str]]:
+    """Return where the record index says that keys are: partition and file group."""
+    client = hudi.Table.open(table.path)._opened.client
+    found = {}
+    for record in MetadataSnapshot.open(client).scan("record_index"):
+        assert isinstance(record.payload, RecordLocation)
+        found[record.key] = (record.payload.partition_name, record.payload.file_id)
+    return found
+
+
+def stored_keys(table: hudi.Table) -> dict[str, tuple[str, str]]:
+    """Return where keys are: partition and file group."""
+    found: dict[str, tuple[str, str]] = {}
+    for slice_ in table.file_slices():
+        assert slice_.base_file is not None
+        path = Path(table.path, slice_.base_file.path)
+        keys = pq.ParquetFile(path).read(["_hoodie_record_key"]).column(0).to_pylist()
+        found.update(dict.fromkeys(keys, (slice_.partition_path, slice_.file_id)))
+    return found
 
 
 SLOW = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -217,7 +251,7 @@ def test_every_index_gives_the_same_table(
     plan=steps(at_home=False),
     event_time=st.booleans(),
     moves=st.booleans(),
-    bloom=st.booleans(),
+    kind=st.sampled_from(["simple", "bloom", "record"]),
     wide=st.booleans(),
     apart=st.booleans(),
 )
@@ -227,14 +261,14 @@ def test_global_indexes_follow_moved_keys(
     plan: list[Step],
     event_time: bool,
     moves: bool,
-    bloom: bool,
+    kind: str,
     wide: bool,
     apart: bool,
 ) -> None:
-    kind = "bloom" if bloom else "simple"
     options = {f"hoodie.{kind}.index.update.partition.path": str(moves).lower()}
     path = tmp_path_factory.mktemp("moves") / "table"
-    table = new_table(path, f"GLOBAL_{kind.upper()}", event_time, **options)
+    index = "RECORD_INDEX" if kind == "record" else f"GLOBAL_{kind.upper()}"
+    table = new_table(path, index, event_time, **options)
     model = Model(event_time, moves)
     engine = ApartEngine() if apart else None
     for step in (runnable(step, model.held) for step in plan):

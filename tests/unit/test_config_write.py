@@ -143,10 +143,10 @@ def test_every_option_reaches_its_attribute(
         ("hoodie.datasource.write.operation", "merge", "upsert, insert, bulk_insert, delete"),
         (
             "hoodie.index.type",
-            "RECORD_INDEX",
+            "FLINK_STATE",
             (
-                r"hoodie\.index\.type='RECORD_INDEX'.*Supported: SIMPLE, GLOBAL_SIMPLE, BLOOM, "
-                r"GLOBAL_BLOOM, BUCKET\."
+                r"hoodie\.index\.type='FLINK_STATE'.*Supported: SIMPLE, GLOBAL_SIMPLE, BLOOM, "
+                r"GLOBAL_BLOOM, BUCKET, RECORD_INDEX, GLOBAL_RECORD_LEVEL_INDEX\."
             ),
         ),
         ("hoodie.index.type", "HBASE", "Supported: SIMPLE"),
