@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from hudi_core.cli.formats import formats
+from hudi_core.cli.metadata import metadata_app
 from hudi_core.cli.rollback import rollback
 from hudi_core.cli.root import RootGroup
 from hudi_core.cli.table import table_app
@@ -52,6 +53,7 @@ def hudi(
 
 
 app.add_typer(table_app, name="table")
+app.add_typer(metadata_app, name="metadata")
 app.command()(timeline)
 app.command()(rollback)
 app.command()(formats)

@@ -291,7 +291,7 @@ class PartitionBuilder:
 
         Readers do not use it before the table's properties name it.
         """
-        records = list(self._records(partition))
+        records = list(self.records(partition))
         count = self._group_count(partition, len(records))
         by_value = self.definitions.is_by_value(partition)
         shards = shard_numbers([record.key for record in records], count, by_value)
@@ -352,7 +352,8 @@ class PartitionBuilder:
                 return min(max(groups, least), most)
         return _SECONDARY_GROUPS
 
-    def _records(self, partition: str) -> Iterable[MetadataRecord]:
+    def records(self, partition: str) -> Iterable[MetadataRecord]:
+        """Return the records of a partition as the table's files have it, each key once."""
         client = self.tables.client
         match partition:
             case "files":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata.indexing import build_wanted
 from hudi_core.metadata.initialize import ensure
 from hudi_core.metadata.undo import recover
 from hudi_core.metadata.upkeep import current_client, open_upkeep
@@ -33,5 +34,7 @@ def prepare(client: TableMetaClient, config: MetadataConfig, timeline: Timeline)
     upkeep = open_upkeep(client, config, timeline)
     if upkeep is not None:
         recover(upkeep.tables)
-    if config.enabled:
+        if config.enabled:
+            build_wanted(upkeep.tables, config)
+    elif config.enabled:
         ensure(current_client(client, timeline), config, timeline)

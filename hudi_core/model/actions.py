@@ -234,6 +234,36 @@ class SavepointMetadata:
 
 
 @dataclass(frozen=True, slots=True)
+class IndexPartitionInfo:
+    """A partition of the metadata table that an indexing builds or drops.
+
+    ``index_upto_instant`` is the last completed write that it tells of.
+    """
+
+    version: int | None = 1
+    metadata_partition_path: str | None = None
+    index_upto_instant: str | None = None
+    extra_metadata: Mapping[str, str] | None = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexPlan:
+    """The body of ``indexing.requested``."""
+
+    version: int | None = 1
+    index_partition_infos: tuple[IndexPartitionInfo, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IndexCommitMetadata:
+    """The body of a completed indexing."""
+
+    version: int | None = 1
+    operation_type: str | None = None
+    index_partition_infos: tuple[IndexPartitionInfo, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class RestorePlan:
     """The body of ``restore.requested``: the instants to roll back, the latest first."""
 

@@ -16,6 +16,7 @@ from hudi_core.errors import (
     InvalidInstantTimeError,
     UnsupportedTableError,
 )
+from hudi_core.metadata.indexing import abandon
 from hudi_core.model.files import join_path
 from hudi_core.model.instant import Action, Instant
 from hudi_core.model.instant_time import InstantTime, parse_instant_time
@@ -46,6 +47,8 @@ def recover(table: OpenTable, config: WriteConfig) -> Timeline:
     """
     client = table.client
     timeline = client.timeline()
+    if abandon(client, timeline):
+        timeline = client.timeline()
     refuse_unknown_actions(table, timeline)
     begun = [one for one in timeline.pending() if one.action is Action.ROLLBACK]
     for pending in begun:

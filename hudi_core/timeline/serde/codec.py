@@ -18,6 +18,8 @@ from hudi_core.model.actions import (
     CleanerPlan,
     CleanMetadata,
     CompactionPlan,
+    IndexCommitMetadata,
+    IndexPlan,
     RequestedReplaceMetadata,
     RollbackMetadata,
     RollbackPlan,
@@ -45,6 +47,8 @@ _SCHEMAS: Final[Mapping[type, Mapping[str, Any]]] = {
     CleanMetadata: service_schemas.CLEAN,
     CompactionPlan: service_schemas.COMPACTION_PLAN,
     SavepointMetadata: service_schemas.SAVEPOINT,
+    IndexPlan: service_schemas.INDEX_PLAN,
+    IndexCommitMetadata: service_schemas.INDEX_COMMIT,
 }
 _TEXTS: Final = {
     kind: json.dumps(schema, separators=(",", ":")) for kind, schema in _SCHEMAS.items()
@@ -141,6 +145,16 @@ def decode_compaction_plan(data: bytes, path: str) -> CompactionPlan:
 def decode_savepoint(data: bytes, path: str) -> SavepointMetadata:
     """Return the metadata of a savepoint; see :func:`decode_commit`."""
     return _decode(SavepointMetadata, data, path)
+
+
+def decode_index_plan(data: bytes, path: str) -> IndexPlan:
+    """Return the plan of an indexing; see :func:`decode_commit`."""
+    return _decode(IndexPlan, data, path)
+
+
+def decode_index_commit(data: bytes, path: str) -> IndexCommitMetadata:
+    """Return the metadata of a completed indexing; see :func:`decode_commit`."""
+    return _decode(IndexCommitMetadata, data, path)
 
 
 class InstantRecord(NamedTuple):

@@ -1,4 +1,4 @@
-"""The Avro schemas of what table services leave on the timeline: clean, compaction, savepoint.
+"""The Avro schemas of what table services leave on the timeline.
 
 Names, order and unions are those of Hudi 1.x; see :mod:`hudi_core.timeline.serde.schemas`.
 """
@@ -109,4 +109,25 @@ SAVEPOINT: Final = top_record(
     required("savepointedAt", "long"),
     required("comments", STRING),
     required("partitionMetadata", mapping(_SAVEPOINT_PARTITION)),
+)
+
+_INDEX_PARTITION: Final = record(
+    "HoodieIndexPartitionInfo",
+    VERSION,
+    *optional(STRING, "metadataPartitionPath"),
+    *optional(STRING, "indexUptoInstant"),
+    *optional(mapping(STRING), "extraMetadata"),
+)
+
+INDEX_PLAN: Final = top_record(
+    "HoodieIndexPlan",
+    VERSION,
+    *optional(array(_INDEX_PARTITION), "indexPartitionInfos"),
+)
+
+INDEX_COMMIT: Final = top_record(
+    "HoodieIndexCommitMetadata",
+    VERSION,
+    *optional(STRING, "operationType"),
+    *optional(array(_INDEX_PARTITION), "indexPartitionInfos"),
 )

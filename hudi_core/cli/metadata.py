@@ -1,0 +1,358 @@
+"""`hudi metadata`: make, delete, check and look into the metadata table of a table (RFC-15)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+
+from hudi_core.cli.arguments import JsonOption, OptionsOption, PathArgument, parse_options
+from hudi_core.cli.exit_codes import ExitCode
+from hudi_core.cli.metadata_document import (
+    files_document,
+    finding_document,
+    locations_document,
+    stats_document,
+)
+from hudi_core.cli.terminal import write_facts, write_grid, write_json, write_line
+from hudi_core.config.write import WriteConfig
+from hudi_core.errors import TableServiceError
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata.snapshot import MetadataSnapshot
+from hudi_core.metadata.table import METADATA_FOLDER
+from hudi_core.metadata.validator import ALL_CHECKS, Check, validate
+from hudi_core.model.files import PartitionPath
+from hudi_core.services.metadata import (
+    MetadataOperator,
+    list_files,
+    lister_of,
+    look_up_keys,
+    metadata_stats,
+    require_metadata,
+)
+from hudi_core.services.opening import open_table
+from hudi_core.txn.table_lock import table_lock
+
+metadata_app = typer.Typer(no_args_is_help=True, help="The metadata table: what a table knows.")
+
+PartitionArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="PARTITION",
+        help="column_stats, partition_stats, bloom_filters, record_index, secondary_index_<name>.",
+    ),
+]
+
+
+@dataclass
+class _Clock:
+    """Seconds since a command began; fixed when its work is done."""
+
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        return f"(duration={self.seconds:.2f}sec)"
+
+
+@contextmanager
+def _timed() -> Iterator[_Clock]:
+    clock, begin = _Clock(), time.monotonic()
+    yield clock
+    clock.seconds = round(time.monotonic() - begin, 3)
+
+
+def _operator(path: str, option: list[str] | None) -> MetadataOperator:
+    options = parse_options(option)
+    table, config = open_table(path, options), WriteConfig.from_options(options)
+    return MetadataOperator(table, table_lock(table, config), config)
+
+
+def _client(path: str, option: list[str] | None) -> TableMetaClient:
+    return open_table(path, parse_options(option)).client
+
+
+def _where(client: TableMetaClient) -> str:
+    return f"{client.base_path}/{METADATA_FOLDER}"
+
+
+@metadata_app.command()
+def create(path: PathArgument, option: OptionsOption = None, as_json: JsonOption = False) -> None:
+    """Create the metadata table from a listing of the table."""
+    operator = _operator(path, option)
+    with _timed() as clock:
+        partitions = operator.create()
+    where = _where(operator.table.client)
+    if as_json:
+        _document(where, clock, partitions=list(partitions))
+        return
+    write_line(f"Created Metadata Table in {where} {clock}")
+    write_line(f"Partitions: {', '.join(partitions)}")
+
+
+@metadata_app.command()
+def delete(
+    path: PathArgument,
+    *,
+    backup: Annotated[
+        bool, typer.Option("--backup", help="Keep its files in a folder below .hoodie.")
+    ] = False,
+    option: OptionsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Delete the metadata table; the table's folders are listed from then on."""
+    operator = _operator(path, option)
+    with _timed() as clock:
+        kept = operator.delete(backup=backup)
+    client = operator.table.client
+    saved = f"{client.base_path}/{kept}" if kept else None
+    if as_json:
+        _document(_where(client), clock, backup=saved)
+        return
+    write_line(f"Deleted Metadata Table in {_where(client)} {clock}")
+    if saved:
+        write_line(f"Its files are in {saved}")
+
+
+@metadata_app.command()
+def init(
+    path: PathArgument,
+    *,
+    readonly: Annotated[
+        bool, typer.Option("--readonly", help="Only open it, as a reader does.")
+    ] = False,
+    option: OptionsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Bring the metadata table to date: finish what dead writers left, compact and clean."""
+    operator = _operator(path, option)
+    client = operator.table.client
+    with _timed() as clock:
+        if readonly:
+            require_metadata(client)
+            partitions = MetadataSnapshot.open(client).partitions
+        else:
+            partitions = operator.bring_to_date()
+    if as_json:
+        _document(_where(client), clock, partitions=list(partitions), readonly=readonly)
+        return
+    done = "Opened" if readonly else "Initialized"
+    write_line(f"{done} Metadata Table in {_where(client)} {clock}")
+
+
+@metadata_app.command()
+def stats(path: PathArgument, option: OptionsOption = None, as_json: JsonOption = False) -> None:
+    """Show how large the metadata table is."""
+    client = _client(path, option)
+    with _timed() as clock:
+        found = metadata_stats(client)
+    document = stats_document(found)
+    if as_json:
+        _document(_where(client), clock, **document)
+        return
+    sizes = document.pop("partitions")
+    facts = [("Base path", str(client.base_path))]
+    facts += [(name, "none" if value is None else str(value)) for name, value in document.items()]
+    write_facts([(name, value.lower() if value in _TRUTH else value) for name, value in facts])
+    headings = ["partition", "base files", "log files", "base bytes", "log bytes"]
+    write_grid("", headings, [[name, *map(str, size.values())] for name, size in sizes.items()])
+
+
+_TRUTH = frozenset({"True", "False"})
+
+
+@metadata_app.command("list-partitions")
+def list_partitions(
+    path: PathArgument, option: OptionsOption = None, as_json: JsonOption = False
+) -> None:
+    """List the partitions of the table, from its metadata table if it has one."""
+    client = _client(path, option)
+    with _timed() as clock:
+        listing = lister_of(client)
+        partitions = list(listing.lister.list_partitions())
+    source = _source(listing.is_metadata)
+    if as_json:
+        _document(_where(client), clock, source=source, partitions=partitions)
+        return
+    write_grid("", ["partition"], [[one] for one in partitions])
+    write_line(f"{len(partitions)} partitions, listed from the {source} {clock}")
+
+
+@metadata_app.command("list-files")
+def files(
+    path: PathArgument,
+    *,
+    partition: Annotated[str, typer.Option(help="Path of a partition; blank without partitions.")],
+    option: OptionsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the files of one partition, from the metadata table if there is one."""
+    client = _client(path, option)
+    with _timed() as clock:
+        found, is_metadata = list_files(client, partition)
+    source, document = _source(is_metadata), files_document(found)
+    if as_json:
+        _document(_where(client), clock, source=source, partition=partition, files=document)
+        return
+    write_grid("", ["file", "bytes"], [[one["name"], str(one["size"])] for one in document])
+    write_line(f"{len(document)} files, listed from the {source} {clock}")
+
+
+def _source(is_metadata: bool) -> str:
+    return "metadata table" if is_metadata else "storage"
+
+
+@metadata_app.command("validate")
+def check(
+    path: PathArgument,
+    *,
+    validate_all_file_groups: Annotated[bool, typer.Option(help="All files and sizes.")] = False,
+    validate_latest_base_files: Annotated[
+        bool, typer.Option(help="The newest base file of every file group.")
+    ] = False,
+    validate_all_column_stats: Annotated[
+        bool, typer.Option(help="Ranges of columns, with the footers of the files.")
+    ] = False,
+    validate_partition_stats: Annotated[bool, typer.Option(help="Ranges of partitions.")] = False,
+    validate_bloom_filters: Annotated[bool, typer.Option(help="Bloom filters.")] = False,
+    validate_record_index_count: Annotated[
+        bool, typer.Option(help="The number of record keys.")
+    ] = False,
+    validate_record_index_content: Annotated[
+        bool, typer.Option(help="The file group of every record key.")
+    ] = False,
+    validate_secondary_index: Annotated[bool, typer.Option(help="Secondary indexes.")] = False,
+    partition: Annotated[
+        list[str] | None, typer.Option(help="Compare files of this partition only; repeatable.")
+    ] = None,
+    option: OptionsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare the metadata table with the files; without a choice, in all it holds.
+
+    Exit code 4 tells that they differ.
+    """
+    chosen = {
+        Check.FILES: validate_all_file_groups,
+        Check.LATEST_FILES: validate_latest_base_files,
+        Check.COLUMN_STATS: validate_all_column_stats,
+        Check.PARTITION_STATS: validate_partition_stats,
+        Check.BLOOM_FILTERS: validate_bloom_filters,
+        Check.RECORD_INDEX_COUNT: validate_record_index_count,
+        Check.RECORD_INDEX: validate_record_index_content,
+        Check.SECONDARY_INDEX: validate_secondary_index,
+    }
+    client = _client(path, option)
+    require_metadata(client)
+    wanted = None if partition is None else [PartitionPath(one.strip("/")) for one in partition]
+    with _timed() as clock:
+        checks = {one for one, is_chosen in chosen.items() if is_chosen} or ALL_CHECKS
+        report = validate(client, checks, wanted)
+    if as_json:
+        _document(
+            _where(client),
+            clock,
+            valid=report.is_valid,
+            findings=[finding_document(one) for one in report.findings],
+            checked=dict(report.checked),
+            skipped=dict(report.skipped),
+        )
+    else:
+        for one in report.findings:
+            write_line(str(one))
+        for name, reason in report.skipped.items():
+            write_line(f"{name} was not compared: {reason}")
+        result = "is right" if report.is_valid else f"has {len(report.findings)} differences"
+        names = ", ".join(report.checked)
+        write_line(f"The metadata table {result}; compared: {names or 'nothing'} {clock}")
+    if not report.is_valid:
+        raise typer.Exit(ExitCode.VALIDATION_FAILED)
+
+
+@metadata_app.command("lookup-record-index")
+def lookup(
+    path: PathArgument,
+    *,
+    record_key: Annotated[
+        list[str], typer.Option(help="A record key, as _hoodie_record_key spells it; repeatable.")
+    ],
+    option: OptionsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the file group of record keys, as the record index has it."""
+    client = _client(path, option)
+    with _timed() as clock:
+        found = look_up_keys(client, record_key)
+    document = locations_document(client, record_key, found)
+    if as_json:
+        _document(_where(client), clock, locations=document)
+        return
+    headings = ["record key", "partition", "file group", "instant"]
+    rows = [["" if value is None else str(value) for value in one.values()] for one in document]
+    write_grid("", headings, rows)
+    write_line(f"{len(found)} of {len(record_key)} keys found {clock}")
+
+
+@metadata_app.command()
+def index(
+    path: PathArgument,
+    partition: PartitionArgument,
+    column: Annotated[str | None, typer.Option(help="What a new secondary index is of.")] = None,
+    option: OptionsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Add a partition to the metadata table, built from the table's files."""
+    operator = _operator(path, option)
+    with _timed() as clock:
+        done = operator.index(partition, column)
+    facts = {"partition": partition, "instant": done.requested_time}
+    where = _where(operator.table.client)
+    _changed(where, f"Indexed {partition}", facts, clock, as_json=as_json)
+
+
+@metadata_app.command()
+def drop(
+    path: PathArgument,
+    partition: PartitionArgument,
+    option: OptionsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Drop a partition of the metadata table."""
+    operator = _operator(path, option)
+    with _timed() as clock:
+        done = operator.drop(partition)
+    facts = {"partition": partition, "instant": done.requested_time}
+    where = _where(operator.table.client)
+    _changed(where, f"Dropped {partition}", facts, clock, as_json=as_json)
+
+
+@metadata_app.command("set")
+def set_folder(
+    path: PathArgument,
+    *,
+    metadata_dir: Annotated[
+        str, typer.Option("--metadataDir", help="Where RFC-15 would put the metadata table.")
+    ],
+) -> None:
+    """Refused: the metadata table stays in .hoodie/metadata, where every reader looks for it."""
+    raise TableServiceError(
+        f"The metadata table of {path} cannot be put in {metadata_dir}: readers look for it in "
+        f"its {METADATA_FOLDER} and nowhere else",
+        "Copy the table to a place where it can be written, or read it without a metadata table.",
+    )
+
+
+def _changed(
+    where: str, said: str, facts: Mapping[str, str], clock: _Clock, *, as_json: bool
+) -> None:
+    if as_json:
+        _document(where, clock, **facts)
+        return
+    write_line(f"{said} of {where}; the indexing is {facts['instant']} {clock}")
+
+
+def _document(where: str, clock: _Clock, **facts: Any) -> None:
+    write_json({"metadata_table": where, **facts, "duration_s": clock.seconds})

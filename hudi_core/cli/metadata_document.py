@@ -1,0 +1,76 @@
+"""What `hudi metadata` tells, as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata.records import RecordLocation
+from hudi_core.metadata.validator import Finding
+from hudi_core.model.files import FileStatus
+from hudi_core.model.instant_time import instant_time_of
+from hudi_core.services.metadata import MetadataStats
+
+
+def stats_document(stats: MetadataStats) -> dict[str, Any]:
+    """Return the numbers under RFC-15's names, and those of each partition."""
+    sizes = stats.partitions.values()
+    return {
+        "partitionCount": stats.partition_count,
+        "lastCompactionTimestamp": stats.last_compaction,
+        "isInSync": stats.is_in_sync,
+        "logFileCount": sum(one.log_files for one in sizes),
+        "totalBaseFileSizeInBytes": sum(one.base_bytes for one in sizes),
+        "totalLogFileSizeInBytes": sum(one.log_bytes for one in sizes),
+        "baseFileCount": sum(one.base_files for one in sizes),
+        "partitions": {
+            name: {
+                "baseFileCount": one.base_files,
+                "logFileCount": one.log_files,
+                "totalBaseFileSizeInBytes": one.base_bytes,
+                "totalLogFileSizeInBytes": one.log_bytes,
+            }
+            for name, one in stats.partitions.items()
+        },
+    }
+
+
+def files_document(files: Sequence[FileStatus]) -> list[dict[str, Any]]:
+    """Return names and sizes, by name."""
+    return [{"name": one.name, "size": one.size} for one in sorted(files, key=lambda one: one.name)]
+
+
+def finding_document(finding: Finding) -> dict[str, Any]:
+    """Return one difference."""
+    return {
+        "partition": finding.partition,
+        "subject": finding.subject,
+        "expected": finding.expected,
+        "listed": finding.listed,
+    }
+
+
+def locations_document(
+    client: TableMetaClient, keys: Sequence[str], found: Mapping[str, RecordLocation]
+) -> list[dict[str, Any]]:
+    """Return the places of keys, in the order in which they were asked for."""
+    return [
+        {
+            "record_key": key,
+            "partition": found[key].partition_name if key in found else None,
+            "file_group": found[key].file_id if key in found else None,
+            "instant": _instant(client, found[key].instant_ms) if key in found else None,
+        }
+        for key in keys
+    ]
+
+
+def _instant(client: TableMetaClient, millis: int | None) -> str | None:
+    if millis is None:
+        return None
+    moment = datetime.fromtimestamp(millis / 1000, UTC)
+    if client.config.timezone == "LOCAL":
+        moment = moment.astimezone().replace(tzinfo=UTC)
+    return instant_time_of(moment)

@@ -1,0 +1,304 @@
+"""Adding one partition to a metadata table, or dropping one: an `indexing` on the table's timeline.
+
+Order of an addition (a crash at any point leaves what the next indexing, or the next write, takes
+away): plan, inflight, the partition marked as being built, its files, the mark replaced by its name
+among the complete ones, completed metadata. A drop takes the name away first and the files after.
+Everything runs under the table's lock from the first step to the last; other engines hold theirs
+for the first and the last step alone, so their pending indexings are left to them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from hudi_core.config.metadata_keys import MetadataConfig
+from hudi_core.config.stored_keys import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
+from hudi_core.errors import CorruptMetadataError, TableServiceError
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata.index_definitions import (
+    PATH_KEY,
+    IndexDefinitions,
+    put_definitions,
+    read_definitions,
+    without_index,
+)
+from hudi_core.metadata.initialize import PartitionBuilder, wanted_partitions
+from hudi_core.metadata.locked import LockedMetadata
+from hudi_core.metadata.partition_types import (
+    BLOOM_FILTERS,
+    COLUMN_STATS,
+    FILES,
+    PARTITION_STATS,
+    RECORD_INDEX,
+    SECONDARY_INDEX,
+)
+from hudi_core.metadata.table import has_value_types, metadata_client, stored_partitions
+from hudi_core.model.actions import IndexCommitMetadata, IndexPartitionInfo, IndexPlan
+from hudi_core.model.instant import Action, Instant, State
+from hudi_core.storage.properties_file import update_properties
+from hudi_core.timeline.serde import decode_index_plan, encode
+from hudi_core.timeline.timeline import Timeline
+
+BUILDABLE: Final = (COLUMN_STATS, PARTITION_STATS, BLOOM_FILTERS, RECORD_INDEX)
+"""Partitions that need no more than their name to be built."""
+_OURS: Final = "hudi.core.indexing"
+"""Key of a plan's extra metadata: what is done, by a writer that holds the lock throughout."""
+_BUILD, _DROP = "build", "drop"
+
+
+def build_partition(
+    tables: LockedMetadata, config: MetadataConfig, partition: str, column: str | None = None
+) -> Instant:
+    """Add a partition to the metadata table, built from the table's files.
+
+    Parameters
+    ----------
+    tables
+        The table and its metadata table; both recovered, and see :func:`abandon`.
+    config
+        How the partition is laid out.
+    partition
+        Its name.
+    column
+        Of a new secondary index: what it is of.
+
+    Returns
+    -------
+    Instant
+        The completed indexing.
+
+    Raises
+    ------
+    TableServiceError
+        There is such a partition already, or no such kind, or no list of files to add it to.
+    """
+    _refuse_pending(tables.data_timeline)
+    stored = stored_partitions(tables.client.storage)
+    if FILES not in stored.complete:
+        raise TableServiceError(
+            f"The table at {tables.client.base_path} has no metadata table to add {partition} to",
+            "Run `hudi metadata create PATH` first.",
+        )
+    if partition in stored.complete:
+        raise TableServiceError(
+            f"The metadata table has the partition {partition} already",
+            f"To build it anew, run `hudi metadata drop PATH {partition}` first.",
+        )
+    definitions = _defined(tables.client, partition, column)
+    indexing = _begin(tables, partition, _BUILD)
+    update_properties(
+        tables.client.storage,
+        {METADATA_PARTITIONS_INFLIGHT.key: ",".join(sorted({*stored.building, partition}))},
+    )
+    tables.metadata.storage.delete_tree(partition)
+    builder = PartitionBuilder(indexing.tables, config, definitions)
+    # not at a time before all others: what was committed to an earlier one of that name is no part
+    builder.build(partition, indexing.instant.requested_time)
+    put_definitions(tables.client.storage, builder.definitions)
+    update_properties(
+        tables.client.storage,
+        {
+            METADATA_PARTITIONS.key: ",".join(sorted({*stored.complete, partition})),
+            METADATA_PARTITIONS_INFLIGHT.key: ",".join(stored.building),
+            PATH_KEY: builder.definitions.path,
+        },
+    )
+    return _complete(indexing)
+
+
+def build_wanted(tables: LockedMetadata, config: MetadataConfig) -> None:
+    """Add the partitions that the options ask for and the metadata table does not have."""
+    stored = stored_partitions(tables.client.storage).all
+    for name in wanted_partitions(config, tables.client.config):
+        if name not in stored:
+            build_partition(tables, config, name)
+
+
+def drop_partition(tables: LockedMetadata, partition: str) -> Instant:
+    """Take a partition out of the metadata table and delete it.
+
+    Returns
+    -------
+    Instant
+        The completed indexing.
+
+    Raises
+    ------
+    TableServiceError
+        There is no such partition, or others cannot be without it.
+    """
+    _refuse_pending(tables.data_timeline)
+    stored = stored_partitions(tables.client.storage)
+    if partition not in stored.all:
+        raise TableServiceError(
+            f"The metadata table has no partition {partition}",
+            f"It has {', '.join(stored.complete) or 'none'}.",
+        )
+    if partition == FILES:
+        raise TableServiceError(
+            "The list of files is what the metadata table cannot be without",
+            "Run `hudi metadata delete PATH` to delete all of it.",
+        )
+    needing = [one for one in stored.all if one.startswith(SECONDARY_INDEX)]
+    if partition == RECORD_INDEX and needing:
+        raise TableServiceError(
+            f"Lookups by {', '.join(needing)} go through the record index",
+            "Drop them first.",
+        )
+    indexing = _begin(tables, partition, _DROP)
+    _drop(tables.client, partition)
+    return _complete(indexing)
+
+
+def abandon(client: TableMetaClient, timeline: Timeline) -> bool:
+    """Make good what a dead indexing of ours left; runs under the table's lock.
+
+    An addition whose partition readers use by now is completed, any other is taken back. A drop is
+    finished.
+
+    Parameters
+    ----------
+    client
+        The table.
+    timeline
+        Its timeline, loaded since the lock is held.
+
+    Returns
+    -------
+    bool
+        Whether there was one.
+    """
+    found = False
+    for pending in timeline.pending():
+        if pending.action is not Action.INDEXING:
+            continue
+        info = _own_plan(client, pending)
+        if info is None:
+            continue
+        found = True
+        partition = info.metadata_partition_path or ""
+        is_drop = (info.extra_metadata or {}).get(_OURS) == _DROP
+        if is_drop or partition not in stored_partitions(client.storage).complete:
+            _drop(client, partition)
+        else:
+            _complete(_Indexing(LockedMetadata(client, metadata_client(client), timeline), pending))
+            continue
+        for state in (State.INFLIGHT, State.REQUESTED):
+            client.active.delete(pending.to(state))
+    return found
+
+
+def _refuse_pending(timeline: Timeline) -> None:
+    pending = timeline.pending().of_actions(Action.INDEXING).first
+    if pending is not None:
+        raise TableServiceError(
+            f"The {pending} is under way",
+            "Let the engine that started it finish it, then try again.",
+            instant=str(pending),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Indexing:
+    """An indexing under way: the tables, the timeline with it, and the instant."""
+
+    tables: LockedMetadata
+    instant: Instant
+
+
+def _begin(tables: LockedMetadata, partition: str, what: str) -> _Indexing:
+    active = tables.client.active
+    writes = tables.data_timeline.completed_writes()
+    info = IndexPartitionInfo(
+        metadata_partition_path=partition,
+        index_upto_instant=writes[-1].requested_time if writes else None,
+        extra_metadata={_OURS: what},
+    )
+    requested = Instant(tables.next_time(), Action.INDEXING, State.REQUESTED)
+    active.create_requested(requested, encode(IndexPlan(index_partition_infos=(info,))))
+    inflight = active.to_inflight(requested)
+    return _Indexing(replace(tables, data_timeline=active.load()), inflight)
+
+
+def _complete(indexing: _Indexing) -> Instant:
+    client, instant = indexing.tables.client, indexing.instant
+    requested = instant.to(State.REQUESTED)
+    where = f"{client.storage.root}/{client.active.path(requested)}"
+    plan = decode_index_plan(client.active.read(requested), where)
+    body = IndexCommitMetadata(index_partition_infos=plan.index_partition_infos)
+    if instant.state is State.REQUESTED:
+        instant = client.active.to_inflight(instant)
+    return client.active.complete(instant, indexing.tables.next_time(), encode(body))
+
+
+def _own_plan(client: TableMetaClient, pending: Instant) -> IndexPartitionInfo | None:
+    """Return what a pending indexing is of; ``None`` when another engine began it."""
+    requested = pending.to(State.REQUESTED)
+    where = f"{client.storage.root}/{client.active.path(requested)}"
+    plan = decode_index_plan(client.active.read(requested), where)
+    infos = plan.index_partition_infos or ()
+    if len(infos) != 1 or _OURS not in (infos[0].extra_metadata or {}):
+        return None
+    _checked(infos[0].metadata_partition_path or "", where)
+    return infos[0]
+
+
+def _checked(partition: str, where: str) -> None:
+    """Refuse a plan by whoever that names anything but a partition that is built on request."""
+    name = partition.removeprefix(SECONDARY_INDEX)
+    is_index = name != partition and name.replace("_", "").replace("-", "").isalnum()
+    if partition not in BUILDABLE and not is_index:
+        raise CorruptMetadataError(
+            where,
+            f"it is an indexing of {partition!r}",
+            "Nothing was changed. Remove it if it is not from a writer you trust.",
+        )
+
+
+def _drop(client: TableMetaClient, partition: str) -> None:
+    """Take a partition out of the properties, then out of the definitions, then away."""
+    stored = stored_partitions(client.storage)
+    update_properties(
+        client.storage,
+        {
+            METADATA_PARTITIONS.key: ",".join(one for one in stored.complete if one != partition),
+            METADATA_PARTITIONS_INFLIGHT.key: ",".join(
+                one for one in stored.building if one != partition
+            ),
+        },
+    )
+    definitions = read_definitions(client.storage, client.config)
+    if partition in definitions.raw:
+        put_definitions(client.storage, without_index(definitions, partition))
+    metadata_client(client).storage.delete_tree(partition)
+
+
+def _defined(client: TableMetaClient, partition: str, column: str | None) -> IndexDefinitions:
+    """Return the definitions with that of a new partition."""
+    definitions = read_definitions(client.storage, client.config)
+    if partition in BUILDABLE:
+        return definitions
+    if not partition.startswith(SECONDARY_INDEX) or partition == SECONDARY_INDEX:
+        raise TableServiceError(
+            f"The metadata table cannot have a partition {partition}",
+            f"Name one of {', '.join(BUILDABLE)}, or {SECONDARY_INDEX}<name> with a column.",
+        )
+    _checked(partition, "The name")
+    if column is None and len(definitions.columns(partition)) == 1:
+        return definitions
+    field = client.schema.field(column) if column is not None else None
+    if column is None or field is None:
+        raise TableServiceError(
+            f"The secondary index {partition} needs a column of the table, not {column!r}",
+            f"The columns are: {', '.join(client.schema.arrow.names)}.",
+        )
+    made = {
+        "indexName": partition,
+        "indexType": "secondary_index",
+        "indexFunction": "identity",
+        "sourceFields": [column],
+        "indexOptions": {},
+        "version": "V2" if has_value_types(client.config) else "V1",
+    }
+    return IndexDefinitions(definitions.path, {**definitions.raw, partition: made})

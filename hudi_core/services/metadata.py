@@ -1,0 +1,332 @@
+"""The metadata table as an operator handles it: create, delete, bring to date, add and drop parts,
+look into."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Final
+
+from hudi_core.config.metadata_keys import MetadataConfig
+from hudi_core.config.stored_keys import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
+from hudi_core.config.write import WriteConfig
+from hudi_core.errors import CorruptMetadataError, TableServiceError
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata import indexing
+from hudi_core.metadata.counted import refuse_stale
+from hudi_core.metadata.lister import MetadataLister
+from hudi_core.metadata.locked import LockedMetadata
+from hudi_core.metadata.partition_types import FILES, RECORD_INDEX
+from hudi_core.metadata.preparation import prepare
+from hudi_core.metadata.records import RecordLocation
+from hudi_core.metadata.services import run_services
+from hudi_core.metadata.snapshot import MetadataSnapshot
+from hudi_core.metadata.table import (
+    METADATA_FOLDER,
+    active_partitions,
+    metadata_client,
+    stored_partitions,
+)
+from hudi_core.metadata.upkeep import current_client
+from hudi_core.model.files import FileStatus, PartitionPath
+from hudi_core.model.instant import Action, Instant
+from hudi_core.model.instant_time import InstantTime
+from hudi_core.model.protocols import FileLister, Storage
+from hudi_core.storage.properties_file import update_properties
+from hudi_core.timeline.clock import TimelineClock
+from hudi_core.txn.open_table import OpenTable
+from hudi_core.txn.recovery import recover
+from hudi_core.txn.table_lock import TableLock
+from hudi_core.view.storage_lister import StorageLister
+
+_BACKUP: Final = ".hoodie/.metadata_"
+"""What a backup's folder begins with; its time follows, as in Hudi."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataOperator:
+    """Changes the metadata table of one table, each call under the table's lock.
+
+    Attributes
+    ----------
+    table
+        The table.
+    lock
+        Its lock.
+    config
+        Options of the session; those of the metadata table say how new partitions are laid out.
+    """
+
+    table: OpenTable
+    lock: TableLock
+    config: WriteConfig
+
+    def create(self) -> tuple[str, ...]:
+        """Make the metadata table and return its partitions.
+
+        Raises
+        ------
+        TableServiceError
+            There is one.
+        """
+        client = self.table.client
+        with self.lock.held():
+            client.require_writable()
+            if FILES in stored_partitions(client.storage).complete:
+                raise TableServiceError(
+                    f"The table at {client.base_path} has a metadata table already",
+                    "Run `hudi metadata delete PATH` before it is made anew.",
+                )
+            timeline = recover(self.table, self.config)
+            prepare(client, replace(self._options, enabled=True), timeline)
+            return stored_partitions(client.storage).complete
+
+    def delete(self, *, backup: bool = False) -> str | None:
+        """Delete the metadata table; from then on the table's folders are listed.
+
+        Readers and writers let go of it first. Whatever is left of one that was not made to its
+        end, or not deleted to its end, goes too.
+
+        Parameters
+        ----------
+        backup
+            Whether its files are kept in a folder beside it.
+
+        Returns
+        -------
+        str or None
+            That folder, below the table.
+
+        Raises
+        ------
+        TableServiceError
+            There is none.
+        """
+        client = self.table.client
+        with self.lock.held():
+            is_there = any(True for _ in client.storage.list(METADATA_FOLDER, recursive=True))
+            if not is_there and not stored_partitions(client.storage).all:
+                raise _missing(client)
+            update_properties(
+                client.storage,
+                {METADATA_PARTITIONS.key: None, METADATA_PARTITIONS_INFLIGHT.key: None},
+            )
+            kept = None
+            if backup and is_there:
+                kept = f"{_BACKUP}{TimelineClock(client.active).next_time()}"
+                files = [one.path for one in client.storage.list(METADATA_FOLDER, recursive=True)]
+                list(client.run_map(_Copy(client.storage, kept), files))
+            client.storage.delete_tree(METADATA_FOLDER)
+            return kept
+
+    def bring_to_date(self) -> tuple[str, ...]:
+        """Finish what dead writers began, build what options ask for, compact and clean.
+
+        What the table's instants did, the metadata table has since they completed.
+
+        Returns
+        -------
+        tuple of str
+            The partitions.
+
+        Raises
+        ------
+        TableServiceError
+            There is no metadata table.
+        CorruptMetadataError
+            It is damaged, or lacks an instant of the table.
+        """
+        with self._locked() as tables:
+            prepare(tables.client, replace(self._options, enabled=True), tables.data_timeline)
+            own = tables.metadata.timeline()
+            folder = f"{tables.metadata.storage.root}/{tables.metadata.active.folder}"
+            refuse_stale(tables.data_timeline, own, folder)
+            run_services(tables, self._options)
+            return stored_partitions(tables.client.storage).complete
+
+    def index(self, partition: str, column: str | None = None) -> Instant:
+        """Add a partition; see :func:`hudi_core.metadata.indexing.build_partition`."""
+        with self._locked() as tables:
+            return indexing.build_partition(tables, self._options, partition, column)
+
+    def drop(self, partition: str) -> Instant:
+        """Drop a partition; see :func:`hudi_core.metadata.indexing.drop_partition`."""
+        with self._locked() as tables:
+            return indexing.drop_partition(tables, partition)
+
+    @property
+    def _options(self) -> MetadataConfig:
+        return MetadataConfig.from_options(self.table.client.options)
+
+    @contextmanager
+    def _locked(self) -> Iterator[LockedMetadata]:
+        """Hold the lock; give the two tables after what dead writers left was made good."""
+        client = self.table.client
+        with self.lock.held():
+            client.require_writable()
+            if FILES not in stored_partitions(client.storage).complete:
+                raise _missing(client)
+            timeline = recover(self.table, self.config)
+            prepare(client, replace(self._options, enabled=False), timeline)
+            fresh = replace(current_client(client, timeline), seen=None)
+            yield LockedMetadata(fresh, metadata_client(fresh), timeline)
+
+
+def _missing(client: TableMetaClient) -> TableServiceError:
+    where = f"{client.base_path}/{METADATA_FOLDER}"
+    return TableServiceError(
+        f"There is no metadata table at {where}", "Run `hudi metadata create PATH` first."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Copy:
+    """Copies a file of the metadata table; a value, which an engine can send away."""
+
+    storage: Storage
+    folder: str
+
+    def __call__(self, path: str) -> None:
+        below = path.removeprefix(f"{METADATA_FOLDER}/")
+        self.storage.put(f"{self.folder}/{below}", self.storage.read(path))
+
+
+# --- looking ----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionSize:
+    """The files that readers use of one partition of the metadata table; sizes in bytes."""
+
+    base_files: int
+    log_files: int
+    base_bytes: int
+    log_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataStats:
+    """What `hudi metadata stats` tells.
+
+    Attributes
+    ----------
+    partition_count
+        Partitions of the table itself.
+    last_compaction
+        Requested time of the metadata table's last compaction.
+    is_in_sync
+        Whether the metadata table has every completed write of the table.
+    partitions
+        By partition of the metadata table.
+    """
+
+    partition_count: int
+    last_compaction: InstantTime | None
+    is_in_sync: bool
+    partitions: Mapping[str, PartitionSize]
+
+
+def metadata_stats(client: TableMetaClient) -> MetadataStats:
+    """Return how large a table's metadata table is.
+
+    Raises
+    ------
+    TableServiceError
+        There is none.
+    CorruptMetadataError
+        It is damaged.
+    """
+    require_metadata(client)
+    timeline = client.timeline()
+    metadata = metadata_client(client)
+    own = metadata.timeline()
+    compactions = own.completed().of_actions(Action.COMMIT).last
+    try:
+        refuse_stale(timeline, own, metadata.base_path)
+        is_in_sync = True
+    except CorruptMetadataError:
+        is_in_sync = False
+        # what it has of the other writes can be counted all the same
+        timeline = timeline.where(lambda one: own.is_committed(one.requested_time))
+    snapshot = MetadataSnapshot.open(client, timeline)
+    sizes = {name: _size(snapshot, name) for name in snapshot.partitions}
+    count = len(MetadataLister(client.seeing(timeline)).list_partitions())
+    return MetadataStats(
+        count, compactions.requested_time if compactions else None, is_in_sync, sizes
+    )
+
+
+def _size(snapshot: MetadataSnapshot, partition: str) -> PartitionSize:
+    slices = [group.slice for group in snapshot.groups(partition)]
+    bases = [one.base_file.size for one in slices if one.base_file is not None]
+    logs = [log.status.size for one in slices for log in one.log_files]
+    return PartitionSize(len(bases), len(logs), sum(bases), sum(logs))
+
+
+def require_metadata(client: TableMetaClient) -> None:
+    """Refuse a table without a metadata table.
+
+    Raises
+    ------
+    TableServiceError
+        There is none.
+    """
+    if FILES not in active_partitions(client.config):
+        raise _missing(client)
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Who lists a table's files, and whether that is its metadata table."""
+
+    lister: FileLister
+    is_metadata: bool
+
+
+def lister_of(client: TableMetaClient) -> Listing:
+    """Return the metadata table where the table has one, else its folders."""
+    if FILES in active_partitions(client.config):
+        return Listing(MetadataLister(client), True)
+    return Listing(
+        StorageLister(client.storage, client.config.is_partitioned, client.run_map), False
+    )
+
+
+def list_files(client: TableMetaClient, partition: str) -> tuple[Sequence[FileStatus], bool]:
+    """Return the files of a partition, and whether the metadata table told them.
+
+    Raises
+    ------
+    TableServiceError
+        The table has no such partition.
+    """
+    listing = lister_of(client)
+    path = PartitionPath(partition.strip("/"))
+    if path not in listing.lister.list_partitions():
+        raise TableServiceError(
+            f"The table at {client.base_path} has no partition {path!r}",
+            "`hudi metadata list-partitions PATH` shows those there are.",
+        )
+    return listing.lister.list_files([path])[path], listing.is_metadata
+
+
+def look_up_keys(client: TableMetaClient, keys: Sequence[str]) -> dict[str, RecordLocation]:
+    """Return where the record index says that record keys are; unknown keys are left out.
+
+    Raises
+    ------
+    TableServiceError
+        The table has no record index.
+    """
+    if RECORD_INDEX not in active_partitions(client.config):
+        raise TableServiceError(
+            f"The table at {client.base_path} has no record index",
+            f"Run `hudi metadata index PATH {RECORD_INDEX}` first.",
+        )
+    found = MetadataSnapshot.open(client).lookup(RECORD_INDEX, keys)
+    return {
+        key: record.payload
+        for key, record in found.items()
+        if isinstance(record.payload, RecordLocation)
+    }
