@@ -13,6 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from hudi_core.model.arrow_types import children
+from hudi_core.read.predicate import And, Anything, Comparison, IsNull, Not, OneOf, Or, Predicate
+from hudi_core.read.substrait import predicate_of_expression
+
 
 def can_push_down(expression: pc.Expression, stored: pa.Schema, wanted: pa.Schema) -> bool:
     """Return whether a filter means the same on a file's own columns as on the table's.
@@ -33,6 +37,26 @@ def can_push_down(expression: pc.Expression, stored: pa.Schema, wanted: pa.Schem
         and not _compares_alike(stored.field(index).type, field.type)
     ]
     return not referenced_columns(expression, wanted, changed)
+
+
+def accepts_nan(expression: pc.Expression, schema: pa.Schema) -> bool:
+    """Return whether a filter may accept a row because a value is NaN.
+
+    Arrow leaves out row groups by their statistics, which do not tell of NaN: it would leave out
+    the rows that such a filter accepts.
+
+    Parameters
+    ----------
+    expression
+        A filter that fits ``schema``.
+    schema
+        Schema of the table.
+    """
+    floating = [field.name for field in schema if _has_floats(field.type)]
+    if not referenced_columns(expression, schema, floating):
+        return False
+    predicate = predicate_of_expression(expression, schema)
+    return _may_accept(predicate, schema, is_negated=False)
 
 
 def referenced_columns(
@@ -59,6 +83,27 @@ def referenced_columns(
         except pa.ArrowInvalid:
             found.add(name)
     return frozenset(found)
+
+
+def _may_accept(predicate: Predicate, schema: pa.Schema, is_negated: bool) -> bool:
+    match predicate:
+        case Not():
+            return _may_accept(predicate.inner, schema, not is_negated)
+        case And() | Or():
+            return any(_may_accept(part, schema, is_negated) for part in predicate.parts)
+        case Comparison():
+            # NaN is different from every number, and nothing else
+            return pt.is_floating(predicate.value.type) and (predicate.op == "!=") != is_negated
+        case OneOf():
+            return is_negated and pt.is_floating(predicate.values.type)
+        case IsNull():
+            return False
+        case Anything():
+            return True
+
+
+def _has_floats(kind: pa.DataType) -> bool:
+    return pt.is_floating(kind) or any(_has_floats(child.type) for _, child in children(kind))
 
 
 def _compares_alike(stored: pa.DataType, wanted: pa.DataType) -> bool:

@@ -21,7 +21,7 @@ import pyarrow.dataset as ds
 import pyarrow.fs as pafs
 
 from hudi_core.model.alignment import align, counterpart, same_by_name, stored_fields
-from hudi_core.read.evolution import can_push_down, referenced_columns
+from hudi_core.read.evolution import accepts_nan, can_push_down, referenced_columns
 
 PARQUET: Final = ds.ParquetFileFormat(
     # some writers store timestamps as INT96, which Arrow would read as nanoseconds
@@ -38,7 +38,8 @@ class _Way(Enum):
     PUSHED_DOWN = auto()
     """Arrow finds the columns and applies the filter."""
     FILTERED = auto()
-    """Arrow finds the columns; the filter means something else on the file's own types."""
+    """Arrow finds the columns; the filter means something else on the file's own types, or on its
+    statistics."""
     ALIGNED = auto()
     """The columns have other names in the file."""
 
@@ -114,17 +115,21 @@ class FileReader:
         self, fragments: Sequence[ds.Fragment]
     ) -> Iterator[tuple[_Way, Sequence[ds.Fragment]]]:
         """Yield runs of files that are read in one way."""
+        exact = self.condition is None or not accepts_nan(self.condition, self.schema)
         with ThreadPoolExecutor(_FOOTERS_AT_A_TIME) as pool:
             for start in range(0, len(fragments), _FILES_AT_A_TIME):
                 some = fragments[start : start + _FILES_AT_A_TIME]
                 # a fragment keeps the footer that is read here, for the scan
-                ways = [self._way(each) for each in pool.map(attrgetter("physical_schema"), some)]
+                stored = pool.map(attrgetter("physical_schema"), some)
+                ways = [self._way(each, exact) for each in stored]
                 for way, group in groupby(zip(ways, some, strict=True), itemgetter(0)):
                     yield way, [fragment for _, fragment in group]
 
-    def _way(self, stored: pa.Schema) -> _Way:
+    def _way(self, stored: pa.Schema, exact: bool) -> _Way:
         if not same_by_name(stored_fields(stored), self.schema):
             return _Way.ALIGNED
-        if self.condition is None or can_push_down(self.condition, stored, self.schema):
+        if self.condition is None:
+            return _Way.PUSHED_DOWN
+        if exact and can_push_down(self.condition, stored, self.schema):
             return _Way.PUSHED_DOWN
         return _Way.FILTERED

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from hudi_core.model.arrow_types import children, with_children
 from hudi_core.read.predicate import (
     MIRRORED,
     And,
@@ -69,7 +70,7 @@ def predicate_of_expression(expression: pc.Expression, schema: pa.Schema) -> Pre
         Columns of the rows.
     """
     try:
-        data = bytes(expression.to_substrait(schema))
+        data = bytes(expression.to_substrait(pa.schema(map(_bare, schema))))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, ImportError):
         return Anything()
     message = Message(data)
@@ -80,6 +81,13 @@ def predicate_of_expression(expression: pc.Expression, schema: pa.Schema) -> Pre
     referred = message.messages(_REFERRED)
     inner = referred[0].messages(1) if len(referred) == 1 else ()
     return _Reading(functions, schema).predicate(inner[0]) if len(inner) == 1 else Anything()
+
+
+def _bare(field: pa.Field) -> pa.Field:
+    """Return a field without metadata, which Substrait has no place for in structs."""
+    below = children(field.type)
+    kind = with_children(field.type, [_bare(child) for _, child in below]) if below else field.type
+    return pa.field(field.name, kind, field.nullable)
 
 
 class _Reading:

@@ -214,7 +214,16 @@ def test_what_cannot_be_taken_apart_excludes_nothing(expression: pc.Expression) 
     assert columns_of(both) in ({"y"}, frozenset())
 
 
-def test_fields_of_structs_are_columns() -> None:
-    schema = pa.schema([("s", pa.struct([("t", pa.struct([("x", pa.int64())]))]))])
-    predicate = predicate_of_expression(pc.field("s", "t", "x") > 3, schema)
+def test_fields_of_structs_are_columns_whatever_else_there_is() -> None:
+    numbered = pa.field("x", pa.int64(), metadata={"PARQUET:field_id": "7"})
+    fields = [
+        pa.field("s", pa.struct([pa.field("t", pa.struct([numbered]))])),
+        pa.field("list", pa.list_(numbered)),
+        pa.field("map", pa.map_(pa.string(), numbered)),
+        pa.field("big", pa.large_string()),
+    ]
+    predicate = predicate_of_expression(pc.field("s", "t", "x") > 3, pa.schema(fields))
     assert columns_of(predicate) == {"s.t.x"}
+    assert columns_of(predicate_of_expression(pc.field("map").is_valid(), pa.schema(fields))) == {
+        "map"
+    }
