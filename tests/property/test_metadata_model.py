@@ -1,0 +1,292 @@
+"""Random operations on tables with a metadata table: after each, it tells what is there.
+
+The list of files equals a listing of the storage, ranges of columns equal the footers, ranges of
+partitions equal those of their files, and hudi-rs, which lists from the metadata table, reads the
+rows of the model. Writes that fail halfway are among the operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import hypothesis.strategies as st
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from hudi import HudiTableBuilder
+from hypothesis import HealthCheck, given, settings
+
+import hudi_core as hudi
+from hudi_core.config.table import TableConfig
+from hudi_core.errors import HudiError, StorageError
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata.keys import column_stats_key, partition_path, partition_stats_key
+from hudi_core.metadata.partition_types import COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX
+from hudi_core.metadata.records import ColumnRange, FileList, RecordLocation
+from hudi_core.metadata.snapshot import MetadataSnapshot
+from hudi_core.metadata.table import active_partitions
+from hudi_core.model.files import BaseFileName, BasePath, FileId, PartitionPath
+from hudi_core.storage.options import StorageOptions
+from hudi_core.storage.posix import PosixStorage
+from hudi_core.storage.properties_file import read_properties
+from hudi_core.view.file_system import FileSystemView
+from hudi_core.view.replaced import replaced_groups
+from hudi_core.view.storage_lister import StorageLister
+from tests.property.test_table_model import (
+    SCHEMA,
+    Model,
+    Step,
+    content,
+    expected,
+    runnable,
+    steps,
+)
+
+COLUMNS = (
+    *("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_record_key"),
+    *("id", "city", "ts", "value"),
+)
+Files = dict[PartitionPath, dict[str, int]]
+
+
+def new_table(path: Path, version: int, event_time: bool, **options: str) -> hudi.Table:
+    return hudi.Table.create(
+        str(path),
+        SCHEMA,
+        name="model",
+        record_key="id",
+        partition_by="city",
+        ordering_field="ts" if event_time else None,
+        options={
+            "hoodie.metadata.enable": "true",
+            "hoodie.write.table.version": str(version),
+            "hoodie.datasource.write.partitionpath.urlencode": "true",
+            "hoodie.copyonwrite.insert.auto.split": "false",
+            "hoodie.copyonwrite.insert.split.size": "3",
+            "hoodie.fs.fsync": "false",
+            **options,
+        },
+    )
+
+
+def client_of(path: Path) -> TableMetaClient:
+    storage = PosixStorage(str(path), fsync=False)
+    config = TableConfig.from_properties(read_properties(storage))
+    return TableMetaClient(BasePath(str(path)), storage, config, StorageOptions())
+
+
+def check_metadata(path: Path, must: bool) -> None:
+    """Compare every partition of the metadata table with what the storage holds."""
+    client = client_of(path)
+    if FILES not in active_partitions(client.config):
+        assert not must
+        return
+    snapshot, timeline = MetadataSnapshot.open(client), client.timeline()
+    lister = StorageLister(client.storage, client.config.is_partitioned)
+    listed = lister.list_files(lister.list_partitions())
+    stored = {
+        partition: files
+        for partition, found in listed.items()
+        if (
+            files := {
+                file.name: file.size
+                for file in found
+                if (name := BaseFileName.parse(file.name)) and timeline.is_committed(name.instant)
+            }
+        )
+    }
+    assert lists_of(snapshot) == stored
+    view = FileSystemView(lister, timeline, replaced_groups(timeline, client.read_commit))
+    current = {
+        (one.partition_path, one.base_file.status.name): one.file_id
+        for one in view.latest_slices()
+        if one.base_file
+    }
+    if COLUMN_STATS in snapshot.partitions:
+        check_ranges(path, snapshot, stored)
+    if PARTITION_STATS in snapshot.partitions:
+        check_partition_ranges(snapshot, set(stored), set(current))
+    if RECORD_INDEX in snapshot.partitions:
+        check_locations(path, snapshot, current)
+
+
+def lists_of(snapshot: MetadataSnapshot) -> Files:
+    found = {}
+    for record in snapshot.scan(FILES):
+        assert isinstance(record.payload, FileList)
+        if record.key == "__all_partitions__":
+            partitions = {partition_path(name) for name in record.payload.files}
+        elif record.payload.files:
+            found[partition_path(record.key)] = {
+                name: one.size for name, one in record.payload.files.items()
+            }
+    assert found.keys() <= partitions
+    return found
+
+
+def check_ranges(path: Path, snapshot: MetadataSnapshot, stored: Files) -> None:
+    found = {record.key: record.payload for record in snapshot.scan(COLUMN_STATS)}
+    wanted = {}
+    for partition, files in stored.items():
+        for name in files:
+            table = pq.ParquetFile(path / partition / name).read()
+            for column in COLUMNS:
+                wanted[column_stats_key(column, partition, name)] = told(table.column(column))
+    assert {key: range_of(one) for key, one in found.items()} == wanted
+
+
+def told(values: pa.ChunkedArray) -> tuple[Any, ...]:
+    bounds = pc.min_max(values)
+    low, high = bounds["min"].as_py(), bounds["max"].as_py()
+    return low, high, len(values), values.null_count
+
+
+def range_of(payload: object) -> tuple[Any, ...]:
+    assert isinstance(payload, ColumnRange)
+    assert not payload.is_deleted
+    low, high = payload.min_value, payload.max_value
+    return low and low.value, high and high.value, payload.value_count, payload.null_count
+
+
+def check_partition_ranges(
+    snapshot: MetadataSnapshot,
+    partitions: set[PartitionPath],
+    current: set[tuple[PartitionPath, str]],
+) -> None:
+    found = {record.key: record.payload for record in snapshot.scan(PARTITION_STATS)}
+    wanted = {}
+    for partition in partitions:
+        names = [name for place, name in current if place == partition]
+        for column in COLUMNS if names else ():
+            keys = [column_stats_key(column, partition, name) for name in names]
+            parts = [range_of(one.payload) for one in snapshot.lookup(COLUMN_STATS, keys).values()]
+            lows = [part[0] for part in parts if part[0] is not None]
+            highs = [part[1] for part in parts if part[1] is not None]
+            wanted[partition_stats_key(column, partition)] = (
+                min(lows, default=None),
+                max(highs, default=None),
+                sum(part[2] for part in parts),
+                sum(part[3] for part in parts),
+            )
+    assert {key: range_of(one) for key, one in found.items()} == wanted
+    assert all(one.is_tight_bound for one in found.values() if isinstance(one, ColumnRange))
+
+
+def check_locations(
+    path: Path, snapshot: MetadataSnapshot, current: dict[tuple[PartitionPath, str], FileId]
+) -> None:
+    found = {record.key: record.payload for record in snapshot.scan(RECORD_INDEX)}
+    wanted: dict[str, tuple[str, str]] = {}
+    for (partition, name), file_id in current.items():
+        keys = pq.ParquetFile(path / partition / name).read(["_hoodie_record_key"]).column(0)
+        wanted |= dict.fromkeys(keys.to_pylist(), (partition, file_id))
+    assert {
+        key: (one.partition_name, one.file_id)
+        for key, one in found.items()
+        if isinstance(one, RecordLocation)
+    } == wanted
+
+
+def rows_of(path: Path) -> pa.Table:
+    table = HudiTableBuilder.from_base_uri(str(path)).with_option("hoodie.metadata.enable", "true")
+    rows = [row for batch in table.build().read() for row in batch.to_pylist()]
+    return pa.Table.from_pylist(rows, SCHEMA)
+
+
+def execute(table: hudi.Table, step: Step) -> hudi.CommitResult:
+    method = getattr(table, step.operation)
+    if step.operation == "delete_partitions":
+        result: hudi.CommitResult = method(
+            [{"city": city} for city in sorted({row["city"] for row in step.rows})]
+        )
+    else:
+        result = method(pa.Table.from_pylist(list(step.rows), SCHEMA))
+    return result
+
+
+FAILURES = (None, None, "log", "metadata", "completion", "undo")
+"""What fails, once: a log file, the end of the metadata table's commit, the end of the write; or
+the write succeeds and is rolled back."""
+_put_if_absent = PosixStorage.put_if_absent
+
+
+def is_hit(path: str, failure: str) -> bool:
+    folder, _, name = path.rpartition("/")
+    if failure == "log":
+        return folder.startswith(".hoodie/metadata/") and ".log." in name
+    place = ".hoodie/metadata/.hoodie/timeline" if failure == "metadata" else ".hoodie/timeline"
+    return folder == place and "_" in name
+
+
+@contextmanager
+def failing(failure: str) -> Iterator[list[str]]:
+    """Let the store fail at one put, and yield what is left of it to fail."""
+    left = [failure]
+
+    def put(self: PosixStorage, path: str, data: bytes) -> None:
+        if left and is_hit(path, failure):
+            left.pop()
+            raise StorageError("The connection broke", "Try again.")
+        _put_if_absent(self, path, data)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(PosixStorage, "put_if_absent", put)
+        yield left
+
+
+def attempt(table: hudi.Table, step: Step, failure: str | None) -> hudi.CommitResult | None:
+    """Do a step; ``None`` when it failed, as it must where the store fails."""
+    with failing(failure or "") as left:
+        try:
+            result = execute(table, step)
+        except HudiError:
+            assert not left
+            return None
+    assert left
+    return result
+
+
+@given(
+    plan=steps(),
+    failures=st.lists(st.sampled_from(FAILURES), min_size=5, max_size=5),
+    event_time=st.booleans(),
+    version=st.sampled_from([8, 9]),
+    late=st.booleans(),
+    keyed=st.booleans(),
+)
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+def test_the_metadata_table_follows_the_model(
+    tmp_path_factory: pytest.TempPathFactory,
+    plan: list[Step],
+    failures: list[str | None],
+    event_time: bool,
+    version: int,
+    late: bool,
+    keyed: bool,
+) -> None:
+    path = tmp_path_factory.mktemp("metadata") / "table"
+    index = {"hoodie.metadata.record.index.enable": "true"} if keyed else {}
+    enable = {"hoodie.metadata.enable": "false"} if late else {}
+    table = new_table(path, version, event_time, **index, **enable)
+    model = Model(event_time)
+    for number, (drawn, failure) in enumerate(zip(plan, failures, strict=False)):
+        if late and number:
+            # the second write makes the metadata table of a table that has rows
+            options = {"hoodie.metadata.enable": "true", "hoodie.fs.fsync": "false", **index}
+            table = hudi.Table.open(str(path), options=options)
+        step = runnable(drawn, model)
+        if not step.rows:
+            continue
+        result = attempt(table, step, failure)
+        if failure == "undo" and result is not None:
+            table.rollback(result.instant)
+        elif result is not None:
+            model.apply(step)
+        is_made = not late or (number > 0 and result is not None)
+        check_metadata(path, must=is_made)
+        assert content(table.to_arrow()) == expected(model)
+        assert content(rows_of(path)) == expected(model)
