@@ -134,10 +134,18 @@ def compact_if_due(locked: LockedMetadata, config: MetadataConfig) -> Instant | 
     return _run(locked, request_compaction(metadata, locked.next_time(timeline), plan))
 
 
-def finish_compactions(locked: LockedMetadata) -> None:
-    """Finish the compactions that dead writers began; runs under the table's lock."""
-    for pending in pending_compactions(locked.metadata.timeline()):
-        _run(locked, pending)
+def finish_compactions(locked: LockedMetadata) -> bool:
+    """Finish the compactions that dead writers began; runs under the table's lock.
+
+    Returns
+    -------
+    bool
+        Whether there were any.
+    """
+    pending = pending_compactions(locked.metadata.timeline())
+    for one in pending:
+        _run(locked, one)
+    return bool(pending)
 
 
 def _run(locked: LockedMetadata, instant: Instant) -> Instant:

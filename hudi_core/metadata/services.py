@@ -8,6 +8,7 @@ the table, and every step that is cut short is finished by the next call.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
@@ -67,12 +68,27 @@ def run_services(locked: LockedMetadata, config: MetadataConfig) -> None:
         The metadata table is damaged; the error names the file.
     """
     with naming_the_rebuild():
-        finish_compactions(locked)
-        for pending in pending_cleans(locked.metadata.timeline()):
-            _run_clean(locked, pending)
-        clean_if_due(locked, config)
-        compact_if_due(locked, config)
-        archive_if_due(locked, config)
+        seen = _seen(locked)
+        if finish_compactions(seen) or _finish_cleans(seen):
+            seen = _seen(locked)
+        if clean_if_due(seen, config) is not None:
+            seen = _seen(locked)
+        if compact_if_due(seen, config) is not None:
+            seen = _seen(locked)
+        archive_if_due(seen, config)
+
+
+def _seen(locked: LockedMetadata) -> LockedMetadata:
+    """Return the tables with the metadata table's timeline as it is now: mostly nothing is due."""
+    return replace(locked, metadata=locked.metadata.seeing(locked.metadata.active.load()))
+
+
+def _finish_cleans(locked: LockedMetadata) -> bool:
+    """Finish the cleans that dead writers began; tell whether there were any."""
+    pending = pending_cleans(locked.metadata.timeline())
+    for one in pending:
+        _run_clean(locked, one)
+    return bool(pending)
 
 
 def clean_if_due(locked: LockedMetadata, config: MetadataConfig) -> Instant | None:

@@ -23,12 +23,14 @@ from hudi_core.errors import (
     CommitConflictError,
     CommitStateUnknownError,
     CorruptMetadataError,
+    HudiError,
     IncompleteCommitError,
     PathNotFoundError,
     StorageError,
 )
 from hudi_core.metadata.commit_changes import record_commit
 from hudi_core.metadata.preparation import prepare
+from hudi_core.metadata.services import run_services
 from hudi_core.metadata.upkeep import open_upkeep
 from hudi_core.model.commit import (
     CommitMetadata,
@@ -150,6 +152,7 @@ class Transaction:
             completed = self._complete(metadata, timeline)
             self._require_in_time(read_at)
             receipt = self._publish(metadata, completed, statuses)
+            self._keep_metadata_small()
         self.timings["commit"] = time.monotonic() - started
         self._tidy()
         return Committed(completed, receipt)
@@ -161,6 +164,22 @@ class Transaction:
         upkeep = open_upkeep(self.table.client, self.metadata, timeline)
         if upkeep is not None:
             record_commit(upkeep, self.instant.requested_time, metadata, statuses)
+
+    def _keep_metadata_small(self) -> None:
+        """Compact, clean and archive the metadata table where it is due.
+
+        The commit has taken place: what fails now is for the next one to make good, or to tell.
+        """
+        client = self.table.client
+        try:
+            self.lock.require_lease()
+            upkeep = open_upkeep(client, self.metadata, client.active.load())
+            if upkeep is not None:
+                run_services(upkeep.tables, self.metadata)
+        except HudiError:
+            _log.warning(
+                "the metadata table of %s was not compacted", client.base_path, exc_info=True
+            )
 
     def _publish(
         self, metadata: CommitMetadata, completed: Instant, statuses: Sequence[WriteStatus]
