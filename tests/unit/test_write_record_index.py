@@ -1,0 +1,301 @@
+"""The record index at a table: what it finds, what it costs, and what is left in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hudi import HudiTableBuilder
+
+import hudi_core as hudi
+from hudi_core.errors import InvalidOptionError, StorageError
+from hudi_core.index.record_index import Locations, RecordIndex, ShardLookup
+from hudi_core.metadata import data_files
+from hudi_core.metadata.hfile import HFileReader
+from hudi_core.metadata.layers import StoredFile
+from hudi_core.metadata.records import RecordLocation
+from hudi_core.metadata.snapshot import MetadataSnapshot
+from hudi_core.model.files import FileGroupId, FileId, PartitionPath
+from hudi_core.txn.transaction import Transaction
+from hudi_core.write import locating, stored_file
+from tests.property.test_index_model import ApartEngine
+
+SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.string()),
+        pa.field("city", pa.string()),
+        pa.field("ts", pa.int64()),
+        pa.field("value", pa.int64()),
+    ]
+)
+WITHOUT = {"hoodie.index.type": "RECORD_INDEX", "hoodie.fs.fsync": "false"}
+WITH = {
+    **WITHOUT,
+    "hoodie.metadata.enable": "true",
+    "hoodie.metadata.global.record.level.index.enable": "true",
+    "hoodie.metadata.index.column.stats.enable": "false",
+}
+MOVES = {"hoodie.record.index.update.partition.path": "true"}
+
+
+def create(path: Path, options: dict[str, str]) -> hudi.Table:
+    return hudi.Table.create(
+        str(path / "table"),
+        SCHEMA,
+        name="t",
+        record_key="id",
+        partition_by="city",
+        ordering_field="ts",
+        options=options,
+    )
+
+
+def rows(keys: Sequence[int], cities: Sequence[str], ts: int = 1) -> pa.Table:
+    return pa.table(
+        {
+            "id": [f"k{key:06d}" for key in keys],
+            "city": [cities[key % len(cities)] for key in keys],
+            "ts": [ts] * len(keys),
+            "value": list(keys),
+        },
+        schema=SCHEMA,
+    )
+
+
+def indexed(table: hudi.Table) -> dict[str, tuple[str, str]]:
+    client = hudi.Table.open(table.path)._opened.client
+    found = {}
+    for record in MetadataSnapshot.open(client).scan("record_index"):
+        assert isinstance(record.payload, RecordLocation)
+        found[record.key] = (record.payload.partition_name, record.payload.file_id)
+    return found
+
+
+def stored(table: hudi.Table) -> dict[str, tuple[str, str]]:
+    found: dict[str, tuple[str, str]] = {}
+    for slice_ in table.file_slices():
+        assert slice_.base_file is not None
+        path = Path(table.path, slice_.base_file.path)
+        keys = pq.ParquetFile(path).read(["_hoodie_record_key"]).column(0).to_pylist()
+        found.update(dict.fromkeys(keys, (slice_.partition_path, slice_.file_id)))
+    return found
+
+
+def check(table: hudi.Table, count: int) -> None:
+    """The index has the keys of the files and no other, and another reader counts as many."""
+    held = stored(table)
+    assert len(held) == count
+    assert indexed(table) == held
+    batches = HudiTableBuilder.from_base_uri(table.path).build().read()
+    assert sorted(key for one in batches for key in one.column("id").to_pylist()) == sorted(held)
+
+
+def test_the_index_follows_every_operation(tmp_path: Path) -> None:
+    table = create(tmp_path, {**WITH, **MOVES})
+    table.bulk_insert(rows(range(30), ["rome", "oslo", "lima"]))
+    check(table, 30)
+    result = table.upsert(rows(range(20, 40), ["oslo", "lima", "rome"], 2))
+    assert (result.inserted, result.updated, result.deleted) == (20, 0, 10)
+    check(table, 40)
+    table.delete(rows(range(0, 40, 4), ["rome"]))
+    check(table, 30)
+    table.insert(rows(range(40, 50), ["rome", "oslo"]))
+    check(table, 40)
+    # what is replaced and comes again is not gone
+    before = set(stored(table))
+    there = {key for key, (partition, _) in stored(table).items() if partition == "rome"}
+    table.insert_overwrite(rows(range(40, 80, 2), ["rome"]))
+    kept = {f"k{key:06d}" for key in range(40, 80, 2)}
+    check(table, len(before - there | kept))
+    table.delete_partitions(["oslo"])
+    check(table, len(stored(table)))
+    table.insert_overwrite_table(rows(range(5), ["lima"]))
+    check(table, 5)
+
+
+def test_the_commit_reads_none_of_its_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = create(tmp_path, {**WITH, **MOVES})
+    table.upsert(rows(range(30), ["rome", "oslo"]))
+
+    def refused(*_: Any) -> Any:
+        raise AssertionError("a data file was read for the metadata table")
+
+    monkeypatch.setattr(data_files, "_opened", refused)
+    for engine in (None, ApartEngine()):
+        table.upsert(rows(range(10, 50), ["oslo", "rome"], 2), engine=engine)
+        table.delete(rows(range(10), ["rome"]), engine=engine)
+        table.bulk_insert(rows(range(10), ["rome"]), engine=engine)
+    monkeypatch.undo()
+    check(table, 50)
+
+
+def test_results_do_not_keep_the_keys(tmp_path: Path) -> None:
+    result = create(tmp_path, WITH).upsert(rows(range(30), ["rome"]))
+    assert [one.changed_keys for one in result.statuses] == [None]
+
+
+def test_a_lookup_reads_the_blocks_it_touches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one_shard = {"hoodie.metadata.global.record.level.index.min.filegroup.count": "1"}
+    table = create(tmp_path, {**WITH, **one_shard})
+    table.bulk_insert(rows(range(60_000), ["rome"]))
+    opened = hudi.Table.open(table.path)._opened
+    blocks: list[int] = []
+    read: list[int] = []
+    cells, call = HFileReader._cells, StoredFile.__call__
+
+    def counted_cells(reader: HFileReader, number: int, *rest: Any) -> Any:
+        blocks.append(number)
+        return cells(reader, number, *rest)
+
+    def counted_call(file: StoredFile, offset: int, length: int) -> bytes:
+        if file.size > 256 * 1024:
+            read.append(length)
+        return call(file, offset, length)
+
+    monkeypatch.setattr(HFileReader, "_cells", counted_cells)
+    monkeypatch.setattr(StoredFile, "__call__", counted_call)
+    index = RecordIndex.open(opened.client, opened.timeline())
+    (lookup,) = index.lookups(2)
+    assert read == []
+    found = lookup.find(pa.array(["k000003", "k000004", "k031000", "nowhere"]))
+    assert found.keys.tolist() == [0, 1, 2]
+    assert len(blocks) == len(set(blocks)) == 3  # of more than fifty; one may hold `nowhere`
+    size = max(one.stat().st_size for one in Path(table.path).rglob("*record-index*"))
+    assert len(read) < 16
+    assert sum(read) < size / 4
+
+
+def test_only_files_that_hold_a_key_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = create(tmp_path, WITH)
+    for first in range(0, 80, 10):
+        table.bulk_insert(rows(range(first, first + 10), ["rome", "oslo"]))
+    assert len(table.file_slices()) == 16
+    read: list[str] = []
+    keys = stored_file.read_record_keys
+
+    def counted(context: Any, path: str) -> Any:
+        read.append(path)
+        return keys(context, path)
+
+    monkeypatch.setattr(locating, "read_record_keys", counted)
+    result = table.upsert(rows([12, 33, 90], ["rome", "oslo"], 2))
+    assert (result.inserted, result.updated) == (1, 2)
+    assert len(read) == 2
+
+
+def test_many_keys_are_many_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = create(tmp_path, WITH)
+    table.bulk_insert(rows(range(500), ["rome", "oslo"]))
+    monkeypatch.setattr("hudi_core.index.record_index._KEYS_PER_TASK", 100)
+    looked: list[set[int]] = []
+    find = ShardLookup.find
+
+    def counted(lookup: ShardLookup, wanted: pa.StringArray) -> Locations:
+        looked.append(set(lookup.shards))
+        return find(lookup, wanted)
+
+    monkeypatch.setattr(ShardLookup, "find", counted)
+    result = table.upsert(rows(range(250, 750), ["rome", "oslo"], 2), engine=ApartEngine())
+    assert (result.inserted, result.updated) == (250, 250)
+    assert len(looked) == 5
+    assert set.union(*looked) == set(range(10))
+    assert sum(map(len, looked)) == 10
+
+
+def test_a_row_stays_unless_it_is_to_move(tmp_path: Path) -> None:
+    """Hudi's default, other than that of the other global indexes."""
+    table = create(tmp_path, WITH)
+    table.upsert(rows([1], ["rome"]))
+    result = table.upsert(rows([1], ["oslo"], 2))
+    assert (result.inserted, result.updated, result.deleted) == (0, 1, 0)
+    assert [one.partition_path for one in table.file_slices()] == ["rome"]
+    assert table.to_arrow().column("city").to_pylist() == ["rome"]
+    check(table, 1)
+
+
+@pytest.mark.parametrize("kind", ["RECORD_INDEX", "GLOBAL_RECORD_LEVEL_INDEX"])
+def test_without_the_index_a_write_is_refused(tmp_path: Path, kind: str) -> None:
+    table = create(tmp_path, {**WITHOUT, "hoodie.index.type": kind})
+    for dry_run in (True, False):
+        with pytest.raises(InvalidOptionError, match="has no record index") as caught:
+            table.upsert(rows([1], ["rome"]), dry_run=dry_run)
+        assert f"hudi metadata index {table.path} record_index" in str(caught.value)
+    assert not list(Path(table.path).rglob("*.parquet"))
+
+
+def test_a_table_with_rows_gets_the_index_with_its_next_write(tmp_path: Path) -> None:
+    table = create(tmp_path, {"hoodie.fs.fsync": "false"})
+    table.insert(rows(range(20), ["rome", "oslo"]))
+    batch = rows(range(10, 25), ["rome", "oslo"], 2)
+    told = table.upsert(batch, options=WITH, dry_run=True)
+    result = table.upsert(batch, options=WITH)
+    assert (told.inserted, told.updated) == (result.inserted, result.updated) == (5, 10)
+    check(table, 25)
+    told = table.upsert(rows(range(20, 30), ["rome", "oslo"], 3), options=WITH, dry_run=True)
+    assert (told.inserted, told.updated) == (5, 5)
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_write_that_fails_leaves_no_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, late: bool
+) -> None:
+    table = create(tmp_path, {**WITH, **MOVES})
+    table.upsert(rows(range(20), ["rome", "oslo"]))
+
+    def failing(*_: Any) -> Any:
+        raise StorageError("the store failed", "Try again.")
+
+    # before the metadata table has the write, or after
+    monkeypatch.setattr(Transaction, "_complete" if late else "_record", failing)
+    with pytest.raises(StorageError):
+        table.upsert(rows(range(10, 30), ["oslo", "rome"], 2))
+    monkeypatch.undo()
+    check(table, 20)
+    result = table.upsert(rows(range(10, 30), ["oslo", "rome"], 2))
+    assert (result.inserted, result.deleted) == (20, 10)
+    check(table, 30)
+
+
+def test_what_the_index_says_is_checked_at_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Keys that a rolled back write of another engine left, in file groups there or gone."""
+    table = create(tmp_path, WITH)
+    table.upsert(rows(range(4), ["rome"]))
+    (slice_,) = table.file_slices()
+    groups = (
+        FileGroupId(slice_.partition_path, slice_.file_id),
+        FileGroupId(PartitionPath("oslo"), FileId("00000000-0000-0000-0000-000000000000-0")),
+    )
+    wrong = Locations(np.array([0, 1], np.int32), np.array([0, 1], np.int32), groups)
+    monkeypatch.setattr(ShardLookup, "find", lambda *_: wrong)
+    result = table.upsert(rows([7, 8], ["rome"]))
+    monkeypatch.undo()
+    assert (result.inserted, result.updated) == (2, 0)
+    check(table, 6)
+
+
+def test_several_rows_of_a_key_that_become_one(tmp_path: Path) -> None:
+    """Inserts look nothing up, and may leave a key several times in one file."""
+    table = create(tmp_path, WITH)
+    table.insert(pa.concat_tables([rows([1, 2], ["rome"], ts) for ts in (1, 2, 3)]))
+    assert table.to_arrow().num_rows == 6
+    table.upsert(rows([1], ["rome"], 4))
+    assert indexed(table) == stored(table)
+    # a late row takes the place of those that are older only: the key stays
+    table.upsert(rows([2], ["rome"], 2))
+    assert indexed(table) == stored(table)
+    assert len(stored(table)) == 2
+    table.delete(rows([1, 2], ["rome"]))
+    assert indexed(table) == {}
