@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from py4j.protocol import Py4JError
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql.functions import col, lit
+from pyspark.sql.functions import col, isnan, lit
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import DataType
+from pyspark.sql.types import DataType, DoubleType, FloatType
 
 from hudi_core.engine.spark.columns import (
     columns_to_read,
@@ -139,7 +139,8 @@ def where(
 ) -> DataFrame:
     """Keep the rows that a filter accepts, one that was checked against the table before.
 
-    Conditions become Spark's own; an Arrow expression is applied to the rows as Arrow batches.
+    Conditions become Spark's own; an Arrow expression is applied to the rows as Arrow batches. Both
+    mean the same: NaN is different from every number, and neither less nor greater.
     """
     if isinstance(row_filter, pc.Expression):
 
@@ -157,6 +158,10 @@ def where(
 def _condition(column: Column, op: str, value: Any, kind: DataType) -> Column:
     if op in _COMPARISONS:
         condition: Column = _COMPARISONS[op](column, lit(value).cast(kind))
+        if isinstance(kind, FloatType | DoubleType):
+            # to Spark NaN equals itself and is greater than every number
+            is_nan = isnan(column) | isnan(lit(value).cast(kind))
+            return is_nan & column.isNotNull() | condition if op == "!=" else ~is_nan & condition
         return condition
     if op == "is null":
         return column.isNull()

@@ -1,0 +1,92 @@
+"""Spark reads the files that Arrow reads: those whose ranges a filter does not exclude."""
+
+from __future__ import annotations
+
+import math
+from datetime import date
+from typing import Any
+from urllib.parse import unquote, urlparse
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql.functions import input_file_name
+
+import hudi_core as hudi
+from pyspark_hudi.options import SourceOptions
+from pyspark_hudi.planning import plan_read
+
+pytestmark = pytest.mark.spark
+
+OPTIONS = {"hoodie.metadata.enable": "true"}
+SCHEMA = pa.schema(
+    [("id", pa.int64()), ("p", pa.string()), ("x", pa.float64()), ("day", pa.date32())]
+)
+FILTERS: list[Any] = [
+    [("id", "=", 21)],
+    [("id", ">", 20), ("x", "<", 4.0)],
+    [("x", ">", 2.5)],
+    [("x", "<=", 1.0)],
+    [("x", "!=", 2.0)],
+    [("x", "=", 3.0)],
+    [("x", "!=", math.nan)],
+    [("x", ">=", math.nan)],
+    [("x", "not in", [2.0])],
+    [("x", "is null", None)],
+    [("day", ">=", "2026-01-03")],
+    [("id", ">", 1000)],
+    (pc.field("x") > 2.5) | (pc.field("id") == 1),
+]
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> hudi.Table:
+    path = str(tmp_path_factory.mktemp("skipping") / "t")
+    made = hudi.Table.create(path, SCHEMA, record_key="id", partition_by="p", options=OPTIONS)
+    rows = [
+        {
+            "id": 10 * partition + n,
+            "p": f"p{partition}",
+            "x": (math.nan, float(partition), None)[n],
+            "day": date(2026, 1, 1 + partition),
+        }
+        for partition in range(5)
+        for n in range(3)
+    ]
+    made.insert(pa.Table.from_pylist(rows, schema=SCHEMA))
+    return hudi.Table.open(path, OPTIONS)
+
+
+@pytest.mark.parametrize("row_filter", FILTERS, ids=str)
+def test_the_rows_are_those_that_arrow_reads(
+    spark: SparkSession, table: hudi.Table, row_filter: Any
+) -> None:
+    plan = table._snapshot().plan(None, row_filter)
+    expected = sorted(table.to_arrow(["id"], row_filter)["id"].to_pylist())
+    frame = table.read(spark, filter=row_filter)
+
+    assert sorted(row.id for row in frame.select("id").collect()) == expected
+    if not isinstance(row_filter, pc.Expression):
+        read = {unquote(urlparse(file).path) for file in frame.inputFiles()}
+        # of a filter that no row can meet Spark itself reads nothing
+        assert read == set(plan.uris) or (not read and not expected)
+
+
+def test_the_data_source_plans_the_same_files(spark: SparkSession, table: hudi.Table) -> None:
+    options = SourceOptions.of({"path": table.path, **OPTIONS})
+    for row_filter in ([("id", "=", 21)], [("day", ">=", "2026-01-03"), ("id", "<", 41)]):
+        read = plan_read(options, SCHEMA.names, row_filter)
+        found = {file.path for task in read.tasks for file in task}
+        assert found == {file.path for file in table._snapshot().plan(None, row_filter).files}
+        assert 0 < len(found) < 4
+
+    frame = spark.read.format("hudi").options(**OPTIONS).load(table.path).where("id = 21")
+    assert [row.id for row in frame.collect()] == [21]
+
+
+def test_every_row_is_in_a_planned_file(spark: SparkSession, table: hudi.Table) -> None:
+    row_filter = [("id", ">=", 30)]
+    planned = set(table._snapshot().plan(None, row_filter).uris)
+    rows = table.read(spark).where("id >= 30").select(input_file_name().alias("file")).distinct()
+    assert {unquote(urlparse(row.file).path) for row in rows.collect()} == planned
