@@ -44,6 +44,10 @@ bench: setup  ## Measure writes against Spark, deltalake and pyiceberg (bench-bi
 bench-big: setup
 	$(RUN) benchmarks/run.py --cases big --rows 9600000 $(ARGS)
 
+.PHONY: bench-metadata
+bench-metadata: setup
+	$(RUN) benchmarks/metadata.py $(ARGS)
+
 docs: setup  ## Write the generated pages of docs/ anew
 	$(BIN)/python -m hudi_core.config.docs
 

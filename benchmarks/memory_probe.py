@@ -25,9 +25,9 @@ def main() -> None:
     pa.default_memory_pool().release_unused()
     # from here on the kernel keeps the peak anew
     Path("/proc/self/clear_refs").write_text("5")
-    before = _resident("VmRSS")
+    before = resident("VmRSS")
     _upsert(table, rows)
-    print(json.dumps({"before": before, "peak": _resident("VmHWM"), "batch": rows.nbytes}))
+    print(json.dumps({"before": before, "peak": resident("VmHWM"), "batch": rows.nbytes}))
 
 
 def _read(batch: str) -> pa.Table:
@@ -38,7 +38,7 @@ def _upsert(table: str, rows: pa.Table) -> None:
     hudi.Table.open(table).upsert(rows, engine=hudi.LocalEngine(parallelism=1))
 
 
-def _resident(name: str) -> int:
+def resident(name: str) -> int:
     """Return a line of ``/proc/self/status`` in bytes."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(name):

@@ -26,7 +26,7 @@ PACKAGES = ("hudi-core", "pyspark", "pyarrow", "deltalake", "pyiceberg", "hudi",
 _LOAD_BASES = ("spark-flat", "spark-partitioned", "spark-partitioned-meta")
 _UPSERT_BASES = ("limit", "deltalake")
 
-_UNEXPLAINED = "no cause written down yet"
+UNEXPLAINED = "no cause written down yet"
 
 
 @dataclass(frozen=True)
@@ -77,22 +77,22 @@ class Report:
         """Return the results for a terminal."""
         lines = [self._circumstances()]
         for case in self._cases():
-            lines += ["", case, *_aligned(self._table(case))]
+            lines += ["", case, *aligned(self._table(case))]
         if self.memory:
-            lines += ["", MEMORY, *_aligned(self._memory())]
-        lines += ["", f"targets{self._target_note()}", *_aligned(self._targets())]
-        lines += ["", "how", *_aligned(self._how())]
+            lines += ["", MEMORY, *aligned(self._memory())]
+        lines += ["", f"targets{self._target_note()}", *aligned(self._targets())]
+        lines += ["", "how", *aligned(self._how())]
         return "\n".join(lines)
 
     def markdown(self) -> str:
         """Return the results section of the README."""
         lines = [self._circumstances(), "", f"### Targets{self._target_note()}", ""]
-        lines += _markdown(self._targets())
+        lines += markdown_rows(self._targets())
         for case in self._cases():
-            lines += ["", f"### {case}", "", *_markdown(self._table(case))]
+            lines += ["", f"### {case}", "", *markdown_rows(self._table(case))]
         if self.memory:
-            lines += ["", f"### {MEMORY}", "", *_markdown(self._memory())]
-        lines += ["", "### How each of them works", "", *_markdown(self._how())]
+            lines += ["", f"### {MEMORY}", "", *markdown_rows(self._memory())]
+        lines += ["", "### How each of them works", "", *markdown_rows(self._how())]
         return "\n".join(lines)
 
     def json(self) -> str:
@@ -154,11 +154,12 @@ class Report:
                 table.append([result.variant, f"not run ({result.skipped})"])
                 continue
             seconds, contents = result.seconds, result.contents
+            once = " (once)" if len(seconds) < self.repeats else ""
             table.append(
                 [
                     result.variant,
-                    _seconds(result.median) + (" (once)" if len(seconds) < self.repeats else ""),
-                    *(_seconds(one) for one in (min(seconds), max(seconds))),
+                    seconds_text(result.median) + once,
+                    *(seconds_text(one) for one in (min(seconds), max(seconds))),
                     *(f"{result.median / base:.2f}" for base in bases.values()),
                     f"{contents.rows:,}",
                     f"{contents.changed:,}",
@@ -186,7 +187,7 @@ class Report:
                 continue
             ratio = target.ratio(self._values())
             verdict = target.verdict(ratio)
-            cause = self.causes.get(target.name, _UNEXPLAINED) if verdict == "missed" else ""
+            cause = self.causes.get(target.name, UNEXPLAINED) if verdict == "missed" else ""
             table.append(
                 [
                     target.name,
@@ -232,7 +233,7 @@ class Report:
         return [heads, *([name, *facts.values()] for name, facts in traits.items())]
 
 
-def _aligned(table: Sequence[Sequence[str]]) -> Iterable[str]:
+def aligned(table: Sequence[Sequence[str]]) -> Iterable[str]:
     # a row that is shorter than its heads says why there is nothing to say
     whole = [row for row in table if len(row) == len(table[0])]
     widths = [max(map(len, column)) for column in zip(*whole, strict=True)]
@@ -241,7 +242,7 @@ def _aligned(table: Sequence[Sequence[str]]) -> Iterable[str]:
         yield f"  {'  '.join(cells)}".rstrip()
 
 
-def _markdown(table: Sequence[Sequence[str]]) -> Iterable[str]:
+def markdown_rows(table: Sequence[Sequence[str]]) -> Iterable[str]:
     heads, *rows = table
     yield f"| {' | '.join(heads)} |"
     yield "|---" * len(heads) + "|"
@@ -250,7 +251,7 @@ def _markdown(table: Sequence[Sequence[str]]) -> Iterable[str]:
         yield f"| {' | '.join([*cells, *[''] * (len(heads) - len(row))])} |"
 
 
-def _seconds(value: float) -> str:
+def seconds_text(value: float) -> str:
     return f"{value:.3f}" if value < 1 else f"{value:.2f}"
 
 

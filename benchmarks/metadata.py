@@ -1,0 +1,186 @@
+"""Measure the metadata table: listing, planning, upkeep, lookups and memory, with their yardsticks.
+
+``make bench-metadata`` runs it; ``README.md`` says what is measured and how, and holds the results.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from metadata_reads import (
+    LISTING,
+    MEMORY,
+    PLANNING,
+    Growth,
+    measure_growth,
+    measure_listing,
+    measure_planning,
+)
+from metadata_table import ManyFiles
+from metadata_timing import Timing, say, table_of
+from metadata_writes import LOOKUPS, UPKEEP, measure_lookups, measure_upkeep
+from page import causes, write_section
+from report import UNEXPLAINED, Machine, aligned, markdown_rows
+from targets import Target
+
+HERE = Path(__file__).resolve().parent
+SCRATCH = HERE.parent / ".bench"
+FILES, PARTITIONS, PLANNED_FILES = 100_000, 1000, 10_000
+UPSERT_ROWS, KEYS, SOUGHT = 2_000_000, 1_000_000, 100_000
+CASES = (LISTING, PLANNING, UPKEEP, LOOKUPS, MEMORY)
+_ONE, _SKEWED = "open, list one partition", "filter that fits in all partitions"
+
+TARGETS = (
+    Target(LISTING, _ONE, "storage, by this project", 1 / 50),
+    Target(LISTING, _ONE, "storage, by pyarrow", 1 / 50),
+    Target(LISTING, "open, plan one partition", "storage, by pyarrow", None),
+    Target(PLANNING, _SKEWED, "pyarrow, statistics of all columns", 2.0),
+    Target(PLANNING, _SKEWED, "pyarrow, statistics of the column", None),
+    Target(PLANNING, "filter that fits in one partition", _SKEWED, None),
+    Target(UPKEEP, "files and column_stats", "without", 1.10),
+    Target(UPKEEP, "with partition_stats, as by default", "without", None),
+    Target(LOOKUPS, "record index, HFiles", "scan of the key column", 1.0),
+)
+"""Of medians of one run; memory has one of its own, as its names depend on the size."""
+MEMORY_ALLOWED = 1.25
+
+
+@dataclass
+class Found:
+    """A finished run."""
+
+    scale: float
+    timings: list[Timing] = field(default_factory=list)
+    growths: list[Growth] = field(default_factory=list)
+    loads: list[float] = field(default_factory=list)
+
+    def circumstances(self) -> str:
+        machine = Machine.here()
+        sizes = "" if self.scale == 1 else f"{self.scale:g} of the sizes the targets mean; "
+        return (
+            f"{machine.when}: {sizes}{machine.cores} cores, {machine.memory_gb} GB, "
+            f"{machine.system}, load {statistics.median(self.loads):.1f} (median) and "
+            f"{max(self.loads):.1f} (greatest). Python {machine.python}, "
+            f"hudi-core {machine.versions['hudi-core']}, pyarrow {machine.versions['pyarrow']}."
+        )
+
+    def targets(self) -> list[tuple[Target, float | None]]:
+        """Return the targets of the cases that were run, with what was measured."""
+        values = {(one.case, one.variant): one.median for one in self.timings}
+        values |= {(MEMORY, one.variant): one.median for one in self.growths}
+        targets = list(TARGETS)
+        if len(self.growths) > 1:
+            few, many = self.growths
+            targets.append(Target(MEMORY, many.variant, few.variant, MEMORY_ALLOWED))
+        run = {case for case, _ in values}
+        return [(one, one.ratio(values)) for one in targets if one.case in run]
+
+    def sections(self, known: dict[str, str]) -> list[tuple[str, list[list[str]]]]:
+        """Return headings with tables, the targets first."""
+        table = [["target", "ratio", "allowed", "", "cause"]]
+        for target, ratio in self.targets():
+            verdict = target.verdict(ratio)
+            cause = known.get(target.name, UNEXPLAINED) if verdict == "missed" else ""
+            numbers = ["-" if one is None else f"{one:.3f}" for one in (ratio, target.allowed)]
+            table.append([target.name, *numbers, verdict, cause])
+        found = [("Targets", table)]
+        for case in dict.fromkeys(one.case for one in self.timings):
+            some = [one for one in self.timings if one.case == case]
+            found.append((case, list(table_of(some))))
+        if self.growths:
+            rows = [
+                [one.variant, *(f"{size / 1e6:.1f}" for size in (one.median, max(one.bytes)))]
+                for one in self.growths
+            ]
+            found.append((MEMORY, [["table of", "growth MB", "max"], *rows]))
+        return found
+
+
+def main() -> int:
+    arguments = parse()
+    SCRATCH.mkdir(exist_ok=True)
+    folder = Path(tempfile.mkdtemp(dir=arguments.scratch or SCRATCH, prefix="metadata-"))
+    try:
+        found = run(folder, arguments.cases, arguments.scale, arguments.repeats)
+    finally:
+        shutil.rmtree(folder)
+    page = arguments.markdown or HERE / "README.md"
+    sections = found.sections(causes(page))
+    if arguments.json:
+        document = {"scale": found.scale, "timings": [asdict(one) for one in found.timings]}
+        document["memory"] = [asdict(one) for one in found.growths]
+        document["targets"] = [
+            {**asdict(target), "ratio": ratio, "verdict": target.verdict(ratio)}
+            for target, ratio in found.targets()
+        ]
+        print(json.dumps(document, indent=2))
+    else:
+        print(found.circumstances())
+        for heading, table in sections:
+            print("", heading, *aligned(table), sep="\n")
+    if arguments.markdown:
+        lines = [found.circumstances()]
+        for heading, table in sections:
+            lines += ["", f"### {heading}", "", *markdown_rows(table)]
+        write_section(page, "metadata", "\n".join(lines))
+    return 0
+
+
+def run(folder: Path, cases: Sequence[str], scale: float, repeats: int) -> Found:
+    """Run cases, one after the other; tables are made once."""
+    found = Found(scale)
+    small = ManyFiles(folder / "small", 100, max(1000, round(PLANNED_FILES * scale) // 100 * 100))
+    large = ManyFiles(
+        folder / "large",
+        max(100, round(PARTITIONS * scale)),
+        max(100, round(PARTITIONS * scale)) * (FILES // PARTITIONS),
+    )
+    if PLANNING in cases or MEMORY in cases:
+        say(f"a table of {small.files:,} files")
+        small.make()
+    if LISTING in cases or MEMORY in cases:
+        say(f"a table of {large.files:,} files")
+        large.make()
+    for case in cases:
+        found.loads.append(os.getloadavg()[0])
+        if case == LISTING:
+            found.timings += measure_listing(large, 2 * repeats)
+        elif case == PLANNING:
+            found.timings += measure_planning(small, folder, 2 * repeats)
+        elif case == UPKEEP:
+            rows = max(20_000, round(UPSERT_ROWS * scale))
+            found.timings += measure_upkeep(folder / UPKEEP, rows, repeats)
+        elif case == LOOKUPS:
+            keys, sought = max(10_000, round(KEYS * scale)), max(1000, round(SOUGHT * scale))
+            found.timings += measure_lookups(folder / LOOKUPS, keys, sought, repeats)
+        else:
+            found.growths = [measure_growth(one, repeats) for one in (small, large)]
+    return found
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    add = parser.add_argument
+    add("--scale", type=float, default=1.0, help="share of the full sizes (default: all)")
+    add("--repeats", type=int, default=3, help="rounds that count (default: %(default)s)")
+    add("--cases", nargs="+", choices=CASES, default=list(CASES), help="default: all")
+    add("--json", action="store_true", help="write JSON to the standard output")
+    add("--markdown", type=Path, metavar="FILE", help="refresh the results section of this file")
+    add("--scratch", type=Path, metavar="FOLDER", help="where tables are made (default: .bench)")
+    arguments = parser.parse_args()
+    if not 0 < arguments.scale <= 1 or arguments.repeats < 1:
+        parser.error("a scale of up to 1 and at least one repeat are needed")
+    return arguments
+
+
+if __name__ == "__main__":
+    sys.exit(main())

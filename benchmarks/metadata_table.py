@@ -1,0 +1,129 @@
+"""Tables of very many small files, as the metadata table is made for.
+
+The first file is written by this project, and gives its commit to all the others: small parquet
+files of the same columns, each with its own rows, names as a writer gives them, and statistics of
+their own. Writing them one by one would flush each to the disk, and takes hours for 100,000. Their
+metadata table is built by the next write, from a listing and the footers, as that of any table.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import hudi_core as hudi
+
+DAY, CLOCK, NOISE = "day", "clock", "noise"
+"""The partition; a column that grows from file to file; one that lies anywhere in each."""
+CLOCKS_A_FILE = 10
+ROWS_A_FILE = 2
+_STRIDE = 7919
+_MARK = ".hoodie_partition_metadata"
+_SCHEMA = pa.schema(
+    {
+        "id": pa.string(),
+        DAY: pa.string(),
+        CLOCK: pa.int64(),
+        NOISE: pa.float64(),
+        "name": pa.string(),
+    }
+)
+_OPTIONS = {
+    "hoodie.metadata.enable": "true",
+    "hoodie.metadata.index.column.stats.column.list": f"{CLOCK},{NOISE}",
+}
+
+
+@dataclass(frozen=True)
+class ManyFiles:
+    """A table of many files.
+
+    Attributes
+    ----------
+    path
+        Where it is.
+    partitions, files
+        How many it has of both, evenly spread; one more of each holds a single row.
+    """
+
+    path: Path
+    partitions: int
+    files: int
+
+    @property
+    def in_partition(self) -> int:
+        """Files of each partition."""
+        return self.files // self.partitions
+
+    @property
+    def parquet(self) -> list[Path]:
+        """Its data files."""
+        return sorted(self.path.glob("*/*.parquet"))
+
+    def day(self, number: int) -> str:
+        """Return the value of a partition's column."""
+        return f"day-{number:05}"
+
+    def noise(self, ordinal: int) -> float:
+        """Return the least noise of a file; neighbours have nothing in common."""
+        return float(ordinal * _STRIDE % self.files)
+
+    def make(self) -> None:
+        """Write the table and its metadata table."""
+        self._write_first().insert(_row("last"), options=_OPTIONS)
+
+    def _write_first(self) -> hudi.Table:
+        table = hudi.Table.create(
+            str(self.path), _SCHEMA, name="many", record_key="id", partition_by=DAY
+        )
+        off = {"hoodie.metadata.enable": "false"}
+        table.insert(_row("first"), options=off)
+        (first,) = self.path.glob("*/*.parquet")
+        written = pq.ParquetFile(first).read()
+        file_id, _, instant = first.stem.split("_")
+        number = file_id.rpartition("-")[2]
+        for folder, names in self._names(f"-{number}_0-0-0_{instant}.parquet"):
+            folder.mkdir()
+            (folder / _MARK).write_bytes((first.parent / _MARK).read_bytes())
+            for ordinal, name in names:
+                pq.write_table(
+                    self._rows(written, folder.name, ordinal, name), folder / name, compression=None
+                )
+        return table
+
+    def _names(self, end: str) -> Iterator[tuple[Path, list[tuple[int, str]]]]:
+        random = np.random.default_rng(self.files)
+        for partition in range(self.partitions):
+            begin = partition * self.in_partition
+            ordinals = range(begin, begin + self.in_partition)
+            names = [str(uuid.UUID(bytes=random.bytes(16), version=4)) + end for _ in ordinals]
+            yield self.path / self.day(partition), list(zip(ordinals, names, strict=True))
+
+    def _rows(self, like: pa.Table, day: str, ordinal: int, name: str) -> pa.Table:
+        keys = [f"{ordinal}-{row}" for row in range(ROWS_A_FILE)]
+        clock = ordinal * CLOCKS_A_FILE
+        some = ROWS_A_FILE
+        values = {
+            "_hoodie_commit_time": like["_hoodie_commit_time"].to_pylist() * some,
+            "_hoodie_commit_seqno": [f"{ordinal}_{row}" for row in range(some)],
+            "_hoodie_record_key": keys,
+            "_hoodie_partition_path": [day] * some,
+            "_hoodie_file_name": [name] * some,
+            "id": keys,
+            DAY: [day] * some,
+            CLOCK: [clock, clock + CLOCKS_A_FILE - 1],
+            NOISE: [self.noise(ordinal), self.noise(ordinal) + 0.5],
+            "name": [f"name of {key}" for key in keys],
+        }
+        return pa.table(values, schema=like.schema)
+
+
+def _row(key: str) -> pa.Table:
+    # beyond the clocks of all other rows
+    return pa.table([[key], ["day-first"], [-1], [0.0], [key]], schema=_SCHEMA)

@@ -1,0 +1,115 @@
+"""The metadata table on the way of a write: its upkeep, and lookups in its record index."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from metadata_timing import Timing, measure, say
+from ours import Ours
+from workload import KEY, ORDERING, PARTITION, Change, Source, make_base, make_upsert
+
+import hudi_core as hudi
+from hudi_core.index.record_index import RecordIndex
+from hudi_core.services.opening import open_table
+
+UPKEEP, LOOKUPS = "upkeep", "lookups"
+COMMITS = 10
+"""As many as the metadata table takes before it is compacted."""
+WITHOUT = {"hoodie.metadata.enable": "false"}
+DEFAULT = {"hoodie.metadata.enable": "true"}
+TARGETED = {**DEFAULT, "hoodie.metadata.index.partition.stats.enable": "false"}
+INDEXED = {
+    **DEFAULT,
+    "hoodie.metadata.index.column.stats.enable": "false",
+    "hoodie.metadata.global.record.level.index.enable": "true",
+}
+
+
+def measure_upkeep(folder: Path, rows: int, repeats: int) -> list[Timing]:
+    """Measure upserts of 1 % of a table of 20 files, so many that one compaction is among them.
+
+    Returns
+    -------
+    list of Timing
+        A number is the mean of a round of commits.
+    """
+    source = Source("upkeep", rows)
+    base = make_base(folder / "base", source)
+    batch = make_upsert(folder / "batch", source, Change(rows // 100))
+    rows_of = batch.read()
+    variants = {
+        "without": WITHOUT,
+        "files and column_stats": TARGETED,
+        "with partition_stats, as by default": DEFAULT,
+    }
+    for name in variants:
+        created = _create(folder / name, base.files[0])
+        created.bulk_insert(base.read(), options=WITHOUT)
+    timings = {name: Timing(UPKEEP, name) for name in variants}
+    for number in range(repeats + 1):
+        rounds = {name: Timing(UPKEEP, name) for name in variants}
+        for _ in range(COMMITS):
+            for name, options in variants.items():
+                rounds[name].call(lambda: _upsert(folder / name, rows_of, options), flush=True)  # noqa: B023
+        for name, one in rounds.items():
+            if number:  # the first builds the metadata table
+                timings[name].answer = one.answer
+                timings[name].seconds.append(sum(one.seconds) / COMMITS)
+                timings[name].work.append(sum(one.work) / COMMITS)
+            say(f"{UPKEEP:12} round {number} {name:36} {sum(one.seconds) / COMMITS:8.3f} s")
+    for name in list(variants)[1:]:
+        done = len(list((folder / name).glob(".hoodie/metadata/.hoodie/timeline/*.commit")))
+        say(f"{UPKEEP:12} {name}: {done} compactions on the timeline")
+        if not done:
+            raise AssertionError(f"{name}: {repeats + 1} rounds led to no compaction")
+    return list(timings.values())
+
+
+def measure_lookups(folder: Path, keys: int, sought: int, repeats: int) -> list[Timing]:
+    """Measure looking up keys against building the set of all keys; nine of ten are there."""
+    source = Source("lookups", keys)
+    base = make_base(folder / "base", source)
+    table = _create(folder / "table", base.files[0])
+    table.bulk_insert(base.read(), options=INDEXED)
+    random = np.random.default_rng(keys)
+    stored = base.read().column(KEY).combine_chunks()
+    there = stored.take(pa.array(random.choice(keys, sought * 9 // 10, replace=False)))
+    other = pa.array([f"no key {number}" for number in range(sought - len(there))])
+    wanted = pa.concat_arrays([there.cast(pa.string()), other])
+    files = Ours("local").files(folder / "table")
+
+    def look_up() -> int:
+        opened = open_table(table.path, {})
+        index = RecordIndex.open(opened.client, opened.timeline())
+        return sum(len(task.find(wanted).keys) for task in index.lookups(len(wanted)))
+
+    def scan() -> int:
+        # what an index that keeps nothing does: all keys, and the set of them
+        read = [pq.read_table(path, columns=["_hoodie_record_key"]).column(0) for path in files]
+        known = pa.chunked_array([chunk for one in read for chunk in one.chunks])
+        found: int = pc.sum(pc.is_in(wanted, value_set=known.cast(pa.string()))).as_py()
+        return found
+
+    calls = {"record index, HFiles": look_up, "scan of the key column": scan}
+    return measure(LOOKUPS, calls, repeats, len(there))
+
+
+def _create(path: Path, like: Path) -> hudi.Table:
+    return hudi.Table.create(
+        str(path),
+        pq.read_schema(like),
+        name="trips",
+        record_key=KEY,
+        partition_by=PARTITION,
+        ordering_field=ORDERING,
+        options=WITHOUT,
+    )
+
+
+def _upsert(path: Path, rows: pa.Table, options: dict[str, str]) -> int:
+    result = hudi.Table.open(str(path)).upsert(rows, options=options)
+    return result.inserted + result.updated
