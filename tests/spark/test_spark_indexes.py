@@ -20,6 +20,11 @@ SCHEMA = pa.schema(
         pa.field("value", pa.int64()),
     ]
 )
+RECORD_INDEX = {
+    "hoodie.metadata.enable": "true",
+    "hoodie.metadata.record.index.enable": "true",
+    "hoodie.record.index.update.partition.path": "true",
+}
 Content = list[tuple[Any, ...]]
 
 
@@ -57,9 +62,10 @@ def history(path: Path, index: str, spark: Any) -> tuple[Content, Content]:
                 "hoodie.copyonwrite.insert.auto.split": "false",
                 "hoodie.copyonwrite.insert.split.size": "20",
                 "hoodie.fs.fsync": "false",
+                **(RECORD_INDEX if index == "RECORD_INDEX" else {}),
             },
         )
-        moved = 1 if index.startswith("GLOBAL") else 0
+        moved = 1 if index.startswith(("GLOBAL", "RECORD")) else 0
         for operation, batch in (
             ("upsert", rows(range(90), 5, 0)),
             ("upsert", rows(range(40, 120), 6, moved)),
@@ -77,7 +83,7 @@ def history(path: Path, index: str, spark: Any) -> tuple[Content, Content]:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("index", ["BLOOM", "GLOBAL_SIMPLE", "BUCKET"])
+@pytest.mark.parametrize("index", ["BLOOM", "GLOBAL_SIMPLE", "BUCKET", "RECORD_INDEX"])
 def test_executors_do_the_same(tmp_path: Path, spark: Any, index: str) -> None:
     local, distributed = history(tmp_path, index, spark)
     assert len(local) == 102
