@@ -79,7 +79,7 @@ def client_of(path: Path) -> TableMetaClient:
     return TableMetaClient(BasePath(str(path)), storage, config, StorageOptions())
 
 
-def check_metadata(path: Path, must: bool) -> None:
+def check_metadata(path: Path, must: bool, columns: tuple[str, ...] = COLUMNS) -> None:
     """Compare every partition of the metadata table with what the storage holds."""
     client = client_of(path)
     if FILES not in active_partitions(client.config):
@@ -107,9 +107,9 @@ def check_metadata(path: Path, must: bool) -> None:
         if one.base_file
     }
     if COLUMN_STATS in snapshot.partitions:
-        check_ranges(path, snapshot, stored)
+        check_ranges(path, snapshot, stored, columns)
     if PARTITION_STATS in snapshot.partitions:
-        check_partition_ranges(snapshot, set(stored), set(current))
+        check_partition_ranges(snapshot, set(stored), set(current), columns)
     if RECORD_INDEX in snapshot.partitions:
         check_locations(path, snapshot, current)
 
@@ -128,13 +128,15 @@ def lists_of(snapshot: MetadataSnapshot) -> Files:
     return found
 
 
-def check_ranges(path: Path, snapshot: MetadataSnapshot, stored: Files) -> None:
+def check_ranges(
+    path: Path, snapshot: MetadataSnapshot, stored: Files, columns: tuple[str, ...]
+) -> None:
     found = {record.key: record.payload for record in snapshot.scan(COLUMN_STATS)}
     wanted = {}
     for partition, files in stored.items():
         for name in files:
             table = pq.ParquetFile(path / partition / name).read()
-            for column in COLUMNS:
+            for column in columns:
                 wanted[column_stats_key(column, partition, name)] = told(table.column(column))
     assert {key: range_of(one) for key, one in found.items()} == wanted
 
@@ -156,12 +158,13 @@ def check_partition_ranges(
     snapshot: MetadataSnapshot,
     partitions: set[PartitionPath],
     current: set[tuple[PartitionPath, str]],
+    columns: tuple[str, ...],
 ) -> None:
     found = {record.key: record.payload for record in snapshot.scan(PARTITION_STATS)}
     wanted = {}
     for partition in partitions:
         names = [name for place, name in current if place == partition]
-        for column in COLUMNS if names else ():
+        for column in columns if names else ():
             keys = [column_stats_key(column, partition, name) for name in names]
             parts = [range_of(one.payload) for one in snapshot.lookup(COLUMN_STATS, keys).values()]
             lows = [part[0] for part in parts if part[0] is not None]
