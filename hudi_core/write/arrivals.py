@@ -121,13 +121,14 @@ def at_home(
     """
     if not strange.any():
         return rows
-    origin = np.arange(rows.num_rows) + stored.num_rows
     stays = np.flatnonzero(strange)
-    origin[stays] = met[stays]
+    origin = np.arange(rows.num_rows) + len(stays)
+    origin[stays] = np.arange(len(stays))
     for name in partition_fields:
         top, *below = name.split(".")
         position = rows.schema.get_field_index(top)
-        both = pa.chunked_array([*plain(stored.column(top)).chunks, *rows.column(top).chunks])
+        replaced = plain(stored.column(top).take(pa.array(met[stays])))
+        both = pa.chunked_array([*replaced.chunks, *rows.column(top).chunks])
         kept = both.take(pa.array(origin)).combine_chunks()
         column = _with_kept(rows.column(top).combine_chunks(), kept, below)
         rows = rows.set_column(position, rows.schema.field(position), column)

@@ -85,7 +85,7 @@ def completed(
     missing = [field for field in schema.arrow if field.name not in incoming.column_names]
     new_rows = incoming.num_rows - len(met)
     for field in missing:
-        kept = plain(stored.column(field.name)).take(pa.array(met))
+        kept = plain(stored.column(field.name).take(pa.array(met)))
         values = [*kept.chunks, pa.nulls(new_rows, field.type)]
         incoming = incoming.append_column(field, pa.chunked_array(values, field.type))
     return incoming

@@ -20,7 +20,7 @@ from hudi_core.model.arrow_types import is_bytes, is_text, leaves
 from hudi_core.model.casting import map_entries
 from hudi_core.model.footer_statistics import Bounds, footer_statistics
 from hudi_core.model.stats import ColumnStats
-from hudi_core.write.encoded_columns import is_encoded, plain
+from hudi_core.write.encoded_columns import is_encoded
 
 MAX_FOOTER_BOUND: Final = 4096
 """Bytes of the longest bound that parquet-cpp writes into a footer."""
@@ -72,7 +72,7 @@ class StatisticsCollector:
             if pt.is_floating(kind):
                 self._nans[leaf] += _count_nan(values)
             elif (is_text(kind) or is_bytes(kind)) and _has_long(values):
-                found = pc.min_max(plain(values))
+                found = pc.min_max(_occurring(values))
                 self._bounds[leaf, self._groups] = (found["min"].as_py(), found["max"].as_py())
         self._groups += 1
 
@@ -92,7 +92,13 @@ def _count_nan(values: pa.ChunkedArray) -> int:
 
 
 def _has_long(values: pa.ChunkedArray) -> bool:
-    if is_encoded(values.type):
-        # the dictionaries of a row group are one
-        values = values.chunk(0).dictionary
-    return (pc.max(pc.binary_length(values)).as_py() or 0) > MAX_FOOTER_BOUND
+    return (pc.max(pc.binary_length(_occurring(values))).as_py() or 0) > MAX_FOOTER_BOUND
+
+
+def _occurring(values: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
+    """Return values among which are those of all rows, and no others.
+
+    Never a text per row where there are numbers: long ones would fill the memory.
+    """
+    # the dictionaries of a row group are one, of what its rows have
+    return values.chunk(0).dictionary if is_encoded(values.type) else values

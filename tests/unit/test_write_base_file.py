@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -396,6 +397,17 @@ def test_bounds_longer_than_a_footer_holds_are_exact(path: Path, long_rows: list
         assert (stats["name"].min_value, stats["name"].max_value) == (values[0], values[2])
         assert stats["raw"].max_value == values[2].encode()
         assert stats["tags.list.element"].min_value == values[0]
+
+
+def test_encoded_texts_take_the_memory_of_their_dictionary(path: Path) -> None:
+    texts = pa.array([letter * 5000 for letter in "amz"])
+    rows = (2 << 30) // 5000 + 1  # as texts they would be more than Arrow holds in one array
+    numbers = pa.array(np.arange(rows, dtype=np.int32) % 2 + 1)
+    schema = TableSchema.create(pa.schema([("note", pa.string())]))
+    writer = BaseFileWriter(LOCAL, str(path), schema, "t", with_meta=False)
+    writer.write(pa.table({"note": pa.DictionaryArray.from_arrays(numbers, texts)}))
+    found = writer.close().stats["note"]
+    assert (found.min_value, found.max_value) == ("m" * 5000, "z" * 5000)
 
 
 def test_statistics_leave_out_what_null_parents_hide(path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 import hudi_core as hudi
 from hudi_core.errors import SchemaError
 from hudi_core.model.schema import TableSchema
+from hudi_core.write.encoded_columns import constant
 from hudi_core.write.merging import Located, replaced_positions
 from hudi_core.write.partial_rows import completed
 
@@ -145,3 +146,13 @@ def test_of_several_stored_rows_of_one_key_the_last_is_kept() -> None:
     rows = completed(incoming, met, stored, schema)
 
     assert rows.to_pydict() == {"k": ["x", "y", "new"], "v": [13, 12, None]}
+
+
+def test_of_encoded_texts_only_those_that_stay_are_decoded() -> None:
+    schema = TableSchema.create(pa.schema([pa.field("k", pa.string()), pa.field("v", pa.string())]))
+    count = (2 << 30) // 5000 + 1  # as texts they would be more than Arrow holds in one array
+    stored = pa.table({"v": constant("x" * 5000, count)})
+
+    rows = completed(pa.table({"k": ["a", "new"]}), np.array([count - 1]), stored, schema)
+
+    assert rows.to_pydict() == {"k": ["a", "new"], "v": ["x" * 5000, None]}
