@@ -154,8 +154,8 @@ def drop_partition(tables: LockedMetadata, partition: str) -> Instant:
 def abandon(client: TableMetaClient, timeline: Timeline) -> bool:
     """Make good what a dead indexing of ours left; runs under the table's lock.
 
-    An addition whose partition readers use by now is completed, any other is taken back. A drop is
-    finished.
+    An addition whose partition readers use by now is completed, any other is taken back; so is a
+    drop, unless readers do without the partition by now: then its files go.
 
     Parameters
     ----------
@@ -179,9 +179,9 @@ def abandon(client: TableMetaClient, timeline: Timeline) -> bool:
         found = True
         partition = info.metadata_partition_path or ""
         is_drop = (info.extra_metadata or {}).get(_OURS) == _DROP
-        if is_drop or partition not in stored_partitions(client.storage).complete:
+        if partition not in stored_partitions(client.storage).complete:
             _drop(client, partition)
-        else:
+        elif not is_drop:
             _complete(_Indexing(LockedMetadata(client, metadata_client(client), timeline), pending))
             continue
         for state in (State.INFLIGHT, State.REQUESTED):

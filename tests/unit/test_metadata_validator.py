@@ -136,7 +136,7 @@ def test_what_hudi_wrote_is_valid(name: str, real_tables: Callable[[str], Path])
 
 
 def a_file(path: Path, partition: str) -> Path:
-    return sorted((path / partition).glob("*.parquet"))[0]
+    return min((path / partition).glob("*.parquet"))
 
 
 def test_a_file_that_is_lost(path: Path) -> None:
@@ -227,7 +227,7 @@ def test_a_range_that_is_missing_and_one_of_no_file(path: Path) -> None:
 def test_ranges_of_partitions_may_be_wider_and_never_narrower(path: Path) -> None:
     record = a_record(path, PARTITION_STATS, of_ts)
     assert isinstance(record.payload, ColumnRange)
-    wide = {
+    wide: dict[str, Any] = {
         "min_value": Wrapped("LongWrapper", -5),
         "max_value": Wrapped("LongWrapper", 50),
         "is_tight_bound": True,
