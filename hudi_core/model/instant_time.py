@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Final, NewType
 
 from hudi_core.errors import InvalidInstantTimeError
@@ -21,8 +22,11 @@ SOLO_PREFIX: Final = "00000000000000"
 """First 14 digits of the metadata table's bootstrap instants, which are not dates."""
 
 EARLIEST: Final = InstantTime(SOLO_PREFIX + "000")
+_MAX_KNOWN: Final = 8192
 
 
+# a table has far fewer instants than files, each of which is named after one
+@lru_cache(_MAX_KNOWN)
 def parse_instant_time(text: str) -> InstantTime:
     """Return ``text`` as an instant time.
 

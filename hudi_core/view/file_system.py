@@ -18,6 +18,7 @@ from hudi_core.model.files import (
     BaseFileName,
     FileGroup,
     FileGroupId,
+    FileId,
     FileSlice,
     FileStatus,
     LogFile,
@@ -187,26 +188,29 @@ class FileSystemView:
         )
 
     def _is_gone(self, group: FileGroupId, as_of: InstantTime | None) -> bool:
-        by = self._replaced.get(group)
+        by = self._replaced.get(group) if self._replaced else None
         return by is not None and (as_of is None or by.requested_time <= as_of)
 
     def _build(self, partition: PartitionPath, files: Iterable[FileStatus]) -> Iterable[FileGroup]:
-        bases: dict[FileGroupId, dict[InstantTime, list[BaseFile]]] = defaultdict(dict)
-        logs: dict[FileGroupId, list[LogFile]] = defaultdict(list)
+        bases: dict[FileId, dict[InstantTime, list[BaseFile]]] = defaultdict(dict)
+        logs: dict[FileId, list[LogFile]] = defaultdict(list)
+        is_committed = self._timeline.is_committed
         for status in files:
-            if (base := BaseFileName.parse(status.name)) is not None:
-                if self._timeline.is_committed(base.instant):
-                    group = FileGroupId(partition, base.file_id)
-                    bases[group].setdefault(base.instant, []).append(BaseFile(status, base))
+            name = status.name
+            if (base := BaseFileName.parse(name)) is not None:
+                if is_committed(base.instant):
+                    versions = bases[base.file_id].setdefault(base.instant, [])
+                    versions.append(BaseFile(status, base))
             elif (
-                (log := LogFileName.parse(status.name)) is not None
+                (log := LogFileName.parse(name)) is not None
                 and not log.is_cdc
-                and self._timeline.is_committed(log.instant)
+                and is_committed(log.instant)
             ):
-                logs[FileGroupId(partition, log.file_id)].append(LogFile(status, log))
-        for group in sorted(bases.keys() | logs.keys()):
-            chosen = [self._one(group, versions) for versions in bases[group].values()]
-            yield FileGroup(group, self._slices(group, chosen, logs[group]))
+                logs[log.file_id].append(LogFile(status, log))
+        for file_id in sorted(bases.keys() | logs.keys()):
+            group = FileGroupId(partition, file_id)
+            chosen = [self._one(group, versions) for versions in bases[file_id].values()]
+            yield FileGroup(group, self._slices(group, chosen, logs.get(file_id, ())))
 
     def _one(self, group: FileGroupId, versions: list[BaseFile]) -> BaseFile:
         if len(versions) == 1:
@@ -232,8 +236,10 @@ class FileSystemView:
         return ranked[-1]
 
     def _slices(
-        self, group: FileGroupId, bases: list[BaseFile], logs: list[LogFile]
+        self, group: FileGroupId, bases: list[BaseFile], logs: Sequence[LogFile]
     ) -> tuple[FileSlice, ...]:
+        if not logs and len(bases) == 1:
+            return (FileSlice(group, bases[0].instant, bases[0]),)
         starts = sorted(base.instant for base in bases)
         attached: dict[InstantTime, list[LogFile]] = defaultdict(list)
         orphans: list[LogFile] = []
