@@ -135,7 +135,7 @@ class WriteSteps:
         rows = partition_rows(parts)
         self.partitions = list(rows)
         self._refuse_nested(rows)
-        index = self._record_index()
+        index = self._record_index() if parts else None
         with self._timed("tag"):
             if index is None:
                 base_files = self._latest_base_files(self.partitions)
@@ -241,7 +241,8 @@ class WriteSteps:
     ) -> dict[PartitionPath, Tagged]:
         looks_up = self.looks_up
         has_deletes = IS_DELETED in self.staged.arrow.names
-        if not (looks_up or self._combines or has_deletes or self.context.table.buckets):
+        asks = looks_up or self._combines or has_deletes or self.context.table.buckets
+        if not (parts and asks):
             return {}
         tasks = self._scopes(parts, base_files if looks_up else {})
         return self._tagging(in_memory).run(self.engine, tasks, _TAG)

@@ -16,6 +16,10 @@ from hudi_core.write.arrivals import at_home
 from hudi_core.write.locating import FileCandidates
 
 INDEX = "hoodie.index.type"
+RECORD_INDEX = {
+    "hoodie.metadata.enable": "true",
+    "hoodie.metadata.global.record.level.index.enable": "true",
+}
 STAY = {"hoodie.simple.index.update.partition.path": "false"}
 SCHEMA = pa.schema(
     [
@@ -52,6 +56,19 @@ def table_of(*made: dict[str, Any]) -> pa.Table:
 def held(table: hudi.Table) -> list[tuple[Any, ...]]:
     names = ("id", "_hoodie_partition_path", "city", "ts", "value")
     return sorted(tuple(one[name] for name in names) for one in table.to_arrow().to_pylist())
+
+
+@pytest.mark.parametrize("index", ["GLOBAL_SIMPLE", "GLOBAL_BLOOM", "RECORD_INDEX"])
+def test_no_rows_change_nothing(tmp_path: Path, index: str) -> None:
+    table = create(tmp_path, index, **(RECORD_INDEX if index == "RECORD_INDEX" else {}))
+    nothing = SCHEMA.empty_table()
+    for _ in range(2):
+        before = held(table)
+        for operation in (table.upsert, table.delete, table.insert):
+            result = operation(nothing)
+            assert (result.inserted, result.updated, result.deleted) == (0, 0, 0)
+        assert held(table) == before
+        table.upsert(table_of(row("a", "rome", 1)))
 
 
 def test_a_row_moves_with_its_partition(tmp_path: Path) -> None:
