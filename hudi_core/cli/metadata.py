@@ -259,13 +259,18 @@ def check(
             findings=[finding_document(one) for one in report.findings],
             checked=dict(report.checked),
             skipped=dict(report.skipped),
+            unreadable=dict(report.unreadable),
         )
     else:
         for one in report.findings:
             write_line(str(one))
         for name, reason in report.skipped.items():
             write_line(f"{name} was not compared: {reason}")
+        for name, reason in report.unreadable.items():
+            write_line(f"{name} could not be compared: {reason}")
         result = "is right" if report.is_valid else f"has {len(report.findings)} differences"
+        if report.unreadable:
+            result += ", as far as it could be compared"
         names = ", ".join(report.checked)
         write_line(f"The metadata table {result}; compared: {names or 'nothing'} {clock}")
     if not report.is_valid:

@@ -7,7 +7,7 @@ rows, and bounds that are left out.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
@@ -15,6 +15,7 @@ from typing import Final
 from hudi_core.avro.wrappers import Wrapped
 from hudi_core.config.kinds import TableType
 from hudi_core.config.metadata_keys import MetadataConfig
+from hudi_core.errors import DataFileError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.comparison import compare_files
 from hudi_core.metadata.index_definitions import read_definitions
@@ -109,16 +110,19 @@ class ValidationReport:
         Partitions of the metadata table that were compared, with the records each has.
     skipped
         Those that were not, and why.
+    unreadable
+        Those that could not be, for files of the table that are damaged, and which.
     """
 
     findings: tuple[Finding, ...]
     checked: Mapping[str, int]
     skipped: Mapping[str, str]
+    unreadable: Mapping[str, str]
 
     @property
     def is_valid(self) -> bool:
-        """Whether nothing was found."""
-        return not self.findings
+        """Whether nothing was found, and everything could be read."""
+        return not self.findings and not self.unreadable
 
 
 def validate(
@@ -141,8 +145,6 @@ def validate(
     ------
     CorruptMetadataError
         The metadata table is missing, damaged, or lacks a write of the table.
-    DataFileError
-        A data file cannot be read.
     """
     return _Validation(client).run(frozenset(checks), partitions)
 
@@ -164,6 +166,7 @@ class _Validation:
         )
         self._checked: dict[str, int] = {}
         self._skipped: dict[str, str] = {}
+        self._unreadable: dict[str, str] = {}
 
     def run(
         self, checks: frozenset[Check], partitions: Collection[PartitionPath] | None
@@ -172,17 +175,23 @@ class _Validation:
         if checks & {Check.FILES, Check.LATEST_FILES}:
             found += self._files(Check.FILES not in checks, partitions)
         for name in self._snapshot.partitions:
-            if name == RECORD_INDEX and Check.RECORD_INDEX not in checks:
-                if Check.RECORD_INDEX_COUNT in checks:
-                    found += self._key_count()
-            elif name.startswith(SECONDARY_INDEX):
-                if Check.SECONDARY_INDEX in checks:
-                    found += self._secondary(name)
-            elif _OF_PARTITION.get(name) in checks:
-                found += self._records(name)
-            elif name != FILES and name not in _OF_PARTITION:
-                self._skipped[name] = "what it should hold is not known here"
-        return ValidationReport(tuple(found), self._checked, self._skipped)
+            try:
+                found += self._compare(name, checks)
+            except DataFileError as error:
+                self._unreadable[name] = str(error)
+        return ValidationReport(tuple(found), self._checked, self._skipped, self._unreadable)
+
+    def _compare(self, name: str, checks: frozenset[Check]) -> Iterable[Finding]:
+        """Compare a partition with what the files hold, if that is asked for."""
+        if name == RECORD_INDEX and Check.RECORD_INDEX not in checks:
+            return self._key_count() if Check.RECORD_INDEX_COUNT in checks else ()
+        if name.startswith(SECONDARY_INDEX):
+            return self._secondary(name) if Check.SECONDARY_INDEX in checks else ()
+        if name in _OF_PARTITION:
+            return self._records(name) if _OF_PARTITION[name] in checks else ()
+        if name != FILES:
+            self._skipped[name] = "what it should hold is not known here"
+        return ()
 
     # --- files ---------------------------------------------------------------------------------
 

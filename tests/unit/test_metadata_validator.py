@@ -117,7 +117,7 @@ def found_in(path: Path, partition: str) -> Finding:
 
 def test_what_writers_keep_is_valid(path: Path) -> None:
     report = validate(client_of(path))
-    assert report == ValidationReport((), report.checked, {})
+    assert report == ValidationReport((), report.checked, {}, {})
     assert report.checked == {
         FILES: 3,
         COLUMN_STATS: 18,

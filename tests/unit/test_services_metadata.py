@@ -352,8 +352,8 @@ def test_a_death_at_any_step_is_made_good(
             assert {*folders} == {".hoodie", *active_partitions(client.config)}
         if seen % 2:
             partitions = active_partitions(client.config)
-            expected = {create: 3, delete: 0, index: 4, drop: 2}[act]
-            assert len(partitions) == expected
+            expected = {"create": 3, "delete": 0, "index": 4, "drop": 2}
+            assert len(partitions) == expected[act.__name__]
     assert seen > 20
 
 
