@@ -8,6 +8,8 @@ files leave room for a doubt.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from typing import Final
 
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.metadata.damage import REBUILD, naming_the_rebuild
@@ -17,6 +19,9 @@ from hudi_core.model.files import BaseFileName, FileSlice, LogFileName, join_pat
 from hudi_core.model.instant import Instant
 from hudi_core.model.instant_time import SOLO_PREFIX
 from hudi_core.timeline.timeline import Timeline
+
+_MAX_KNOWN: Final = 1024
+_known: dict[tuple[str, str, str], tuple[str, ...]] = {}
 
 
 def in_shard_order(
@@ -54,10 +59,26 @@ def in_shard_order(
             raise CorruptMetadataError(
                 f"{root}/{partition}", f"its file group {expected} is missing", REBUILD
             )
+    if _lost_its_beginning(partition, ordered, timeline):
+        raise CorruptMetadataError(
+            f"{root}/{partition}", "the instant that built it is not complete", REBUILD
+        )
     with naming_the_rebuild():
-        for path in _missing(partition, ordered, timeline, read_commit):
+        for path in _missing(partition, ordered, timeline, read_commit, root):
             raise CorruptMetadataError(f"{root}/{path}", "it is missing", REBUILD)
     return tuple(ordered)
+
+
+def _lost_its_beginning(partition: str, slices: Sequence[FileSlice], timeline: Timeline) -> bool:
+    """Return whether a file group has nothing but what was added after it was built."""
+    if partition == FILES:
+        return slices[0].base_file is None
+    is_building = any(one.requested_time.startswith(SOLO_PREFIX) for one in timeline.pending())
+    return is_building and any(
+        one.base_file is None
+        and not any(log.name.instant.startswith(SOLO_PREFIX) for log in one.log_files)
+        for one in slices
+    )
 
 
 def _missing(
@@ -65,6 +86,7 @@ def _missing(
     slices: Sequence[FileSlice],
     timeline: Timeline,
     read_commit: Callable[[Instant], CommitMetadata],
+    root: str,
 ) -> Iterator[str]:
     times = {one.file_id: {log.name.instant for log in one.log_files} for one in slices}
     names = {one.file_id: {log.status.name for log in one.log_files} for one in slices}
@@ -73,22 +95,22 @@ def _missing(
             times[one.file_id].add(one.base_file.instant)
             names[one.file_id].add(one.base_file.status.name)
     starts = {one.file_id: one.base_instant if one.base_file else "" for one in slices}
-    newest = max(starts.values())
+    # how many file groups there are, the instants know that built the partition
+    telling = {max(starts.values()), min(chain.from_iterable(times.values()), default="")}
     for write in timeline.completed_writes():
         done = write.effective_completion_time
         concerned = [file_id for file_id, start in starts.items() if start <= done]
         holding = [file_id for file_id in concerned if write.requested_time in times[file_id]]
-        # how many file groups there are, the instant knows that made their base files
-        is_doubtful = partition != FILES and write.requested_time == newest
         if write.requested_time.startswith(SOLO_PREFIX):
-            # others of these times built other partitions
-            is_doubtful |= 0 < len(holding) < len(concerned)
+            # those of these times that built other partitions hold nothing of this one
+            is_doubtful = partition != FILES or 0 < len(holding) < len(concerned)
         else:
-            is_doubtful |= len(holding) < len(concerned)
+            is_counting = partition != FILES and write.requested_time in telling
+            is_doubtful = is_counting or len(holding) < len(concerned)
         if not is_doubtful:
             continue
-        for stat in read_commit(write).stats:
-            folder, _, name = (stat.path or "").rpartition("/")
+        for path in _paths(root, write, read_commit):
+            folder, _, name = path.rpartition("/")
             parsed = BaseFileName.parse(name) or LogFileName.parse(name)
             if folder != partition or parsed is None:
                 continue
@@ -96,3 +118,15 @@ def _missing(
             is_gone = start is None or (start <= done and name not in names[parsed.file_id])
             if is_gone:
                 yield join_path(partition, name)
+
+
+def _paths(
+    root: str, write: Instant, read_commit: Callable[[Instant], CommitMetadata]
+) -> tuple[str, ...]:
+    """Return the files that a completed instant names; what it holds never changes."""
+    key = root, write.requested_time, write.effective_completion_time
+    if key not in _known:
+        while len(_known) >= _MAX_KNOWN:
+            _known.pop(next(iter(_known)), None)
+        _known[key] = tuple(stat.path for stat in read_commit(write).stats if stat.path)
+    return _known[key]

@@ -145,6 +145,8 @@ def log_layers(file: StoredFile) -> Iterator[LogLayer]:
     CorruptMetadataError
         The file is damaged, or has a block of a kind that metadata tables do not have.
     """
+    if not file.size:
+        raise CorruptMetadataError(file.path, "it is empty", REBUILD)
     with naming_the_rebuild():
         for place in find_log_blocks(file, file.size, file.path):
             instant = place.header.get(HeaderKey.INSTANT_TIME)

@@ -1,0 +1,448 @@
+"""Reading the metadata table: what counts, what a look-up costs, and what damage leads to."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import hudi_core as hudi
+from hudi_core.errors import CorruptMetadataError, HudiError
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata.hfile import HFileOptions, write_hfile
+from hudi_core.metadata.keys import ALL_PARTITIONS
+from hudi_core.metadata.lister import MetadataLister, ValidatingLister, table_lister
+from hudi_core.metadata.partition_types import COLUMN_STATS, FILES, RecordType
+from hudi_core.metadata.record_codec import RecordEncoder
+from hudi_core.metadata.records import FileEntry, FileList, MetadataRecord
+from hudi_core.metadata.snapshot import MetadataSnapshot
+from hudi_core.model.files import FileStatus, PartitionPath
+from hudi_core.storage.disk import Disk
+from hudi_core.storage.posix import PosixStorage
+from hudi_core.view.storage_lister import StorageLister
+
+OPTIONS = {"hoodie.metadata.enable": "true"}
+SCHEMA = pa.schema([("id", pa.int64()), ("p", pa.string()), ("v", pa.float64())])
+METADATA = ".hoodie/metadata"
+
+
+class Counting(PosixStorage):
+    """Notes every call that reads, and every byte."""
+
+    def __init__(self, root: str) -> None:
+        super().__init__(root)
+        self.calls: list[tuple[str, str]] = []
+        self.bytes = 0
+
+    def read(self, path: str, max_bytes: int | None = None) -> bytes:
+        self.calls.append(("read", path))
+        return super().read(path, max_bytes)
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        self.calls.append(("read", path))
+        data = super().read_range(path, offset, length)
+        self.bytes += len(data)
+        return data
+
+    def list(self, prefix: str = "", recursive: bool = False) -> Iterator[FileStatus]:
+        self.calls.append(("list", prefix))
+        return super().list(prefix, recursive)
+
+    def head(self, path: str) -> FileStatus | None:
+        self.calls.append(("head", path))
+        return super().head(path)
+
+
+def rows(numbers: range, partitions: int) -> pa.Table:
+    return pa.table(
+        {
+            "id": list(numbers),
+            "p": [f"p{n % partitions}" for n in numbers],
+            "v": [float(n) for n in numbers],
+        },
+        schema=SCHEMA,
+    )
+
+
+def create(path: Path, partitions: int = 3, writes: int = 2) -> hudi.Table:
+    table = hudi.Table.create(str(path), SCHEMA, record_key="id", partition_by="p", options=OPTIONS)
+    for n in range(writes):
+        table.upsert(rows(range(n * partitions, (n + 2) * partitions), partitions))
+    return hudi.Table.open(str(path), OPTIONS)
+
+
+def client_of(table: hudi.Table, **options: str) -> TableMetaClient:
+    return replace(table._opened.client, options=options)
+
+
+def counted(table: hudi.Table) -> tuple[TableMetaClient, Counting]:
+    storage = Counting(table.path)
+    return replace(table._opened.client, storage=storage), storage
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> hudi.Table:
+    """Give a table nobody changes."""
+    return create(tmp_path_factory.mktemp("made") / "t")
+
+
+@pytest.fixture
+def copy(made: hudi.Table, tmp_path: Path) -> Path:
+    """Give the test its own copy of that table."""
+    shutil.copytree(made.path, tmp_path / "t")
+    return tmp_path / "t"
+
+
+def ids(table: hudi.Table, row_filter: Any = None) -> list[int]:
+    found: list[int] = table.to_arrow(["id"], row_filter)["id"].to_pylist()
+    return sorted(found)
+
+
+# --- cost -----------------------------------------------------------------------------------------
+
+
+def test_opening_costs_the_same_for_any_number_of_partitions(tmp_path: Path) -> None:
+    calls = {}
+    for partitions in (1, 5, 120):
+        table = create(tmp_path / str(partitions), partitions)
+        client, storage = counted(table)
+        lister = table_lister(client)
+        found = lister.list_files(lister.list_partitions())
+        assert len(found) == partitions
+        calls[partitions] = [kind for kind, _ in storage.calls]
+        assert ("list", "") not in storage.calls
+        assert not [path for kind, path in storage.calls if kind == "list" and "p0" in path]
+    assert calls[1] == calls[5] == calls[120]
+    assert calls[120].count("list") == 3  # two timelines and one partition
+    assert len(calls[120]) < 10
+
+
+def test_a_query_opens_one_snapshot(made: hudi.Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = []
+    original = MetadataSnapshot.open.__func__  # type: ignore[attr-defined]
+
+    def note(cls: Any, *arguments: Any) -> Any:
+        opened.append(1)
+        return original(cls, *arguments)
+
+    monkeypatch.setattr(MetadataSnapshot, "open", classmethod(note))
+    assert ids(made, (pc.field("v") > 2) & (pc.field("id") < 7)) == [3, 4, 5, 6]
+    assert opened == [1]
+
+
+def test_a_lookup_reads_the_blocks_it_touches(copy: Path) -> None:
+    """The base file of this partition has hundreds of blocks."""
+    names = [f"p{n:06d}" for n in range(40_000)]
+    record = MetadataRecord(
+        ALL_PARTITIONS, RecordType.ALL_PARTITIONS, FileList({name: FileEntry(0) for name in names})
+    )
+    files = FileList(
+        {f"{n:036d}-0_0-0-0_20260101000000000.parquet": FileEntry(9) for n in range(6)}
+    )
+    each = [MetadataRecord(name, RecordType.FILES, files) for name in names]
+    base = next((copy / METADATA / FILES).glob("*.hfile"))
+    encoder = RecordEncoder(False, base.name)
+    entries = [encoder.encode(one) for one in [record, *each]]
+    base.write_bytes(
+        write_hfile(entries, HFileOptions(encoder.schema, create_time_ms=0, base_file=True))
+    )
+    size = base.stat().st_size
+    client, storage = counted(hudi.Table.open(str(copy), OPTIONS))
+    snapshot = MetadataSnapshot.open(client)
+
+    found = snapshot.lookup(FILES, [names[77]])
+    first, reads = storage.bytes, len(storage.calls)
+    assert found[names[77]].payload == files
+    found = snapshot.lookup(FILES, [names[200], names[39_000], "p000201x"])
+    assert set(found) == {names[200], names[39_000]}
+    assert size > 300_000
+    # the end of the file was read once, and of each block that is asked for its compressed bytes
+    assert first < size // 4
+    assert storage.bytes - first < 10_000
+    assert len(storage.calls) - reads == 2
+
+
+def test_small_files_are_read_once(made: hudi.Table) -> None:
+    client, storage = counted(made)
+    snapshot = MetadataSnapshot.open(client)
+    snapshot.lookup(FILES, ["p0"])
+    before = len(storage.calls)
+    snapshot.lookup(FILES, ["p1", ALL_PARTITIONS])
+    assert list(snapshot.scan(FILES))
+    assert len(storage.calls) == before
+
+
+def test_opening_writes_nothing(copy: Path) -> None:
+    """Nor does a query with a filter: on a disk that refuses, and by every file of the table."""
+
+    class ReadOnly(Disk):
+        def __getattribute__(self, name: str) -> Any:
+            raise AssertionError(f"{name} on a read-only disk")
+
+    def state() -> list[tuple[str, int, int]]:
+        found = [(str(path), path.stat()) for path in sorted(copy.rglob("*"))]
+        return [(path, status.st_mtime_ns, status.st_size) for path, status in found]
+
+    before = state()
+    table = hudi.Table.open(str(copy), OPTIONS)
+    client = replace(table._opened.client, storage=PosixStorage(str(copy), disk=ReadOnly()))
+    snapshot = MetadataSnapshot.open(client)
+    for partition in snapshot.partitions:
+        assert list(snapshot.scan(partition))
+    lister = table_lister(client)
+    assert lister.list_files(lister.list_partitions())
+    assert ids(table, [("v", ">", 4)]) == [5, 6, 7, 8]
+    assert state() == before
+
+
+# --- what is seen ---------------------------------------------------------------------------------
+
+
+def storage_lister(client: TableMetaClient) -> StorageLister:
+    return StorageLister(client.storage, client.config.is_partitioned)
+
+
+def test_listing_equals_the_storage(made: hudi.Table) -> None:
+    client = client_of(made)
+    ours, theirs = table_lister(client), storage_lister(client)
+    assert isinstance(ours, MetadataLister)
+    assert ours.list_partitions() == theirs.list_partitions()
+
+    def sizes(lister: Any) -> dict[str, int]:
+        listed = lister.list_files(lister.list_partitions())
+        return {file.path: file.size for files in listed.values() for file in files}
+
+    stored = {path: n for path, n in sizes(theirs).items() if path.endswith(".parquet")}
+    assert sizes(ours) == stored
+    assert ours.list_files([PartitionPath("not there")]) == {"not there": ()}
+
+
+def test_a_table_without_partitions(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    table = hudi.Table.create(path, SCHEMA, record_key="id", options=OPTIONS)
+    assert hudi.Table.open(path, OPTIONS).to_arrow().num_rows == 0
+    table.insert(rows(range(4), 2))
+    table = hudi.Table.open(path, OPTIONS)
+    lister = table_lister(client_of(table))
+    assert isinstance(lister, MetadataLister)
+    assert lister.list_partitions() == [""]
+    assert len(lister.list_files([PartitionPath("")])[PartitionPath("")]) == 1
+    assert ids(table, [("v", "=", 3.0)]) == [3]
+    assert ids(table, [("v", "=", 30.0)]) == []
+
+
+def test_what_is_ahead_of_the_table_is_not_seen(copy: Path) -> None:
+    """A writer died between the two completions: rows and ranges are those from before it."""
+    table = hudi.Table.open(str(copy), OPTIONS)
+    last = table._opened.client.timeline().completed_writes()[-1]
+    (copy / table._opened.client.active.path(last)).unlink()
+
+    table = hudi.Table.open(str(copy), OPTIONS)
+
+    assert ids(table) == list(range(6))
+    assert ids(table, [("v", ">=", 6.0)]) == []
+    client = client_of(table)
+    lister = table_lister(client)
+    named = [
+        file.name
+        for files in lister.list_files(lister.list_partitions()).values()
+        for file in files
+    ]
+    assert not [name for name in named if last.requested_time in name]
+    assert [
+        name
+        for files in storage_lister(client).list_files([PartitionPath("p0")]).values()
+        for name in [f.name for f in files]
+        if last.requested_time in name
+    ]
+
+
+def test_what_was_begun_after_the_timeline_was_read_is_not_seen(made: hudi.Table) -> None:
+    client = client_of(made)
+    whole = client.timeline()
+    first = whole.completed_writes()[0]
+    earlier = replace(
+        whole, instants=tuple(i for i in whole.instants if i.requested_time <= first.requested_time)
+    )
+    lister = MetadataLister(client.seeing(earlier))
+    files = lister.list_files(lister.list_partitions())
+    assert all(first.requested_time in file.name for some in files.values() for file in some)
+
+
+def test_the_session_decides_who_lists(made: hudi.Table) -> None:
+    enable, validate = "hoodie.metadata.enable", "hoodie.metadata.validate"
+    assert isinstance(table_lister(client_of(made)), MetadataLister)
+    assert isinstance(table_lister(client_of(made, **{enable: "true"})), MetadataLister)
+    assert isinstance(table_lister(client_of(made, **{enable: "false"})), StorageLister)
+    assert isinstance(table_lister(client_of(made, **{validate: "true"})), ValidatingLister)
+    without = replace(made.config, raw={**made.config.raw, "hoodie.table.metadata.partitions": ""})
+    assert isinstance(table_lister(replace(client_of(made), config=without)), StorageLister)
+
+
+def test_validation_tells_every_difference_and_answers_from_the_storage(
+    copy: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = hudi.Table.open(str(copy), {**OPTIONS, "hoodie.metadata.validate": "true"})
+    lister = table._opened.lister()
+    assert isinstance(lister, ValidatingLister)
+    lister.list_files(lister.list_partitions())
+    assert lister.differences == ()
+
+    kept, lost, grown = (max((copy / name).glob("*.parquet")) for name in ("p0", "p1", "p2"))
+    shutil.copy(kept, kept.with_name(f"{'1' * 36}-0{kept.name[kept.name.index('_') :]}"))
+    lost.unlink()
+    grown.write_bytes(grown.read_bytes() + b"!")
+    lister = table._opened.lister()
+    assert isinstance(lister, ValidatingLister)
+    listed = lister.list_files(lister.list_partitions())
+
+    assert len(lister.differences) == 3
+    texts = [str(difference) for difference in lister.differences]
+    assert [("not listed" in t, "not stored" in t, "is listed with" in t) for t in texts] == [
+        (True, False, False),
+        (False, True, False),
+        (False, False, True),
+    ]
+    assert len([r for r in caplog.records if "metadata table of" in r.message]) == 3
+    assert lost.name not in {file.name for file in listed[PartitionPath("p1")]}
+
+
+# --- damage ---------------------------------------------------------------------------------------
+
+
+def metadata_files(path: Path) -> list[Path]:
+    folder = path / METADATA
+    return sorted(
+        file
+        for file in folder.rglob("*")
+        if file.is_file() and file.name != ".hoodie_partition_metadata"
+    )
+
+
+def test_every_file_that_is_gone_or_damaged_is_an_error_and_never_other_rows(
+    made: hudi.Table, tmp_path: Path
+) -> None:
+    """Files that a reader does not need may go: requested and inflight files, init logs."""
+    harmless: list[tuple[str, str]] = []
+    caught: list[tuple[str, str, str]] = []
+    right = ids(made)
+    for number, original in enumerate(metadata_files(Path(made.path))):
+        name = original.relative_to(made.path)
+        content = original.read_bytes()
+        for damage in ("gone", "half", "empty", "noise"):
+            path = tmp_path / f"{number}-{damage}"
+            shutil.copytree(made.path, path)
+            if damage == "gone":
+                (path / name).unlink()
+            else:
+                half = content[: len(content) // 2]
+                changed = {"half": half, "empty": b"", "noise": half + b"\xa5" * len(half)}[damage]
+                if changed == content:
+                    continue
+                (path / name).write_bytes(changed)
+            try:
+                table = hudi.Table.open(str(path), OPTIONS)
+                assert ids(table) == right, name
+                assert ids(table, [("v", ">", 4.0)]) == [n for n in right if n > 4], name
+                harmless.append((original.name, damage))
+            except CorruptMetadataError as error:
+                caught.append((original.name, damage, str(error)))
+            shutil.rmtree(path)
+    for file_name, damage, message in caught:
+        assert "hudi metadata create" in message, (file_name, damage, message)
+        assert METADATA in message, (file_name, damage, message)
+    for untouched, damage in harmless:
+        # bodies of instants are read where files leave a doubt
+        is_instant = untouched.endswith(".deltacommit") and damage != "gone"
+        is_first_log = ".log." in untouched and "_00000000000" in untouched
+        is_pending = untouched.endswith(("requested", "inflight"))
+        assert is_instant or is_first_log or is_pending, (untouched, damage)
+    assert len(caught) > 20
+
+
+def test_a_missing_log_file_is_named(copy: Path) -> None:
+    logs = sorted((copy / METADATA / FILES).glob(".files*.log.*"))
+    logs[-1].unlink()
+    with pytest.raises(CorruptMetadataError, match=r"files/\.files.*it is missing"):
+        hudi.Table.open(str(copy), OPTIONS).to_arrow()
+
+
+def test_a_missing_file_of_a_compaction_is_named(tmp_path: Path) -> None:
+    table = create(tmp_path / "t", writes=12)
+    right = ids(table)
+    bases = sorted((tmp_path / "t" / METADATA / COLUMN_STATS).glob("col-stats-0001-0*.hfile"))
+    assert bases
+    bases[-1].unlink()
+    table = hudi.Table.open(table.path, OPTIONS)
+    assert ids(table) == right
+    with pytest.raises(CorruptMetadataError, match=r"col-stats-0001-0.*hfile.*it is missing"):
+        ids(table, [("v", "=", 1.0)])
+
+
+def test_a_missing_file_group_is_told_by_its_number(copy: Path) -> None:
+    for file in (copy / METADATA / COLUMN_STATS).glob("*col-stats-0000-0*"):
+        file.unlink()
+    table = hudi.Table.open(str(copy), OPTIONS)
+    assert ids(table) == list(range(9))
+    with pytest.raises(CorruptMetadataError, match="its file group 0 is missing"):
+        ids(table, [("v", "=", 1.0)])
+
+
+def test_a_metadata_table_that_lacks_a_write_is_stale(copy: Path) -> None:
+    last = max((copy / METADATA / ".hoodie/timeline").glob("2*.deltacommit"))
+    last.unlink()
+    with pytest.raises(CorruptMetadataError, match=r"lacks the instant.*hudi metadata create"):
+        hudi.Table.open(str(copy), OPTIONS).to_arrow()
+    without = hudi.Table.open(str(copy), {"hoodie.metadata.enable": "false"})
+    assert ids(without) == list(range(9))
+
+
+def test_no_metadata_table_at_all(copy: Path) -> None:
+    shutil.rmtree(copy / METADATA)
+    with pytest.raises(CorruptMetadataError, match=r"\.hoodie/metadata.*hudi metadata create"):
+        hudi.Table.open(str(copy), OPTIONS).to_arrow()
+
+
+@pytest.mark.parametrize("name", ["../escape", "/etc", "a/../b", "p0/"])
+def test_paths_of_partitions_do_not_leave_the_table(copy: Path, name: str) -> None:
+    with_names(copy, {name: {}})
+    with pytest.raises(CorruptMetadataError, match="not a path of a partition"):
+        hudi.Table.open(str(copy), OPTIONS).to_arrow()
+
+
+@pytest.mark.parametrize("name", ["../x.parquet", "a/b", "", ".."])
+def test_names_of_files_do_not_leave_their_partition(copy: Path, name: str) -> None:
+    with_names(copy, {"p9": {name: FileEntry(1)}})
+    with pytest.raises(CorruptMetadataError, match="not the name of a file"):
+        hudi.Table.open(str(copy), OPTIONS).to_arrow()
+
+
+def test_a_partition_without_its_list_of_files(copy: Path) -> None:
+    with_names(copy, {"p9": None})
+    with pytest.raises(CorruptMetadataError, match="lists the partition 'p9' and not its files"):
+        hudi.Table.open(str(copy), OPTIONS).to_arrow()
+
+
+def with_names(path: Path, partitions: dict[str, dict[str, FileEntry] | None]) -> None:
+    """Put further partitions into the base file of the list of files."""
+    base = next((path / METADATA / FILES).glob("*.hfile"))
+    encoder = RecordEncoder(False, base.name)
+    everything = FileList({name: FileEntry(0) for name in partitions})
+    records = [MetadataRecord(ALL_PARTITIONS, RecordType.ALL_PARTITIONS, everything)]
+    for name, files in partitions.items():
+        if files is not None:
+            records.append(MetadataRecord(name, RecordType.FILES, FileList(files)))
+    entries = sorted(map(encoder.encode, records))
+    base.write_bytes(
+        write_hfile(entries, HFileOptions(encoder.schema, create_time_ms=0, base_file=True))
+    )
+
+
+def test_errors_are_of_the_one_tree() -> None:
+    assert issubclass(CorruptMetadataError, HudiError)
