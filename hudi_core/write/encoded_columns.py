@@ -18,6 +18,9 @@ import pyarrow.types as pt
 ENCODED: Final = pa.dictionary(pa.int32(), pa.string())
 """The type of an encoded column."""
 
+_DISTINCT: Final = ("parquet-mr ", "parquet-cpp", "parquet-rs ")
+"""Writers whose dictionaries hold each value once. Arrow drops the second one and leaves the numbers
+of the rows as they are, which then stand for other values."""
 _BYTES_A_VALUE: Final = 3
 """Bytes per value of a column chunk, dictionary included, up to which its values are few."""
 
@@ -41,13 +44,15 @@ def encoded_schema(schema: pa.Schema, names: Collection[str]) -> pa.Schema:
 
 
 def compact_columns(footer: pq.FileMetaData, schema: pa.Schema) -> set[str]:
-    """Return the columns of text that a file keeps as few distinct values.
+    """Return the columns of text that a file keeps as few distinct values, each once.
 
     Parameters
     ----------
     schema
         Of the file, as Arrow reads it.
     """
+    if not (footer.created_by or "").startswith(_DISTINCT):
+        return set()
     texts = {field.name for field in schema if pt.is_string(field.type)}
     sizes = dict.fromkeys(texts, 0)
     for number in range(footer.num_row_groups):
