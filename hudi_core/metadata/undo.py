@@ -147,5 +147,8 @@ def _finish_undone(metadata: TableMetaClient, timeline: Timeline) -> None:
 
 
 def _delete_pending(metadata: TableMetaClient, target: Instant) -> None:
+    for late in metadata.active.scan().late:
+        if late.requested_time == target.requested_time:
+            metadata.active.delete(late)
     for state in (State.INFLIGHT, State.REQUESTED):
         metadata.active.delete(Instant(target.requested_time, target.action, state))

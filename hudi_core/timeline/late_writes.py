@@ -11,7 +11,8 @@ Rollbacks are read only where a write of this kind can be, which the names of fi
 * they are there yet, because the rollback was cut short at its very end. That lasts until the next
   writer begins, so only rollbacks count after which nothing was requested. An action that is
   completed under another name than it was requested as, such as a compaction, may be tried again
-  after its rollback and does not count.
+  after its rollback and does not count. Nor does a deltacommit: those of a metadata table have the
+  times of the table's instants, and may be tried again at the same time.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ RollbackTargets = Callable[[Instant], Collection[str]]
 """Reads which requested times a completed rollback names."""
 
 _TRIED_ONCE: Final = frozenset({Action.COMMIT, Action.REPLACECOMMIT})
+_KEPT_WHOLE: Final = _TRIED_ONCE | {Action.DELTACOMMIT}
+"""Writes whose requested and inflight files stay beside the completed one."""
 
 
 def late_writes(files: Sequence[Instant], targets: RollbackTargets) -> frozenset[Instant]:
@@ -57,13 +60,13 @@ def _suspects(files: Iterable[Instant]) -> Iterator[tuple[Instant, bool]]:
     earlier: dict[InstantKey, set[Action]] = defaultdict(set)
     completed = []
     for file in files:
-        if file.is_completed and file.action in _TRIED_ONCE:
+        if file.is_completed and file.action in _KEPT_WHOLE:
             completed.append(file)
         elif not file.is_completed:
             earlier[instant_key(file)].add(file.action)
     for write in completed:
         found = earlier.get(instant_key(write), set())
-        if found <= {write.action}:
+        if not found or (write.action in _TRIED_ONCE and found == {write.action}):
             yield write, bool(found)
 
 

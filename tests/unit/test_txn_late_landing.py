@@ -188,7 +188,9 @@ def whole(n: int, done: int, action: Action = Action.COMMIT) -> list[Instant]:
         # a plan that was tried again after its first attempt was rolled back
         ([*whole(1, 9, Action.COMPACTION), *whole(3, 4, Action.ROLLBACK)], 0, 0),
         ([*whole(1, 9, Action.CLUSTERING), *whole(3, 4, Action.ROLLBACK)], 0, 0),
-        ([*whole(1, 9, Action.DELTACOMMIT)[2:], *whole(3, 4, Action.ROLLBACK)], 0, 0),
+        ([*whole(1, 9, Action.DELTACOMMIT), *whole(3, 4, Action.ROLLBACK)], 0, 0),
+        # one that was tried again would have left its earlier files, too
+        ([*whole(1, 9, Action.DELTACOMMIT)[2:], *whole(3, 4, Action.ROLLBACK)], 1, 1),
     ],
 )
 def test_few_rollbacks_are_read(files: list[Instant], read: int, late: int) -> None:

@@ -1,0 +1,226 @@
+"""Writers that know nothing of the metadata table's making, that come late, or that vanish."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hudi import HudiTableBuilder
+
+import hudi_core as hudi
+from hudi_core.errors import (
+    CorruptMetadataError,
+    HudiError,
+    InvalidOptionError,
+    StorageError,
+)
+from hudi_core.metadata.changes import PartitionChange
+from hudi_core.metadata.file_records import list_records, partitions_record
+from hudi_core.metadata.index_definitions import DEFAULT_PATH, PATH_KEY, read_definitions
+from hudi_core.metadata.initialize import next_bootstrap_time
+from hudi_core.metadata.locked import LockedMetadata
+from hudi_core.metadata.partition_types import COLUMN_STATS, FILES
+from hudi_core.metadata.records import ColumnRange, FileEntry
+from hudi_core.metadata.snapshot import MetadataSnapshot
+from hudi_core.metadata.table import active_partitions, metadata_client
+from hudi_core.metadata.writer import write_deltacommit
+from hudi_core.model.files import PartitionPath
+from hudi_core.model.instant import Action
+from hudi_core.storage.posix import PosixStorage
+from hudi_core.storage.properties_file import read_properties, update_properties
+from tests.property.test_metadata_model import check_metadata, client_of
+
+SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("ts", pa.int64())])
+COLUMNS = ("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_record_key", *SCHEMA.names)
+OFF = {"hoodie.fs.fsync": "false", "hoodie.metadata.enable": "false"}
+ON = {**OFF, "hoodie.metadata.enable": "true"}
+TOGETHER = {
+    "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
+    "hoodie.write.lock.provider": "in_process",
+}
+
+
+put_if_absent = PosixStorage.put_if_absent
+
+
+def rows(*ids: str, city: str = "rome") -> pa.Table:
+    return pa.table({"id": ids, "city": [city] * len(ids), "ts": [1] * len(ids)}, SCHEMA)
+
+
+def create(path: Path, options: dict[str, str]) -> hudi.Table:
+    return hudi.Table.create(
+        str(path), SCHEMA, name="t", record_key="id", partition_by="city", options=options
+    )
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "t"
+
+
+def ids(path: Path) -> list[str]:
+    """Return the keys that readers see, this project's and hudi-rs."""
+    own = sorted(hudi.Table.open(str(path)).to_arrow()["id"].to_pylist())
+    batches = HudiTableBuilder.from_base_uri(str(path)).build().read()
+    assert sorted(row["id"] for batch in batches for row in batch.to_pylist()) == own
+    return own
+
+
+def check(path: Path) -> None:
+    check_metadata(path, must=True, columns=COLUMNS)
+
+
+def test_a_table_gets_its_metadata_table_when_it_is_created(path: Path) -> None:
+    create(path, ON)
+    assert active_partitions(client_of(path).config) == ("column_stats", "files", "partition_stats")
+    assert ids(path) == []
+    hudi.Table.open(str(path), OFF).insert(rows("a"))
+    check(path)
+    assert ids(path) == ["a"]
+
+
+def test_a_writer_that_was_there_before_keeps_it_too(path: Path) -> None:
+    old = create(path, OFF)
+    old.insert(rows("a"))
+    hudi.Table.open(str(path), ON).insert(rows("b"))
+    old.insert(rows("c", city="oslo"))
+    check(path)
+    assert ids(path) == ["a", "b", "c"]
+    assert sorted(old.to_arrow()["id"].to_pylist()) == ["a", "b", "c"]
+
+
+def test_a_write_that_was_under_way_when_it_was_made_is_in_it(path: Path) -> None:
+    slow = create(path, {**OFF, **TOGETHER})
+    other = hudi.Table.open(str(path), {**ON, **TOGETHER})
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        other.insert(rows("b", city="oslo"))
+        yield from rows("a").to_batches()
+
+    slow.insert(pa.RecordBatchReader.from_batches(SCHEMA, batches()))
+    check(path)
+    assert ids(path) == ["a", "b"]
+
+
+@contextmanager
+def kept_back(folder: str) -> Iterator[list[Callable[[], None]]]:
+    """Let the store hold back the first completed file of a timeline, and tell of a failure."""
+    late: list[Callable[[], None]] = []
+
+    def slow(self: PosixStorage, path: str, data: bytes) -> None:
+        place, _, name = path.rpartition("/")
+        if late or place != folder or "_" not in name:
+            return put_if_absent(self, path, data)
+        late.append(lambda: put_if_absent(self, path, data))
+        raise StorageError("The connection broke", "Try again.")
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(PosixStorage, "put_if_absent", slow)
+        yield late
+
+
+@pytest.mark.parametrize("folder", [".hoodie/timeline", ".hoodie/metadata/.hoodie/timeline"])
+@pytest.mark.parametrize("write", ["insert", "delete_partitions"])
+def test_what_lands_after_its_rollback_is_not_listed(folder: str, write: str, path: Path) -> None:
+    table = create(path, ON)
+    table.insert(rows("a"))
+    with kept_back(folder) as late, pytest.raises(HudiError):
+        getattr(table, write)(rows("b") if write == "insert" else [{"city": "rome"}])
+    table.insert(rows("c"))
+    (land,) = late
+    land()
+    assert sorted(hudi.Table.open(str(path)).to_arrow()["id"].to_pylist()) == ["a", "c"]
+    table.insert(rows("d"))
+    check(path)
+    assert ids(path) == ["a", "c", "d"]
+
+
+def test_a_commit_of_an_instant_that_the_table_does_not_have_is_undone(path: Path) -> None:
+    table = create(path, ON)
+    result = table.insert(rows("a"))
+    client = client_of(path)
+    tables = LockedMetadata(client, metadata_client(client), client.timeline())
+    time, rome = tables.next_time(), PartitionPath("rome")
+    lists = {rome: {"x_0-0-0_20260101000000000.parquet": FileEntry(5)}}
+    change = PartitionChange((partitions_record(lists), *list_records(lists)))
+    write_deltacommit(tables, time, {FILES: change})
+    assert result.instant.requested_time < time
+    table.insert(rows("b"))
+    own = metadata_client(client).timeline()
+    assert own.find(time, Action.DELTACOMMIT) is None
+    assert own.of_actions(Action.ROLLBACK).instants
+    check(path)
+    assert ids(path) == ["a", "b"]
+
+
+def test_partitions_are_what_the_options_ask_for(path: Path) -> None:
+    options = {
+        **ON,
+        "hoodie.metadata.index.column.stats.enable": "false",
+        "hoodie.metadata.index.bloom.filter.enable": "true",
+    }
+    table = create(path, options)
+    table.insert(rows("a"))
+    assert active_partitions(client_of(path).config) == ("bloom_filters", "files")
+    later = hudi.Table.open(str(path), ON)
+    later.insert(rows("b"))
+    assert "column_stats" in active_partitions(client_of(path).config)
+    check(path)
+    assert ids(path) == ["a", "b"]
+
+
+def test_columns_are_those_that_are_named_and_those_that_were(path: Path) -> None:
+    named = {**ON, "hoodie.metadata.index.column.stats.column.list": "ts"}
+    table = create(path, named)
+    table.insert(rows("a"))
+    kept = (*COLUMNS[:3], "ts")
+    client = client_of(path)
+    assert read_definitions(client.storage, client.config).columns(COLUMN_STATS) == kept
+    check_metadata(path, must=True, columns=kept)
+    few = {**ON, "hoodie.metadata.index.column.stats.max.columns.to.index": "1"}
+    hudi.Table.open(str(path), few).insert(rows("b", city="oslo"))
+    found = {
+        one.payload.column_name
+        for one in MetadataSnapshot.open(client_of(path)).scan(COLUMN_STATS)
+        if isinstance(one.payload, ColumnRange)
+    }
+    assert found == {*kept, "id"}
+
+
+def test_a_record_index_kept_by_partitions_is_no_empty_promise(path: Path) -> None:
+    table = create(path, OFF)
+    options = {**ON, "hoodie.metadata.record.level.index.enable": "true"}
+    with pytest.raises(InvalidOptionError, match="record"):
+        hudi.Table.open(str(path), options).insert(rows("a"))
+    assert table.to_arrow().num_rows == 0
+
+
+Damage = Callable[[Path], Any]
+DAMAGES: list[Damage] = [
+    lambda path: (path / ".hoodie/metadata/.hoodie/hoodie.properties").unlink(),
+    lambda path: (path / DEFAULT_PATH).write_text("{"),
+    lambda path: update_properties(client_of(path).storage, {PATH_KEY: "../elsewhere"}),
+]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damage_is_named_before_anything_is_written(damage: Damage, path: Path) -> None:
+    table = create(path, ON)
+    table.insert(rows("a"))
+    damage(path)
+    before = sorted(path.rglob("*.parquet"))
+    with pytest.raises(CorruptMetadataError):
+        hudi.Table.open(str(path), ON).insert(rows("b"))
+    assert sorted(path.rglob("*.parquet")) == before
+
+
+def test_times_of_building_are_never_used_twice(path: Path) -> None:
+    create(path, ON)
+    timeline = metadata_client(client_of(path)).timeline()
+    assert next_bootstrap_time(timeline) == "00000000000000003"
+    assert next_bootstrap_time(timeline, 7) == "00000000000000007"
+    assert read_properties(client_of(path).storage)[PATH_KEY] == DEFAULT_PATH
