@@ -12,6 +12,7 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
@@ -19,8 +20,8 @@ ENCODED: Final = pa.dictionary(pa.int32(), pa.string())
 """The type of an encoded column."""
 
 _DISTINCT: Final = ("parquet-mr ", "parquet-cpp", "parquet-rs ")
-"""Writers whose dictionaries hold each value once. Arrow drops the second one and leaves the numbers
-of the rows as they are, which then stand for other values."""
+"""Writers whose dictionaries hold each value once. Of a value that is there twice, Arrow drops one
+and leaves the numbers of the rows as they are, which then stand for other values."""
 _BYTES_A_VALUE: Final = 3
 """Bytes per value of a column chunk, dictionary included, up to which its values are few."""
 
@@ -65,6 +66,21 @@ def compact_columns(footer: pq.FileMetaData, schema: pa.Schema) -> set[str]:
                     texts.discard(name)
                 sizes[name] += chunk.total_uncompressed_size
     return {name for name in texts if sizes[name] <= _BYTES_A_VALUE * footer.num_rows}
+
+
+def check_numbers(column: pa.ChunkedArray) -> None:
+    """Refuse a column of a damaged file, whose numbers stand for nothing: Arrow does not look.
+
+    Raises
+    ------
+    pyarrow.ArrowInvalid
+        A number is not one of the dictionary.
+    """
+    for chunk in column.chunks:
+        found = pc.min_max(chunk.indices)
+        low, high = found["min"].as_py(), found["max"].as_py()
+        if low is not None and not 0 <= low <= high < len(chunk.dictionary):
+            raise pa.ArrowInvalid(f"a dictionary of {len(chunk.dictionary)} has no number {high}")
 
 
 def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
