@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata.compaction import refuse_backlog
 from hudi_core.metadata.indexing import build_wanted
 from hudi_core.metadata.initialize import ensure
 from hudi_core.metadata.undo import recover
@@ -30,10 +31,13 @@ def prepare(client: TableMetaClient, config: MetadataConfig, timeline: Timeline)
         A partition of the metadata table would go stale.
     CorruptMetadataError
         The metadata table is missing or damaged.
+    TableServiceError
+        Too much waits for a compaction, which a pending instant keeps from running.
     """
     upkeep = open_upkeep(client, config, timeline)
     if upkeep is not None:
         recover(upkeep.tables)
+        refuse_backlog(config, timeline, upkeep.tables.metadata.timeline())
         if config.enabled:
             build_wanted(upkeep.tables, config)
     elif config.enabled:
