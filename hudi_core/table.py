@@ -14,6 +14,7 @@ import pyarrow as pa
 from hudi_core.config.resolve import text_options
 from hudi_core.config.table import TableConfig
 from hudi_core.config.write import WriteConfig
+from hudi_core.metadata.as_arrow import metadata_partition
 from hudi_core.model.files import FileSlice
 from hudi_core.model.instant import Instant
 from hudi_core.model.protocols import TimelineView
@@ -151,6 +152,25 @@ class Table(RowOperations):
     ) -> tuple[FileSlice, ...]:
         """Return the file slices a snapshot query reads."""
         return self._snapshot().file_slices(requested_time(as_of), filter)
+
+    def metadata(self, partition: str) -> pa.Table:
+        """Return a partition of the table's metadata table.
+
+        Parameters
+        ----------
+        partition
+            ``files``, ``column_stats``, ``partition_stats``, ``bloom_filters``, ``record_index`` or
+            ``secondary_index_<name>``; for the columns see
+            :func:`hudi_core.metadata.as_arrow.metadata_partition`.
+
+        Raises
+        ------
+        UnsupportedTableError
+            The table keeps no such partition.
+        CorruptMetadataError
+            The metadata table is missing, damaged, or lacks a write.
+        """
+        return metadata_partition(self._opened.client, self._opened.timeline(), partition)
 
     def alter(
         self,

@@ -98,7 +98,7 @@ def partition_ranges(
     else:
         records = snapshot.scan_many(PARTITION_STATS, [id64(column)])
     payloads = [records[key].payload if key in records else None for key in keys]
-    table = _as_table([one if isinstance(one, ColumnRange) else None for one in payloads])
+    table = as_table([one if isinstance(one, ColumnRange) else None for one in payloads])
     ranges = _ranges(table, table["is_deleted"], kind, f"{snapshot.root}/{PARTITION_STATS}")
     anything = np.ones(len(keys), np.bool_)
     return ValueRanges(ranges.minimum, ranges.maximum, anything, ranges.may_have_value)
@@ -164,7 +164,7 @@ def _one(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
 
-def _as_table(ranges: Sequence[ColumnRange | None]) -> pa.Table:
+def as_table(ranges: Sequence[ColumnRange | None]) -> pa.Table:
     """Return statistics as :func:`~hudi_core.metadata.range_columns.decode_ranges` does."""
     columns: dict[str, pa.Array] = {}
     for side in ("min", "max"):

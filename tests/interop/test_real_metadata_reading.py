@@ -1,0 +1,271 @@
+"""Metadata tables that Apache Hudi wrote, read through: listings, ranges, skipped files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import hudi as hudi_rs
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+import hudi_core as hudi
+from hudi_core.config.table import TableConfig
+from hudi_core.errors import CorruptMetadataError, UnsupportedTableError
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata.lister import MetadataLister, ValidatingLister
+from hudi_core.metadata.partition_types import COLUMN_STATS, FILES, PARTITION_STATS
+from hudi_core.metadata.snapshot import MetadataSnapshot
+from hudi_core.model.files import BaseFileName, BasePath, LogFileName, PartitionPath
+from hudi_core.storage.open import open_storage
+from hudi_core.storage.options import StorageOptions
+from hudi_core.storage.properties_file import read_properties
+from hudi_core.view.file_system import FileSystemView
+from hudi_core.view.replaced import replaced_groups
+from hudi_core.view.storage_lister import StorageLister
+
+RealTables = Callable[[str], Path]
+TXNS = "cow__v9_txns_simple_meta"
+COW = ("cow__v9_timebasedkeygen_unixtimestamp", TXNS)
+TABLES = (*COW, "mor__avro__v8_trips_8i3u1d", "mor__avro__v9_nonpartitioned_rollback")
+COMPACTED = (TXNS, "mor__avro__v8_trips_8i3u1d")
+
+
+def open_client(path: Path) -> TableMetaClient:
+    options = StorageOptions.from_options({})
+    storage = open_storage(str(path), options)
+    config = TableConfig.from_properties(read_properties(storage))
+    return TableMetaClient(BasePath(str(path)), storage, config, options)
+
+
+def storage_lister(client: TableMetaClient) -> StorageLister:
+    return StorageLister(client.storage, client.config.is_partitioned)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_listing_equals_the_committed_files_in_storage(name: str, real_tables: RealTables) -> None:
+    client = open_client(real_tables(name))
+    ours, theirs = MetadataLister(client), storage_lister(client)
+    timeline = client.timeline()
+
+    assert ours.list_partitions() == theirs.list_partitions()
+    partitions = ours.list_partitions()
+    listed, stored = ours.list_files(partitions), theirs.list_files(partitions)
+    for partition in partitions:
+        committed = {
+            file.name: file.size
+            for file in stored[partition]
+            if (parsed := BaseFileName.parse(file.name) or LogFileName.parse(file.name))
+            and timeline.is_committed(parsed.instant)
+        }
+        assert {file.name: file.size for file in listed[partition]} == committed
+        assert committed
+    checked = ValidatingLister(ours, theirs)
+    checked.list_partitions()
+    checked.list_files(partitions)
+    assert checked.differences == ()
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_slices_equal_hudi_rs(name: str, real_tables: RealTables) -> None:
+    path = real_tables(name)
+    client = open_client(path)
+    timeline = client.timeline()
+    view = FileSystemView(
+        MetadataLister(client), timeline, replaced_groups(timeline, client.read_commit)
+    )
+
+    found = sorted(
+        (one.partition_path, one.file_id, one.base_instant, base.path, base.size)
+        for one in view.latest_slices()
+        if (base := one.base_file) is not None
+    )
+
+    oracle = sorted(
+        (
+            one.partition_path,
+            one.file_id,
+            one.creation_instant_time,
+            one.base_file_relative_path(),
+            one.base_file_size,
+        )
+        for one in hudi_rs.HudiTable(str(path)).get_file_slices()
+    )
+    assert found == oracle
+
+
+@pytest.mark.parametrize("name", COW)
+def test_tables_are_read_without_listing_their_folders(
+    name: str, real_tables: RealTables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = real_tables(name)
+    expected = hudi.Table.open(str(path), {"hoodie.metadata.enable": "false"}).to_arrow()
+
+    def only_metadata(self: StorageLister, partitions: Iterable[str]) -> Any:
+        assert list(partitions) == [FILES]
+        return original(self, [PartitionPath(FILES)])
+
+    original = StorageLister.list_files
+    monkeypatch.setattr(StorageLister, "list_files", only_metadata)
+    found = hudi.Table.open(str(path)).to_arrow()
+
+    key = [("_hoodie_record_key", "ascending")]
+    assert found.sort_by(key).equals(expected.sort_by(key))
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_ranges_recompute_from_the_files(name: str, real_tables: RealTables) -> None:
+    path = real_tables(name)
+    client = open_client(path)
+    lister = MetadataLister(client)
+    files = sorted(path.rglob("*.parquet"))
+    partitions = [
+        PartitionPath("" if file.parent == path else str(file.parent.relative_to(path)))
+        for file in files
+    ]
+    names = [file.name for file in files]
+    known = 0
+    for field in client.schema.with_meta():
+        ranges = lister.file_ranges(partitions, names, field.name, field.type)
+        assert ranges is not None
+        for n, file in enumerate(files):
+            if not ranges.minimum[n].is_valid:
+                continue
+            with pq.ParquetFile(file) as stored:
+                values = stored.read([field.name]).column(0).cast(field.type)
+            bounds = pc.min_max(values)
+            assert ranges.minimum[n].equals(bounds["min"]), (field, file)
+            assert ranges.maximum[n].equals(bounds["max"]), (field, file)
+            assert bool(ranges.may_be_null[n]) == (values.null_count > 0)
+            assert bool(ranges.may_have_value[n]) == (values.null_count < len(values))
+            known += 1
+    assert known >= 15 * len(files) or name.startswith("mor__avro__v8")
+    assert known > 15
+
+
+@pytest.mark.parametrize("name", COW)
+def test_ranges_of_partitions_hold_for_their_rows(name: str, real_tables: RealTables) -> None:
+    path = real_tables(name)
+    client = open_client(path)
+    lister = MetadataLister(client)
+    rows = hudi.Table.open(str(path)).to_arrow()
+    partitions = lister.list_partitions()
+    known = 0
+    for field in client.schema.with_meta():
+        ranges = lister.partition_ranges(partitions, field.name, field.type)
+        assert ranges is not None
+        for n, partition in enumerate(partitions):
+            if ranges.minimum[n].is_valid:
+                mine = rows.filter(pc.field("_hoodie_partition_path") == partition)[field.name]
+                bounds = pc.min_max(mine)
+                assert ranges.minimum[n].as_py() <= bounds["min"].as_py(), field
+                assert ranges.maximum[n].as_py() >= bounds["max"].as_py(), field
+                known += 1
+    assert known >= 45
+
+
+FILTERS: tuple[tuple[Any, int, int], ...] = (
+    ([("txn_id", "=", "TXN-001")], 1, 1),
+    ([("amount", "<", 0)], 0, 0),
+    ([("amount", ">", "500.00")], 3, 6),
+    ([("currency", "is null", None)], 0, 0),
+    ([("_hoodie_record_key", "in", ["TXN-007", "TXN-008"])], 2, 2),
+    ([("region", "=", "us"), ("txn_datetime", ">", "2030-01-01")], 0, 0),
+    ((pc.field("amount") > Decimal("2000.00")) | (pc.field("txn_id") == "TXN-011"), 3, 4),
+)
+
+
+@pytest.mark.parametrize(("row_filter", "files", "rows"), FILTERS, ids=str)
+def test_filters_leave_out_files(
+    row_filter: Any, files: int, rows: int, real_tables: RealTables
+) -> None:
+    path = str(real_tables(TXNS))
+    table = hudi.Table.open(path)
+    listed = hudi.Table.open(path, {"hoodie.metadata.enable": "false"})
+    key = [("_hoodie_record_key", "ascending")]
+
+    found = table.to_arrow(filter=row_filter)
+
+    assert found.sort_by(key).equals(listed.to_arrow(filter=row_filter).sort_by(key))
+    assert found.num_rows == rows
+    assert len(table.file_slices(filter=row_filter)) == files
+    assert len(listed.file_slices(filter=[("amount", "<", 0)])) == 5
+
+
+def test_columns_that_changed_their_type_have_no_range_in_older_files(
+    real_tables: RealTables,
+) -> None:
+    """Some files of this table hold ``ts_epoch`` as a number, later ones as a text."""
+    table = hudi.Table.open(str(real_tables(COW[0])))
+    listed = hudi.Table.open(table.path, {"hoodie.metadata.enable": "false"})
+    for value in ("1705311000", "1705367700", "1"):
+        row_filter = [("ts_epoch", "=", value)]
+        assert (
+            table.to_arrow(filter=row_filter).num_rows
+            == listed.to_arrow(filter=row_filter).num_rows
+        )
+    assert len(table.file_slices(filter=[("ts_epoch", "=", "1")])) < len(table.file_slices())
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_any_partition_is_a_table(name: str, real_tables: RealTables) -> None:
+    path = real_tables(name)
+    table = hudi.Table.open(str(path))
+    snapshot = MetadataSnapshot.open(open_client(path))
+    assert set(snapshot.partitions) == set(table.config.metadata_partitions)
+    for partition in snapshot.partitions:
+        records = list(snapshot.scan(partition))
+        found = table.metadata(partition)
+        if partition != FILES:
+            assert found.num_rows == len(records) > 0
+        if partition in (COLUMN_STATS, PARTITION_STATS):
+            assert pc.all(pc.is_valid(found["column_name"])).as_py()
+            assert found["min_value"].null_count < len(found)
+        # what is looked up by key is what was scanned
+        assert snapshot.lookup(partition, [one.key for one in records]) == {
+            one.key: one for one in records
+        }
+    files = table.metadata("files")
+    assert files.column_names == ["partition_path", "file_name", "size"]
+    parquet = {file.name: file.stat().st_size for file in path.rglob("*.parquet")}
+    listed = dict(zip(files["file_name"].to_pylist(), files["size"].to_pylist(), strict=True))
+    assert {n: s for n, s in listed.items() if n.endswith(".parquet")} == parquet
+    with pytest.raises(UnsupportedTableError, match=r"'no such index'.*It keeps column_stats"):
+        table.metadata("no such index")
+
+
+@pytest.mark.parametrize("name", COMPACTED)
+def test_a_lost_base_file_is_named(name: str, real_tables: RealTables) -> None:
+    path = real_tables(name)
+    newest = max(
+        (path / ".hoodie/metadata/files").glob("*.hfile"), key=lambda one: one.name.split("_")[-1]
+    )
+    newest.unlink()
+    with pytest.raises(CorruptMetadataError, match=f"{newest.name}.*it is missing"):
+        MetadataLister(open_client(path)).list_partitions()
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_pending_instant_is_not_seen(name: str, real_tables: RealTables) -> None:
+    path = real_tables(name)
+    client = open_client(path)
+    last = client.timeline().completed_writes()[-1]
+    before = {
+        file.name
+        for files in MetadataLister(client)
+        .list_files(MetadataLister(client).list_partitions())
+        .values()
+        for file in files
+    }
+    client.storage.delete(client.active.path(last))
+    lister = MetadataLister(client)
+    after = {
+        file.name
+        for files in lister.list_files(lister.list_partitions()).values()
+        for file in files
+    }
+    assert {one for one in before if last.requested_time in one}
+    assert not {one for one in after if last.requested_time in one}
