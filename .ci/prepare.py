@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 LOCK = ROOT / "requirements.lock"
 PREPARED = VENV / "prepared"  # the key of the last complete set-up, and the Java it found
+FORMATS = ("delta_format", "iceberg_format")  # projects of their own beside the core
 ENVIRONMENT = VENV / "environment"  # what the Makefile and the tests hand to Spark, as shell lines
 
 OLDEST_PYTHON = (3, 11)
@@ -90,7 +91,8 @@ def main() -> None:
 def fingerprint() -> str:
     """Return a digest of everything the environment is made from."""
     digest = hashlib.sha256()
-    for path in (LOCK, ROOT / "pyproject.toml", Path(__file__)):
+    projects = [ROOT / "pyproject.toml", *(ROOT / name / "pyproject.toml" for name in FORMATS)]
+    for path in (LOCK, *projects, Path(__file__)):
         digest.update(path.read_bytes())
     # an editable install knows the packages that were there when it was made
     packages = sorted(path.parent.name for path in ROOT.glob("*/__init__.py"))
@@ -159,7 +161,8 @@ def install_packages() -> None:
     pip("install", *options, "-r", build_tool)
     pip("install", *options, "-r", LOCK)
     say("installing the project, editable")
-    pip("install", "--no-deps", "--no-build-isolation", "-e", ROOT)
+    for project in (ROOT, *(ROOT / name for name in FORMATS)):
+        pip("install", "--no-deps", "--no-build-isolation", "-e", project)
 
 
 def locked(name: str, lock: str) -> str:

@@ -28,6 +28,7 @@ from hudi_core.errors import (
 )
 from hudi_core.hookspecs import TableFormatHooks, hookimpl
 from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata.data_files import read_statistics
 from hudi_core.metadata.lister import table_lister
 from hudi_core.model.actions import (
     ActionInstant,
@@ -43,6 +44,7 @@ from hudi_core.model.actions import (
     SavepointMetadata,
     SavepointPartitionMetadata,
 )
+from hudi_core.model.arrow_types import field_id, leaves
 from hudi_core.model.capability import SCHEMA_EVOLUTION, Capability, FormatCapabilities
 from hudi_core.model.client import (
     FileSystemViewManager,
@@ -52,6 +54,7 @@ from hudi_core.model.client import (
     TableSettings,
 )
 from hudi_core.model.commit import (
+    NO_PREVIOUS_COMMIT,
     CommitMetadata,
     ReplaceCommitMetadata,
     WriteOperation,
@@ -71,6 +74,7 @@ from hudi_core.model.files import (
     LogFileName,
     PartitionPath,
 )
+from hudi_core.model.footer_statistics import footer_statistics
 from hudi_core.model.format import (
     ACTION_KEY,
     COMPLETION_TIME_KEY,
@@ -94,9 +98,11 @@ from hudi_core.model.instant_time import (
     to_epoch_millis,
 )
 from hudi_core.model.protocols import FileLister, LockProvider, Storage, TimelineView
+from hudi_core.model.ranges import RangeSource, ValueRanges
 from hudi_core.model.schema import TableSchema
-from hudi_core.model.stats import ColumnStats, FileStats
+from hudi_core.model.stats import ColumnStats, FileStats, Scalar
 from hudi_core.plugin.fenced import Lineage, fence, pending_publications
+from hudi_core.plugin.foreign import Raised, attempt
 from hudi_core.plugin.host import FormatHost
 from hudi_core.plugin.registry import FORMAT_GROUP, OBSERVER_GROUP
 from hudi_core.storage.options import StorageOptions
@@ -109,6 +115,7 @@ __all__ = [
     "EARLIEST",
     "FORMAT_GROUP",
     "INSTANT_KEY",
+    "NO_PREVIOUS_COMMIT",
     "OBSERVER_GROUP",
     "OPERATION_KEY",
     "PARENT_KEY",
@@ -165,6 +172,8 @@ __all__ = [
     "PreconditionFailedError",
     "Publication",
     "PublishedInstants",
+    "Raised",
+    "RangeSource",
     "ReplaceCommitMetadata",
     "RestoreMetadata",
     "RestorePlan",
@@ -173,6 +182,7 @@ __all__ = [
     "RunMap",
     "SavepointMetadata",
     "SavepointPartitionMetadata",
+    "Scalar",
     "SchemaError",
     "SliceView",
     "State",
@@ -191,13 +201,19 @@ __all__ = [
     "UnsafePathError",
     "UnsupportedCapabilityError",
     "UnsupportedTableError",
+    "ValueRanges",
     "WriteOperation",
     "WriteStat",
     "WriteStatus",
+    "attempt",
     "fence",
+    "field_id",
+    "footer_statistics",
     "hookimpl",
+    "leaves",
     "parse_instant_time",
     "pending_publications",
+    "read_statistics",
     "table_lister",
     "to_datetime",
     "to_epoch_millis",

@@ -186,6 +186,24 @@ class StorageOptions:
                 )
         return {}
 
+    def for_deltalake(self) -> dict[str, str]:
+        """Return the storage options of deltalake, which knows the kind of store by itself."""
+        options = {
+            "aws_access_key_id": _revealed(self.s3_access_key),
+            "aws_secret_access_key": _revealed(self.s3_secret_key),
+            "aws_session_token": _revealed(self.s3_session_token),
+            "aws_region": self.s3_region,
+            "google_service_account": self.gcs_key_file,
+            "azure_storage_account_name": self.azure_account,
+            "azure_storage_account_key": _revealed(self.azure_account_key),
+            "azure_storage_sas_key": _revealed(self.azure_sas_token),
+        }
+        if self.s3_endpoint is not None:
+            options["aws_endpoint"] = self.s3_endpoint.rstrip("/")
+            options["aws_virtual_hosted_style_request"] = str(not self.s3_path_style).lower()
+            options["aws_allow_http"] = str(self.s3_endpoint.startswith("http://")).lower()
+        return {key: value for key, value in options.items() if value is not None}
+
     def _s3_for_obstore(self, bucket: str) -> dict[str, Any]:
         config: dict[str, Any] = {
             "region": self.s3_region,

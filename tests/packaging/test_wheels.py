@@ -58,6 +58,16 @@ PROJECTS = {
     "hudi-iceberg-format": Project("iceberg_format", ("iceberg_format",)),
     "hudi-delta-format": Project("delta_format", ("delta_format",)),
 }
+REGISTERED = {
+    CORE: {
+        "console_scripts": {"hudi": "hudi_core.cli:main"},
+        "hudi.table_formats": {"native": "native_format.plugin:NativeTableFormat"},
+    },
+    "hudi-iceberg-format": {},
+    "hudi-delta-format": {
+        "hudi.table_formats": {"delta": "delta_format.plugin:DeltaTableFormat"},
+    },
+}
 # what imports pyspark at its top, and is imported only where an engine is picked
 NEEDS_SPARK = ("hudi_core/engine/spark/", "pyspark_hudi/")
 
@@ -95,11 +105,7 @@ def test_a_wheel_holds_its_part_of_the_tree_and_nothing_else(
 
 @pytest.mark.parametrize("name", PROJECTS)
 def test_a_wheel_registers_what_it_can_do(wheels: dict[str, Path], name: str) -> None:
-    expected = {
-        "console_scripts": {"hudi": "hudi_core.cli:main"},
-        "hudi.table_formats": {"native": "native_format.plugin:NativeTableFormat"},
-    }
-    assert entry_points(wheels[name]) == (expected if name == CORE else {})
+    assert entry_points(wheels[name]) == REGISTERED[name]
 
 
 def test_the_core_wheel_carries_the_licence(wheels: dict[str, Path]) -> None:

@@ -1,0 +1,141 @@
+"""What an action changes in the files that a Delta log names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from delta_format.schema import file_schema
+from delta_format.snapshot import group_of
+from delta_format.stats import without_float_bounds
+from hudi_core.spi import (
+    BaseFileName,
+    CommitError,
+    CommitMetadata,
+    FileGroupId,
+    FileStats,
+    MetaClientView,
+    ReplaceCommitMetadata,
+    TableMetaClient,
+    TableSchema,
+    UnsafePathError,
+    WriteStat,
+    WriteStatus,
+    read_statistics,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NewFile:
+    """A file that a write made.
+
+    Attributes
+    ----------
+    path
+        Relative to the table.
+    size
+        Bytes.
+    rows
+        Number of rows.
+    columns
+        Statistics by leaf path.
+    """
+
+    path: str
+    size: int
+    rows: int
+    columns: FileStats
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What one action does to the files of a table.
+
+    Attributes
+    ----------
+    new_files
+        Files that come; those without rows are left out.
+    old_groups
+        File groups whose files go: replaced by a new slice, or taken out of the table.
+    schema
+        Columns of the files as the action leaves them; ``None`` where it says nothing of them.
+    same_rows
+        Whether the rows stay what they are, as in a clustering.
+    """
+
+    new_files: tuple[NewFile, ...] = ()
+    old_groups: frozenset[FileGroupId] = field(default_factory=frozenset)
+    schema: pa.Schema | None = None
+    same_rows: bool = False
+
+
+NOTHING = Change()
+"""The change of an action that concerns no file of the present state."""
+
+
+def change_of_write(
+    meta_client: MetaClientView,
+    metadata: CommitMetadata,
+    statuses: Sequence[WriteStatus],
+    *,
+    same_rows: bool = False,
+) -> Change:
+    """Return what a write changes.
+
+    Parameters
+    ----------
+    statuses
+        With the statistics of its files; of those that are not among them the footer is read.
+
+    Raises
+    ------
+    CommitError
+        The metadata names a file that cannot be one of the table, or not the number of its rows.
+    """
+    schema = _schema_of(meta_client, metadata)
+    known = {status.stat.path: status.columns for status in statuses if status.columns}
+    new_files = []
+    groups = set()
+    for partition, stats in metadata.partition_to_write_stats.items():
+        for stat in stats:
+            groups.add(group_of(partition, str(stat.file_id)))
+            if stat.path and stat.num_writes:
+                new_files.append(_new_file(meta_client, partition, stat, known, schema))
+    if isinstance(metadata, ReplaceCommitMetadata):
+        for partition, file_ids in metadata.partition_to_replace_file_ids.items():
+            groups |= {group_of(partition, file_id) for file_id in file_ids}
+    return Change(tuple(new_files), frozenset(groups), schema, same_rows)
+
+
+def _schema_of(meta_client: MetaClientView, metadata: CommitMetadata) -> pa.Schema:
+    text = metadata.schema_json
+    return file_schema(meta_client, None if text is None else TableSchema.from_avro(text))
+
+
+def _new_file(
+    meta_client: MetaClientView,
+    partition: str,
+    stat: WriteStat,
+    known: Mapping[str | None, FileStats],
+    schema: pa.Schema,
+) -> NewFile:
+    path, size, rows = str(stat.path), stat.file_size_in_bytes, stat.num_writes
+    folder, _, name = path.rpartition("/")
+    if folder != partition or BaseFileName.parse(name) is None or ".." in folder.split("/"):
+        raise UnsafePathError(path, "it is no base file of its partition", "Undo this commit.")
+    if not size or not rows:
+        raise CommitError(
+            f"The commit does not tell size and rows of {path}", "Undo this commit.", path=path
+        )
+    columns = known.get(path)
+    if columns is None:
+        columns = _from_footer(meta_client, path, schema)
+    return NewFile(path, size, rows, columns)
+
+
+def _from_footer(meta_client: MetaClientView, path: str, schema: pa.Schema) -> FileStats:
+    if not isinstance(meta_client, TableMetaClient):
+        return {}
+    return without_float_bounds(read_statistics(meta_client, path, schema), schema)

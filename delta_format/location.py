@@ -1,0 +1,32 @@
+"""Where a table's Delta log is, and how deltalake reaches the store."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from hudi_core.spi import MetaClientView, StorageOptions, TableMetaClient
+
+LOG_FOLDER = "_delta_log"
+
+
+def root_of(meta_client: MetaClientView) -> str:
+    """Return the root of the Delta table: the table's own folder, an absolute path or a URI.
+
+    Files outside of it, and paths that lead out of it, are read by few engines only.
+    """
+    return str(meta_client.base_path)
+
+
+def table_uri(meta_client: MetaClientView) -> str:
+    """Return the root as deltalake takes it."""
+    root = root_of(meta_client)
+    # a local path is taken as it is when it is a URI, but not when it holds what looks like one
+    return f"file://{quote(root)}" if root.startswith("/") else root
+
+
+def store_options(meta_client: MetaClientView) -> dict[str, str]:
+    """Return what deltalake needs to reach the table's store; empty for local tables."""
+    options = StorageOptions()
+    if isinstance(meta_client, TableMetaClient):
+        options = meta_client.storage_options
+    return options.for_deltalake()

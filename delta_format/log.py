@@ -1,0 +1,265 @@
+"""A table's Delta log: opening it, and what its versions say of the instants that they hold.
+
+A version that completes an instant carries a transaction (``txn``) of its own, by which the log
+tells for ever, and without being read from its beginning, that it holds the instant. Reports of
+versions (``commitInfo``) tell the rest, and may be cleaned away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import pyarrow as pa
+from deltalake import DeltaTable, Transaction
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from delta_format.location import LOG_FOLDER, root_of, store_options, table_uri
+from hudi_core.spi import (
+    ACTION_KEY,
+    INSTANT_KEY,
+    WATERMARK_KEY,
+    Action,
+    CommitConflictError,
+    CorruptMetadataError,
+    Instant,
+    MetaClientView,
+    Publication,
+    StorageError,
+    to_epoch_millis,
+)
+
+STEP_KEY: Final = "hudi.step"
+"""What a version of ours that completes no instant records: why it was made."""
+OF_INSTANT_KEY: Final = "hudi.step-of"
+"""What such a version records beside it: the instant it was made for."""
+SCHEMA_STEP: Final = "schema"
+REVOKED: Final = -1
+"""Version of an instant's transaction once the instant is taken out of the table."""
+LIBRARY_ERRORS: Final = (DeltaError, OSError, ValueError, RuntimeError, pa.ArrowException)
+"""What deltalake raises; none of them tells for sure that nothing has happened."""
+
+_VACUUM: Final = ("VACUUM START", "VACUUM END")
+_STAGES: Final = (1, 20, None)
+"""How many versions are read at first, then, and at last."""
+_REBUILD: Final = (
+    f"Bring {LOG_FOLDER} back from a backup of the table; rows and Hudi timeline are not touched."
+)
+
+
+def app_id(instant: Instant) -> str:
+    """Return the application id of the transaction that records an instant.
+
+    A savepoint has the time of its commit, so that it needs an id of its own.
+    """
+    is_savepoint = instant.action.completed_action is Action.SAVEPOINT
+    return f"hudi:{instant.requested_time}{'.savepoint' if is_savepoint else ''}"
+
+
+def completion_millis(instant: Instant) -> int:
+    """Return what the transaction of a completed instant has as version."""
+    return to_epoch_millis(instant.effective_completion_time)
+
+
+def completed(instant: Instant) -> Transaction:
+    """Return the transaction that makes a table hold an instant."""
+    return Transaction(app_id(instant), completion_millis(instant), completion_millis(instant))
+
+
+def revoked(instant: Instant) -> Transaction:
+    """Return the transaction that takes an instant out of a table, for ever."""
+    return Transaction(app_id(instant), REVOKED, completion_millis(instant))
+
+
+def watermark_at(millis: int) -> Transaction:
+    """Return the transaction that sets the watermark; see :attr:`Head.watermark`."""
+    return Transaction(WATERMARK_KEY, millis, millis)
+
+
+@dataclass(frozen=True)
+class Head:
+    """The newest version of a log, as it was when it was opened.
+
+    Attributes
+    ----------
+    table
+        The library's handle, which stays at that version.
+    root
+        Path or URI of the table.
+    """
+
+    table: DeltaTable
+    root: str
+
+    @property
+    def version(self) -> int:
+        """Number of the version."""
+        return int(self.table.version())
+
+    # --- instants --------------------------------------------------------------------------------
+
+    def recorded(self, instant: Instant) -> int | None:
+        """Return the version of an instant's transaction: its completion time in milliseconds, or
+        :data:`REVOKED`; ``None`` where there is none."""
+        with translated(self.root):
+            return self.table.transaction_version(app_id(instant))
+
+    def holds(self, instant: Instant) -> bool:
+        """Tell whether the table counts an instant; so a head is a
+        :class:`~hudi_core.spi.PublishedInstants`."""
+        recorded = self.recorded(instant)
+        if recorded is not None:
+            return recorded != REVOKED
+        mark = self.watermark
+        return (
+            mark is not None
+            and instant.completion_time is not None
+            and completion_millis(instant) <= mark
+        )
+
+    @cached_property
+    def watermark(self) -> int | None:
+        """Completion time, in milliseconds, up to which every instant is complete that the log
+        does not name; ``None`` where there is none."""
+        with translated(self.root):
+            return self.table.transaction_version(WATERMARK_KEY)
+
+    def publication(self, instant: Instant) -> Publication | None:
+        """Return how the table holds an instant; ``None`` when it does not."""
+        if not self.holds(instant):
+            return None
+        action = instant.action.completed_action
+        named = self.report(instant)
+        version = self.version if named is None else named["version"]
+        return Publication(
+            instant.requested_time, action, str(version), instant.completion_time if named else None
+        )
+
+    # --- versions --------------------------------------------------------------------------------
+
+    def versions(self) -> Iterator[Mapping[str, Any]]:
+        """Yield what the versions report of themselves, the newest first."""
+        told = 0
+        for limit in _STAGES:
+            with translated(self.root):
+                found = self.table.history(limit)
+            yield from found[told:]
+            told = len(found)
+            if limit is None or told < limit:
+                return
+
+    def report(self, instant: Instant) -> Mapping[str, Any] | None:
+        """Return what the version that holds an instant reports; ``None`` when it is cleaned
+        away."""
+        identity = (instant.requested_time, instant.action.completed_action)
+        return next(
+            (
+                info
+                for info in self.versions()
+                if (info.get(INSTANT_KEY), info.get(ACTION_KEY)) == identity
+            ),
+            None,
+        )
+
+    def require_ours(self) -> None:
+        """Refuse a log that another writer has written to.
+
+        A version of ours is made on a version of ours only, so that the newest tells for all. A
+        vacuum changes no rows and is passed over.
+
+        Raises
+        ------
+        CommitConflictError
+            Names the foreign version.
+        """
+        for info in self.versions():
+            if INSTANT_KEY in info or STEP_KEY in info:
+                return
+            operation = info.get("operation")
+            if operation not in _VACUUM:
+                by = info.get("engineInfo") or info.get("clientVersion") or "an unknown engine"
+                raise CommitConflictError(
+                    f"Version {info['version']} of the Delta log of {self.root} ({operation}, by "
+                    f"{by}) was not written through Hudi",
+                    "Nothing was written. See what that version changed; where it may go, take its "
+                    f"file out of {LOG_FOLDER}, and write to this table through Hudi only.",
+                    version=info["version"],
+                    operation=operation,
+                )
+
+    def require_parent(self, parent: str | None, instant: Instant) -> None:
+        """Refuse to build on another version than the one recorded with a commit.
+
+        A vacuum and the schema step of this very instant may have come in between.
+
+        Raises
+        ------
+        CommitConflictError
+            Something else has.
+        """
+        if parent is None or parent == str(self.version):
+            return
+        schema_step = (SCHEMA_STEP, instant.requested_time)
+        for info in self.versions():
+            if str(info["version"]) == parent:
+                return
+            if (info.get(STEP_KEY), info.get(OF_INSTANT_KEY)) == schema_step:
+                continue
+            if info.get("operation") not in _VACUUM:
+                break
+        raise CommitConflictError(
+            f"Instant {instant.requested_time} builds on version {parent} of the Delta log of "
+            f"{self.root}, which is at version {self.version} now",
+            "Nothing was recorded. Run the write again, on the table as it is now.",
+            instant=instant.requested_time,
+            parent=parent,
+            version=self.version,
+        )
+
+
+def has_log(meta_client: MetaClientView) -> bool:
+    """Tell whether a table has a Delta log."""
+    with translated(root_of(meta_client)):
+        return bool(DeltaTable.is_deltatable(table_uri(meta_client), store_options(meta_client)))
+
+
+def open_log(meta_client: MetaClientView, version: int | None = None) -> Head:
+    """Open a table's log.
+
+    Parameters
+    ----------
+    version
+        A version to go back to; the newest by default.
+
+    Raises
+    ------
+    CorruptMetadataError
+        There is no log, or it is damaged.
+    StorageError
+        The store does not answer.
+    """
+    root = root_of(meta_client)
+    with translated(root):
+        table = DeltaTable(
+            table_uri(meta_client), version=version, storage_options=store_options(meta_client)
+        )
+    return Head(table, root)
+
+
+@contextmanager
+def translated(root: str) -> Iterator[None]:
+    """Turn what deltalake raises while it reads into errors of the project."""
+    where = f"{root}/{LOG_FOLDER}"
+    try:
+        yield
+    except TableNotFoundError as error:
+        raise CorruptMetadataError(where, f"there is no Delta log ({error})", _REBUILD) from error
+    except OSError as error:
+        raise StorageError(
+            f"The Delta log {where} cannot be read: {error}", "Try again once the store answers."
+        ) from error
+    except (DeltaError, ValueError, RuntimeError, pa.ArrowException) as error:
+        raise CorruptMetadataError(where, str(error), _REBUILD) from error

@@ -1,0 +1,64 @@
+"""Which files a table has: the present ones as the Delta log names them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+from delta_format.log import open_log
+from delta_format.snapshot import Snapshot
+from hudi_core.spi import FileLister, FileStatus, MetaClientView, PartitionPath, table_lister
+
+
+class DeltaMetadataFactory:
+    """Makes what lists the table's files."""
+
+    def create(self, meta_client: MetaClientView) -> FileLister:
+        """Return the lister of the table's files; nothing is read until it is asked."""
+        return DeltaLister(meta_client)
+
+
+class DeltaLister:
+    """Lists a table's files: the present ones from the newest version of its Delta log.
+
+    A version does not name the files of earlier ones, which time travel, cleaning and rollback look
+    for. These come from the table's metadata table, or its folders.
+
+    Parameters
+    ----------
+    meta_client
+        The table.
+    """
+
+    def __init__(self, meta_client: MetaClientView) -> None:
+        self._client = meta_client
+        self._earlier = table_lister(meta_client)
+
+    @cached_property
+    def _present(self) -> Mapping[PartitionPath, Sequence[FileStatus]]:
+        found: dict[PartitionPath, list[FileStatus]] = {}
+        for file in Snapshot(open_log(self._client)).files():
+            found.setdefault(file.partition_path, []).append(file.status)
+        return found
+
+    def list_partitions(self) -> Sequence[PartitionPath]:
+        """Return every partition path, sorted; ``[""]`` for a table without partitions.
+
+        Raises
+        ------
+        CorruptMetadataError
+            The log is gone or damaged.
+        """
+        return sorted({*self._present, *self._earlier.list_partitions()})
+
+    def list_files(
+        self, partitions: Sequence[PartitionPath]
+    ) -> Mapping[PartitionPath, Sequence[FileStatus]]:
+        """Return the files of each partition, in-flight and old ones included."""
+        earlier = self._earlier.list_files(partitions)
+        listed = {}
+        for path in partitions:
+            files = {file.path: file for file in earlier.get(path, ())}
+            files |= {file.path: file for file in self._present.get(path, ())}
+            listed[path] = [files[name] for name in sorted(files)]
+        return listed

@@ -1,0 +1,79 @@
+"""By which columns a table is partitioned in Delta, and with which values.
+
+Delta's readers take the value of a partition column from the log, not from the file. So a column is
+one only where its value is exact in the log; a table with partitions of another kind is not
+partitioned in Delta, where statistics leave out files instead.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from delta_format.values import partition_text
+from hudi_core.spi import CommitError, FileStats, MetaClientView
+
+_BY_COLUMN: Final = ("SIMPLE", "COMPLEX")
+
+
+def is_partition_type(kind: pa.DataType) -> bool:
+    """Tell whether Delta keeps values of a type exactly, and in one way, as partition values."""
+    return bool(
+        pt.is_string(kind)
+        or pt.is_boolean(kind)
+        or pt.is_integer(kind)
+        or pt.is_date(kind)
+        or pt.is_decimal(kind)
+    )
+
+
+def partition_columns(meta_client: MetaClientView, schema: pa.Schema) -> list[str]:
+    """Return the columns by which the table is partitioned in Delta; empty for none."""
+    config = meta_client.config
+    names = list(config.partition_fields)
+    if str(config.keygen_type) not in _BY_COLUMN:
+        return []
+    known = all(
+        name in schema.names and is_partition_type(schema.field(name).type) for name in names
+    )
+    # Delta does not have tables without columns that are none of the partitions
+    return names if known and len(names) < len(schema.names) else []
+
+
+def partition_values(
+    path: str, columns: FileStats, schema: pa.Schema, partition_by: list[str]
+) -> dict[str, str | None]:
+    """Return the partition values of one file: those that its rows have.
+
+    Parameters
+    ----------
+    path
+        Of the file, for errors.
+    columns
+        Statistics of the file, which tell the one value that all rows have.
+
+    Raises
+    ------
+    CommitError
+        The rows have more than one value, or their value is not known.
+    """
+    values: dict[str, str | None] = {}
+    for name in partition_by:
+        known = columns.get(name)
+        if known is not None and known.null_count == known.value_count:
+            values[name] = None
+            continue
+        if known is None or known.min_value is None or known.min_value != known.max_value:
+            raise CommitError(
+                f"The file {path} does not have one value of the partition column {name}, which "
+                "the Delta log needs",
+                f"Set {name} in all rows of a partition to one value, or take another partition "
+                "column.",
+                path=path,
+                column=name,
+            )
+        # empty text is how the log keeps null
+        values[name] = partition_text(known.min_value, schema.field(name).type) or None
+    return values

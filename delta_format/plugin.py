@@ -1,0 +1,146 @@
+"""The hooks of the Delta format: every completed instant is one version of the table's Delta log.
+
+Step 2 is put-if-absent of the next version's file, with the version read under the table's lock as
+parent. What the versions of actions without files hold is the instant alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from delta_format.change import NOTHING, change_of_write
+from delta_format.commit import Record, record
+from delta_format.creation import find_or_make
+from delta_format.log import open_log
+from delta_format.metadata import DeltaMetadataFactory
+from delta_format.timeline import DeltaTimelineFactory
+from delta_format.undo import forget, refuse_live_files, take_back
+from hudi_core.spi import (
+    PARENT_KEY,
+    Capability,
+    CleanerPlan,
+    CommitMetadata,
+    FormatCapabilities,
+    FormatCommit,
+    Instant,
+    MetaClientView,
+    Publication,
+    ReplaceCommitMetadata,
+    WriteStatus,
+    hookimpl,
+)
+
+_CAPABILITIES = FormatCapabilities.of(
+    Capability.COPY_ON_WRITE,
+    Capability.VIRTUAL_KEYS,
+    Capability.UNPARTITIONED,
+    Capability.IDENTITY_PARTITIONS,
+    Capability.TRANSFORMED_PARTITIONS,
+    Capability.REPLACE,
+    Capability.CLUSTERING,
+    Capability.ADD_COLUMN,
+)
+
+
+class DeltaTableFormat:
+    """Delta Lake's table format."""
+
+    @hookimpl
+    def get_capabilities(self) -> FormatCapabilities:
+        """What the log can hold at reader version 1 and writer version 2.
+
+        Renamed and dropped columns need column mapping, wider types need type widening, both of
+        later protocols that few readers know.
+        """
+        return _CAPABILITIES
+
+    @hookimpl
+    def get_timeline_factory(self) -> DeltaTimelineFactory:
+        """The Hudi timeline, fenced by the transactions of the log."""
+        return DeltaTimelineFactory()
+
+    @hookimpl
+    def get_metadata_factory(self) -> DeltaMetadataFactory:
+        """The log tells which files there are."""
+        return DeltaMetadataFactory()
+
+    @hookimpl
+    def initialize(self, meta_client: MetaClientView, create: bool) -> FormatCommit:
+        """The log of an empty table is a version without files."""
+        return find_or_make(meta_client, create=create)
+
+    @hookimpl
+    def find_publication(self, meta_client: MetaClientView, instant: Instant) -> Publication | None:
+        """An instant is published when the newest version has its transaction."""
+        return open_log(meta_client).publication(instant)
+
+    @hookimpl
+    def complete_write(
+        self,
+        meta_client: MetaClientView,
+        commit_metadata: CommitMetadata,
+        instant: Instant,
+        write_statuses: Sequence[WriteStatus],
+    ) -> FormatCommit:
+        """New files come and those of the same file groups go, in one version."""
+        change = change_of_write(meta_client, commit_metadata, write_statuses)
+        return record(meta_client, _record(instant, commit_metadata), change)
+
+    @hookimpl
+    def complete_clustering(
+        self,
+        meta_client: MetaClientView,
+        replace_commit_metadata: ReplaceCommitMetadata,
+        instant: Instant,
+        write_statuses: Sequence[WriteStatus],
+    ) -> FormatCommit:
+        """As a write, but marked as no change of data: followers of changes pass it over."""
+        change = change_of_write(
+            meta_client, replace_commit_metadata, write_statuses, same_rows=True
+        )
+        return record(meta_client, _record(instant, replace_commit_metadata), change)
+
+    @hookimpl
+    def complete_schema_change(
+        self, meta_client: MetaClientView, commit_metadata: CommitMetadata, instant: Instant
+    ) -> FormatCommit:
+        """A version with the new columns that holds the instant."""
+        change = change_of_write(meta_client, commit_metadata, ())
+        return record(meta_client, _record(instant, commit_metadata), change)
+
+    @hookimpl
+    def before_clean(self, meta_client: MetaClientView, clean_plan: CleanerPlan) -> None:
+        """Versions of before stay, and cannot be read any more: readers are told which file is
+        missing."""
+        refuse_live_files(meta_client, clean_plan)
+
+    @hookimpl
+    def complete_clean(self, meta_client: MetaClientView, instant: Instant) -> FormatCommit:
+        """A version that holds the instant."""
+        return _mark(meta_client, instant)
+
+    @hookimpl
+    def archive_instants(
+        self, meta_client: MetaClientView, archived_instants: Sequence[Instant]
+    ) -> None:
+        """The watermark rises."""
+        forget(meta_client, archived_instants)
+
+    @hookimpl
+    def before_rollback(self, meta_client: MetaClientView, instant: Instant) -> None:
+        """Delta's own restore to the version before the target, which keeps the statistics."""
+        take_back(meta_client, instant)
+
+    @hookimpl
+    def complete_rollback(self, meta_client: MetaClientView, instant: Instant) -> FormatCommit:
+        """A version that holds the instant."""
+        return _mark(meta_client, instant)
+
+
+def _record(instant: Instant, metadata: CommitMetadata) -> Record:
+    parent = metadata.extra_metadata.get(PARENT_KEY)
+    return Record(instant, metadata.operation_type, parent)
+
+
+def _mark(meta_client: MetaClientView, instant: Instant) -> FormatCommit:
+    return record(meta_client, Record(instant), NOTHING)

@@ -1,0 +1,128 @@
+"""A table's schema as Delta's, and the steps from one to the next that Delta can express.
+
+Every column may be null in Delta, whatever the table says: the writer sees to its own rules, and
+rows of before a column was added have no value in it. Field ids stay out: they mean something to
+Delta's readers only where columns are mapped, which needs a later protocol.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.types as pt
+from deltalake import Field, Schema
+
+from hudi_core.spi import MetaClientView, TableSchema, UnsupportedTableError
+
+_MEMBERS: Final = {"array": ("elementType",), "map": ("keyType", "valueType")}
+
+
+def file_schema(meta_client: MetaClientView, schema: TableSchema | None = None) -> pa.Schema:
+    """Return the columns of the table's files: meta columns first, where it has them.
+
+    Parameters
+    ----------
+    schema
+        The table's; by default as it is now.
+    """
+    found = meta_client.schema if schema is None else schema
+    return found.with_meta() if meta_client.config.populate_meta_fields else found.arrow
+
+
+def delta_schema(meta_client: MetaClientView, schema: pa.Schema) -> Schema:
+    """Return the Delta schema of files with these columns.
+
+    Raises
+    ------
+    UnsupportedTableError
+        A column has a type that Delta lacks; names it.
+    """
+    for field in schema:
+        _refuse_unknown(meta_client, field, field.name)
+    return Schema.from_arrow(pa.schema([_plain(field) for field in schema]))
+
+
+def added_fields(meta_client: MetaClientView, old: Schema, new: Schema) -> list[Field]:
+    """Return the fields of ``new`` that ``old`` lacks, or lacks members of.
+
+    Raises
+    ------
+    UnsupportedTableError
+        A column changes its type, which Delta cannot express without rewriting files.
+    """
+    known = {field.name: _document(field) for field in old.fields}
+    found = []
+    for field in new.fields:
+        wanted = _document(field)
+        before = known.get(field.name)
+        if before is None or _grows(meta_client, before["type"], wanted["type"], field.name):
+            found.append(field)
+    return found
+
+
+def _grows(meta_client: MetaClientView, old: Any, new: Any, path: str) -> bool:
+    """Tell whether a type has members that its predecessor lacks."""
+    if old == new:
+        return False
+    if not isinstance(old, dict) or not isinstance(new, dict) or old["type"] != new["type"]:
+        raise UnsupportedTableError(
+            meta_client.base_path,
+            f"has a column {path} that would change its type from {old} to {new}, which the Delta "
+            "log cannot express for the files that are there",
+            "Add a column of the new type instead.",
+        )
+    if old["type"] == "struct":
+        before = {member["name"]: member for member in old["fields"]}
+        grown = [
+            member["name"] not in before
+            or _grows(
+                meta_client,
+                before[member["name"]]["type"],
+                member["type"],
+                f"{path}.{member['name']}",
+            )
+            for member in new["fields"]
+        ]
+        return any(grown)
+    grown = [_grows(meta_client, old[key], new[key], path) for key in _MEMBERS[str(old["type"])]]
+    return any(grown)
+
+
+def _document(field: Field) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(field.to_json())
+    return document
+
+
+def _plain(field: pa.Field) -> pa.Field:
+    kind = field.type
+    if pt.is_struct(kind):
+        kind = pa.struct([_plain(member) for member in kind])
+    elif pt.is_map(kind):
+        # keys are never null, in Arrow as in Delta
+        key = pa.field("key", _plain(kind.key_field).type, nullable=False)
+        kind = pa.map_(key, _plain(kind.item_field))
+    elif pt.is_list(kind):
+        kind = pa.list_(_plain(kind.value_field))
+    return pa.field(field.name, kind, nullable=True)
+
+
+def _refuse_unknown(meta_client: MetaClientView, field: pa.Field, path: str) -> None:
+    kind = field.type
+    if pt.is_time(kind):
+        raise UnsupportedTableError(
+            meta_client.base_path,
+            f"has a column {path} of type {kind}, which Delta Lake does not have",
+            "Store it as text or as a number, or use another table format.",
+        )
+    for member in _children(kind):
+        _refuse_unknown(meta_client, member, f"{path}.{member.name}")
+
+
+def _children(kind: pa.DataType) -> list[pa.Field]:
+    if pt.is_map(kind):
+        return [kind.key_field, kind.item_field]
+    if pt.is_list(kind):
+        return [kind.value_field]
+    return list(kind) if pt.is_struct(kind) else []

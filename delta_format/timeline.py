@@ -1,0 +1,23 @@
+"""The timeline as the Delta log sees it."""
+
+from __future__ import annotations
+
+from delta_format.log import open_log
+from hudi_core.spi import CorruptMetadataError, MetaClientView, Timeline, TimelineView, fence
+
+
+class DeltaTimelineFactory:
+    """Gives the Hudi timeline in which only what the Delta log holds is complete."""
+
+    def active_timeline(self, meta_client: MetaClientView) -> TimelineView:
+        """Return the fenced timeline: one listing, then the newest version of the log.
+
+        Raises
+        ------
+        CorruptMetadataError
+            The log is gone or damaged.
+        """
+        timeline = meta_client.timeline()
+        if not isinstance(timeline, Timeline):
+            raise CorruptMetadataError(meta_client.base_path, "its timeline cannot be fenced")
+        return fence(timeline, [open_log(meta_client)])

@@ -1,0 +1,114 @@
+"""Delta tables for tests, and the readers that judge them: none of them is this project's."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import Counter
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+from deltalake import DeltaTable
+from hudi import HudiTableBuilder
+
+import hudi_core as hudi
+
+SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.string()),
+        pa.field("city", pa.string()),
+        pa.field("ts", pa.int64()),
+        pa.field("value", pa.float64()),
+        pa.field("price", pa.decimal128(38, 10)),
+        pa.field("at", pa.timestamp("us", "UTC")),
+        pa.field("day", pa.date32()),
+        pa.field("flag", pa.bool_()),
+        pa.field("inner", pa.struct([pa.field("x", pa.int32()), pa.field("word", pa.string())])),
+        pa.field("tags", pa.list_(pa.string())),
+    ]
+)
+CITIES = ("rome", "oslo", "new york", "a%b", None)
+OPTIONS = {
+    "hoodie.table.format": "delta",
+    "hoodie.datasource.write.partitionpath.urlencode": "true",
+    "hoodie.fs.fsync": "false",
+}
+
+Row = dict[str, Any]
+
+
+def row(key: int, ts: int = 0, value: float | None = 0.5) -> Row:
+    """A row whose key decides its partition, as the index looks only there."""
+    return {
+        "id": f"k{key:03d}",
+        "city": CITIES[key % len(CITIES)],
+        "ts": ts,
+        "value": value,
+        "price": Decimal(key) + Decimal("0.0000000001"),
+        "at": dt.datetime(2024, 1, 1, 12, 0, 0, key, tzinfo=dt.UTC),
+        "day": dt.date(2024, 1, 1) + dt.timedelta(days=key),
+        "flag": bool(key % 2),
+        "inner": {"x": key, "word": "w" * (30 + key % 5)},
+        "tags": ["a"] * (key % 3),
+    }
+
+
+def rows(*keys: int, ts: int = 0, schema: pa.Schema = SCHEMA) -> pa.Table:
+    return pa.Table.from_pylist([row(key, ts) for key in keys], schema)
+
+
+def new_table(path: Path, *, partitioned: bool = True, **more: str) -> hudi.Table:
+    return hudi.Table.create(
+        str(path),
+        SCHEMA,
+        name="model",
+        record_key="id",
+        partition_by="city" if partitioned else None,
+        options={**OPTIONS, **more},
+    )
+
+
+def content(table: pa.Table, names: list[str] | None = None) -> Counter[str]:
+    wanted = sorted(SCHEMA.names if names is None else names)
+    return Counter(repr([each[name] for name in wanted]) for each in table.to_pylist())
+
+
+def by_deltalake(path: Path, version: int | None = None) -> pa.Table:
+    return DeltaTable(str(path), version=version).to_pyarrow_table()
+
+
+def by_polars(path: Path) -> pa.Table:
+    return pl.scan_delta(str(path)).collect().to_arrow()
+
+
+def by_datafusion(path: Path) -> pa.Table:
+    from deltalake import QueryBuilder  # noqa: PLC0415 - only here
+
+    builder = QueryBuilder().register("t", DeltaTable(str(path)))
+    return pa.table(builder.execute("select * from t").read_all())
+
+
+def by_hudi_rs(path: Path) -> pa.Table:
+    batches = HudiTableBuilder.from_base_uri(str(path)).build().read()
+    return pa.Table.from_batches(batches) if batches else SCHEMA.empty_table()
+
+
+READERS = {
+    "deltalake": by_deltalake,
+    "datafusion": by_datafusion,
+    "polars": by_polars,
+    "hudi-rs": by_hudi_rs,
+}
+
+
+def assert_all_read(path: Path, held: Counter[str], names: list[str] | None = None) -> None:
+    """Every foreign reader sees just these rows."""
+    for name, read in READERS.items():
+        assert content(read(path), names) == held, name
+
+
+def versions(path: Path) -> list[dict[str, Any]]:
+    """What the versions report, the oldest first."""
+    return DeltaTable(str(path)).history()[::-1]

@@ -1,0 +1,234 @@
+"""Every operation on a Delta table, read after each step by readers that are not ours."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import hypothesis.strategies as st
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from hypothesis import HealthCheck, given, settings
+
+import hudi_core as hudi
+from hudi_core.errors import UnsupportedCapabilityError, UnsupportedTableError
+from tests.formats.delta_tables import (
+    CITIES,
+    OPTIONS,
+    SCHEMA,
+    Row,
+    assert_all_read,
+    by_deltalake,
+    content,
+    new_table,
+    row,
+    rows,
+    versions,
+)
+
+
+def held(*each: Row) -> Counter[str]:
+    return content(pa.Table.from_pylist(list(each), SCHEMA))
+
+
+@dataclass
+class Model:
+    """The rows that the table must hold, by key."""
+
+    partitioned: bool
+    held: dict[str, Row] = field(default_factory=dict)
+
+    def apply(self, operation: str, batch: list[Row]) -> None:
+        keys = {each["id"] for each in batch}
+        match operation:
+            case "delete":
+                self.held = {key: one for key, one in self.held.items() if key not in keys}
+            case "insert_overwrite" | "delete_partitions":
+                gone = {each["city"] for each in batch} if self.partitioned else {*CITIES}
+                self.held = {key: one for key, one in self.held.items() if one["city"] not in gone}
+            case "insert_overwrite_table":
+                self.held = {}
+        if operation not in ("delete", "delete_partitions"):
+            self.held |= {each["id"]: each for each in batch}
+
+    def runnable(self, operation: str, batch: list[Row]) -> list[Row]:
+        """Inserts bring new keys only; only partitions with rows are deleted."""
+        once = list({each["id"]: each for each in batch}.values())
+        if operation in ("insert", "bulk_insert"):
+            return [each for each in once if each["id"] not in self.held]
+        if operation == "delete_partitions":
+            cities = {each["city"] for each in self.held.values()} if self.partitioned else set()
+            return [each for each in once if each["city"] in cities]
+        return once
+
+
+OPERATIONS = (
+    *("upsert", "upsert", "delete", "insert", "bulk_insert"),
+    *("insert_overwrite", "insert_overwrite_table", "delete_partitions", "rollback"),
+)
+BATCHES = st.lists(
+    st.builds(row, st.integers(0, 11), st.integers(0, 5), st.none() | st.floats(width=32)),
+    min_size=1,
+    max_size=8,
+)
+
+
+def perform(table: hudi.Table, operation: str, batch: list[Row]) -> None:
+    if operation == "delete_partitions":
+        table.delete_partitions([{"city": city} for city in {each["city"] for each in batch}])
+    else:
+        getattr(table, operation)(pa.Table.from_pylist(batch, SCHEMA))
+
+
+@given(
+    plan=st.lists(st.tuples(st.sampled_from(OPERATIONS), BATCHES), min_size=2, max_size=6),
+    partitioned=st.booleans(),
+    metadata_table=st.booleans(),
+)
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_all_readers_see_the_rows_of_the_model_after_every_step(
+    tmp_path_factory: pytest.TempPathFactory,
+    plan: list[tuple[str, list[Row]]],
+    partitioned: bool,
+    metadata_table: bool,
+) -> None:
+    path = tmp_path_factory.mktemp("delta") / "table"
+    flag = str(metadata_table).lower()
+    table = new_table(path, partitioned=partitioned, **{"hoodie.metadata.enable": flag})
+    model = Model(partitioned)
+    before: list[dict[str, Row]] = []
+    for operation, drawn in plan:
+        if operation == "rollback":
+            if before:
+                table.rollback(table.timeline.completed_writes()[-1])
+                model.held = before.pop()
+        else:
+            batch = model.runnable(operation, drawn)
+            if not batch:
+                continue
+            before.append(dict(model.held))
+            perform(table, operation, batch)
+            model.apply(operation, batch)
+        expected = held(*model.held.values())
+        assert_all_read(path, expected)
+        assert content(hudi.Table.open(str(path)).to_arrow()) == expected
+
+
+def test_each_instant_is_one_version_and_time_travel_agrees(tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    table = new_table(path)
+    table.bulk_insert(rows(0, 1, 2, 3, 4))
+    table.upsert(rows(0, 6, ts=1))
+    table.delete(rows(1))
+    table.insert_overwrite(rows(5, ts=2))
+    table.delete_partitions([{"city": "a%b"}])
+    told = {info["hudi.instant"]: info for info in versions(path) if "hudi.instant" in info}
+    writes = table.timeline.completed_writes()
+    assert list(told) == [instant.requested_time for instant in writes]
+    for instant in writes:
+        info = told[instant.requested_time]
+        assert info["hudi.action"] == instant.action
+        assert info["hudi.completion-time"] == instant.completion_time
+        assert content(by_deltalake(path, info["version"])) == content(
+            table.to_arrow(as_of=instant)
+        )
+    assert [info["hudi.operation"] for info in told.values()] == [
+        *("BULK_INSERT", "UPSERT", "DELETE", "INSERT_OVERWRITE", "DELETE_PARTITION"),
+    ]
+
+
+def test_the_protocol_is_the_one_that_everybody_reads(tmp_path: Path) -> None:
+    new_table(tmp_path / "table").insert(rows(0))
+    protocol = DeltaTable(str(tmp_path / "table")).protocol()
+    assert (protocol.min_reader_version, protocol.min_writer_version) == (1, 2)
+
+
+def test_columns_are_added_by_alter_and_by_a_write_and_undone(tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    table = new_table(path)
+    table.insert(rows(0, 1))
+    altered = table.alter(add_columns={"extra": pa.int64()})
+    assert_all_read(path, content(rows(0, 1)))
+    assert "extra" in by_deltalake(path).column_names
+
+    batch = rows(2).append_column("extra", pa.array([7], pa.int64()))
+    wide = batch.append_column("late", pa.array(["x"]))
+    evolved = table.insert(wide, options={"hoodie.datasource.write.reconcile.schema": "true"})
+    names = [*SCHEMA.names, "extra", "late"]
+    both = pa.concat_tables([rows(0, 1), wide], promote_options="default")
+    assert_all_read(path, content(both, names), names)
+    steps = [info.get("hudi.step-of") for info in versions(path)]
+    assert evolved.instant.requested_time in steps
+    assert altered.instant.requested_time not in steps
+
+    # the columns go with the write that brought them, and may come back with another type
+    table.rollback(evolved.instant)
+    assert "late" not in by_deltalake(path).column_names
+    hudi.Table.open(str(path)).alter(add_columns={"late": pa.int64()})
+    assert by_deltalake(path).schema.field("late").type == pa.int64()
+
+
+def test_members_of_structs_are_added(tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    table = new_table(path)
+    table.insert(rows(1))
+    inner = pa.struct([*SCHEMA.field("inner").type, pa.field("more", pa.int64())])
+    index = SCHEMA.get_field_index("inner")
+    wide = SCHEMA.set(index, pa.field("inner", inner))
+    given_row = {**row(2), "inner": {"x": 2, "word": "w", "more": 9}}
+    table.upsert(pa.Table.from_pylist([given_row], wide))
+    found = {each["id"]: each["inner"] for each in by_deltalake(path).to_pylist()}
+    assert found["k002"] == {"x": 2, "word": "w", "more": 9}
+    assert found["k001"]["more"] is None
+
+
+def test_what_delta_cannot_express_is_refused(tmp_path: Path) -> None:
+    table = new_table(tmp_path / "table")
+    table.insert(rows(0))
+    for change in ({"rename": {"value": "worth"}}, {"drop": "value"}):
+        with pytest.raises(UnsupportedCapabilityError):
+            table.alter(**change)
+    with pytest.raises(UnsupportedCapabilityError, match="promote"):
+        table.alter(promote={"inner.x": pa.int64()})
+    assert_all_read(tmp_path / "table", content(rows(0)))
+
+
+def test_a_column_of_a_type_that_delta_lacks_is_refused_at_creation(tmp_path: Path) -> None:
+    schema = pa.schema([("id", pa.string()), ("noon", pa.struct([("t", pa.time64("us"))]))])
+    with pytest.raises(UnsupportedTableError, match=r"noon\.t"):
+        hudi.Table.create(str(tmp_path / "t"), schema, record_key="id", options=OPTIONS)
+
+
+@pytest.mark.parametrize(
+    ("column", "kind"),
+    [
+        ("flag", pa.bool_()),
+        ("day", pa.date32()),
+        ("ts", pa.int64()),
+        ("price", pa.decimal128(38, 10)),
+        ("value", pa.float64()),
+        ("at", pa.timestamp("us", "UTC")),
+    ],
+)
+@pytest.mark.parametrize("hive", ["true", "false"])
+def test_partition_values_of_every_type_are_exact(
+    tmp_path: Path, column: str, kind: pa.DataType, hive: str
+) -> None:
+    path = tmp_path / "table"
+    table = hudi.Table.create(
+        str(path),
+        SCHEMA,
+        record_key="id",
+        partition_by=column,
+        options={**OPTIONS, "hoodie.datasource.write.hive_style_partitioning": hive},
+    )
+    without = {**row(9), column: None}
+    batch = pa.Table.from_pylist([row(1), row(2), row(3), without], SCHEMA)
+    table.insert(batch)
+    found = by_deltalake(path)
+    assert content(found) == content(batch)
+    assert found.schema.field(column).type == kind
+    partitioned = DeltaTable(str(path)).metadata().partition_columns
+    assert partitioned == ([] if pa.types.is_floating(kind) or column == "at" else [column])
