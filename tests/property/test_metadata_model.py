@@ -24,9 +24,20 @@ import hudi_core as hudi
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import HudiError, StorageError
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata.keys import column_stats_key, partition_path, partition_stats_key
-from hudi_core.metadata.partition_types import COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX
-from hudi_core.metadata.records import ColumnRange, FileList, RecordLocation
+from hudi_core.metadata.keys import (
+    bloom_filter_key,
+    column_stats_key,
+    partition_path,
+    partition_stats_key,
+)
+from hudi_core.metadata.partition_types import (
+    BLOOM_FILTERS,
+    COLUMN_STATS,
+    FILES,
+    PARTITION_STATS,
+    RECORD_INDEX,
+)
+from hudi_core.metadata.records import BloomFilterEntry, ColumnRange, FileList, RecordLocation
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.metadata.table import active_partitions
 from hudi_core.model.files import BaseFileName, BasePath, FileId, PartitionPath
@@ -51,6 +62,12 @@ COLUMNS = (
     *("id", "city", "ts", "value"),
 )
 Files = dict[PartitionPath, dict[str, int]]
+
+
+KEYED = {
+    "hoodie.metadata.record.index.enable": "true",
+    "hoodie.metadata.index.bloom.filter.enable": "true",
+}
 
 
 def new_table(path: Path, version: int, event_time: bool, **options: str) -> hudi.Table:
@@ -110,6 +127,8 @@ def check_metadata(path: Path, must: bool, columns: tuple[str, ...] = COLUMNS) -
         check_ranges(path, snapshot, stored, columns)
     if PARTITION_STATS in snapshot.partitions:
         check_partition_ranges(snapshot, set(stored), set(current), columns)
+    if BLOOM_FILTERS in snapshot.partitions:
+        check_blooms(path, snapshot, stored)
     if RECORD_INDEX in snapshot.partitions:
         check_locations(path, snapshot, current)
 
@@ -177,6 +196,19 @@ def check_partition_ranges(
             )
     assert {key: range_of(one) for key, one in found.items()} == wanted
     assert all(one.is_tight_bound for one in found.values() if isinstance(one, ColumnRange))
+
+
+def check_blooms(path: Path, snapshot: MetadataSnapshot, stored: Files) -> None:
+    found = {record.key: record.payload for record in snapshot.scan(BLOOM_FILTERS)}
+    wanted = {}
+    for partition, files in stored.items():
+        for name in files:
+            footer = pq.ParquetFile(path / partition / name).metadata.metadata
+            wanted[bloom_filter_key(partition, name)] = footer[b"org.apache.hudi.bloomfilter"]
+    assert all(wanted.values())
+    assert {
+        key: one.bloom for key, one in found.items() if isinstance(one, BloomFilterEntry)
+    } == wanted
 
 
 def check_locations(
@@ -272,7 +304,7 @@ def test_the_metadata_table_follows_the_model(
     keyed: bool,
 ) -> None:
     path = tmp_path_factory.mktemp("metadata") / "table"
-    index = {"hoodie.metadata.record.index.enable": "true"} if keyed else {}
+    index = KEYED if keyed else {}
     enable = {"hoodie.metadata.enable": "false"} if late else {}
     table = new_table(path, version, event_time, **index, **enable)
     model = Model(event_time)
