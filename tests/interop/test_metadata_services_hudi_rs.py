@@ -114,10 +114,9 @@ def test_a_write_may_die_at_any_step_of_the_services_too(
         upsert(template, number)
     archive_most(template)
     disk: Disk | None = None
-    real = opening.PosixStorage
 
-    def dying(*arguments: object, **options: object) -> PosixStorage:
-        return real(*arguments, **{**options, "disk": disk})  # type: ignore[arg-type]
+    def dying(root: str, fsync: bool) -> PosixStorage:
+        return PosixStorage(root, fsync, disk=disk)
 
     monkeypatch.setattr(opening, "PosixStorage", dying)
     before, after = expected(8), expected(9)
