@@ -45,6 +45,11 @@ def dictionary_leaves(group: pa.Table, schema: pa.Schema) -> list[str]:
     ]
 
 
+def leaf_paths(footer: pq.FileMetaData) -> list[str]:
+    """Return the paths of the leaves of a file, in its order."""
+    return [footer.schema.column(leaf).path for leaf in range(footer.num_columns)]
+
+
 def dictionary_paths(footer: pq.FileMetaData) -> frozenset[str]:
     """Return the paths of the leaves that a file has dictionary encoded."""
     if not footer.num_row_groups:

@@ -33,7 +33,7 @@ from hudi_core.write.encoded_columns import (
     constant,
     encoded_schema,
 )
-from hudi_core.write.encodings import dictionary_paths
+from hudi_core.write.encodings import dictionary_paths, leaf_paths
 from hudi_core.write.record_keys import KnownKeys
 
 
@@ -112,7 +112,7 @@ def read_base_file(context: WriteContext, path: str, partition_path: PartitionPa
         rows = _read_encoded(file, source, found, encoded)
         rows = align(rows, fields, encoded_schema(pa.schema(own), encoded))
         keys = _known_keys(file.metadata.metadata or {}, path)
-        same = file.metadata.num_columns == len(leaves(wanted))
+        same = leaf_paths(file.metadata) == [name for name, _ in leaves(wanted)]
         dictionaries = dictionary_paths(file.metadata) if same else None
     count = rows.num_rows
     known = {

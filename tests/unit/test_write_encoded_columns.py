@@ -56,3 +56,23 @@ def test_numbers_beyond_the_dictionary_are_told(tmp_path: Path) -> None:
     table, file = forged(tmp_path / "t", ("rome", "rome", "rome", "rome"), ARROW)
     with pytest.raises(DataFileError, match=file.name):
         table.upsert(pa.table({"id": ["new"], "city": ["kyiv"]}, SCHEMA))
+
+
+def dictionaries(table: hudi.Table) -> set[str]:
+    (found,) = table.file_slices()
+    assert found.base_file is not None
+    group = pq.read_metadata(f"{table.path}/{found.base_file.path}").row_group(0)
+    columns = [group.column(number) for number in range(group.num_columns)]
+    return {column.path_in_schema for column in columns if column.has_dictionary_page}
+
+
+def test_a_renamed_column_is_encoded_as_before(tmp_path: Path) -> None:
+    schema = pa.schema([("id", pa.string()), ("size", pa.int32())])
+    options = {"hoodie.fs.fsync": "false"}
+    table = hudi.Table.create(str(tmp_path / "t"), schema, record_key="id", options=options)
+    ids = [f"key-{number}" for number in range(5000)]
+    table.insert(pa.table({"id": ids, "size": [1, 2] * 2500}, schema))
+    assert "size" in dictionaries(table)
+    table.alter(rename={"size": "width"})
+    table.upsert(pa.table({"id": ["new"], "width": pa.array([3], pa.int32())}))
+    assert "width" in dictionaries(table)
