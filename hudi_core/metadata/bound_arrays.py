@@ -6,7 +6,7 @@ concluded from bounds of another family than the column's type.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Final
 
@@ -91,34 +91,40 @@ def bound_arrays(table: pa.Table, side: str, kind: pa.DataType, path: str) -> pa
     CorruptMetadataError
         Type and wrapper of a bound contradict each other.
     """
-    forms = pa.table(
-        {
-            "wrapper": table[f"{side}_wrapper"],
-            "ordinal": pc.fill_null(table["type_ordinal"], int(BoundType.V1)),
-            "info": table["type_info"],
-        }
-    )
-    distinct = forms.group_by(["wrapper", "ordinal", "info"]).aggregate([])
+    wrappers, infos = _one(table[f"{side}_wrapper"]), _one(table["type_info"])
+    ordinals = pc.fill_null(_one(table["type_ordinal"]), int(BoundType.V1))
+    # as a rule all are of one form
+    forms = [
+        (wrapper, ordinal, info)
+        for wrapper in pc.unique(wrappers).to_pylist()
+        for ordinal in pc.unique(ordinals).to_pylist()
+        for info in pc.unique(infos).to_pylist()
+        if wrapper is not None
+    ]
     found: pa.Array | None = None
-    for form in distinct.to_pylist():
-        if form["wrapper"] is None:
-            continue
-        family, scale = _family(form["wrapper"], form["ordinal"], form["info"], kind, path)
-        values = _values(table, side, family, scale, kind)
-        if values is None:
-            continue
-        if len(distinct) > 1:
-            same = pc.and_kleene(
-                pc.equal(forms["wrapper"], form["wrapper"]),
-                pc.equal(forms["ordinal"], form["ordinal"]),
-            )
-            if form["info"] is not None:
-                same = pc.and_kleene(same, pc.equal(forms["info"], form["info"]))
-            else:
-                same = pc.and_kleene(same, pc.is_null(forms["info"]))
-            values = pc.if_else(_one(same), values, pa.scalar(None, kind))
-        found = values if found is None else pc.coalesce(found, values)
+    for wrapper, ordinal, info in forms:
+        bounds = [_one(table[f"{side}_{part}"]) for part in ("int", "float", "bytes")]
+        if len(forms) > 1:
+            same = pc.and_(_equal(wrappers, wrapper), _equal(ordinals, ordinal))
+            same = pc.and_(same, _equal(infos, info))
+            if not pc.any(same).as_py():
+                continue
+            bounds = [pc.if_else(same, each, pa.scalar(None, each.type)) for each in bounds]
+        family, scale = _family(wrapper, ordinal, info, kind, path)
+        try:
+            values = _values(bounds, family, scale, kind)
+        except pa.ArrowInvalid as error:
+            raise CorruptMetadataError(path, "a bound is not of its type", REBUILD) from error
+        if values is not None:
+            found = values if found is None else pc.coalesce(found, values)
     return pa.nulls(len(table), kind) if found is None else found
+
+
+def _equal(values: pa.Array, wanted: object) -> pa.Array:
+    """Return where values are the wanted one, which may be null."""
+    if wanted is None:
+        return pc.is_null(values)
+    return pc.fill_null(pc.equal(values, wanted), False)
 
 
 def _family(
@@ -150,11 +156,10 @@ def _family(
 
 
 def _values(
-    table: pa.Table, side: str, family: str, scale: int, kind: pa.DataType
+    bounds: Sequence[pa.Array], family: str, scale: int, kind: pa.DataType
 ) -> pa.Array | None:
     """Return all bounds, read as of one family; ``None`` where the column is of another."""
-    ints, floats = _one(table[f"{side}_int"]), _one(table[f"{side}_float"])
-    content = _one(table[f"{side}_bytes"])
+    ints, floats, content = bounds
     name, _, unit = family.partition(":")
     is_number = pt.is_integer(kind) or pt.is_floating(kind) or pt.is_decimal(kind)
     is_text = pt.is_string(kind) or pt.is_large_string(kind)
