@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import compress
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
@@ -15,7 +17,11 @@ from hudi_core.config.kinds import KeyGeneratorType
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import PartitionValueError, UnsafePathError
 from hudi_core.model.files import PartitionPath
+from hudi_core.model.ranges import ValueRanges
 from hudi_core.model.schema import PARTITION_PATH
+from hudi_core.read.evolution import referenced_columns
+from hudi_core.read.matching import can_match
+from hudi_core.read.substrait import predicate_of_expression
 from hudi_core.storage.partition_path import PartitionPathCodec
 
 _VALUE_IN_PATH: Final = frozenset({KeyGeneratorType.SIMPLE, KeyGeneratorType.COMPLEX})
@@ -23,6 +29,7 @@ _VALUE_IN_PATH: Final = frozenset({KeyGeneratorType.SIMPLE, KeyGeneratorType.COM
 _KEYGEN_PROPERTIES: Final = frozenset(
     {"hoodie.table.keygenerator.type", "hoodie.table.keygenerator.class"}
 )
+_MANY: Final = 32
 _INTEGER: Final = re.compile(r"-?[0-9]{1,18}")
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
@@ -73,6 +80,11 @@ class PartitionPruner:
         """Return the partitions that may hold rows ``expression`` accepts, in the same order."""
         if expression is None or not self._fields:
             return tuple(partitions)
+        told = {PARTITION_PATH, *self._fields}.intersection(self._schema.names)
+        if not referenced_columns(expression, self._schema, sorted(told)):
+            return tuple(partitions)
+        if len(partitions) > _MANY:
+            partitions = self._narrowed(partitions, expression)
         # fragments are never opened here: Arrow simplifies the filter by what each is known to hold
         file_format, nowhere = ds.ParquetFileFormat(), pafs.LocalFileSystem()
         fragments = [
@@ -82,6 +94,39 @@ class PartitionPruner:
         dataset = ds.FileSystemDataset(fragments, self._schema, file_format, nowhere)
         kept = sorted(int(found.path) for found in dataset.get_fragments(filter=expression))
         return tuple(partitions[n] for n in kept)
+
+    def _narrowed(
+        self, partitions: Sequence[PartitionPath], expression: pc.Expression
+    ) -> Sequence[PartitionPath]:
+        """Return a part of the partitions that has all those to keep.
+
+        An expression for each partition takes long where there are many, and most go at first
+        sight: values of paths are ranges of a single value.
+        """
+        texts: dict[str, list[str | None]] = {PARTITION_PATH: [*partitions]}
+        if self._says_value:
+            rows = [self.values(path) for path in partitions]
+            texts |= {name: [row.get(name) for row in rows] for name in self._fields}
+        ranges = {
+            name: found
+            for name, some in texts.items()
+            if name in self._schema.names and (found := self._ranges(name, some)) is not None
+        }
+        mask = can_match(predicate_of_expression(expression, self._schema), ranges, len(partitions))
+        return list(compress(partitions, mask))
+
+    def _ranges(self, name: str, texts: Sequence[str | None]) -> ValueRanges | None:
+        kind = self._schema.field(name).type
+        if name == PARTITION_PATH:
+            said = list(texts)
+        else:
+            said = [text if _is_certain(kind, text) else None for text in texts]
+        try:
+            values = pa.array(said, pa.string()).cast(kind)
+        except pa.ArrowInvalid:
+            return None
+        unknown = values.is_null().to_numpy(zero_copy_only=False)
+        return ValueRanges(values, values, unknown, np.ones(len(values), np.bool_))
 
     def _known(self, path: PartitionPath) -> pc.Expression:
         known = pc.scalar(True)
@@ -95,19 +140,25 @@ class PartitionPruner:
         return known
 
     def _typed(self, name: str, text: str | None) -> pa.Scalar | None:
-        # a slash is part of a value, or was a dash of a date before Hudi made folders of it
-        if text is None or "/" in text or name not in self._schema.names:
+        if name not in self._schema.names:
             return None
         kind = self._schema.field(name).type
-        certain = (
-            pa.types.is_string(kind)
-            or (pa.types.is_integer(kind) and _INTEGER.fullmatch(text))
-            or (pa.types.is_boolean(kind) and text in ("true", "false"))
-            or (pa.types.is_date32(kind) and _DATE.fullmatch(text))
-        )
-        if not certain:
+        if not _is_certain(kind, text):
             return None
         try:
             return pa.scalar(text).cast(kind)
         except pa.ArrowInvalid:
             return None
+
+
+def _is_certain(kind: pa.DataType, text: str | None) -> bool:
+    """Tell whether a text stands for one value of a type only."""
+    # a slash is part of a value, or was a dash of a date before Hudi made folders of it
+    if text is None or "/" in text:
+        return False
+    return bool(
+        pa.types.is_string(kind)
+        or (pa.types.is_integer(kind) and _INTEGER.fullmatch(text))
+        or (pa.types.is_boolean(kind) and text in ("true", "false"))
+        or (pa.types.is_date32(kind) and _DATE.fullmatch(text))
+    )

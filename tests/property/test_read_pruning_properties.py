@@ -6,6 +6,7 @@ import dataclasses
 import operator
 from functools import reduce
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,6 +17,7 @@ from hudi_core.config.kinds import KeyGeneratorType
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import PartitionValueError
 from hudi_core.model.files import PartitionPath
+from hudi_core.read import pruning
 from hudi_core.read.filters import to_expression
 from hudi_core.read.pruning import PartitionPruner
 from hudi_core.storage.partition_path import PartitionPathCodec
@@ -57,9 +59,14 @@ FILTERS = st.recursive(
     expression=FILTERS,
     hive=st.booleans(),
     encode=st.booleans(),
+    many=st.sampled_from([0, 32]),
 )
 def test_every_matching_row_is_in_a_partition_that_is_kept(
-    rows: list[tuple[str | None, int | None]], expression: pc.Expression, hive: bool, encode: bool
+    rows: list[tuple[str | None, int | None]],
+    expression: pc.Expression,
+    hive: bool,
+    encode: bool,
+    many: int,
 ) -> None:
     config = dataclasses.replace(
         TableConfig("t", ("n",), ("city", "n")),
@@ -78,8 +85,11 @@ def test_every_matching_row_is_in_a_partition_that_is_kept(
     table = pa.Table.from_pylist(stored, SCHEMA)
     partitions = sorted({PartitionPath(row["_hoodie_partition_path"]) for row in stored})
 
-    kept = PartitionPruner(config, SCHEMA).keep(partitions, expression)
+    # of many partitions most are left out at first sight, and no other than without that
+    with patch.object(pruning, "_MANY", many):
+        kept = PartitionPruner(config, SCHEMA).keep(partitions, expression)
 
+    assert kept == PartitionPruner(config, SCHEMA).keep(partitions, expression)
     matching = table.filter(expression)["_hoodie_partition_path"].to_pylist()
     assert set(matching) <= set(kept)
     assert list(kept) == [path for path in partitions if path in set(kept)]
