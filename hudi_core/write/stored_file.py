@@ -44,8 +44,16 @@ def read_record_keys(context: WriteContext, path: str) -> pa.ChunkedArray:
     ----------
     path
         Path of the file relative to the base path.
+
+    Raises
+    ------
+    DataFileError
+        The file cannot be read, or has no record keys.
     """
-    return _read(context, path, [RECORD_KEY])[0].column(RECORD_KEY).cast(pa.string())
+    with _opened(context, path) as file:
+        if RECORD_KEY not in file.schema_arrow.names:
+            raise _without_keys(context, path)
+        return file.read(columns=[RECORD_KEY]).column(RECORD_KEY).cast(pa.string())
 
 
 def read_column(context: WriteContext, path: str, name: str) -> pa.ChunkedArray:
@@ -91,6 +99,11 @@ def read_base_file(context: WriteContext, path: str, partition_path: PartitionPa
 
     What is known without reading it is not read: the partition path, the file name, and record keys
     that another column has too.
+
+    Raises
+    ------
+    DataFileError
+        The file cannot be read, or has no record keys.
     """
     with _source(context, path) as source, _parquet(source) as file:
         wanted = context.schema.with_meta()
@@ -103,6 +116,8 @@ def read_base_file(context: WriteContext, path: str, partition_path: PartitionPa
             for field, stored in zip(own, counterparts(fields, own), strict=True)
             if stored is not None
         }
+        if RECORD_KEY not in derived and RECORD_KEY not in found:
+            raise _without_keys(context, path)
         compact = compact_columns(file.metadata, file.schema_arrow)
         encoded = {
             name
@@ -170,11 +185,8 @@ def _known_keys(footers: Mapping[bytes, bytes], path: str) -> KnownKeys:
     )
 
 
-def _read(
-    context: WriteContext, path: str, columns: list[str] | None
-) -> tuple[pa.Table, Mapping[bytes, bytes]]:
-    with _opened(context, path) as file:
-        return file.read(columns=columns), file.metadata.metadata or {}
+def _without_keys(context: WriteContext, path: str) -> DataFileError:
+    return DataFileError(context.base_path, f"{path} has no column {RECORD_KEY}")
 
 
 @contextmanager
