@@ -15,7 +15,11 @@ from hudi_core.metadata.column_records import (
 )
 from hudi_core.metadata.data_files import read_bloom
 from hudi_core.metadata.file_records import bloom_record, list_records, partitions_record
-from hudi_core.metadata.index_definitions import put_definitions, with_index
+from hudi_core.metadata.index_definitions import (
+    put_definitions,
+    read_definitions,
+    with_index,
+)
 from hudi_core.metadata.key_records import (
     DataFile,
     Exchange,
@@ -33,6 +37,7 @@ from hudi_core.metadata.records import BloomFilterEntry, FileEntry, MetadataReco
 from hudi_core.metadata.table import has_value_types
 from hudi_core.metadata.tracked_keys import TrackedKeys
 from hudi_core.metadata.upkeep import Upkeep, is_key_index
+from hudi_core.metadata.value_index import has_repeated_keys, with_repeated_keys
 from hudi_core.model.commit import CommitMetadata, ReplaceCommitMetadata, WriteStatus
 from hudi_core.model.files import FileGroupId, FileId, PartitionPath
 from hudi_core.model.instant_time import InstantTime
@@ -162,15 +167,32 @@ class _Commit:
         if tracked is not None:
             if RECORD_INDEX in indexes:
                 changes[RECORD_INDEX] = tracked.locations()
+            if columns:
+                self._note_repeated_keys(changes, tracked)
             return changes | {name: tracked.values(column) for name, column in columns.items()}
         touched = sorted({group.partition_path for group in self._touched()})
         old = [file for file in self.upkeep.current_files(touched) if not self._stays(file)]
         exchange = Exchange(tuple(old), tuple(file for _, file in self._new()))
         if RECORD_INDEX in indexes:
             changes[RECORD_INDEX] = location_change(client, exchange, self.time)
+        if columns:
+            self._note_repeated_keys(changes, None)
         for name, column in columns.items():
             changes[name] = secondary_change(client, exchange, column)
         return changes
+
+    def _note_repeated_keys(self, changes: Changes, tracked: TrackedKeys | None) -> None:
+        """Note it where several file groups come to hold one key: readers of secondary indexes
+        must know. Where nobody kept account of the keys, they may."""
+        client, change = self.upkeep.tables.client, changes.get(RECORD_INDEX)
+        if not change or not change.records:
+            return
+        # what the columns' ranges have added is in the file already
+        definitions = read_definitions(client.storage, client.config)
+        if has_repeated_keys(definitions):
+            return
+        if tracked is None or tracked.repeats(self.upkeep.snapshot(), change):
+            put_definitions(client.storage, with_repeated_keys(definitions))
 
     def _tracked(self, columns: Iterable[str]) -> TrackedKeys | None:
         """Return what the write's tasks left of its keys; ``None`` where that is not all."""

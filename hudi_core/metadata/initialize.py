@@ -51,6 +51,7 @@ from hudi_core.metadata.partition_types import (
     FILES,
     PARTITION_STATS,
     RECORD_INDEX,
+    SECONDARY_INDEX,
     shard_file_id,
 )
 from hudi_core.metadata.records import BloomFilterEntry, ColumnRange, FileEntry, MetadataRecord
@@ -63,6 +64,7 @@ from hudi_core.metadata.table import (
     metadata_storage,
     stored_partitions,
 )
+from hudi_core.metadata.value_index import repeats_keys, with_repeated_keys, with_type
 from hudi_core.metadata.writer import (
     BULK_INSERT,
     NewFile,
@@ -372,9 +374,18 @@ class PartitionBuilder:
                 self.definitions = with_index(
                     self.definitions, client.config, RECORD_INDEX, options=options
                 )
+                if any(name.startswith(SECONDARY_INDEX) for name in self.definitions.raw):
+                    self._note_repeated_keys()
                 return all_locations(client, self._current, self._times)
         (column,) = self.definitions.columns(partition)
+        self.definitions = with_type(self.definitions, partition, column, client.schema.arrow)
+        if RECORD_INDEX in self.definitions.raw:
+            self._note_repeated_keys()
         return all_entries(client, self._current, column)
+
+    def _note_repeated_keys(self) -> None:
+        if repeats_keys(self.tables.client, self._current):
+            self.definitions = with_repeated_keys(self.definitions)
 
     def _list(self) -> Iterator[MetadataRecord]:
         lists = {

@@ -72,8 +72,8 @@ def location_changes(
     gone
         Keys of files that were taken out of the table as a whole.
     """
-    came = [_kind(table, INSERTED) for _, table in tables]
-    left = [_kind(table, DELETED) for _, table in tables]
+    came = [keys_of(table, INSERTED) for _, table in tables]
+    left = [keys_of(table, DELETED) for _, table in tables]
     new = pa.concat_arrays([pa.array([], pa.string()), *came])
     places = np.repeat(np.arange(len(came)), [len(keys) for keys in came])
     last = _last_of_each(new)
@@ -90,7 +90,8 @@ def location_changes(
     return PartitionChange(records, tuple(deleted.to_pylist()))
 
 
-def _kind(table: pa.Table, kind: int) -> pa.Array:
+def keys_of(table: pa.Table, kind: int) -> pa.Array:
+    """Return the keys to which one thing happens: ``INSERTED``, ``UPDATED`` or ``DELETED``."""
     keys = table.filter(pc.equal(table.column("change"), kind)).column("key")
     return keys.cast(pa.string()).combine_chunks()
 

@@ -20,8 +20,9 @@ from hudi_core.metadata.partition_types import FILES
 from hudi_core.metadata.records import FileList, MetadataRecord
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.metadata.table import active_partitions
+from hudi_core.metadata.value_index import groups_of_values
 from hudi_core.model.client import MetaClientView
-from hudi_core.model.files import FileStatus, PartitionPath, join_path
+from hudi_core.model.files import FileGroupId, FileStatus, PartitionPath, join_path
 from hudi_core.model.protocols import FileLister
 from hudi_core.model.ranges import ValueRanges
 from hudi_core.storage.safe_path import check_folder
@@ -116,6 +117,12 @@ class MetadataLister:
     ) -> ValueRanges | None:
         """Return ranges of a column in files; see :class:`~hudi_core.model.ranges.RangeSource`."""
         return file_ranges(self.snapshot, partitions, names, column, kind)
+
+    def groups_of_values(self, column: str, values: pa.Array) -> frozenset[FileGroupId] | None:
+        """Return where values of a column are; see :class:`~hudi_core.model.ranges.ValueIndex`."""
+        if not MetadataConfig.from_options(self.client.options).secondary_index:
+            return None
+        return groups_of_values(self.client, self.snapshot, column, values)
 
     @cached_property
     def _known(self) -> frozenset[str]:

@@ -10,17 +10,19 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.fs as pafs
 
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.changes import PartitionChange
 from hudi_core.metadata.data_files import read_columns
-from hudi_core.metadata.key_changes import location_changes
+from hudi_core.metadata.key_changes import DELETED, INSERTED, keys_of, location_changes
 from hudi_core.metadata.key_records import DataFile, index_millis, value_texts
-from hudi_core.metadata.keys import secondary_key
-from hudi_core.metadata.partition_types import RecordType
+from hudi_core.metadata.keys import partition_path, secondary_key
+from hudi_core.metadata.partition_types import RECORD_INDEX, RecordType
 from hudi_core.metadata.records import MetadataRecord, RecordLocation, SecondaryEntry
+from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.model.commit import WriteStatus
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.schema import RECORD_KEY
@@ -86,6 +88,35 @@ class TrackedKeys:
         gone = [rows.column(RECORD_KEY).combine_chunks() for rows in self._replaced([RECORD_KEY])]
         return location_changes(tables, gone)
 
+    def repeats(self, snapshot: MetadataSnapshot, change: PartitionChange) -> bool:
+        """Tell whether the write leaves one key in several file groups, as far as the record index
+        knows where keys were.
+
+        Parameters
+        ----------
+        snapshot
+            The metadata table before the write.
+        change
+            See :meth:`locations`.
+        """
+        came = [pc.unique(keys_of(table, INSERTED)) for _, table in self.files]
+        total = pa.chunked_array(came, pa.string())
+        if pc.count_distinct(total).as_py() < len(total):
+            return True
+        stored = snapshot.lookup(RECORD_INDEX, [record.key for record in change.records])
+        gone = set[str]()
+        for keys in [
+            *(keys_of(table, DELETED) for _, table in self.files),
+            *(rows.column(RECORD_KEY) for rows in self._replaced([RECORD_KEY])),
+        ]:
+            gone.update(keys.to_pylist())
+        return any(
+            record.key in stored
+            and record.key not in gone
+            and _place(stored[record.key]) != _place(record)
+            for record in change.records
+        )
+
     def values(self, column: str) -> PartitionChange:
         """Return what the write means for the secondary index of a column.
 
@@ -119,6 +150,13 @@ class TrackedKeys:
             return read_columns(self.client, file.path, columns)
 
         return list(self.client.run_map(one, list(self.replaced)))
+
+
+def _place(record: MetadataRecord) -> tuple[str, str] | None:
+    where = record.payload
+    if not isinstance(where, RecordLocation):
+        return None
+    return partition_path(where.partition_name), where.file_id
 
 
 def _entries(keys: Sequence[str] | dict[str, None], is_deleted: bool) -> list[MetadataRecord]:

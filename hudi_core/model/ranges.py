@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hudi_core.model.files import PartitionPath
+from hudi_core.model.files import FileGroupId, PartitionPath
 
 Mask = npt.NDArray[np.bool_]
 
@@ -42,6 +42,24 @@ class ValueRanges:
         """Return ranges that say nothing."""
         anything = np.ones(count, np.bool_)
         return cls(pa.nulls(count, kind), pa.nulls(count, kind), anything, anything)
+
+
+@runtime_checkable
+class ValueIndex(Protocol):
+    """A lister of files that also knows where values of some columns are."""
+
+    def groups_of_values(self, column: str, values: pa.Array) -> frozenset[FileGroupId] | None:
+        """Return the file groups that hold a row with one of some values now; ``None`` where that
+        is not known.
+
+        Parameters
+        ----------
+        column
+            Path of the column, with dots.
+        values
+            Of its type in the table's schema.
+        """
+        ...
 
 
 @runtime_checkable

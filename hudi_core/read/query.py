@@ -131,4 +131,7 @@ class SnapshotQuery:
         partitions = self._pruner.keep(self.view.partitions(), expression)
         if time is None:
             partitions = skipper.partitions(partitions)
-        return skipper.slices(self.view.latest_slices(partitions, time))
+        slices: Sequence[FileSlice] = self.view.latest_slices(partitions, time)
+        if time is None:
+            slices = skipper.indexed(slices)
+        return skipper.slices(slices)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import compress
 
 import pyarrow as pa
@@ -11,11 +11,11 @@ import pyarrow.types as pt
 
 from hudi_core.config.table import TableConfig
 from hudi_core.model.arrow_types import walk
-from hudi_core.model.files import FileSlice, PartitionPath
+from hudi_core.model.files import FileGroupId, FileSlice, PartitionPath
 from hudi_core.model.protocols import FileLister
-from hudi_core.model.ranges import RangeSource, ValueRanges
+from hudi_core.model.ranges import RangeSource, ValueIndex, ValueRanges
 from hudi_core.read.matching import can_match
-from hudi_core.read.predicate import columns_of
+from hudi_core.read.predicate import And, Comparison, OneOf, Or, Predicate, columns_of
 from hudi_core.read.substrait import predicate_of_expression
 
 
@@ -46,8 +46,9 @@ class DataSkipper:
         expression: pc.Expression | None,
     ) -> None:
         self._source = lister if isinstance(lister, RangeSource) else None
+        self._index = lister if isinstance(lister, ValueIndex) else None
         if self._source is None or expression is None:
-            self._source = None
+            self._source = self._index = None
             return
         self._predicate = predicate_of_expression(expression, schema)
         kinds = {path: field.type for path, field in walk(schema)}
@@ -74,6 +75,18 @@ class DataSkipper:
             return given
         return list(compress(given, can_match(self._predicate, found, len(given))))
 
+    def indexed(self, given: Sequence[FileSlice]) -> Sequence[FileSlice]:
+        """Return the slices that indexes of values leave over, in the same order.
+
+        Only for the latest state of the table, and only of an index that holds all its rows.
+        """
+        if self._index is None:
+            return given
+        groups = _groups(self._predicate, self._columns, self._index)
+        if groups is None:
+            return given
+        return [one for one in given if one.group in groups or one.log_files]
+
     def slices(self, given: Sequence[FileSlice]) -> tuple[FileSlice, ...]:
         """Return the slices that may hold a row the filter accepts, in the same order."""
         if self._source is None:
@@ -94,3 +107,24 @@ class DataSkipper:
         mask = can_match(self._predicate, found, len(sure))
         dropped = {one.group for one, keep in zip(sure, mask, strict=True) if not keep}
         return tuple(one for one in given if one.group not in dropped)
+
+
+def _groups(
+    predicate: Predicate, columns: Mapping[str, pa.DataType], index: ValueIndex
+) -> frozenset[FileGroupId] | None:
+    """Return the file groups that can hold a row the predicate accepts; ``None``: any can."""
+    match predicate:
+        case Comparison(column, "=", value) if column in columns:
+            return index.groups_of_values(column, pa.array([value.as_py()], columns[column]))
+        case OneOf(column, values) if column in columns:
+            return index.groups_of_values(column, values)
+        case And(parts):
+            known = [
+                found for part in parts if (found := _groups(part, columns, index)) is not None
+            ]
+            return frozenset.intersection(*known) if known else None
+        case Or(parts):
+            each = [_groups(part, columns, index) for part in parts]
+            some = [found for found in each if found is not None]
+            return frozenset[FileGroupId]().union(*some) if len(some) == len(each) else None
+    return None

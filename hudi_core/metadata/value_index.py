@@ -1,0 +1,149 @@
+"""Secondary indexes as readers use them: from values of a column to the file groups that hold them.
+
+The index of the column tells the record keys that have a value, and the record index the file group
+of each key. That leaves nothing out as long as no two file groups hold one key: who finds that they
+do notes it beside the record index, and from then on the two are not used together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata.data_files import read_columns
+from hudi_core.metadata.index_definitions import IndexDefinitions, read_definitions
+from hudi_core.metadata.key_records import DataFile, value_texts
+from hudi_core.metadata.keys import partition_path, secondary_prefix, split_secondary_key
+from hudi_core.metadata.partition_types import RECORD_INDEX, SECONDARY_INDEX
+from hudi_core.metadata.records import RecordLocation
+from hudi_core.metadata.snapshot import MetadataSnapshot
+from hudi_core.model.files import FileGroupId, FileId
+from hudi_core.model.schema import RECORD_KEY
+
+_MAX_VALUES: Final = 1_000
+_MAX_KEYS: Final = 100_000
+"""Of more, ranges of files and the files themselves are the cheaper way."""
+_REPEATED: Final = "hudi.core.repeated-keys"
+"""Option of the record index's definition: several file groups hold one key."""
+_TYPE: Final = "hudi.core.column-type"
+"""Option of a secondary index's definition: the type of its column when it was built."""
+
+
+def has_repeated_keys(definitions: IndexDefinitions) -> bool:
+    """Tell whether several file groups of the table may hold one key."""
+    return _option(definitions, RECORD_INDEX, _REPEATED) == "true"
+
+
+def with_repeated_keys(definitions: IndexDefinitions) -> IndexDefinitions:
+    """Return the definitions with a note that several file groups hold one key."""
+    return _with_option(definitions, RECORD_INDEX, _REPEATED, "true")
+
+
+def with_type(
+    definitions: IndexDefinitions, index: str, column: str, schema: pa.Schema
+) -> IndexDefinitions:
+    """Return the definitions with a note of the type of a secondary index's column.
+
+    Where it changes later, what the index has of older rows is spelled as in the former type.
+    """
+    if column not in schema.names:
+        return definitions
+    return _with_option(definitions, index, _TYPE, str(schema.field(column).type))
+
+
+def repeats_keys(client: TableMetaClient, files: Sequence[DataFile]) -> bool:
+    """Tell whether several of some file groups, each with one file, hold one key; reads the keys
+    of all."""
+
+    def one(file: DataFile) -> pa.Array:
+        return pc.unique(read_columns(client, file.path, [RECORD_KEY]).column(RECORD_KEY))
+
+    keys = [keys.cast(pa.string()) for keys in client.run_map(one, list(files))]
+    total = pa.chunked_array(keys, pa.string())
+    return int(pc.count_distinct(total).as_py()) < len(total)
+
+
+def groups_of_values(
+    client: TableMetaClient, snapshot: MetadataSnapshot, column: str, values: pa.Array
+) -> frozenset[FileGroupId] | None:
+    """Return the file groups that hold a row with one of some values.
+
+    Parameters
+    ----------
+    client
+        The table.
+    snapshot
+        Its metadata table.
+    column
+        Path of the column, with dots.
+    values
+        Of the column's type; a null stands for no row.
+
+    Returns
+    -------
+    frozenset or None
+        ``None`` where no index of the column can be relied on for that, or the rows are many.
+    """
+    index = _reliable_index(client, snapshot, column, values.type)
+    if index is None or len(values) > _MAX_VALUES:
+        return None
+    texts = value_texts(pa.chunked_array([values.drop_null()]), column, client.base_path)
+    keys: set[str] = set()
+    for key in _record_keys(snapshot, index, [secondary_prefix(text) for text in texts]):
+        keys.add(key)
+        if len(keys) > _MAX_KEYS:
+            return None
+    locations = snapshot.lookup(RECORD_INDEX, keys)
+    if len(locations) != len(keys):
+        return None
+    return frozenset(
+        FileGroupId(partition_path(where.partition_name), FileId(where.file_id))
+        for record in locations.values()
+        if isinstance(where := record.payload, RecordLocation)
+    )
+
+
+def _reliable_index(
+    client: TableMetaClient, snapshot: MetadataSnapshot, column: str, kind: pa.DataType
+) -> str | None:
+    """Return the secondary index of a column; ``None`` where it does not lead to all its rows."""
+    if not (pt.is_string(kind) or pt.is_integer(kind)):
+        return None  # other types have values that are equal and spelled in several ways
+    indexes = [name for name in snapshot.partitions if name.startswith(SECONDARY_INDEX)]
+    if not indexes or RECORD_INDEX not in snapshot.partitions:
+        return None
+    definitions = read_definitions(client.storage, client.config)
+    if has_repeated_keys(definitions) or definitions.is_partitioned(RECORD_INDEX):
+        return None
+    for name in indexes:
+        was = _option(definitions, name, _TYPE)
+        if definitions.columns(name) == (column,) and was in (None, str(kind)):
+            return name
+    return None
+
+
+def _option(definitions: IndexDefinitions, index: str, name: str) -> str | None:
+    options = definitions.raw.get(index, {}).get("indexOptions")
+    found = options.get(name) if isinstance(options, dict) else None
+    return None if found is None else str(found)
+
+
+def _with_option(
+    definitions: IndexDefinitions, index: str, name: str, value: str
+) -> IndexDefinitions:
+    known = definitions.raw.get(index, {})
+    options = known.get("indexOptions")
+    noted = {**(options if isinstance(options, dict) else {}), name: value}
+    changed = {**known, "indexOptions": noted}
+    return IndexDefinitions(definitions.path, {**definitions.raw, index: changed})
+
+
+def _record_keys(snapshot: MetadataSnapshot, index: str, prefixes: list[str]) -> Iterator[str]:
+    path = f"{snapshot.root}/{index}"
+    for entry in snapshot.scan_many(index, prefixes):
+        yield split_secondary_key(entry, path)[1]
