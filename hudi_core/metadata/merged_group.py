@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -84,8 +83,8 @@ def merge_group(reader: GroupReader, encoder: RecordEncoder, file_name: str) -> 
                 _add(merged, encoder, None, changed[waiting.pop()])
             if waiting and waiting[-1] == key:
                 _add(merged, encoder, kept.decode(key, value), changed[waiting.pop()])
-            else:
-                merged.entries.extend(kept.entry(key, value))
+            elif (entry := kept.entry(key, value)) is not None:
+                merged.entries.append(entry)
     while waiting:
         _add(merged, encoder, None, changed[waiting.pop()])
     return merged
@@ -127,15 +126,13 @@ class _Kept:
     def decode(self, key: bytes, value: bytes) -> MetadataRecord | None:
         return self._decoder.decode(key, value)
 
-    def entry(self, key: bytes, value: bytes) -> Iterator[Entry]:
-        """Yield the entry, unless it is of something that is gone."""
+    def entry(self, key: bytes, value: bytes) -> Entry | None:
+        """Return the entry, unless it is of something that is gone."""
         if self._is_same and value.startswith(self._old):
             # of one schema, and of one writer, who leaves out what is gone
-            yield key, self._new + value[len(self._old) :]
-            return
+            return key, self._new + value[len(self._old) :]
         record = present(self.decode(key, value))
-        if record is not None:
-            yield self._encoder.encode(record)
+        return None if record is None else self._encoder.encode(record)
 
 
 def _meta_fields(file_name: str) -> bytes:

@@ -101,13 +101,16 @@ def clean_if_due(locked: LockedMetadata, config: MetadataConfig) -> Instant | No
     """
     metadata = locked.metadata
     timeline = metadata.timeline()
-    last = _last_clean(metadata, timeline)
     retention = retain(
         timeline,
         CleanRules(commits_retained=config.clean_commits_retained),
         datetime.now(UTC),
     )
-    if not _has_old_slices(timeline, retention, last):
+    old = _old_compactions(timeline, retention)
+    if not old:
+        return None
+    last = _last_clean(metadata, timeline)
+    if last is not None and max(old) < last[1].earliest_commit_to_retain:
         return None
     plan = _clean_plan(metadata, timeline, retention, last)
     if plan is None:
@@ -162,23 +165,17 @@ def _last_clean(
     return last, decode_clean(metadata.active.read(last), metadata.active.path(last))
 
 
-def _has_old_slices(
-    timeline: Timeline, retention: Retention, last: tuple[Instant, CleanMetadata] | None
-) -> bool:
-    """Tell whether a compaction since the last clean has made slices that are old by now.
+def _old_compactions(timeline: Timeline, retention: Retention) -> list[InstantTime]:
+    """Return the compactions that made slices older than what is retained.
 
     Nothing else makes a second slice of a file group; so most commits need no listing.
     """
-    if retention.earliest is None:
-        return False
     compactions = [one.requested_time for one in timeline.completed().of_actions(Action.COMMIT)]
-    if not compactions:
-        return False
-    after = [one for one in timeline.completed() if one.requested_time > max(compactions)]
-    if len(after) < _AFTER_COMPACTION:
-        return False
-    since = last[1].earliest_commit_to_retain if last else ""
-    return any(since <= time < retention.earliest.requested_time for time in compactions)
+    newest = max(compactions, default="")
+    after = [one for one in timeline.completed() if one.requested_time > newest]
+    if retention.earliest is None or len(after) < _AFTER_COMPACTION:
+        return []
+    return [time for time in compactions if time < retention.earliest.requested_time]
 
 
 def _clean_plan(

@@ -12,7 +12,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from hudi_core.config.metadata_keys import MetadataConfig
@@ -29,9 +29,10 @@ from hudi_core.errors import (
     StorageError,
 )
 from hudi_core.metadata.commit_changes import record_commit
+from hudi_core.metadata.locked import LockedMetadata
 from hudi_core.metadata.preparation import prepare
 from hudi_core.metadata.services import run_services
-from hudi_core.metadata.upkeep import open_upkeep
+from hudi_core.metadata.upkeep import Upkeep, open_upkeep
 from hudi_core.model.commit import (
     CommitMetadata,
     ReplaceCommitMetadata,
@@ -147,39 +148,38 @@ class Transaction:
                 settle(self.table, self.schema_step, now)
             self._delete_lost_attempts(statuses)
             self.lock.require_lease()
-            self._record(metadata, statuses, timeline)
+            upkeep = self._record(metadata, statuses, timeline)
             self.lock.require_lease()
             completed = self._complete(metadata, timeline)
             self._require_in_time(read_at)
             receipt = self._publish(metadata, completed, statuses)
-            self._keep_metadata_small()
+            if upkeep is not None:
+                now_complete = Timeline.of((*timeline.instants, completed), timeline.unknown)
+                self._keep_small(replace(upkeep.tables, data_timeline=now_complete))
         self.timings["commit"] = time.monotonic() - started
         self._tidy()
         return Committed(completed, receipt)
 
     def _record(
         self, metadata: CommitMetadata, statuses: Sequence[WriteStatus], timeline: Timeline
-    ) -> None:
+    ) -> Upkeep | None:
         """Tell the metadata table, where there is one, what is about to be committed."""
         upkeep = open_upkeep(self.table.client, self.metadata, timeline)
         if upkeep is not None:
             record_commit(upkeep, self.instant.requested_time, metadata, statuses)
+        return upkeep
 
-    def _keep_metadata_small(self) -> None:
+    def _keep_small(self, tables: LockedMetadata) -> None:
         """Compact, clean and archive the metadata table where it is due.
 
         The commit has taken place: what fails now is for the next one to make good, or to tell.
         """
-        client = self.table.client
         try:
             self.lock.require_lease()
-            upkeep = open_upkeep(client, self.metadata, client.active.load())
-            if upkeep is not None:
-                run_services(upkeep.tables, self.metadata)
+            run_services(tables, self.metadata)
         except HudiError:
-            _log.warning(
-                "the metadata table of %s was not compacted", client.base_path, exc_info=True
-            )
+            where = tables.metadata.base_path
+            _log.warning("a service of the metadata table %s failed", where, exc_info=True)
 
     def _publish(
         self, metadata: CommitMetadata, completed: Instant, statuses: Sequence[WriteStatus]
