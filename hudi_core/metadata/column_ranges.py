@@ -6,7 +6,7 @@ in the partitions in question.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain, groupby
 
 import numpy as np
@@ -20,6 +20,7 @@ from hudi_core.metadata.group_reader import GroupReader
 from hudi_core.metadata.keys import id64, partition_name, partition_stats_key
 from hudi_core.metadata.layers import Layer
 from hudi_core.metadata.partition_types import COLUMN_STATS, PARTITION_STATS
+from hudi_core.metadata.range_cache import SHARED
 from hudi_core.metadata.range_columns import decode_ranges
 from hudi_core.metadata.records import ColumnRange
 from hudi_core.metadata.snapshot import MetadataSnapshot
@@ -27,6 +28,7 @@ from hudi_core.model.files import PartitionPath
 from hudi_core.model.ranges import ValueRanges
 
 _Entry = tuple[bytes, bytes]
+_FEW_PREFIXES = 16
 _MAX_PREFIXES = 256
 """For more partitions the whole column is read."""
 _INTS = frozenset(
@@ -62,7 +64,7 @@ def file_ranges(
     hashes = [id64(partition_name(PartitionPath(path))) for path in distinct.tolist()]
     prefix = id64(column)
     prefixes = [prefix + one for one in hashes] if len(hashes) <= _MAX_PREFIXES else [prefix]
-    tables = list(_tables(snapshot.groups(COLUMN_STATS), prefixes))
+    tables = list(_tables(snapshot.groups(COLUMN_STATS), prefix, prefixes))
     if not tables:
         return ValueRanges.unknown(kind, len(names))
     # newer statistics come first, and of several the first is found
@@ -104,27 +106,54 @@ def partition_ranges(
     return ValueRanges(ranges.minimum, ranges.maximum, anything, ranges.may_have_value)
 
 
-def _tables(groups: Iterable[GroupReader], prefixes: Sequence[str]) -> Iterator[pa.Table]:
+def _tables(
+    groups: Iterable[GroupReader], column: str, prefixes: Sequence[str]
+) -> Iterator[pa.Table]:
     """Yield the statistics whose keys begin so, the newest of each file group first."""
-    wanted = [prefix.encode() for prefix in prefixes]
     for group in groups:
         gone: set[str] = set()
+        layers = list(reversed(group.layers))
+        base = layers.pop() if layers and layers[-1].identity is not None else None
         # neighbours of one schema are decoded at once
-        for schema, run in groupby(reversed(group.layers), key=_schema):
-            layers = list(run)
-            gone.update(*(layer.deleted for layer in layers))
-            parts = [
-                (list(layer.reader.scan_prefixes(wanted)), layer.path)
-                for layer in layers
-                if layer.reader is not None
-            ]
-            if schema is None or not any(entries for entries, _ in parts):
-                continue
-            table = _decoded(parts, schema)
-            if gone:
-                removed = pa.array(sorted(gone), pa.string())
-                table = table.filter(pc.invert(pc.is_in(table["key"], value_set=removed)))
-            yield table
+        for schema, run in groupby(layers, key=_schema):
+            some = list(run)
+            gone.update(*(layer.deleted for layer in some))
+            if schema is not None:
+                yield from _without(gone, _scanned(some, prefixes, schema))
+        if base is not None and base.reader is not None:
+            yield from _without(gone, _of_base(base, base.reader.schema, column, prefixes))
+
+
+def _of_base(layer: Layer, schema: str, column: str, prefixes: Sequence[str]) -> pa.Table | None:
+    """Return the statistics of a base file: of a few partitions, or those of all."""
+    key = (layer.identity, column)
+    if len(prefixes) <= _FEW_PREFIXES and column not in prefixes and not SHARED.holds(key):
+        return _scanned([layer], prefixes, schema)
+
+    def decode() -> pa.Table:
+        return _decoded([(_entries(layer, [column]), layer.path)], schema)
+
+    return SHARED.get(key, decode)
+
+
+def _scanned(layers: Sequence[Layer], prefixes: Sequence[str], schema: str) -> pa.Table | None:
+    parts = [(_entries(layer, prefixes), layer.path) for layer in layers]
+    return _decoded(parts, schema) if any(entries for entries, _ in parts) else None
+
+
+def _entries(layer: Layer, prefixes: Sequence[str]) -> Sequence[_Entry]:
+    if layer.reader is None:
+        return ()
+    return list(layer.reader.scan_prefixes(prefix.encode() for prefix in prefixes))
+
+
+def _without(gone: Collection[str], table: pa.Table | None) -> Iterator[pa.Table]:
+    if table is None:
+        return
+    if gone:
+        removed = pa.array(sorted(gone), pa.string())
+        table = table.filter(pc.invert(pc.is_in(table["key"], value_set=removed)))
+    yield table
 
 
 def _decoded(parts: Sequence[tuple[Sequence[_Entry], str]], schema: str) -> pa.Table:

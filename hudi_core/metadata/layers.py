@@ -6,7 +6,7 @@ keys. A small file is read whole, of a large one only what is asked for.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
@@ -50,6 +50,11 @@ class StoredFile:
         """Bytes."""
         return self._status.size
 
+    @property
+    def modified_ms(self) -> int:
+        """When it was written, milliseconds since the epoch."""
+        return self._status.modified_ms
+
     def __call__(self, offset: int, length: int) -> bytes:
         """Return ``length`` bytes from ``offset`` on; fewer only where the file ends."""
         try:
@@ -74,11 +79,14 @@ class Layer:
         Its records; ``None`` of a delete block.
     deleted
         Keys that it deletes.
+    identity
+        Of a base file: what no other file has, nor another one of its name.
     """
 
     path: str
     reader: HFileReader | None = None
     deleted: frozenset[str] = field(default=frozenset())
+    identity: tuple[Hashable, ...] | None = None
 
     def lookup(self, keys: Sequence[str]) -> Iterator[tuple[str, MetadataRecord | None]]:
         """Yield those of some keys about which it says something; ``None``: deleted."""
@@ -115,7 +123,11 @@ class Layer:
 
 def base_layer(file: StoredFile) -> Layer:
     """Return the layer of a base file."""
-    return Layer(file.path, HFileReader(file, file.size, file.path))
+    reader = HFileReader(file, file.size, file.path)
+    # tables that are made anew have base files of the same names
+    said = tuple(sorted(reader.info.items()))
+    identity = (file.path, file.size, file.modified_ms, reader.trailer, said)
+    return Layer(file.path, reader, identity=identity)
 
 
 @dataclass(frozen=True, slots=True)
