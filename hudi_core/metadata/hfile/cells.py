@@ -14,7 +14,8 @@ A cell, numbers big-endian::
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from operator import le
 from typing import Final, NamedTuple
@@ -39,6 +40,15 @@ class Cells(NamedTuple):
     def value(self, number: int) -> bytes:
         """Return the value of a cell."""
         return self.content[self.begins[number] : self.ends[number]]
+
+    def of_prefix(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Yield keys and values of the cells whose keys begin so."""
+        keys, content = self.keys, self.content
+        first = bisect_left(keys, prefix)
+        stop = bisect_left(keys, True, first, key=lambda key: not key.startswith(prefix))
+        some = slice(first, stop)
+        for key, begin, end in zip(keys[some], self.begins[some], self.ends[some], strict=True):
+            yield key, content[begin:end]
 
 
 def encode_cell(key: bytes, value: bytes) -> bytes:

@@ -169,10 +169,7 @@ class HFileReader:
                     break
         for number, cells in self._load(list(wanted)):
             for prefix in wanted[number]:
-                place = bisect_left(cells.keys, prefix)
-                while place < len(cells.keys) and cells.keys[place].startswith(prefix):
-                    yield cells.keys[place], cells.value(place)
-                    place += 1
+                yield from cells.of_prefix(prefix)
 
     def entries(self) -> Iterator[tuple[bytes, bytes]]:
         """Yield all keys with their values, in order; see :meth:`blocks`."""
