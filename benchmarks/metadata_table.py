@@ -38,6 +38,7 @@ _OPTIONS = {
     "hoodie.metadata.enable": "true",
     "hoodie.metadata.index.column.stats.column.list": f"{CLOCK},{NOISE}",
 }
+"""Of a table of very many files."""
 
 
 @dataclass(frozen=True)
@@ -49,12 +50,16 @@ class ManyFiles:
     path
         Where it is.
     partitions, files
-        How many it has of both, evenly spread; one more of each holds a single row.
+        How many it has of both, evenly spread; one more partition, of two files, has two rows.
+    every_column
+        Whether the metadata table has the ranges of every column, as by default, and not just those
+        of two.
     """
 
     path: Path
     partitions: int
     files: int
+    every_column: bool = False
 
     @property
     def in_partition(self) -> int:
@@ -76,7 +81,8 @@ class ManyFiles:
 
     def make(self) -> None:
         """Write the table and its metadata table."""
-        self._write_first().insert(_row("last"), options=_OPTIONS)
+        options = {"hoodie.metadata.enable": "true"} if self.every_column else _OPTIONS
+        self._write_first().insert(_row("last"), options=options)
 
     def _write_first(self) -> hudi.Table:
         table = hudi.Table.create(

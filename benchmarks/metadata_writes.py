@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from metadata_timing import Timing, measure, say
 from ours import Ours
-from workload import KEY, ORDERING, PARTITION, Change, Source, make_base, make_upsert
+from workload import KEY, ORDERING, PARTITION, Change, Source, cores, make_base, make_upsert
 
 import hudi_core as hudi
 from hudi_core.index.record_index import RecordIndex
@@ -85,7 +86,9 @@ def measure_lookups(folder: Path, keys: int, sought: int, repeats: int) -> list[
     def look_up() -> int:
         opened = open_table(table.path, {})
         index = RecordIndex.open(opened.client, opened.timeline())
-        return sum(len(task.find(wanted).keys) for task in index.lookups(len(wanted)))
+        with ThreadPoolExecutor(cores()) as pool:
+            tasks = pool.map(lambda task: len(task.find(wanted).keys), index.lookups(len(wanted)))
+            return sum(tasks)
 
     def scan() -> int:
         # what an index that keeps nothing does: all keys, and the set of them
