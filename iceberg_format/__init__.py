@@ -1,1 +1,5 @@
-"""Apache Iceberg as a table format: a room that is ready; it registers nothing yet."""
+"""Apache Iceberg as a table format: every commit of a Hudi timeline is an Iceberg commit too."""
+
+from iceberg_format.plugin import IcebergTableFormat
+
+__all__ = ["IcebergTableFormat"]

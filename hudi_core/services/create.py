@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from hudi_core.config.catalog import FORMAT_PREFIX
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.resolve import resolve_table_config
 from hudi_core.config.storage import FSYNC
@@ -28,7 +29,12 @@ from hudi_core.services.opening import open_table
 from hudi_core.storage.location import parse_location
 from hudi_core.storage.open import open_storage
 from hudi_core.storage.options import StorageOptions
-from hudi_core.storage.properties_file import PROPERTIES_PATH, read_properties, write_new
+from hudi_core.storage.properties_file import (
+    PROPERTIES_PATH,
+    read_properties,
+    update_properties,
+    write_new,
+)
 from hudi_core.txn.markers import TEMP_FOLDER
 from hudi_core.txn.open_table import OpenTable
 from hudi_core.txn.table_lock import LOCK_FOLDER, lock_at
@@ -127,7 +133,12 @@ def _new_table(
     except AlreadyExistsError as error:
         raise _occupied(base_path) from error
     opened = open_table(base_path, options)
-    opened.host.initialize(opened.client, create=True)
+    receipt = opened.host.initialize(opened.client, create=True)
+    if receipt.location is not None:
+        key = f"{FORMAT_PREFIX}{opened.host.name}.location"
+        # as the user wrote it, so that the same options open the table again
+        update_properties(storage, {key: options.get(key, receipt.location)})
+        opened = open_table(base_path, options)
     config = MetadataConfig.from_options(options)
     if not config.enabled:
         return opened

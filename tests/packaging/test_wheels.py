@@ -63,7 +63,9 @@ REGISTERED = {
         "console_scripts": {"hudi": "hudi_core.cli:main"},
         "hudi.table_formats": {"native": "native_format.plugin:NativeTableFormat"},
     },
-    "hudi-iceberg-format": {},
+    "hudi-iceberg-format": {
+        "hudi.table_formats": {"iceberg": "iceberg_format.plugin:IcebergTableFormat"},
+    },
     "hudi-delta-format": {
         "hudi.table_formats": {"delta": "delta_format.plugin:DeltaTableFormat"},
     },

@@ -1,0 +1,289 @@
+"""One commit of the Iceberg table per instant, by compare-and-set, decided once.
+
+A commit is a list of requirements and a list of updates, sent in one attempt: nothing is repeated
+or rebased by the library. After *any* error the table is read anew, and only what is found there
+decides: the answer to a commit that took place may be lost.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.manifest import DataFile, ManifestFile
+from pyiceberg.schema import Schema
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.refs import MAIN_BRANCH
+from pyiceberg.table.snapshots import Snapshot, Summary
+from pyiceberg.table.update import (
+    AssertRefSnapshotId,
+    AssertTableUUID,
+    RemovePropertiesUpdate,
+    SetPropertiesUpdate,
+    TableRequirement,
+    TableUpdate,
+)
+
+from hudi_core.spi import (
+    WATERMARK_KEY,
+    CommitConflictError,
+    CommitStateUnknownError,
+    CorruptMetadataError,
+    FileGroupId,
+    FormatCommit,
+    Instant,
+    Raised,
+    attempt,
+    to_epoch_millis,
+)
+from iceberg_format.catalog import TableState
+from iceberg_format.lineage import (
+    lineage_of,
+    records_up_to,
+    refuse_foreign,
+    summary_of,
+)
+from iceberg_format.manifests import ManifestStore
+from iceberg_format.schema import known_schema
+from iceberg_format.summary import change_summary
+from iceberg_format.table import IcebergTable, version_of
+from iceberg_format.updates import LAST_ADDED, add_schema, as_current, remove_snapshots, set_schema
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What an instant does to the table.
+
+    Attributes
+    ----------
+    keys
+        What the snapshot's summary records besides the counts.
+    added
+        Files that become live.
+    gone
+        File groups whose live files are taken out.
+    schema
+        The columns from now on; ``None`` where they stay. Its id does not matter.
+    same_rows
+        Whether the rows stay the same: a replacement.
+    """
+
+    keys: dict[str, str]
+    added: Sequence[DataFile] = ()
+    gone: frozenset[FileGroupId] = field(default_factory=frozenset)
+    schema: Schema | None = None
+    same_rows: bool = False
+
+
+def publish(
+    table: IcebergTable,
+    instant: Instant,
+    make: Callable[[TableState], tuple[TableUpdate, ...]],
+    parent: str | None = None,
+) -> FormatCommit:
+    """Make the current lineage hold an instant, if it does not yet.
+
+    Parameters
+    ----------
+    instant
+        Completed in step 1.
+    make
+        Returns the updates that make it so; called where the lineage does not hold it.
+    parent
+        The state that the commit was recorded to build on.
+
+    Raises
+    ------
+    CommitConflictError
+        Another writer was first. Nothing has changed.
+    CommitStateUnknownError
+        Whether the commit took place cannot be told.
+    TableServiceError
+        The lineage has a snapshot that no Hudi writer made.
+    """
+    state = table.load()
+    held = lineage_of(state.metadata).find(instant)
+    if held is not None:
+        return FormatCommit(held.version, table.location)
+    refuse_foreign(state.metadata, table.location)
+    if parent is not None and parent != version_of(state.metadata):
+        raise _conflict(instant, f"it builds on {parent}, not {version_of(state.metadata)}")
+    updates = make(state)
+    outcome = attempt(lambda: table.catalog.commit(state, requirements(state.metadata), updates))
+    if not isinstance(outcome, Raised):
+        return FormatCommit(version_of(outcome.value.metadata), table.location)
+    now = attempt(table.load)
+    if not isinstance(now, Raised):
+        held = lineage_of(now.value.metadata).find(instant)
+        if held is not None:
+            return FormatCommit(held.version, table.location)
+        if isinstance(outcome.error, CommitFailedException):
+            raise _conflict(instant, outcome.reason) from outcome.error
+    raise CommitStateUnknownError(
+        f"The Iceberg commit of instant {instant.requested_time} failed, and may take place yet "
+        f"({outcome.reason})",
+        "Nothing was deleted. The next writer finds out, and repeats or undoes it.",
+        instant=instant.requested_time,
+    ) from outcome.error
+
+
+def change_once(
+    table: IcebergTable,
+    state: TableState,
+    updates: tuple[TableUpdate, ...],
+    is_done: Callable[[TableMetadata], bool],
+) -> None:
+    """Make a change that is no instant's; what has happened is decided as in :func:`publish`."""
+    if not updates:
+        return
+    outcome = attempt(lambda: table.catalog.commit(state, requirements(state.metadata), updates))
+    if not isinstance(outcome, Raised):
+        return
+    now = attempt(table.load)
+    if not isinstance(now, Raised):
+        if is_done(now.value.metadata):
+            return
+        if isinstance(outcome.error, CommitFailedException):
+            raise CommitConflictError(
+                f"Another writer changed the Iceberg table at {table.location} ({outcome.reason})",
+                "Nothing has changed; run it again.",
+            ) from outcome.error
+    raise CommitStateUnknownError(
+        f"A change of the Iceberg table at {table.location} failed, and may take place yet "
+        f"({outcome.reason})",
+        "Nothing was deleted; run it again.",
+    ) from outcome.error
+
+
+def requirements(metadata: TableMetadata) -> tuple[TableRequirement, ...]:
+    """Return what must still hold when a change of this version takes place."""
+    current = metadata.current_snapshot_id
+    return (
+        AssertTableUUID(uuid=metadata.table_uuid),
+        AssertRefSnapshotId.model_validate({"ref": MAIN_BRANCH, "snapshot-id": current}),
+    )
+
+
+def change_updates(
+    table: IcebergTable, state: TableState, change: Change, instant: Instant
+) -> tuple[TableUpdate, ...]:
+    """Return the updates that make a change as one snapshot.
+
+    Raises
+    ------
+    CorruptMetadataError
+        A file group that goes has no live file.
+    """
+    metadata = state.metadata
+    parent = metadata.current_snapshot()
+    snapshot_id = new_snapshot_id(metadata, str(instant))
+    store = ManifestStore(table.files, table.folder, metadata)
+    files = store.rewrite(parent, snapshot_id, change.added, change.gone)
+    if files.missing:
+        groups = ", ".join(f"{one.partition_path}/{one.file_id}" for one in sorted(files.missing))
+        raise CorruptMetadataError(
+            table.location,
+            f"the Iceberg table has no file of {groups}, which instant "
+            f"{instant.requested_time} replaces",
+            "Compare the table's timeline with its Iceberg history before writing on.",
+        )
+    operation, counts = change_summary(
+        change.added, files.removed, summary_of(parent) if parent else {}, change.same_rows
+    )
+    schema_updates, schema_id = _schema_updates(metadata, change.schema)
+    snapshot = make_snapshot(
+        store,
+        parent,
+        files.manifests,
+        snapshot_id=snapshot_id,
+        summary=Summary(operation, **counts, **change.keys),
+        timestamp_ms=to_epoch_millis(instant.effective_completion_time),
+        schema_id=schema_id,
+    )
+    return (*schema_updates, *as_current(snapshot))
+
+
+def make_snapshot(
+    store: ManifestStore,
+    parent: Snapshot | None,
+    manifests: Sequence[ManifestFile],
+    *,
+    snapshot_id: int,
+    summary: Summary,
+    timestamp_ms: int,
+    schema_id: int,
+) -> Snapshot:
+    """Write the manifest list of a new snapshot; return the snapshot."""
+    number = store.metadata.last_sequence_number + 1
+    above = parent.snapshot_id if parent else None
+    return Snapshot.model_validate(
+        {
+            "snapshot-id": snapshot_id,
+            "parent-snapshot-id": above,
+            "sequence-number": number,
+            "timestamp-ms": max(timestamp_ms, store.metadata.last_updated_ms),
+            "manifest-list": store.write_list(manifests, snapshot_id, above, number),
+            "summary": summary,
+            "schema-id": schema_id,
+        }
+    )
+
+
+def expiry(
+    metadata: TableMetadata, expired: Sequence[Snapshot], up_to: str
+) -> tuple[TableUpdate, ...]:
+    """Return the updates that forget snapshots, and keep that what they held is complete.
+
+    Parameters
+    ----------
+    up_to
+        Completion time of the last instant that is forgotten.
+    """
+    before = metadata.properties.get(WATERMARK_KEY, "")
+    watermark = max(before, up_to)
+    updates: list[TableUpdate] = []
+    if watermark != before:
+        updates.append(SetPropertiesUpdate(updates={WATERMARK_KEY: watermark}))
+    records = records_up_to(metadata, watermark)
+    if records:
+        updates.append(RemovePropertiesUpdate(removals=records))
+    if expired:
+        updates.append(remove_snapshots(expired))
+    return tuple(updates)
+
+
+def new_snapshot_id(metadata: TableMetadata, what: str) -> int:
+    """Return the id of a snapshot: the same for the same change of the same state."""
+    text = f"{metadata.table_uuid} {metadata.current_snapshot_id} {what}"
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest()) >> 1 or 1
+
+
+def tagged(metadata: TableMetadata) -> frozenset[int]:
+    """Return the ids of the snapshots that savepoints pin."""
+    return frozenset(ref.snapshot_id for name, ref in metadata.refs.items() if name != MAIN_BRANCH)
+
+
+def _schema_updates(
+    metadata: TableMetadata, wanted: Schema | None
+) -> tuple[tuple[TableUpdate, ...], int]:
+    if wanted is None:
+        return (), metadata.current_schema_id
+    known = known_schema(metadata, wanted)
+    if known is None:
+        number = max(schema.schema_id for schema in metadata.schemas) + 1
+        added = wanted.model_copy(update={"schema_id": number})
+        return (add_schema(added), set_schema(LAST_ADDED)), number
+    if known.schema_id == metadata.current_schema_id:
+        return (), known.schema_id
+    return (set_schema(known.schema_id),), known.schema_id
+
+
+def _conflict(instant: Instant, reason: str) -> CommitConflictError:
+    return CommitConflictError(
+        f"Another writer changed the Iceberg table before instant {instant.requested_time} "
+        f"({reason})",
+        "The Iceberg table does not hold the instant; the next writer repeats or undoes it.",
+        instant=instant.requested_time,
+    )

@@ -1,0 +1,145 @@
+"""The first version of an Iceberg table: columns, partitions, and the files there are."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.manifest import DataFile
+from pyiceberg.partitioning import PARTITION_FIELD_ID_START
+from pyiceberg.table.metadata import TableMetadataV2
+from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRef
+from pyiceberg.table.snapshots import Summary
+from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
+
+from hudi_core.spi import (
+    WATERMARK_KEY,
+    FileSlice,
+    FileSystemViewManager,
+    UnsupportedTableError,
+)
+from iceberg_format.catalog import KEPT_VERSIONS, TableState
+from iceberg_format.commit import make_snapshot, new_snapshot_id
+from iceberg_format.lineage import STATE_KEY
+from iceberg_format.manifests import ManifestStore
+from iceberg_format.partition import partition_specs
+from iceberg_format.schema import iceberg_schema
+from iceberg_format.summary import change_summary
+from iceberg_format.table import IcebergTable
+from iceberg_format.writes import file_of
+
+
+@dataclass(frozen=True, slots=True)
+class _First:
+    """What a table starts with."""
+
+    files: Sequence[DataFile]
+    watermark: str | None
+
+
+def create(table: IcebergTable, view_manager: FileSystemViewManager) -> TableState:
+    """Make the Iceberg table of a Hudi table.
+
+    All slices of the view are in its first snapshot; what completed until then is complete, by a
+    watermark.
+
+    Raises
+    ------
+    UnsupportedTableError, SchemaError
+        Iceberg cannot hold the table.
+    """
+    empty = _empty(table)
+    first = _existing(table, empty, view_manager)
+    metadata = _with_snapshot(table, empty, first)
+    try:
+        return table.catalog.create(metadata)
+    except CommitFailedException:
+        return table.load()  # another writer made it
+
+
+def _empty(table: IcebergTable) -> TableMetadataV2:
+    client = table.client
+    schema = iceberg_schema(client.schema, 0)
+    specs = partition_specs(client.config, schema)
+    return TableMetadataV2.model_validate(
+        {
+            "location": table.files.root,
+            "table-uuid": uuid.uuid4(),
+            "last-updated-ms": int(time.time() * 1000),
+            "last-column-id": client.schema.last_column_id,
+            "schemas": [schema],
+            "current-schema-id": schema.schema_id,
+            "partition-specs": list(specs),
+            "default-spec-id": specs[0].spec_id,
+            "last-partition-id": PARTITION_FIELD_ID_START - 1 + len(specs[0].fields),
+            "sort-orders": [UNSORTED_SORT_ORDER],
+            "default-sort-order-id": UNSORTED_SORT_ORDER.order_id,
+            "properties": {
+                "write.metadata.path": table.files.uri(table.folder),
+                "write.metadata.previous-versions-max": str(KEPT_VERSIONS),
+                "write.metadata.delete-after-commit.enabled": "true",
+                "commit.retry.num-retries": "0",
+                "write.parquet.compression-codec": "zstd",
+            },
+        }
+    )
+
+
+def _existing(
+    table: IcebergTable, metadata: TableMetadataV2, view_manager: FileSystemViewManager
+) -> _First:
+    client = table.client
+    completed = [one for one in client.timeline().instants if one.is_completed]
+    if not completed:
+        return _First((), None)
+    # the view of all that step 1 has completed: there is no fence yet
+    slices = view_manager.view(client.timeline()).latest_slices()
+    columns = client.schema
+
+    def describe(one: FileSlice) -> DataFile:
+        if one.base_file is None or one.log_files:
+            raise UnsupportedTableError(
+                client.base_path,
+                f"has log files in {one.partition_path or 'its folder'}",
+                "Compact the table first; the Iceberg format holds copy-on-write tables.",
+            )
+        status = one.base_file.status
+        schema = metadata.schema()
+        return file_of(
+            table, metadata, one.base_file.path, status.size, schema=schema, columns=columns
+        )
+
+    files = list(client.run_map(describe, slices))
+    return _First(files, max(one.effective_completion_time for one in completed))
+
+
+def _with_snapshot(
+    table: IcebergTable, metadata: TableMetadataV2, first: _First
+) -> TableMetadataV2:
+    store = ManifestStore(table.files, table.folder, metadata)
+    snapshot_id = new_snapshot_id(metadata, "first")
+    files = store.rewrite(None, snapshot_id, first.files, frozenset())
+    operation, counts = change_summary(first.files, (), {})
+    snapshot = make_snapshot(
+        store,
+        None,
+        files.manifests,
+        snapshot_id=snapshot_id,
+        summary=Summary(operation, **counts, **{STATE_KEY: "first"}),
+        timestamp_ms=metadata.last_updated_ms,
+        schema_id=metadata.current_schema_id,
+    )
+    watermark = {WATERMARK_KEY: first.watermark} if first.watermark else {}
+    main = SnapshotRef.model_validate({"snapshot-id": snapshot_id, "type": "branch"})
+    return metadata.model_copy(
+        update={
+            "last_sequence_number": snapshot.sequence_number,
+            "snapshots": [snapshot],
+            "current_snapshot_id": snapshot_id,
+            "refs": {MAIN_BRANCH: main},
+            "properties": {**metadata.properties, **watermark},
+        }
+    )

@@ -1,0 +1,156 @@
+"""Iceberg's metadata files, read and written through the storage of the table.
+
+pyiceberg asks a ``FileIO`` for its files. This one knows the files below the table's base path and
+no others: what a table's metadata names elsewhere is not opened, and no class that it names is
+loaded.
+"""
+
+from __future__ import annotations
+
+import io
+from types import TracebackType
+from typing import Final
+
+from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStream
+
+from hudi_core.spi import CorruptMetadataError, MetaClientView, Storage, TableMetaClient
+
+MAX_BYTES: Final = 1 << 28
+"""No metadata file of a sound table comes near this size."""
+_SCHEMES: Final = {"s3a": "s3", "s3n": "s3"}
+"""Schemes of Hadoop that readers of Iceberg do not know, and what they call the same store."""
+
+
+def table_uri(base_path: str) -> str:
+    """Return the base path as the URI that every Iceberg reader takes."""
+    scheme, separator, rest = base_path.partition("://")
+    if not separator:
+        return f"file://{base_path}"
+    return f"{_SCHEMES.get(scheme, scheme)}://{rest}"
+
+
+class TableFiles(FileIO):
+    """The files of one table, by URI.
+
+    Parameters
+    ----------
+    client
+        The table.
+    """
+
+    def __init__(self, client: MetaClientView) -> None:
+        super().__init__({})
+        self.storage: Storage = client.storage
+        self.root = table_uri(client.base_path)
+        self._layout = client.layout if isinstance(client, TableMetaClient) else None
+
+    def data_uri(self, path: str) -> str:
+        """Return the URI of a data file, wherever the table's storage strategy puts it."""
+        return self.uri(path if self._layout is None else self._layout.physical(path))
+
+    def data_path(self, uri: str) -> str:
+        """Return what the table calls a data file; see :meth:`path`."""
+        path = self.path(uri)
+        return path if self._layout is None else self._layout.logical(path)
+
+    def uri(self, path: str) -> str:
+        """Return the URI of a path relative to the base path."""
+        return f"{self.root}/{path}"
+
+    def path(self, uri: str) -> str:
+        """Return the path, relative to the base path, of a URI.
+
+        Raises
+        ------
+        CorruptMetadataError
+            The URI leads out of the table.
+        """
+        path = uri.removeprefix(f"{self.root}/")
+        if path == uri or any(part in ("", ".", "..") for part in path.split("/")):
+            raise CorruptMetadataError(
+                uri,
+                f"the table's Iceberg metadata names it, and it is not below {self.root}",
+                "Only files of the table are read; restore its Iceberg metadata from a backup.",
+            )
+        return path
+
+    def new_input(self, location: str) -> InputFile:
+        """Return the file at a URI, for reading."""
+        return _Input(location, self)
+
+    def new_output(self, location: str) -> OutputFile:
+        """Return the file at a URI, for writing once."""
+        return _Output(location, self)
+
+    def delete(self, location: str | InputFile | OutputFile) -> None:
+        """Delete a file, if it is there."""
+        uri = location if isinstance(location, str) else location.location
+        self.storage.delete(self.path(uri))
+
+
+class _Input(InputFile):
+    def __init__(self, location: str, files: TableFiles) -> None:
+        super().__init__(location)
+        self._files, self._path = files, files.path(location)
+
+    def __len__(self) -> int:
+        found = self._files.storage.head(self._path)
+        return 0 if found is None else found.size
+
+    def exists(self) -> bool:
+        return self._files.storage.head(self._path) is not None
+
+    def open(self, seekable: bool = True) -> InputStream:
+        del seekable
+        return io.BytesIO(self._files.storage.read(self._path, MAX_BYTES))
+
+
+class _Output(OutputFile):
+    """Collects the bytes, and puts them in one step when it is closed: nobody sees half a file."""
+
+    def __init__(self, location: str, files: TableFiles) -> None:
+        super().__init__(location)
+        self._files, self._path = files, files.path(location)
+        self._stream = _Collected(self._files.storage, self._path)
+
+    def __len__(self) -> int:
+        return self._stream.size
+
+    def exists(self) -> bool:
+        return self._files.storage.head(self._path) is not None
+
+    def to_input_file(self) -> InputFile:
+        return self._files.new_input(self.location)
+
+    def create(self, overwrite: bool = False) -> OutputStream:
+        del overwrite  # names are never used twice
+        return self._stream
+
+
+class _Collected(io.BytesIO):
+    def __init__(self, storage: Storage, path: str) -> None:
+        super().__init__()
+        self._storage, self._path = storage, path
+        self.size = 0
+        self._failed = False
+
+    def __enter__(self) -> _Collected:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._failed = kind is not None
+        self.close()
+
+    def close(self) -> None:
+        if self.closed:
+            return
+        data = self.getvalue()
+        self.size = len(data)
+        super().close()
+        if not self._failed:
+            self._storage.put_if_absent(self._path, data)

@@ -1,0 +1,150 @@
+"""Which instants the current lineage of an Iceberg table holds.
+
+An action that changes files or columns is a snapshot whose summary names it; any other is a
+property of the table. Only the ancestors of the current snapshot count: what was rolled back may
+still be listed elsewhere. Before snapshots are expired, a watermark takes their place.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Snapshot, ancestors_of
+
+from hudi_core.spi import (
+    ACTION_KEY,
+    COMPLETION_TIME_KEY,
+    INSTANT_KEY,
+    OPERATION_KEY,
+    WATERMARK_KEY,
+    Action,
+    Instant,
+    Lineage,
+    Publication,
+    TableServiceError,
+    parse_instant_time,
+    to_datetime,
+)
+
+STATE_KEY: Final = "hudi.state"
+"""Key of a snapshot that is no instant's: the first one, or one that a rollback goes on from."""
+RECORD_PREFIX: Final = "hudi.instant."
+"""Prefix of the properties that record instants without a snapshot."""
+XTABLE_KEY: Final = "XTABLE_METADATA"
+"""Under this key Apache XTable keeps what a snapshot was made from."""
+
+
+def lineage_of(metadata: TableMetadata) -> Lineage:
+    """Return what the current lineage holds."""
+    found = [one for one in map(_of_snapshot, ancestors(metadata)) if one is not None]
+    found += _recorded(metadata.properties)
+    watermark = metadata.properties.get(WATERMARK_KEY)
+    return Lineage.of(found, parse_instant_time(watermark) if watermark else None)
+
+
+def ancestors(metadata: TableMetadata) -> Iterator[Snapshot]:
+    """Yield the snapshots of the current lineage, the newest first."""
+    yield from ancestors_of(metadata.current_snapshot(), metadata)
+
+
+def summary_of(snapshot: Snapshot) -> Mapping[str, str]:
+    """Return the summary of a snapshot, without its operation."""
+    return snapshot.summary.additional_properties if snapshot.summary else {}
+
+
+def snapshot_of(metadata: TableMetadata, instant: Instant) -> Snapshot | None:
+    """Return the snapshot of the lineage that an instant made."""
+    action = instant.action.completed_action
+    for snapshot in ancestors(metadata):
+        summary = summary_of(snapshot)
+        if (summary.get(INSTANT_KEY), summary.get(ACTION_KEY)) == (instant.requested_time, action):
+            return snapshot
+    return None
+
+
+def refuse_foreign(metadata: TableMetadata, where: str) -> None:
+    """Refuse a lineage with a snapshot that no Hudi writer made.
+
+    Raises
+    ------
+    TableServiceError
+        Names the snapshot.
+    """
+    for snapshot in ancestors(metadata):
+        summary = summary_of(snapshot)
+        if INSTANT_KEY not in summary and STATE_KEY not in summary:
+            operation = snapshot.summary.operation.value if snapshot.summary else "unknown"
+            raise TableServiceError(
+                f"Snapshot {snapshot.snapshot_id} ({operation}) of the Iceberg table at {where} "
+                "was not made by a Hudi writer",
+                "Roll the Iceberg table back to the snapshot before it: a table of this format is "
+                "written through Hudi only.",
+                snapshot_id=snapshot.snapshot_id,
+            )
+
+
+def instant_keys(instant: Instant, operation: str | None) -> dict[str, str]:
+    """Return what a format records per instant."""
+    keys = {
+        INSTANT_KEY: str(instant.requested_time),
+        ACTION_KEY: instant.action.completed_action.value,
+        COMPLETION_TIME_KEY: str(instant.effective_completion_time),
+    }
+    if operation:
+        keys[OPERATION_KEY] = operation
+    return keys
+
+
+def xtable_key(instant: Instant) -> dict[str, str]:
+    """Return what makes readers of Apache XTable's tables recognise a snapshot."""
+    synced = to_datetime(instant.effective_completion_time).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    value = {
+        "lastInstantSynced": synced,
+        "instantsToConsiderForNextSync": [],
+        "version": 0,
+        "sourceTableFormat": "HUDI",
+        "sourceIdentifier": str(instant.requested_time),
+    }
+    return {XTABLE_KEY: json.dumps(value, separators=(",", ":"))}
+
+
+def record_of(instant: Instant, version: str) -> dict[str, str]:
+    """Return the property that records an instant without a snapshot."""
+    action = instant.action.completed_action.value
+    done = instant.effective_completion_time
+    return {f"{RECORD_PREFIX}{instant.requested_time}.{action}": f"{done} {version}"}
+
+
+def records_up_to(metadata: TableMetadata, watermark: str) -> list[str]:
+    """Return the keys of the recorded instants that a watermark covers."""
+    return [
+        key
+        for key, value in metadata.properties.items()
+        if key.startswith(RECORD_PREFIX) and value.partition(" ")[0] <= watermark
+    ]
+
+
+def _of_snapshot(snapshot: Snapshot) -> Publication | None:
+    summary = summary_of(snapshot)
+    if INSTANT_KEY not in summary or ACTION_KEY not in summary:
+        return None
+    done = summary.get(COMPLETION_TIME_KEY)
+    return Publication(
+        parse_instant_time(summary[INSTANT_KEY]),
+        Action(summary[ACTION_KEY]),
+        str(snapshot.snapshot_id),
+        parse_instant_time(done) if done else None,
+    )
+
+
+def _recorded(properties: Mapping[str, str]) -> Iterator[Publication]:
+    for key, value in properties.items():
+        if key.startswith(RECORD_PREFIX):
+            time, _, action = key.removeprefix(RECORD_PREFIX).partition(".")
+            done, _, version = value.partition(" ")
+            yield Publication(
+                parse_instant_time(time), Action(action), version, parse_instant_time(done)
+            )

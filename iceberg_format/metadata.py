@@ -1,0 +1,142 @@
+"""Which files the table has and what their columns hold, as the manifests tell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyiceberg.conversions import from_bytes
+from pyiceberg.manifest import DataFile
+from pyiceberg.types import DateType, TimestampType, TimestamptzType, TimeType
+
+from hudi_core.spi import (
+    FileLister,
+    FileStatus,
+    MetaClientView,
+    PartitionPath,
+    ValueRanges,
+)
+from iceberg_format.lineage import ancestors
+from iceberg_format.manifests import CACHE, ManifestStore
+from iceberg_format.table import IcebergTable
+
+_COUNTED = (DateType, TimeType, TimestampType, TimestamptzType)
+"""Types whose bounds are whole numbers in both worlds."""
+
+
+class IcebergMetadataFactory:
+    """Makes what lists the table's files."""
+
+    def create(self, meta_client: MetaClientView) -> FileLister:
+        """Return the lister of the table's files; nothing is read until it is asked."""
+        return ManifestLister(IcebergTable.open(meta_client))
+
+
+@dataclass(frozen=True)
+class ManifestLister:
+    """Lists the files of every state that the Iceberg table keeps: past ones serve time travel.
+
+    Also tells ranges of columns (a :class:`~hudi_core.spi.RangeSource`). The metadata is read once.
+
+    Attributes
+    ----------
+    table
+        The Iceberg table.
+    """
+
+    table: IcebergTable
+
+    def list_partitions(self) -> Sequence[PartitionPath]:
+        """Return every partition path, sorted; ``[""]`` for a table without partitions."""
+        if not self.table.client.config.partition_fields:
+            return [PartitionPath("")]
+        return sorted(self._by_partition)
+
+    def list_files(
+        self, partitions: Sequence[PartitionPath]
+    ) -> Mapping[PartitionPath, Sequence[FileStatus]]:
+        """Return the files of each partition."""
+        found = self._by_partition
+        return {
+            one: tuple(
+                FileStatus(path, file.file_size_in_bytes)
+                for path, file in sorted(found.get(one, {}).items())
+            )
+            for one in partitions
+        }
+
+    def partition_ranges(
+        self, partitions: Sequence[PartitionPath], column: str, kind: pa.DataType
+    ) -> ValueRanges | None:
+        """Return ``None``: manifests tell of files only."""
+        del partitions, column, kind
+        return None
+
+    def file_ranges(
+        self,
+        partitions: Sequence[PartitionPath],
+        names: Sequence[str],
+        column: str,
+        kind: pa.DataType,
+    ) -> ValueRanges | None:
+        """Return ranges over the rows of each file; ``None`` for a column that is not known."""
+        number = self.table.client.schema.field_ids().get(column)
+        field_type = None if number is None else self._types.get(number)
+        if number is None or field_type is None:
+            return None
+        lows: list[Any] = []
+        highs: list[Any] = []
+        nullable = np.ones(len(names), np.bool_)
+        valued = np.ones(len(names), np.bool_)
+        for at, (partition, name) in enumerate(zip(partitions, names, strict=True)):
+            path = f"{partition}/{name}" if partition else name
+            file = self._by_partition.get(partition, {}).get(path)
+            low = file.lower_bounds.get(number) if file else None
+            high = file.upper_bounds.get(number) if file else None
+            lows.append(None if low is None else from_bytes(field_type, low))
+            highs.append(None if high is None else from_bytes(field_type, high))
+            if file is not None and number in file.null_value_counts:
+                nulls, values = file.null_value_counts[number], file.value_counts.get(number)
+                nullable[at] = nulls > 0
+                valued[at] = values is None or values > nulls
+        is_counted = isinstance(field_type, _COUNTED)
+        return ValueRanges(
+            _array(lows, kind, is_counted), _array(highs, kind, is_counted), nullable, valued
+        )
+
+    @cached_property
+    def _types(self) -> Mapping[int, Any]:
+        schema = self.table.load().metadata.schema()
+        return {
+            number: schema.find_type(number)
+            for number in schema.field_ids
+            if schema.find_type(number).is_primitive
+        }
+
+    @cached_property
+    def _by_partition(self) -> Mapping[PartitionPath, Mapping[str, DataFile]]:
+        metadata = self.table.load().metadata
+        store = ManifestStore(self.table.files, self.table.folder, metadata)
+        seen: set[str] = set()
+        found: dict[PartitionPath, dict[str, DataFile]] = {}
+        for snapshot in ancestors(metadata):
+            for manifest in store.manifests(snapshot):
+                if manifest.manifest_path in seen:
+                    continue
+                seen.add(manifest.manifest_path)
+                for entry in CACHE.entries(self.table.files, manifest):
+                    path = self.table.files.data_path(entry.data_file.file_path)
+                    partition = PartitionPath(path.rpartition("/")[0])
+                    found.setdefault(partition, {})[path] = entry.data_file
+        return found
+
+
+def _array(values: list[Any], kind: pa.DataType, is_counted: bool) -> pa.Array:
+    if not is_counted:
+        return pa.array(values, kind)
+    width = pa.int32() if pa.types.is_date32(kind) else pa.int64()
+    return pa.array(values, width).cast(kind)

@@ -1,0 +1,189 @@
+"""The hooks of the Iceberg format."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyiceberg.table.update import TableUpdate
+
+from hudi_core.spi import (
+    PARENT_KEY,
+    Capability,
+    CleanerPlan,
+    CommitMetadata,
+    FileSystemViewManager,
+    FormatCapabilities,
+    FormatCommit,
+    Instant,
+    MetaClientView,
+    Publication,
+    ReplaceCommitMetadata,
+    RestorePlan,
+    WriteStatus,
+    hookimpl,
+)
+from iceberg_format import creation, rollback, services
+from iceberg_format.catalog import TableState, missing
+from iceberg_format.commit import change_updates, publish
+from iceberg_format.lineage import lineage_of, refuse_foreign
+from iceberg_format.metadata import IcebergMetadataFactory
+from iceberg_format.table import IcebergTable, version_of
+from iceberg_format.timeline import IcebergTimelineFactory
+from iceberg_format.writes import change_of_write
+
+_CAPABILITIES = FormatCapabilities.of(
+    Capability.COPY_ON_WRITE,
+    Capability.UNPARTITIONED,
+    Capability.IDENTITY_PARTITIONS,
+    Capability.REPLACE,
+    Capability.CLUSTERING,
+    Capability.SAVEPOINT,
+    Capability.RESTORE,
+    Capability.ADD_COLUMN,
+    Capability.DROP_COLUMN,
+    Capability.RENAME_COLUMN,
+    Capability.REORDER_COLUMNS,
+)
+
+
+class IcebergTableFormat:
+    """Apache Iceberg, version 2 of its format."""
+
+    @hookimpl
+    def get_capabilities(self) -> FormatCapabilities:
+        """What Iceberg holds exactly as Hudi does."""
+        return _CAPABILITIES
+
+    @hookimpl
+    def get_timeline_factory(self) -> IcebergTimelineFactory:
+        """The current lineage is the truth."""
+        return IcebergTimelineFactory()
+
+    @hookimpl
+    def get_metadata_factory(self) -> IcebergMetadataFactory:
+        """The manifests tell which files there are."""
+        return IcebergMetadataFactory()
+
+    @hookimpl
+    def initialize(
+        self, meta_client: MetaClientView, view_manager: FileSystemViewManager, create: bool
+    ) -> FormatCommit:
+        """Find or make the Iceberg table; its version is that of the current snapshot."""
+        table = IcebergTable.open(meta_client)
+        state = table.catalog.load()
+        if state is None:
+            if not create:
+                raise missing(meta_client, table.folder)
+            state = creation.create(table, view_manager)
+        refuse_foreign(state.metadata, table.location)
+        return FormatCommit(version_of(state.metadata), table.location)
+
+    @hookimpl
+    def find_publication(self, meta_client: MetaClientView, instant: Instant) -> Publication | None:
+        """Look for the instant in the current lineage."""
+        metadata = IcebergTable.open(meta_client).load().metadata
+        lineage = lineage_of(metadata)
+        found = lineage.find(instant)
+        if found is not None or not lineage.holds(instant):
+            return found
+        action, done = instant.action.completed_action, instant.completion_time
+        return Publication(instant.requested_time, action, version_of(metadata), done)
+
+    # --- writes ----------------------------------------------------------------------------------
+
+    @hookimpl
+    def complete_write(
+        self,
+        meta_client: MetaClientView,
+        commit_metadata: CommitMetadata,
+        instant: Instant,
+        write_statuses: Sequence[WriteStatus],
+    ) -> FormatCommit:
+        """One snapshot: appended, overwritten or deleted files, and new columns with them."""
+        return _publish_write(meta_client, commit_metadata, instant, write_statuses)
+
+    @hookimpl
+    def complete_clustering(
+        self,
+        meta_client: MetaClientView,
+        replace_commit_metadata: ReplaceCommitMetadata,
+        instant: Instant,
+        write_statuses: Sequence[WriteStatus],
+    ) -> FormatCommit:
+        """One snapshot that replaces files by others with the same rows."""
+        return _publish_write(meta_client, replace_commit_metadata, instant, write_statuses)
+
+    @hookimpl
+    def complete_schema_change(
+        self, meta_client: MetaClientView, commit_metadata: CommitMetadata, instant: Instant
+    ) -> FormatCommit:
+        """One snapshot with the same files and the new columns."""
+        return _publish_write(meta_client, commit_metadata, instant, ())
+
+    # --- clean and archive -----------------------------------------------------------------------
+
+    @hookimpl
+    def before_clean(self, meta_client: MetaClientView, clean_plan: CleanerPlan) -> None:
+        """Expire the snapshots that name the files."""
+        services.stop_naming(IcebergTable.open(meta_client), clean_plan)
+
+    @hookimpl
+    def complete_clean(self, meta_client: MetaClientView, instant: Instant) -> FormatCommit:
+        """Record the clean as a property."""
+        return services.record(IcebergTable.open(meta_client), instant)
+
+    @hookimpl
+    def archive_instants(
+        self, meta_client: MetaClientView, archived_instants: Sequence[Instant]
+    ) -> None:
+        """Expire the snapshots of the archived instants."""
+        services.forget(IcebergTable.open(meta_client), archived_instants)
+
+    # --- rollback, savepoint and restore ---------------------------------------------------------
+
+    @hookimpl
+    def before_rollback(self, meta_client: MetaClientView, instant: Instant) -> None:
+        """Go on from the snapshot before the instant's."""
+        rollback.take_out(IcebergTable.open(meta_client), instant)
+
+    @hookimpl
+    def complete_rollback(self, meta_client: MetaClientView, instant: Instant) -> FormatCommit:
+        """Record the rollback as a property."""
+        return services.record(IcebergTable.open(meta_client), instant)
+
+    @hookimpl
+    def complete_savepoint(self, meta_client: MetaClientView, instant: Instant) -> FormatCommit:
+        """Tag the snapshot of the commit."""
+        return services.tag(IcebergTable.open(meta_client), instant)
+
+    @hookimpl
+    def complete_delete_savepoint(
+        self, meta_client: MetaClientView, instant: Instant
+    ) -> FormatCommit:
+        """Remove the tag."""
+        return services.untag(IcebergTable.open(meta_client), instant)
+
+    @hookimpl
+    def before_restore(self, meta_client: MetaClientView, restore_plan: RestorePlan) -> None:
+        """Go on from the snapshot of the savepoint."""
+        services.restore(IcebergTable.open(meta_client), restore_plan)
+
+    @hookimpl
+    def complete_restore(self, meta_client: MetaClientView, instant: Instant) -> FormatCommit:
+        """Record the restore as a property."""
+        return services.record(IcebergTable.open(meta_client), instant)
+
+
+def _publish_write(
+    meta_client: MetaClientView,
+    commit: CommitMetadata,
+    instant: Instant,
+    statuses: Sequence[WriteStatus],
+) -> FormatCommit:
+    table = IcebergTable.open(meta_client)
+
+    def updates(state: TableState) -> tuple[TableUpdate, ...]:
+        change = change_of_write(table, state.metadata, commit, instant, statuses)
+        return change_updates(table, state, change, instant)
+
+    return publish(table, instant, updates, commit.extra_metadata.get(PARENT_KEY))

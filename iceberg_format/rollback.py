@@ -1,0 +1,109 @@
+"""Going back in the lineage before files are deleted: rollback and restore.
+
+The state that is gone back to becomes a new snapshot with the same files: the id of the current
+snapshot then differs from every one that a request on its way may have been built on, and such a
+request fails its compare-and-set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import takewhile
+
+from pyiceberg.table.snapshots import Operation, Snapshot, Summary
+from pyiceberg.table.update import TableUpdate
+
+from hudi_core.spi import INSTANT_KEY, Instant, TableServiceError
+from iceberg_format.catalog import TableState
+from iceberg_format.commit import (
+    change_once,
+    make_snapshot,
+    new_snapshot_id,
+    tagged,
+)
+from iceberg_format.lineage import (
+    STATE_KEY,
+    ancestors,
+    lineage_of,
+    refuse_foreign,
+    snapshot_of,
+    summary_of,
+)
+from iceberg_format.manifests import ManifestStore
+from iceberg_format.summary import change_summary
+from iceberg_format.table import IcebergTable
+from iceberg_format.updates import as_current, remove_snapshots, set_schema
+
+
+def take_out(table: IcebergTable, instant: Instant) -> None:
+    """Take an instant out of the lineage; where it is not in it, only make a new state.
+
+    Raises
+    ------
+    TableServiceError
+        Later instants build on it, a savepoint pins it, or its snapshot has been expired.
+    """
+    state = table.load()
+    metadata = state.metadata
+    refuse_foreign(metadata, table.location)
+    target = snapshot_of(metadata, instant)
+    current = metadata.current_snapshot()
+    if target is None:
+        if lineage_of(metadata).holds(instant):
+            raise _refused(instant, "the state before it has been expired")
+        go_back(table, state, current, (), f"rolled-back {instant.requested_time}")
+        return
+    later = list(takewhile(lambda one: one.snapshot_id != target.snapshot_id, ancestors(metadata)))
+    if any(INSTANT_KEY in summary_of(one) for one in later):
+        raise _refused(instant, "later instants build on it")
+    dropped = [*later, target]
+    if tagged(metadata) & {one.snapshot_id for one in dropped}:
+        raise _refused(instant, "a savepoint pins it")
+    if target.parent_snapshot_id is None:
+        raise _refused(instant, "the state before it has been expired")
+    before = metadata.snapshot_by_id(target.parent_snapshot_id)
+    go_back(table, state, before, dropped, f"rolled-back {instant.requested_time}")
+
+
+def go_back(
+    table: IcebergTable,
+    state: TableState,
+    to: Snapshot | None,
+    dropped: Sequence[Snapshot],
+    why: str,
+) -> None:
+    """Make a new snapshot with the files and columns of an older one, and forget those between."""
+    if to is None:
+        raise TableServiceError(
+            f"The Iceberg table at {table.location} has no state to go back to",
+            "Its snapshots have been expired or damaged; restore its metadata from a backup.",
+        )
+    metadata = state.metadata
+    store = ManifestStore(table.files, table.folder, metadata)
+    _, counts = change_summary((), (), summary_of(to))
+    schema_id = to.schema_id if to.schema_id is not None else metadata.current_schema_id
+    snapshot = make_snapshot(
+        store,
+        to,
+        store.manifests(to),
+        snapshot_id=new_snapshot_id(metadata, why),
+        summary=Summary(Operation.REPLACE, **counts, **{STATE_KEY: why}),
+        timestamp_ms=metadata.last_updated_ms,
+        schema_id=schema_id,
+    )
+    updates: list[TableUpdate] = [*as_current(snapshot)]
+    if schema_id != metadata.current_schema_id:
+        updates.insert(0, set_schema(schema_id))
+    if dropped:
+        updates.append(remove_snapshots(dropped))
+    change_once(
+        table, state, tuple(updates), lambda now: now.current_snapshot_id == snapshot.snapshot_id
+    )
+
+
+def _refused(instant: Instant, why: str) -> TableServiceError:
+    return TableServiceError(
+        f"Instant {instant.requested_time} cannot be taken out of the Iceberg table: {why}",
+        "Roll the later instants back first, or restore to a savepoint.",
+        instant=instant.requested_time,
+    )

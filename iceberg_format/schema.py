@@ -1,0 +1,126 @@
+"""The columns of a table as an Iceberg schema, with the ids that its writer gave them.
+
+The five meta columns are part of it: they are columns of the data files like any other, and who
+reads the Iceberg table can use them.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.types as pt
+from pyiceberg.schema import Schema
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampType,
+    TimestamptzType,
+    TimeType,
+)
+
+from hudi_core.spi import CommitMetadata, MetaClientView, SchemaError, TableSchema, field_id
+
+_TYPES: dict[pa.DataType, type[IcebergType]] = {
+    pa.bool_(): BooleanType,
+    pa.int32(): IntegerType,
+    pa.int64(): LongType,
+    pa.float32(): FloatType,
+    pa.float64(): DoubleType,
+    pa.string(): StringType,
+    pa.binary(): BinaryType,
+    pa.date32(): DateType,
+    pa.time64("us"): TimeType,
+    pa.timestamp("us"): TimestampType,
+    pa.timestamp("us", tz="UTC"): TimestamptzType,
+}
+
+
+def iceberg_schema(schema: TableSchema, schema_id: int) -> Schema:
+    """Return a table's schema as Iceberg's.
+
+    Raises
+    ------
+    SchemaError
+        A column has a type that Iceberg lacks, or a field has no id.
+    """
+    return Schema(*[_field(field) for field in schema.with_meta()], schema_id=schema_id)
+
+
+def schema_left(client: MetaClientView, commit: CommitMetadata) -> TableSchema:
+    """Return the schema as a commit leaves it."""
+    before = client.schema
+    if commit.schema_json is None:
+        return before
+    return TableSchema.from_avro(commit.schema_json, before.field_ids(), before.last_column_id)
+
+
+def known_schema(metadata: TableMetadata, wanted: Schema) -> Schema | None:
+    """Return the schema of the metadata that has the same columns; ``None`` when none has."""
+    current = [one for one in metadata.schemas if one.schema_id == metadata.current_schema_id]
+    for schema in [*current, *metadata.schemas]:
+        if schema.fields == wanted.fields:
+            return schema
+    return None
+
+
+def _field(field: pa.Field) -> NestedField:
+    doc = (field.metadata or {}).get(b"doc")
+    return NestedField(
+        field_id=_id(field, field.name),
+        name=field.name,
+        field_type=_type(field.type, field.name),
+        required=not field.nullable,
+        doc=doc.decode("utf-8") if doc else None,
+    )
+
+
+def _id(field: pa.Field, path: str) -> int:
+    number = field_id(field)
+    if number is None:
+        raise SchemaError(
+            f"Column {path} has no field id", "Write the table's rows again.", column=path
+        )
+    return number
+
+
+def _type(kind: pa.DataType, path: str) -> IcebergType:
+    if pt.is_struct(kind):
+        return StructType(*[_field(child) for child in kind])
+    if pt.is_map(kind):
+        key, value = kind.key_field, kind.item_field
+        return MapType(
+            key_id=_id(key, f"{path}.key"),
+            key_type=_type(key.type, f"{path}.key"),
+            value_id=_id(value, f"{path}.value"),
+            value_type=_type(value.type, f"{path}.value"),
+            value_required=not value.nullable,
+        )
+    if pt.is_list(kind):
+        element = kind.value_field
+        return ListType(
+            element_id=_id(element, f"{path}.element"),
+            element_type=_type(element.type, f"{path}.element"),
+            element_required=not element.nullable,
+        )
+    if pt.is_decimal128(kind):
+        return DecimalType(kind.precision, kind.scale)
+    found = _TYPES.get(kind)
+    if found is None:
+        raise SchemaError(
+            f"Column {path} has the type {kind}, which Iceberg tables do not have",
+            "Cast the column, or use another table format.",
+            column=path,
+        )
+    return found()

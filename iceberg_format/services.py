@@ -1,0 +1,213 @@
+"""Clean, archive, savepoint and restore in the Iceberg table's terms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import takewhile
+
+from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.table.update import SetPropertiesUpdate, TableUpdate
+
+from hudi_core.spi import (
+    COMPLETION_TIME_KEY,
+    INSTANT_KEY,
+    WATERMARK_KEY,
+    Action,
+    CleanerPlan,
+    FormatCommit,
+    Instant,
+    RestorePlan,
+    State,
+    TableServiceError,
+    parse_instant_time,
+)
+from iceberg_format.catalog import TableState
+from iceberg_format.commit import change_once, expiry, publish, tagged
+from iceberg_format.lineage import (
+    ancestors,
+    record_of,
+    refuse_foreign,
+    snapshot_of,
+    summary_of,
+)
+from iceberg_format.manifests import ManifestStore
+from iceberg_format.rollback import go_back
+from iceberg_format.table import IcebergTable, version_of
+from iceberg_format.updates import remove_tag, set_tag
+
+
+def record(table: IcebergTable, instant: Instant) -> FormatCommit:
+    """Record an instant that changes no file, as a property."""
+
+    def updates(state: TableState) -> tuple[TableUpdate, ...]:
+        value = record_of(instant, version_of(state.metadata))
+        return (SetPropertiesUpdate(updates=value),)
+
+    return publish(table, instant, updates)
+
+
+def stop_naming(table: IcebergTable, plan: CleanerPlan) -> None:
+    """Expire the snapshots that name a file which a clean is about to delete, and all before them.
+
+    Raises
+    ------
+    TableServiceError
+        The current state or a savepoint names such a file.
+    """
+    state = table.load()
+    metadata = state.metadata
+    refuse_foreign(metadata, table.location)
+    doomed = frozenset(table.files.data_uri(path) for path in planned_paths(plan))
+    if not doomed:
+        return
+    store = ManifestStore(table.files, table.folder, metadata)
+    lineage = list(ancestors(metadata))
+    naming = [
+        number
+        for number, snapshot in enumerate(lineage)
+        if any(file.file_path in doomed for file in store.live(snapshot))
+    ]
+    if not naming:
+        return
+    if naming[0] == 0:
+        raise _names(lineage[0], "the current state of the table names")
+    _expire(table, state, lineage, naming[0])
+
+
+def forget(table: IcebergTable, archived: Sequence[Instant]) -> None:
+    """Expire the snapshots of archived instants; the current one and pinned ones stay."""
+    state = table.load()
+    metadata = state.metadata
+    if not archived:
+        return
+    last = max(one.effective_completion_time for one in archived)
+    lineage = list(ancestors(metadata))
+    first = next(
+        (
+            number
+            for number, snapshot in enumerate(lineage)
+            if number and summary_of(snapshot).get(COMPLETION_TIME_KEY, "") <= last
+        ),
+        len(lineage),
+    )
+    pinned = tagged(metadata)
+    expired = [one for one in lineage[first:] if one.snapshot_id not in pinned]
+    updates = expiry(metadata, expired, last)
+    change_once(table, state, updates, lambda now: now.properties.get(WATERMARK_KEY, "") >= last)
+
+
+def tag(table: IcebergTable, instant: Instant) -> FormatCommit:
+    """Pin the snapshot of a savepoint's commit, and record the savepoint.
+
+    Raises
+    ------
+    TableServiceError
+        The snapshot has been expired.
+    """
+
+    def updates(state: TableState) -> tuple[TableUpdate, ...]:
+        found = _saved(state, instant)
+        if found is None:
+            raise TableServiceError(
+                f"The Iceberg table at {table.location} does not keep the state of instant "
+                f"{instant.requested_time} any more",
+                "Save a later instant.",
+            )
+        value = record_of(instant, str(found.snapshot_id))
+        return (
+            set_tag(_tag_name(instant), found.snapshot_id),
+            SetPropertiesUpdate(updates=value),
+        )
+
+    return publish(table, instant, updates)
+
+
+def untag(table: IcebergTable, instant: Instant) -> FormatCommit:
+    """Unpin the snapshot of a savepoint; no effect where none is pinned."""
+    state = table.load()
+    name = _tag_name(instant)
+    if name in state.metadata.refs:
+        removal = remove_tag(name)
+        change_once(table, state, (removal,), lambda now: name not in now.refs)
+    return FormatCommit(version_of(state.metadata), table.location)
+
+
+def restore(table: IcebergTable, plan: RestorePlan) -> None:
+    """Go back to the state of a savepoint in one change; no effect where that has happened.
+
+    Raises
+    ------
+    TableServiceError
+        The state has been expired, or another savepoint pins a later one.
+    """
+    state = table.load()
+    metadata = state.metadata
+    refuse_foreign(metadata, table.location)
+    undone = {one.commit_time for one in plan.instants_to_rollback}
+    lineage = list(ancestors(metadata))
+    dropped = list(takewhile(lambda one: _instant_of(one) in {"", *undone}, lineage))
+    while dropped and not _instant_of(dropped[-1]):
+        dropped.pop()  # a state that a rollback went on from stays
+    if not dropped:
+        return
+    if tagged(metadata) & {one.snapshot_id for one in dropped}:
+        raise TableServiceError(
+            "A later savepoint pins a state that the restore would take out",
+            "Delete that savepoint first.",
+        )
+    to = lineage[len(dropped)] if len(dropped) < len(lineage) else None
+    go_back(table, state, to, dropped, "restored")
+
+
+def planned_paths(plan: CleanerPlan) -> Iterable[str]:
+    """Yield the files of a clean's plan, relative to the base path."""
+    for partition, names in (plan.files_to_be_deleted_per_partition or {}).items():
+        for name in names:
+            yield f"{partition}/{name}" if partition else name
+    for partition, infos in (plan.file_paths_to_be_deleted_per_partition or {}).items():
+        for info in infos:
+            name = (info.file_path or "").rpartition("/")[2]
+            if name:
+                yield f"{partition}/{name}" if partition else name
+
+
+def _expire(
+    table: IcebergTable, state: TableState, lineage: Sequence[Snapshot], first: int
+) -> None:
+    """Expire the snapshots of a lineage from one on."""
+    expired = lineage[first:]
+    pinned = tagged(state.metadata)
+    for snapshot in expired:
+        if snapshot.snapshot_id in pinned:
+            raise _names(snapshot, "a savepoint pins a state that names")
+    up_to = max(summary_of(one).get(COMPLETION_TIME_KEY, "") for one in expired)
+    gone = {one.snapshot_id for one in expired}
+    change_once(
+        table,
+        state,
+        expiry(state.metadata, expired, up_to),
+        lambda now: not gone & {one.snapshot_id for one in now.snapshots},
+    )
+
+
+def _names(snapshot: Snapshot, who: str) -> TableServiceError:
+    return TableServiceError(
+        f"The clean would delete a file that {who} (snapshot {snapshot.snapshot_id})",
+        "Nothing was deleted. Compare the plan of the clean with the table's timeline.",
+        snapshot_id=snapshot.snapshot_id,
+    )
+
+
+def _saved(state: TableState, instant: Instant) -> Snapshot | None:
+    writes = (Action.COMMIT, Action.REPLACECOMMIT, Action.DELTACOMMIT)
+    time = parse_instant_time(instant.requested_time)
+    found = (snapshot_of(state.metadata, Instant(time, one, State.COMPLETED)) for one in writes)
+    return next((one for one in found if one is not None), None)
+
+
+def _instant_of(snapshot: Snapshot) -> str:
+    return summary_of(snapshot).get(INSTANT_KEY, "")
+
+
+def _tag_name(instant: Instant) -> str:
+    return f"savepoint-{instant.requested_time}"

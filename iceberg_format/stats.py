@@ -1,0 +1,210 @@
+"""What a manifest says of a data file: rows, bytes, and the bounds of its columns.
+
+Everything comes from the statistics that the writer collected. In a replay there are none at hand:
+then the footer is read, with which the writer's agree but for the number of NaN.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from decimal import Context, Decimal
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyiceberg.conversions import to_bytes
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.types import (
+    BinaryType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    PrimitiveType,
+    StringType,
+)
+from pyiceberg.utils.truncate import (
+    truncate_upper_bound_binary_string,
+    truncate_upper_bound_text_string,
+)
+
+from hudi_core.spi import (
+    ColumnStats,
+    CorruptMetadataError,
+    Scalar,
+    Storage,
+    TableSchema,
+    field_id,
+    footer_statistics,
+    leaves,
+)
+from iceberg_format.partition import partition_of
+
+BOUND_LENGTH: Final = 16
+"""Characters of a text, or bytes, that a bound keeps: what Iceberg's own writers keep."""
+_DIGITS: Final = Context(prec=76)
+_REPEATED: Final = frozenset({"list", "key_value"})
+
+
+def data_file(
+    uri: str,
+    size: int,
+    rows: int,
+    columns: Mapping[str, ColumnStats],
+    *,
+    schema: Schema,
+    spec: PartitionSpec,
+    paths: Mapping[str, int],
+) -> DataFile:
+    """Return a file as manifests have it.
+
+    Parameters
+    ----------
+    uri, size, rows
+        Where it is, its bytes and its rows.
+    columns
+        Statistics by leaf path.
+    schema, spec
+        The table's schema and its default specification.
+    paths
+        Ids of the fields by path.
+    """
+    spec_id, partition = partition_of(spec, schema, columns)
+    sizes: dict[int, int] = {}
+    values: dict[int, int] = {}
+    nulls: dict[int, int] = {}
+    nans: dict[int, int] = {}
+    lower: dict[int, bytes] = {}
+    upper: dict[int, bytes] = {}
+    for path, column in columns.items():
+        number = paths.get(path)
+        if number is None:
+            continue
+        sizes[number] = column.compressed_size
+        kind = schema.find_type(number)
+        if _REPEATED & set(path.split(".")) or not isinstance(kind, PrimitiveType):
+            continue  # counts and bounds of repeated values mean other things to other readers
+        values[number] = column.value_count
+        if column.null_count is not None:
+            nulls[number] = column.null_count
+        if isinstance(kind, FloatType | DoubleType):
+            nans[number] = column.nan_count
+        if column.min_value is not None and column.max_value is not None:
+            lower[number] = _lower(kind, column.min_value)
+            bound = _upper(kind, column.max_value)
+            if bound is not None:
+                upper[number] = bound
+    found = DataFile.from_args(
+        content=DataFileContent.DATA,
+        file_path=uri,
+        file_format=FileFormat.PARQUET,
+        partition=partition,
+        record_count=rows,
+        file_size_in_bytes=size,
+        column_sizes=sizes,
+        value_counts=values,
+        null_value_counts=nulls,
+        nan_value_counts=nans,
+        lower_bounds=lower,
+        upper_bounds=upper,
+        key_metadata=None,
+        split_offsets=None,
+        equality_ids=None,
+        sort_order_id=None,
+    )
+    found.spec_id = spec_id
+    return found
+
+
+def read_footer(
+    storage: Storage, path: str, size: int, schema: TableSchema
+) -> tuple[int, dict[str, ColumnStats]]:
+    """Return rows and statistics of a file from its footer.
+
+    Columns that the file keeps in another type than the table has now have no statistics.
+
+    Raises
+    ------
+    CorruptMetadataError
+        The footer cannot be read.
+    PathNotFoundError
+        There is no such file.
+    """
+    try:
+        file = pq.ParquetFile(pa.PythonFile(_StoredFile(storage, path, size), mode="r"))
+        stored = leaves(file.schema_arrow)
+        footer = file.metadata
+    except (pa.ArrowInvalid, OSError) as error:
+        raise CorruptMetadataError(
+            path, f"its footer cannot be read: {error}", "Restore the data file from a backup."
+        ) from error
+    now = {field_id(field): (name, field.type) for name, field in leaves(schema.with_meta())}
+    found = {}
+    by_file = footer_statistics(stored, footer)
+    for old, field in stored:
+        name, kind = now.get(field_id(field), ("", None))
+        if kind == field.type:
+            found[name] = by_file[old]
+    return footer.num_rows, found
+
+
+class _StoredFile(io.RawIOBase):
+    """A file of a storage to be read at any place, without holding it."""
+
+    def __init__(self, storage: Storage, path: str, size: int) -> None:
+        super().__init__()
+        self._storage, self._path, self._size, self._at = storage, path, size, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        self._at = start + offset
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        view = memoryview(buffer).cast("B")
+        length = min(len(view), max(self._size - self._at, 0))
+        data = self._storage.read_range(self._path, self._at, length) if length else b""
+        view[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+
+def _lower(kind: PrimitiveType, value: Scalar) -> bytes:
+    if isinstance(kind, StringType | BinaryType):
+        return to_bytes(kind, value[:BOUND_LENGTH])  # type: ignore[index]
+    if isinstance(kind, FloatType | DoubleType) and not value:
+        return to_bytes(kind, -0.0)
+    return to_bytes(kind, _scaled(kind, value))
+
+
+def _upper(kind: PrimitiveType, value: Scalar) -> bytes | None:
+    if isinstance(kind, StringType) and isinstance(value, str):
+        text = truncate_upper_bound_text_string(value, BOUND_LENGTH)
+        # the next code point may be one that no text can hold
+        if text is None or any("\ud800" <= letter <= "\udfff" for letter in text):
+            return None
+        return to_bytes(kind, text)
+    if isinstance(kind, BinaryType) and isinstance(value, bytes):
+        return truncate_upper_bound_binary_string(value, BOUND_LENGTH)
+    if isinstance(kind, FloatType | DoubleType) and not value:
+        return to_bytes(kind, 0.0)
+    return to_bytes(kind, _scaled(kind, value))
+
+
+def _scaled(kind: PrimitiveType, value: Scalar) -> Scalar:
+    """Return a decimal with the digits behind the point that its type has."""
+    if isinstance(kind, DecimalType) and isinstance(value, Decimal):
+        unscaled = int(value.scaleb(kind.scale, _DIGITS))
+        return Decimal((int(unscaled < 0), tuple(map(int, str(abs(unscaled)))), -kind.scale))
+    return value

@@ -1,0 +1,75 @@
+"""The Iceberg table of one Hudi table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyiceberg.table.metadata import TableMetadata
+
+from hudi_core.spi import MetaClientView
+from iceberg_format.catalog import (
+    IcebergCatalog,
+    TableState,
+    metadata_folder,
+    missing,
+    open_catalog,
+)
+from iceberg_format.files import TableFiles
+
+
+@dataclass(frozen=True, slots=True)
+class IcebergTable:
+    """Where the metadata of one table is.
+
+    Attributes
+    ----------
+    client
+        The Hudi table.
+    files
+        Its files.
+    folder
+        That of the Iceberg metadata, relative to the base path.
+    catalog
+        Finds and replaces the current version.
+    """
+
+    client: MetaClientView
+    files: TableFiles
+    folder: str
+    catalog: IcebergCatalog
+
+    @classmethod
+    def open(cls, client: MetaClientView) -> IcebergTable:
+        """Return the Iceberg table of a Hudi table; nothing is read.
+
+        Raises
+        ------
+        InvalidOptionError
+            The options of the format cannot be used.
+        """
+        files = TableFiles(client)
+        return cls(client, files, metadata_folder(client, files), open_catalog(client, files))
+
+    @property
+    def location(self) -> str:
+        """URI of the folder that readers open the table by."""
+        above = self.folder.rpartition("/")[0]
+        return self.files.uri(above) if above else self.files.root
+
+    def load(self) -> TableState:
+        """Return the current version.
+
+        Raises
+        ------
+        CorruptMetadataError
+            There is none, or it is damaged.
+        """
+        state = self.catalog.load()
+        if state is None:
+            raise missing(self.client, self.folder)
+        return state
+
+
+def version_of(metadata: TableMetadata) -> str:
+    """Return the id of the current state: that of its snapshot."""
+    return str(metadata.current_snapshot_id)

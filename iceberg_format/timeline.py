@@ -1,0 +1,23 @@
+"""The timeline of an Iceberg table: the Hudi timeline, fenced by the current lineage."""
+
+from __future__ import annotations
+
+from hudi_core.spi import MetaClientView, Timeline, TimelineView, fence
+from iceberg_format.lineage import lineage_of
+from iceberg_format.table import IcebergTable
+
+
+class IcebergTimelineFactory:
+    """Gives the timeline in which only what Iceberg holds is complete."""
+
+    def active_timeline(self, meta_client: MetaClientView) -> TimelineView:
+        """Return the timeline as it is now; one listing, and the current metadata file.
+
+        Raises
+        ------
+        CorruptMetadataError
+            The Iceberg metadata is gone or damaged.
+        """
+        seen = meta_client.timeline()
+        timeline = seen if isinstance(seen, Timeline) else Timeline.of(seen.instants)
+        return fence(timeline, (lineage_of(IcebergTable.open(meta_client).load().metadata),))

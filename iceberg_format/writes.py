@@ -1,0 +1,114 @@
+"""From what a write leaves on the Hudi timeline to what changes in the Iceberg table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyiceberg.manifest import DataFile
+from pyiceberg.schema import Schema
+from pyiceberg.table.metadata import TableMetadata
+
+from hudi_core.spi import (
+    NO_PREVIOUS_COMMIT,
+    CommitMetadata,
+    FileGroupId,
+    FileId,
+    Instant,
+    PartitionPath,
+    ReplaceCommitMetadata,
+    TableSchema,
+    WriteOperation,
+    WriteStat,
+    WriteStatus,
+)
+from iceberg_format.commit import Change
+from iceberg_format.lineage import instant_keys, xtable_key
+from iceberg_format.schema import iceberg_schema, schema_left
+from iceberg_format.stats import data_file, read_footer
+from iceberg_format.table import IcebergTable
+
+
+def change_of_write(
+    table: IcebergTable,
+    metadata: TableMetadata,
+    commit: CommitMetadata,
+    instant: Instant,
+    statuses: Sequence[WriteStatus],
+) -> Change:
+    """Return what a write changes.
+
+    Parameters
+    ----------
+    statuses
+        The files with their statistics; what is missing is read from the footers.
+    """
+    columns = schema_left(table.client, commit)
+    schema = iceberg_schema(columns, 0)
+    described = {status.stat.path: status for status in statuses}
+    added = [
+        _added(table, metadata, stat, described.get(stat.path), schema=schema, columns=columns)
+        for stat in commit.stats
+        if stat.path
+    ]
+    return Change(
+        keys={**instant_keys(instant, commit.operation_type), **xtable_key(instant)},
+        added=added,
+        gone=groups_gone(commit),
+        schema=schema,
+        same_rows=commit.operation_type in (WriteOperation.CLUSTER, WriteOperation.COMPACT),
+    )
+
+
+def groups_gone(commit: CommitMetadata) -> frozenset[FileGroupId]:
+    """Return the file groups whose present files a write takes out."""
+    gone = {
+        FileGroupId(PartitionPath(stat.partition_path or ""), FileId(stat.file_id))
+        for stat in commit.stats
+        if stat.file_id and stat.prev_commit not in (None, NO_PREVIOUS_COMMIT)
+    }
+    if isinstance(commit, ReplaceCommitMetadata):
+        for partition, ids in commit.partition_to_replace_file_ids.items():
+            gone |= {FileGroupId(PartitionPath(partition), FileId(each)) for each in ids}
+    return frozenset(gone)
+
+
+def file_of(
+    table: IcebergTable,
+    metadata: TableMetadata,
+    path: str,
+    size: int,
+    *,
+    schema: Schema,
+    columns: TableSchema,
+) -> DataFile:
+    """Return a stored file as manifests have it; its footer is read."""
+    uri = table.files.data_uri(path)
+    rows, stats = read_footer(table.files.storage, table.files.path(uri), size, columns)
+    return data_file(
+        uri, size, rows, stats, schema=schema, spec=metadata.spec(), paths=columns.field_ids()
+    )
+
+
+def _added(
+    table: IcebergTable,
+    metadata: TableMetadata,
+    stat: WriteStat,
+    status: WriteStatus | None,
+    *,
+    schema: Schema,
+    columns: TableSchema,
+) -> DataFile:
+    path, size = stat.path or "", stat.file_size_in_bytes or 0
+    if status is None or not status.columns:
+        return file_of(table, metadata, path, size, schema=schema, columns=columns)
+    uri = table.files.data_uri(path)
+    rows = stat.num_writes or 0
+    return data_file(
+        uri,
+        size,
+        rows,
+        status.columns,
+        schema=schema,
+        spec=metadata.spec(),
+        paths=columns.field_ids(),
+    )
