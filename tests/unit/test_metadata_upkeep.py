@@ -30,6 +30,7 @@ from hudi_core.metadata.table import active_partitions, metadata_client
 from hudi_core.metadata.writer import write_deltacommit
 from hudi_core.model.files import PartitionPath
 from hudi_core.model.instant import Action
+from hudi_core.storage.disk import Disk
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.storage.properties_file import read_properties, update_properties
 from tests.property.test_metadata_model import check_metadata, client_of
@@ -224,3 +225,44 @@ def test_times_of_building_are_never_used_twice(path: Path) -> None:
     assert next_bootstrap_time(timeline) == "00000000000000003"
     assert next_bootstrap_time(timeline, 7) == "00000000000000007"
     assert read_properties(client_of(path).storage)[PATH_KEY] == DEFAULT_PATH
+
+
+def test_a_commit_changes_the_metadata_table_by_one_file_for_each_group(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = create(path, ON)
+    table.insert(pa.concat_tables(rows(f"k{number}", city=f"c{number}") for number in range(30)))
+    put: list[str] = []
+
+    def counting(self: PosixStorage, name: str, data: bytes) -> None:
+        put.append(name)
+        put_if_absent(self, name, data)
+
+    monkeypatch.setattr(PosixStorage, "put_if_absent", counting)
+    table.upsert(rows("k3", city="c3"))
+    own = [name.removeprefix(".hoodie/metadata/") for name in put if "/metadata/" in name]
+    # requested, inflight, completed; one file of `files`, two of ranges, one of partitions' ranges
+    assert [name.partition("/")[0] for name in own[:2]] == [".hoodie"] * 2
+    assert own[-1].startswith(".hoodie/timeline/")
+    assert sorted(name.partition("/")[0] for name in own[2:-1]) == [
+        *("column_stats", "column_stats", "files", "partition_stats")
+    ]
+    # and only then the write itself
+    last = next(name for name in reversed(put) if name.startswith(".hoodie/timeline/"))
+    assert put.index(last) > put.index(f".hoodie/metadata/{own[-1]}")
+
+
+def test_what_is_kept_survives_a_power_failure(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = create(path, ON)
+    flushed: list[str] = []
+    write = Disk.write_new
+
+    def write_new(disk: Disk, name: str, data: bytes, *, sync: bool) -> None:
+        if sync and "/metadata/" in name:
+            flushed.append(Path(name).parent.name)
+        write(disk, name, data, sync=sync)
+
+    monkeypatch.setattr(Disk, "write_new", write_new)
+    table.insert(rows("a"), options={"hoodie.fs.fsync": "true"})
+    assert flushed.count("timeline") == 3
+    assert set(flushed) == {"timeline", "files", "column_stats", "partition_stats"}

@@ -22,7 +22,7 @@ from hudi_core.txn import rollback
 from hudi_core.txn.table_lock import TableLock
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64())])
-FAST = {"hoodie.fs.fsync": "false"}
+FAST = {"hoodie.fs.fsync": "false", "hoodie.metadata.enable": "false"}
 put_if_absent = PosixStorage.put_if_absent
 Write = Callable[[hudi.Table], object]
 

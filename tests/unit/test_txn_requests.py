@@ -17,7 +17,7 @@ from hudi_core.storage.disk import Disk
 from hudi_core.storage.posix import PosixStorage
 
 SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("ts", pa.int64())])
-FAST = {"hoodie.fs.fsync": "false"}
+FAST = {"hoodie.fs.fsync": "false", "hoodie.metadata.enable": "false"}
 METHODS = (
     *("read", "head", "version", "put", "put_if_absent", "compare_and_set"),
     *("list", "list_folders", "delete", "delete_tree"),

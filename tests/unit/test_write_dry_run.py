@@ -26,7 +26,7 @@ SCHEMA = pa.schema(
         pa.field("text", pa.string()),
     ]
 )
-FAST = {"hoodie.fs.fsync": "false"}
+FAST = {"hoodie.fs.fsync": "false", "hoodie.metadata.enable": "false"}
 Call = Callable[..., Any]
 
 

@@ -25,7 +25,7 @@ def table(tmp_path: Path) -> hudi.Table:
         name="t",
         record_key="id",
         partition_by="part",
-        options={"hoodie.fs.fsync": "false"},
+        options={"hoodie.fs.fsync": "false", "hoodie.metadata.enable": "false"},
     )
     names = [f"p{n:02}" for n in range(50)]
     table.bulk_insert(pa.table({"id": names, "part": names}, SCHEMA))

@@ -17,7 +17,7 @@ from hudi_core.storage.posix import PosixStorage
 from hudi_core.txn.transaction import Transaction
 from hudi_core.write.steps import WriteSteps
 
-FAST = {"hoodie.fs.fsync": "false"}
+FAST = {"hoodie.fs.fsync": "false", "hoodie.metadata.enable": "false"}
 SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string())])
 OPERATIONS = ["insert", "upsert", "bulk_insert", "insert_overwrite"]
 
