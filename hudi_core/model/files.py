@@ -105,11 +105,12 @@ class BaseFileName:
         match = _BASE.fullmatch(name)
         if match is None:
             return None
+        file_id, token, text, extension = match.groups()
         try:
-            time = parse_instant_time(match["time"])
+            time = parse_instant_time(text)
         except InvalidInstantTimeError:
             return None
-        return cls(FileId(match["id"]), match["token"], time, match["ext"])
+        return cls(FileId(file_id), token, time, extension)
 
 
 @dataclass(frozen=True, slots=True)

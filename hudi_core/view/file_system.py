@@ -192,15 +192,14 @@ class FileSystemView:
         return by is not None and (as_of is None or by.requested_time <= as_of)
 
     def _build(self, partition: PartitionPath, files: Iterable[FileStatus]) -> Iterable[FileGroup]:
-        bases: dict[FileId, dict[InstantTime, list[BaseFile]]] = defaultdict(dict)
+        bases: dict[FileId, list[BaseFile]] = defaultdict(list)
         logs: dict[FileId, list[LogFile]] = defaultdict(list)
         is_committed = self._timeline.is_committed
         for status in files:
             name = status.name
             if (base := BaseFileName.parse(name)) is not None:
                 if is_committed(base.instant):
-                    versions = bases[base.file_id].setdefault(base.instant, [])
-                    versions.append(BaseFile(status, base))
+                    bases[base.file_id].append(BaseFile(status, base))
             elif (
                 (log := LogFileName.parse(name)) is not None
                 and not log.is_cdc
@@ -209,8 +208,17 @@ class FileSystemView:
                 logs[log.file_id].append(LogFile(status, log))
         for file_id in sorted(bases.keys() | logs.keys()):
             group = FileGroupId(partition, file_id)
-            chosen = [self._one(group, versions) for versions in bases[file_id].values()]
+            chosen = self._chosen(group, bases.get(file_id, ()))
             yield FileGroup(group, self._slices(group, chosen, logs.get(file_id, ())))
+
+    def _chosen(self, group: FileGroupId, files: Sequence[BaseFile]) -> Sequence[BaseFile]:
+        """Return one base file for each instant of a file group."""
+        if len(files) < 2:
+            return files
+        versions: dict[InstantTime, list[BaseFile]] = {}
+        for file in files:
+            versions.setdefault(file.instant, []).append(file)
+        return [self._one(group, some) for some in versions.values()]
 
     def _one(self, group: FileGroupId, versions: list[BaseFile]) -> BaseFile:
         if len(versions) == 1:
@@ -236,7 +244,7 @@ class FileSystemView:
         return ranked[-1]
 
     def _slices(
-        self, group: FileGroupId, bases: list[BaseFile], logs: Sequence[LogFile]
+        self, group: FileGroupId, bases: Sequence[BaseFile], logs: Sequence[LogFile]
     ) -> tuple[FileSlice, ...]:
         if not logs and len(bases) == 1:
             return (FileSlice(group, bases[0].instant, bases[0]),)
