@@ -40,6 +40,7 @@ from hudi_core.txn.recovery import recover
 from hudi_core.txn.table_lock import TableLock
 from hudi_core.view.storage_lister import StorageLister
 
+_FIRST_VERSION: Final = 8
 _BACKUP: Final = ".hoodie/.metadata_"
 """What a backup's folder begins with; its time follows, as in Hudi."""
 
@@ -272,8 +273,14 @@ def require_metadata(client: TableMetaClient) -> None:
     TableServiceError
         There is none.
     """
-    if FILES not in active_partitions(client.config):
+    if not has_metadata(client):
         raise _missing(client)
+
+
+def has_metadata(client: TableMetaClient) -> bool:
+    """Tell whether a table has a metadata table of a form that is read; before version 8 of tables
+    it was another one."""
+    return client.config.version >= _FIRST_VERSION and FILES in active_partitions(client.config)
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +293,7 @@ class Listing:
 
 def lister_of(client: TableMetaClient) -> Listing:
     """Return the metadata table where the table has one, else its folders."""
-    if FILES in active_partitions(client.config):
+    if has_metadata(client):
         return Listing(MetadataLister(client), True)
     return Listing(
         StorageLister(client.storage, client.config.is_partitioned, client.run_map), False

@@ -302,6 +302,19 @@ def test_looking(tmp_path: Path) -> None:
     assert (stale.partition_count, stale.is_in_sync) == (2, False)
 
 
+def test_metadata_tables_of_old_tables_are_not_asked(real_tables: Callable[[str], Path]) -> None:
+    path = real_tables("cow__v6_simplekeygen_nonhivestyle")
+    properties = path / ".hoodie/hoodie.properties"
+    said = "hoodie.table.metadata.partitions=files"
+    properties.write_text(properties.read_text() + said + "\n")
+    client = opened(path)
+    assert active_partitions(client.config) == (FILES,)
+    listing = lister_of(client)
+    assert (listing.is_metadata, len(listing.lister.list_partitions())) == (False, 3)
+    with pytest.raises(TableServiceError, match="no metadata table"):
+        metadata_stats(client)
+
+
 # --- dying ------------------------------------------------------------------
 
 
