@@ -168,13 +168,14 @@ def once(meta_client: MetaClientView, head: Head, write: Write) -> None:
     CommitStateUnknownError
         The store failed.
     """
+    base = head.version
     try:
         write(head)
     except LIBRARY_ERRORS as error:
         after = _reopen(meta_client, error)
-        if after.version == head.version:
-            raise _unknown(head, error) from error
-        raise _moved(head, after) from error
+        if after.version == base:
+            raise _unknown(after, error) from error
+        raise _moved(base, after) from error
 
 
 # --- one instant -----------------------------------------------------------------------------
@@ -183,6 +184,7 @@ def once(meta_client: MetaClientView, head: Head, write: Write) -> None:
 def _make(meta_client: MetaClientView, head: Head, what: Record, write: Write) -> FormatCommit:
     """Make the version; on an error look, and try again on the same head."""
     last: BaseException | None = None
+    base = head.version  # some calls of the library advance the handle
     for attempt in range(_ATTEMPTS):
         time.sleep(_PAUSE_S * attempt)
         try:
@@ -193,10 +195,11 @@ def _make(meta_client: MetaClientView, head: Head, what: Record, write: Write) -
             found = _receipt(after, what.instant)
             if found is not None:
                 return found
-            if after.version != head.version:
-                raise _moved(head, after) from error
+            if after.version != base:
+                raise _moved(base, after) from error
+            head = after
         else:
-            return FormatCommit(str(head.version + 1), head.root)
+            return FormatCommit(str(base + 1), head.root)
     raise _unknown(head, last) from last
 
 
@@ -227,9 +230,9 @@ def _reopen(meta_client: MetaClientView, error: BaseException) -> Head:
         ) from error
 
 
-def _moved(head: Head, after: Head) -> CommitConflictError:
+def _moved(base: int, after: Head) -> CommitConflictError:
     return CommitConflictError(
-        f"The Delta log of {head.root} went from version {head.version} to {after.version} while "
+        f"The Delta log of {after.root} went from version {base} to {after.version} while "
         "a commit to it was under way",
         "Run the write again.",
         version=after.version,

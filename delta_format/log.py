@@ -221,9 +221,8 @@ class Head:
 
 
 def has_log(meta_client: MetaClientView) -> bool:
-    """Tell whether a table has a Delta log."""
-    with translated(root_of(meta_client)):
-        return bool(DeltaTable.is_deltatable(table_uri(meta_client), store_options(meta_client)))
+    """Tell whether a table has a Delta log: a file, damaged or not, where one would be."""
+    return any(True for _ in meta_client.storage.list(LOG_FOLDER))
 
 
 def open_log(meta_client: MetaClientView, version: int | None = None) -> Head:

@@ -6,7 +6,8 @@ can make a table unreadable for everybody.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final
 
 import pyarrow as pa
@@ -77,8 +78,8 @@ def _leaf(field: pa.Field, known: ColumnStats, low: Shaped, high: Shaped, nulls:
             high[field.name] = found[1]
 
 
-def without_float_bounds(columns: Mapping[str, ColumnStats], schema: pa.Schema) -> FileStats:
-    """Return the columns that a footer tells enough of: it does not tell whether there is NaN.
+def without_float_bounds(columns: FileStats, schema: pa.Schema) -> FileStats:
+    """Return what a footer tells for sure: it does not tell whether there is NaN.
 
     Parameters
     ----------
@@ -86,7 +87,10 @@ def without_float_bounds(columns: Mapping[str, ColumnStats], schema: pa.Schema) 
         Columns of the file.
     """
     floating = set(_floating_paths(schema, ""))
-    return {path: known for path, known in columns.items() if path not in floating}
+    return {
+        path: replace(known, min_value=None, max_value=None) if path in floating else known
+        for path, known in columns.items()
+    }
 
 
 def _floating_paths(fields: Iterable[pa.Field], prefix: str) -> Iterable[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
+from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -59,14 +60,16 @@ def rows(*keys: int, ts: int = 0, schema: pa.Schema = SCHEMA) -> pa.Table:
     return pa.Table.from_pylist([row(key, ts) for key in keys], schema)
 
 
-def new_table(path: Path, *, partitioned: bool = True, **more: str) -> hudi.Table:
+def new_table(
+    path: Path, *, partitioned: bool = True, more: Mapping[str, str] | None = None
+) -> hudi.Table:
     return hudi.Table.create(
         str(path),
         SCHEMA,
         name="model",
         record_key="id",
         partition_by="city" if partitioned else None,
-        options={**OPTIONS, **more},
+        options={**OPTIONS, **(more or {})},
     )
 
 

@@ -96,7 +96,7 @@ def test_all_readers_see_the_rows_of_the_model_after_every_step(
 ) -> None:
     path = tmp_path_factory.mktemp("delta") / "table"
     flag = str(metadata_table).lower()
-    table = new_table(path, partitioned=partitioned, **{"hoodie.metadata.enable": flag})
+    table = new_table(path, partitioned=partitioned, more={"hoodie.metadata.enable": flag})
     model = Model(partitioned)
     before: list[dict[str, Row]] = []
     for operation, drawn in plan:
