@@ -18,7 +18,7 @@ from hudi_core.metadata.changes import Changes, PartitionChange
 from hudi_core.metadata.column_records import partition_record
 from hudi_core.metadata.index_definitions import IndexDefinitions, read_definitions
 from hudi_core.metadata.key_records import DataFile
-from hudi_core.metadata.keys import column_stats_key, partition_name
+from hudi_core.metadata.keys import id128, partition_name, partition_stats_key
 from hudi_core.metadata.locked import LockedMetadata
 from hudi_core.metadata.partition_types import (
     BLOOM_FILTERS,
@@ -109,22 +109,23 @@ class Upkeep:
         fresh
             Ranges of files that the metadata table does not have yet, by file path and column.
         """
-        older = [file for file in files if file.path not in fresh]
+        # a file's own part of its keys is a hash, made once
+        names = {file.path: id128(file.name) for file in files if file.path not in fresh}
         stored: dict[str, MetadataRecord] = {}
-        if older and COLUMN_STATS in self.partitions.complete:
-            stored = self.snapshot().lookup(
-                COLUMN_STATS,
-                [
-                    column_stats_key(column, file.partition_path, file.name)
-                    for file in older
-                    for column in columns
-                ],
-            )
+        if names and COLUMN_STATS in self.partitions.complete:
+            keys = [
+                partition_stats_key(column, file.partition_path) + names[file.path]
+                for file in files
+                if file.path in names
+                for column in columns
+            ]
+            stored = self.snapshot().lookup(COLUMN_STATS, keys)
 
         def found(file: DataFile, column: str) -> ColumnRange | None:
             if file.path in fresh:
                 return fresh[file.path].get(column)
-            record = stored.get(column_stats_key(column, file.partition_path, file.name))
+            key = partition_stats_key(column, file.partition_path) + names[file.path]
+            record = stored.get(key)
             payload = None if record is None else record.payload
             return payload if isinstance(payload, ColumnRange) else None
 
