@@ -60,8 +60,8 @@ def file_ranges(
     """
     if COLUMN_STATS not in snapshot.partitions:
         return None
-    distinct, place = np.unique(np.array(partitions, dtype=object), return_inverse=True)
-    hashes = [id64(partition_name(PartitionPath(path))) for path in distinct.tolist()]
+    coded = pa.array(partitions, pa.string()).dictionary_encode()
+    hashes = [id64(partition_name(PartitionPath(path))) for path in coded.dictionary.to_pylist()]
     prefix = id64(column)
     prefixes = [prefix + one for one in hashes] if len(hashes) <= _MAX_PREFIXES else [prefix]
     tables = list(_tables(snapshot.groups(COLUMN_STATS), prefix, prefixes))
@@ -74,7 +74,7 @@ def file_ranges(
         pc.utf8_slice_codeunits(table["key"], begin, end), table["file_name"], ""
     )
     wanted = pc.binary_join_element_wise(
-        pa.array(hashes, pa.string()).take(pa.array(place)), pa.array(names, pa.string()), ""
+        pa.array(hashes, pa.string()).take(coded.indices), pa.array(names, pa.string()), ""
     )
     found = table.take(pc.index_in(wanted, value_set=stored.combine_chunks()))
     deleted = pc.fill_null(found["is_deleted"], True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import compress
 from typing import Final
 
 import pyarrow as pa
@@ -17,14 +18,14 @@ from hudi_core.metadata.comparison import Difference, compare_files
 from hudi_core.metadata.damage import REBUILD
 from hudi_core.metadata.keys import ALL_PARTITIONS, partition_name, partition_path
 from hudi_core.metadata.partition_types import FILES
-from hudi_core.metadata.records import FileList, MetadataRecord
+from hudi_core.metadata.records import FileEntry, FileList, MetadataRecord
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.metadata.table import active_partitions
 from hudi_core.metadata.value_index import groups_of_values
 from hudi_core.model.client import MetaClientView
 from hudi_core.model.files import FileGroupId, FileStatus, PartitionPath, join_path
 from hudi_core.model.protocols import FileLister
-from hudi_core.model.ranges import ValueRanges
+from hudi_core.model.ranges import MayMatch, ValueRanges
 from hudi_core.storage.safe_path import check_folder
 from hudi_core.view.storage_lister import StorageLister
 
@@ -91,15 +92,40 @@ class MetadataLister:
         CorruptMetadataError
             As above, or a partition that is listed has no list of files.
         """
+        return {path: _statuses(path, files) for path, files in self._lists(partitions).items()}
+
+    def list_matching(
+        self, partitions: Sequence[PartitionPath], may_match: MayMatch
+    ) -> Mapping[PartitionPath, Sequence[FileStatus]]:
+        """Return the files of those file groups of which a base file may match; see
+        :class:`~hudi_core.model.ranges.MatchingLister`."""
+        lists = self._lists(partitions)
+        paths = [path for path, files in lists.items() for _ in files]
+        names = [name for files in lists.values() for name in files]
+        groups = [(path, _file_id(name)) for path, name in zip(paths, names, strict=True)]
+        kept = set(compress(groups, may_match(paths, names)))
+        # rows of a log file have no ranges
+        kept |= {group for group, name in zip(groups, names, strict=True) if name[:1] == "."}
+        return {
+            path: _statuses(
+                path,
+                {name: e for name, e in files.items() if (path, _file_id(name)) in kept},
+            )
+            for path, files in lists.items()
+        }
+
+    def _lists(
+        self, partitions: Sequence[PartitionPath]
+    ) -> Mapping[PartitionPath, Mapping[str, FileEntry]]:
         names = {path: partition_name(path) for path in partitions}
         found = self.snapshot.lookup(FILES, [*names.values(), ALL_PARTITIONS])
-        listed: dict[PartitionPath, Sequence[FileStatus]] = {}
+        lists: dict[PartitionPath, Mapping[str, FileEntry]] = {}
         for path, name in names.items():
             record = found.get(name)
             if record is None and name in self._known:
                 raise self._damaged(f"it lists the partition {name!r} and not its files")
-            listed[path] = () if record is None else self._files(path, record)
-        return listed
+            lists[path] = {} if record is None else self._files(record)
+        return lists
 
     def partition_ranges(
         self, partitions: Sequence[PartitionPath], column: str, kind: pa.DataType
@@ -131,12 +157,12 @@ class MetadataLister:
             raise self._damaged("it has no list of partitions")
         return frozenset(self._list(record).files)
 
-    def _files(self, partition: PartitionPath, record: MetadataRecord) -> Sequence[FileStatus]:
+    def _files(self, record: MetadataRecord) -> Mapping[str, FileEntry]:
         files = self._list(record).files
         for name in files:
             if "/" in name or "\0" in name or name in ("", ".", ".."):
                 raise self._damaged(f"{name!r} is not the name of a file")
-        return [FileStatus(join_path(partition, name), entry.size) for name, entry in files.items()]
+        return files
 
     def _list(self, record: MetadataRecord) -> FileList:
         if not isinstance(record.payload, FileList):
@@ -153,6 +179,14 @@ class MetadataLister:
 
     def _damaged(self, reason: str) -> CorruptMetadataError:
         return CorruptMetadataError(f"{self.snapshot.root}/{FILES}", reason, REBUILD)
+
+
+def _statuses(partition: PartitionPath, files: Mapping[str, FileEntry]) -> Sequence[FileStatus]:
+    return [FileStatus(join_path(partition, name), entry.size) for name, entry in files.items()]
+
+
+def _file_id(name: str) -> str:
+    return name.partition("_")[0].removeprefix(".")
 
 
 class ValidatingLister:

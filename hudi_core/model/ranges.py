@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -10,9 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hudi_core.model.files import FileGroupId, PartitionPath
+from hudi_core.model.files import FileGroupId, FileStatus, PartitionPath
 
 Mask = npt.NDArray[np.bool_]
+MayMatch = Callable[[Sequence[PartitionPath], Sequence[str]], Mask]
+"""Tells of some files, by the paths of their partitions and their names, which may match."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,27 @@ class ValueIndex(Protocol):
             Path of the column, with dots.
         values
             Of its type in the table's schema.
+        """
+        ...
+
+
+@runtime_checkable
+class MatchingLister(Protocol):
+    """A lister of files that can leave out file groups before it describes their files."""
+
+    def list_matching(
+        self, partitions: Sequence[PartitionPath], may_match: MayMatch
+    ) -> Mapping[PartitionPath, Sequence[FileStatus]]:
+        """Return the files of each partition, but for file groups of which no file may match.
+
+        A file group is listed whole or not at all, so that what is its latest file is not changed.
+
+        Parameters
+        ----------
+        partitions
+            Paths of partitions.
+        may_match
+            Tells of base files, by the paths of their partitions and their names.
         """
         ...
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 import pyarrow as pa
 
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.model.files import FileSlice, PartitionPath
+from hudi_core.model.files import FileGroupId, FileSlice, PartitionPath
+from hudi_core.model.instant import Instant
 from hudi_core.model.instant_time import InstantTime, parse_query_time
 from hudi_core.model.protocols import FileLister, TimelineView
 from hudi_core.read.filters import RowFilter, to_expression
@@ -52,13 +53,15 @@ class SnapshotQuery:
     @cached_property
     def view(self) -> FileSystemView:
         """The file groups of the table."""
-        read_commit = self._client.read_commit
-        return FileSystemView(
-            self._lister,
-            self._timeline,
-            replaced_groups(self._timeline, read_commit),
-            written_files(self._timeline, read_commit),
-        )
+        return self._view_of(self._lister)
+
+    @cached_property
+    def _replaced(self) -> Mapping[FileGroupId, Instant]:
+        return replaced_groups(self._timeline, self._client.read_commit)
+
+    def _view_of(self, lister: FileLister) -> FileSystemView:
+        written = written_files(self._timeline, self._client.read_commit)
+        return FileSystemView(lister, self._timeline, self._replaced, written)
 
     @cached_property
     def _pruner(self) -> PartitionPruner:
@@ -128,10 +131,11 @@ class SnapshotQuery:
             return self.view.latest_slices(None, time)
         skipper = DataSkipper(self._client.config, self._lister, self.schema, expression)
         partitions: Sequence[PartitionPath]
-        partitions = self._pruner.keep(self.view.partitions(), expression)
+        partitions = self._pruner.keep(self._lister.list_partitions(), expression)
         if time is None:
             partitions = skipper.partitions(partitions)
-        slices: Sequence[FileSlice] = self.view.latest_slices(partitions, time)
+        view = self._view_of(skipper.narrowed(self._lister))
+        slices: Sequence[FileSlice] = view.latest_slices(partitions, time)
         if time is None:
             slices = skipper.indexed(slices)
         return skipper.slices(slices)

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import compress
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from hudi_core.config.table import TableConfig
 from hudi_core.model.arrow_types import walk
-from hudi_core.model.files import FileGroupId, FileSlice, PartitionPath
+from hudi_core.model.files import FileGroupId, FileSlice, FileStatus, PartitionPath
 from hudi_core.model.protocols import FileLister
-from hudi_core.model.ranges import RangeSource, ValueIndex, ValueRanges
+from hudi_core.model.ranges import (
+    Mask,
+    MatchingLister,
+    MayMatch,
+    RangeSource,
+    ValueIndex,
+    ValueRanges,
+)
 from hudi_core.read.matching import can_match
 from hudi_core.read.predicate import And, Comparison, OneOf, Or, Predicate, columns_of
 from hudi_core.read.substrait import predicate_of_expression
@@ -87,26 +96,51 @@ class DataSkipper:
             return given
         return [one for one in given if one.group in groups or one.log_files]
 
+    def narrowed(self, lister: FileLister) -> FileLister:
+        """Return a lister without file groups of which no file may match, where it can do that.
+
+        It describes no more files than may be read, and a few of their older versions.
+        """
+        if self._source is None or not self._columns or not isinstance(lister, MatchingLister):
+            return lister
+        return _Narrowed(lister.list_partitions, lister.list_matching, self._may_match)
+
     def slices(self, given: Sequence[FileSlice]) -> tuple[FileSlice, ...]:
         """Return the slices that may hold a row the filter accepts, in the same order."""
-        if self._source is None:
-            return tuple(given)
         # log files may hold rows beyond the ranges of their base file
         sure = [one for one in given if one.base_file is not None and not one.log_files]
-        if not sure:
-            return tuple(given)
         paths = [one.partition_path for one in sure]
         names = [one.base_file.status.name for one in sure if one.base_file is not None]
-        found: dict[str, ValueRanges] = {}
-        for path, kind in self._columns.items():
-            ranges = self._source.file_ranges(paths, names, path, kind)
-            if ranges is not None:
-                found[path] = ranges
-        if not found:
-            return tuple(given)
-        mask = can_match(self._predicate, found, len(sure))
+        mask = self._may_match(paths, names)
         dropped = {one.group for one, keep in zip(sure, mask, strict=True) if not keep}
         return tuple(one for one in given if one.group not in dropped)
+
+    def _may_match(self, paths: Sequence[PartitionPath], names: Sequence[str]) -> Mask:
+        found: dict[str, ValueRanges] = {}
+        if self._source is not None and names:
+            for path, kind in self._columns.items():
+                ranges = self._source.file_ranges(paths, names, path, kind)
+                if ranges is not None:
+                    found[path] = ranges
+        if not found:
+            return np.ones(len(names), np.bool_)
+        return can_match(self._predicate, found, len(names))
+
+
+@dataclass(frozen=True, slots=True)
+class _Narrowed:
+    """Lists the file groups that may hold a matching row."""
+
+    list_partitions: Callable[[], Sequence[PartitionPath]]
+    list_matching: Callable[
+        [Sequence[PartitionPath], MayMatch], Mapping[PartitionPath, Sequence[FileStatus]]
+    ]
+    may_match: MayMatch
+
+    def list_files(
+        self, partitions: Sequence[PartitionPath]
+    ) -> Mapping[PartitionPath, Sequence[FileStatus]]:
+        return self.list_matching(partitions, self.may_match)
 
 
 def _groups(

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 import hudi_core as hudi
 from hudi_core.metadata.lister import MetadataLister
+from hudi_core.model.files import FileStatus
 from hudi_core.read.filters import Condition
 from hudi_core.view.storage_lister import StorageLister
 
@@ -323,11 +324,28 @@ def test_past_states_are_read_right(tmp_path: Path) -> None:
     ] == ["a"]
 
 
+def test_files_that_cannot_match_are_not_even_described(
+    table: hudi.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    described: list[str] = []
+    original = FileStatus.__init__
+
+    def note(self: FileStatus, path: str, *rest: Any, **more: Any) -> None:
+        if path.endswith(".parquet"):
+            described.append(path)
+        original(self, path, *rest, **more)
+
+    monkeypatch.setattr(FileStatus, "__init__", note)
+    expression = (pc.field("id") == 30) | (pc.field("id") == 51)
+    assert planned(table, expression) == {"p3", "p5"}
+    assert {path.partition("/")[0] for path in described} == {"p3", "p5"}
+
+
 def test_partitions_are_left_out_before_their_files_are_listed(
     table: hudi.Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     listed: list[str] = []
-    original = MetadataLister.list_files
+    original = MetadataLister._lists
 
     def note(self: MetadataLister, partitions: Any) -> Any:
         listed.extend(partitions)
@@ -336,7 +354,7 @@ def test_partitions_are_left_out_before_their_files_are_listed(
     def refuse(*_: object) -> None:
         raise AssertionError("the storage was listed")
 
-    monkeypatch.setattr(MetadataLister, "list_files", note)
+    monkeypatch.setattr(MetadataLister, "_lists", note)
     monkeypatch.setattr(StorageLister, "list_partitions", refuse)
     assert planned(table, [("id", "=", 30)]) == {"p3"}
     assert listed == ["p3"]
