@@ -6,7 +6,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from hudi_core.metadata.records import MetadataRecord
+import pyarrow as pa
+
+from hudi_core.metadata.partition_types import RecordType
+from hudi_core.metadata.records import MetadataRecord, Payload
+
+
+@dataclass(frozen=True, slots=True)
+class AlikeRecords:
+    """New records that differ in their keys alone: of very many keys, no object for each.
+
+    Attributes
+    ----------
+    keys
+        Each once.
+    type, payload
+        As of a :class:`~hudi_core.metadata.records.MetadataRecord`.
+    """
+
+    keys: pa.StringArray
+    type: RecordType
+    payload: Payload
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,13 +40,21 @@ class PartitionChange:
         order.
     deleted
         Keys that go, none of them among the records.
+    alike
+        Further records.
     """
 
     records: tuple[MetadataRecord, ...] = ()
     deleted: tuple[str, ...] = ()
+    alike: tuple[AlikeRecords, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.records or self.deleted)
+        return bool(self.deleted or self.new)
+
+    @property
+    def new(self) -> int:
+        """Number of its records."""
+        return len(self.records) + sum(len(some.keys) for some in self.alike)
 
 
 Changes: TypeAlias = Mapping[str, PartitionChange]

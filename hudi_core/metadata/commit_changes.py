@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from hudi_core.metadata.bloom import TYPE_CODE
 from hudi_core.metadata.changes import Changes, PartitionChange
@@ -61,7 +62,7 @@ def record_commit(
     upkeep.write(time, _Commit(upkeep, time, metadata, statuses).changes())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Commit:
     """One write, as the metadata table is to know it."""
 
@@ -122,7 +123,7 @@ class _Commit:
             for record in range_records(file.partition_path, file.name, fresh[file.path].values())
         ]
         changes = {COLUMN_STATS: PartitionChange(tuple(records))}
-        touched = sorted({group.partition_path for group in self._touched()})
+        touched = sorted({group.partition_path for group in self._touched})
         if PARTITION_STATS in self.upkeep.partitions.all and touched:
             files = [file for _, file in self._new()]
             files += [file for file in self.upkeep.current_files(touched) if self._stays(file)]
@@ -145,6 +146,7 @@ class _Commit:
             put_definitions(client.storage, changed)
         return columns
 
+    @cached_property
     def _touched(self) -> set[FileGroupId]:
         """Return the file groups whose files change or go."""
         groups = {FileGroupId(one.partition_path, one.file_id) for one in self.statuses}
@@ -157,7 +159,7 @@ class _Commit:
         return groups
 
     def _stays(self, file: DataFile) -> bool:
-        return FileGroupId(file.partition_path, file.file_id) not in self._touched()
+        return FileGroupId(file.partition_path, file.file_id) not in self._touched
 
     def _keys(self, indexes: Sequence[str]) -> Changes:
         client, definitions = self.upkeep.tables.client, self.upkeep.definitions
@@ -170,7 +172,7 @@ class _Commit:
             if columns:
                 self._note_repeated_keys(changes, tracked)
             return changes | {name: tracked.values(column) for name, column in columns.items()}
-        touched = sorted({group.partition_path for group in self._touched()})
+        touched = sorted({group.partition_path for group in self._touched})
         old = [file for file in self.upkeep.current_files(touched) if not self._stays(file)]
         exchange = Exchange(tuple(old), tuple(file for _, file in self._new()))
         if RECORD_INDEX in indexes:
@@ -185,7 +187,7 @@ class _Commit:
         """Note it where several file groups come to hold one key: readers of secondary indexes
         must know. Where nobody kept account of the keys, they may."""
         client, change = self.upkeep.tables.client, changes.get(RECORD_INDEX)
-        if not change or not change.records:
+        if not change or not change.new:
             return
         # what the columns' ranges have added is in the file already
         definitions = read_definitions(client.storage, client.config)

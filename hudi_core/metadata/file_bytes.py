@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, repeat
 from typing import Final
 
 import pyarrow as pa
@@ -17,7 +18,7 @@ from hudi_core.log_format import (
 )
 from hudi_core.log_format.delete_block import NATURAL_ORDER
 from hudi_core.metadata.bloom import DynamicBloom
-from hudi_core.metadata.changes import PartitionChange
+from hudi_core.metadata.changes import AlikeRecords, PartitionChange
 from hudi_core.metadata.hfile import Codec, HFileOptions, write_hfile
 from hudi_core.metadata.record_codec import RecordEncoder
 from hudi_core.metadata.records import MetadataRecord
@@ -102,10 +103,10 @@ def encode_log_file(
     """
     time, now = times
     parts = []
-    if change.records:
+    if change.new:
         encoder = RecordEncoder(has_value_types(config))
         content = write_hfile(
-            sorted(map(encoder.encode, change.records)),
+            sorted(chain(map(encoder.encode, change.records), _encoded(encoder, change.alike))),
             HFileOptions(
                 schema=encoder.schema,
                 create_time_ms=to_epoch_millis(now),
@@ -122,6 +123,14 @@ def encode_log_file(
         deleted = [DeletedRecord(key, partition, NATURAL_ORDER) for key in sorted(change.deleted)]
         parts.append(encode_log_block(BlockType.DELETE, header, encode_delete_content(deleted)))
     return b"".join(parts)
+
+
+def _encoded(
+    encoder: RecordEncoder, alike: Iterable[AlikeRecords]
+) -> Iterator[tuple[bytes, bytes]]:
+    for some in alike:
+        _, value = encoder.encode(MetadataRecord("", some.type, some.payload))
+        yield from zip(some.keys.cast(pa.binary()).to_pylist(), repeat(value), strict=False)
 
 
 def encode_first_log_file(time: InstantTime) -> bytes:

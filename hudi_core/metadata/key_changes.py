@@ -23,9 +23,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_core.metadata.changes import PartitionChange
+from hudi_core.metadata.changes import AlikeRecords, PartitionChange
 from hudi_core.metadata.partition_types import RecordType
-from hudi_core.metadata.records import MetadataRecord, RecordLocation
+from hudi_core.metadata.records import RecordLocation
 from hudi_core.model.schema import RECORD_KEY
 
 INSERTED: Final = 1
@@ -75,19 +75,19 @@ def location_changes(
     came = [keys_of(table, INSERTED) for _, table in tables]
     left = [keys_of(table, DELETED) for _, table in tables]
     new = pa.concat_arrays([pa.array([], pa.string()), *came])
-    places = np.repeat(np.arange(len(came)), [len(keys) for keys in came])
     last = _last_of_each(new)
     if last is not None:
-        new, places = new.take(pa.array(last)), places[last]
-    locations = [location for location, _ in tables]
-    records = tuple(
-        MetadataRecord(key, RecordType.RECORD_INDEX, locations[place])
-        for key, place in zip(new.to_pylist(), places.tolist(), strict=True)
+        places = np.repeat(np.arange(len(came)), [len(keys) for keys in came])[last]
+        came = [new.take(pa.array(last[places == place])) for place in range(len(came))]
+    alike = tuple(
+        AlikeRecords(keys, RecordType.RECORD_INDEX, location)
+        for keys, (location, _) in zip(came, tables, strict=True)
+        if len(keys)
     )
     old = pc.unique(pa.concat_arrays([pa.array([], pa.string()), *left, *gone]))
     # what moved is in one file's table as gone, and in another's as new
     deleted = old.filter(pc.invert(pc.is_in(old, value_set=new)))
-    return PartitionChange(records, tuple(deleted.to_pylist()))
+    return PartitionChange((), tuple(deleted.to_pylist()), alike)
 
 
 def keys_of(table: pa.Table, kind: int) -> pa.Array:

@@ -21,7 +21,7 @@ from hudi_core.metadata.key_changes import DELETED, INSERTED, keys_of, location_
 from hudi_core.metadata.key_records import DataFile, index_millis, value_texts
 from hudi_core.metadata.keys import partition_path, secondary_key
 from hudi_core.metadata.partition_types import RECORD_INDEX, RecordType
-from hudi_core.metadata.records import MetadataRecord, RecordLocation, SecondaryEntry
+from hudi_core.metadata.records import MetadataRecord, Payload, RecordLocation, SecondaryEntry
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.model.commit import WriteStatus
 from hudi_core.model.instant_time import InstantTime
@@ -103,7 +103,7 @@ class TrackedKeys:
         total = pa.chunked_array(came, pa.string())
         if pc.count_distinct(total).as_py() < len(total):
             return True
-        stored = snapshot.lookup(RECORD_INDEX, [record.key for record in change.records])
+        stored = snapshot.lookup(RECORD_INDEX, total.to_pylist())
         gone = set[str]()
         for keys in [
             *(keys_of(table, DELETED) for _, table in self.files),
@@ -111,10 +111,11 @@ class TrackedKeys:
         ]:
             gone.update(keys.to_pylist())
         return any(
-            record.key in stored
-            and record.key not in gone
-            and _place(stored[record.key]) != _place(record)
-            for record in change.records
+            key in stored
+            and key not in gone
+            and _place(stored[key].payload) != _place(some.payload)
+            for some in change.alike
+            for key in some.keys.to_pylist()
         )
 
     def values(self, column: str) -> PartitionChange:
@@ -152,8 +153,7 @@ class TrackedKeys:
         return list(self.client.run_map(one, list(self.replaced)))
 
 
-def _place(record: MetadataRecord) -> tuple[str, str] | None:
-    where = record.payload
+def _place(where: Payload | None) -> tuple[str, str] | None:
     if not isinstance(where, RecordLocation):
         return None
     return partition_path(where.partition_name), where.file_id

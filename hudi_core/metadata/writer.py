@@ -8,13 +8,14 @@ Everything here runs under the table's lock.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata.changes import Changes, PartitionChange
+from hudi_core.metadata.changes import AlikeRecords, Changes, PartitionChange
 from hudi_core.metadata.file_bytes import encode_log_file
 from hudi_core.metadata.groups import list_all_groups
 from hudi_core.metadata.locked import LockedMetadata
@@ -144,9 +145,21 @@ def _by_shard(
         change.deleted, shard_numbers(change.deleted, count, by_value), strict=True
     ):
         deleted.setdefault(shard, []).append(key)
-    for shard in sorted(records.keys() | deleted.keys()):
-        part = PartitionChange(tuple(records.get(shard, ())), tuple(deleted.get(shard, ())))
-        yield shard, part
+    alike: dict[int, list[AlikeRecords]] = {}
+    for some in change.alike:
+        of_keys = shards_of(some.keys, count)
+        for shard in np.unique(of_keys).tolist():
+            own = some.keys.filter(pa.array(of_keys == shard))
+            alike.setdefault(shard, []).append(replace(some, keys=own))
+    for shard in sorted(records.keys() | deleted.keys() | alike.keys()):
+        yield (
+            shard,
+            PartitionChange(
+                tuple(records.get(shard, ())),
+                tuple(deleted.get(shard, ())),
+                tuple(alike.get(shard, ())),
+            ),
+        )
 
 
 def shard_numbers(keys: Sequence[str], count: int, by_value: bool = False) -> list[int]:
@@ -184,8 +197,8 @@ def _log_file(
         file_id=file_id,
         path=path,
         prev_commit=time,
-        num_writes=len(change.records),
-        num_update_writes=len(change.records),
+        num_writes=change.new,
+        num_update_writes=change.new,
         num_deletes=len(change.deleted),
         total_write_bytes=len(data),
         file_size_in_bytes=len(data),

@@ -299,3 +299,14 @@ def test_several_rows_of_a_key_that_become_one(tmp_path: Path) -> None:
     assert len(stored(table)) == 2
     table.delete(rows([1, 2], ["rome"]))
     assert indexed(table) == {}
+
+
+def test_a_key_that_comes_to_two_partitions_at_once(tmp_path: Path) -> None:
+    """The index knows one of them, and says it once."""
+    table = create(tmp_path, WITH)
+    table.insert(pa.concat_tables([rows([1, 2], ["rome"]), rows([1, 3], ["oslo"])]))
+    found = indexed(table)
+    assert sorted(found) == ["k000001", "k000002", "k000003"]
+    groups = {(one.partition_path, one.file_id) for one in table.file_slices()}
+    assert len(groups) == 2
+    assert set(found.values()) == groups
