@@ -27,7 +27,7 @@ from metadata_reads import (
 )
 from metadata_table import ManyFiles
 from metadata_timing import Timing, say, table_of
-from metadata_writes import LOOKUPS, UPKEEP, measure_lookups, measure_upkeep
+from metadata_writes import FEW_LOOKUPS, LOOKUPS, UPKEEP, measure_lookups, measure_upkeep
 from page import causes, write_section
 from report import UNEXPLAINED, Machine, aligned, markdown_rows
 from targets import Target
@@ -49,6 +49,7 @@ TARGETS = (
     Target(UPKEEP, "files and column_stats", "without", 1.10),
     Target(UPKEEP, "with partition_stats, as by default", "without", None),
     Target(LOOKUPS, "record index, HFiles", "scan of the key column", 1.0),
+    Target(FEW_LOOKUPS, "record index, HFiles", "scan of the key column", None),
 )
 """Of medians of one run; memory has one of its own, as its names depend on the size."""
 MEMORY_ALLOWED = 1.25
@@ -150,8 +151,8 @@ def run(folder: Path, cases: Sequence[str], scale: float, repeats: int) -> Found
     )
     large = ManyFiles(
         folder / "large",
-        max(100, round(PARTITIONS * scale)),
-        max(100, round(PARTITIONS * scale)) * (FILES // PARTITIONS),
+        max(10, round(PARTITIONS * scale)),
+        max(10, round(PARTITIONS * scale)) * (FILES // PARTITIONS),
     )
     if PLANNING in cases or MEMORY in cases:
         say(f"a table of {small.files:,} files")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -17,7 +18,7 @@ import hudi_core as hudi
 from hudi_core.index.record_index import RecordIndex
 from hudi_core.services.opening import open_table
 
-UPKEEP, LOOKUPS = "upkeep", "lookups"
+UPKEEP, LOOKUPS, FEW_LOOKUPS = "upkeep", "lookups", "few lookups"
 COMMITS = 10
 """As many as the metadata table takes before it is compacted."""
 WITHOUT = {"hoodie.metadata.enable": "false"}
@@ -76,13 +77,26 @@ def measure_lookups(folder: Path, keys: int, sought: int, repeats: int) -> list[
     base = make_base(folder / "base", source)
     table = _create(folder / "table", base.files[0])
     table.bulk_insert(base.read(), options=INDEXED)
-    random = np.random.default_rng(keys)
-    stored = base.read().column(KEY).combine_chunks()
-    there = stored.take(pa.array(random.choice(keys, sought * 9 // 10, replace=False)))
-    other = pa.array([f"no key {number}" for number in range(sought - len(there))])
-    wanted = pa.concat_arrays([there.cast(pa.string()), other])
+    stored = base.read().column(KEY).combine_chunks().cast(pa.string())
     files = Ours("local").files(folder / "table")
+    few = max(10, sought // 100)
+    return [
+        *_lookups(LOOKUPS, table, files, _some_of(stored, sought), repeats),
+        *_lookups(FEW_LOOKUPS, table, files, _some_of(stored, few), repeats),
+    ]
 
+
+def _some_of(stored: pa.Array, count: int) -> pa.Array:
+    """Return keys in random order of which nine of ten are stored."""
+    random = np.random.default_rng(count)
+    there = stored.take(pa.array(random.choice(len(stored), count * 9 // 10, replace=False)))
+    other = pa.array([f"no key {number}" for number in range(count - len(there))])
+    return pa.concat_arrays([there, other])
+
+
+def _lookups(
+    case: str, table: hudi.Table, files: Sequence[Path], wanted: pa.Array, repeats: int
+) -> list[Timing]:
     def look_up() -> int:
         opened = open_table(table.path, {})
         index = RecordIndex.open(opened.client, opened.timeline())
@@ -98,7 +112,7 @@ def measure_lookups(folder: Path, keys: int, sought: int, repeats: int) -> list[
         return found
 
     calls = {"record index, HFiles": look_up, "scan of the key column": scan}
-    return measure(LOOKUPS, calls, repeats, len(there))
+    return measure(case, calls, repeats, len(wanted) * 9 // 10)
 
 
 def _create(path: Path, like: Path) -> hudi.Table:
