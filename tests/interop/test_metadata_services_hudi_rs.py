@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import shutil
 from pathlib import Path
+from typing import Any
 
 import hudi as hudi_rs
 import pyarrow as pa
@@ -16,13 +17,16 @@ import pytest
 import hudi_core as hudi
 from hudi_core.actions.archive import archive
 from hudi_core.actions.archive_plan import ArchiveRules, plan_archive
+from hudi_core.config.write import WriteConfig
 from hudi_core.metadata.table import metadata_client
 from hudi_core.metadata.validator import validate
 from hudi_core.model.instant import Action
+from hudi_core.services.metadata import MetadataOperator
 from hudi_core.services.opening import open_table
 from hudi_core.storage import open as opening
 from hudi_core.storage.disk import Disk
 from hudi_core.storage.posix import PosixStorage
+from hudi_core.txn.table_lock import table_lock
 from tests.unit.test_storage_posix import Killed, MortalDisk
 
 SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64())])
@@ -63,6 +67,34 @@ def new_table(path: Path, **options: str) -> None:
         ordering_field="ts",
         options={**OPTIONS, **options},
     )
+
+
+def test_a_table_in_an_object_store(s3: Any) -> None:
+    root = s3.new_root()
+    options = {**OPTIONS, **s3.given}
+    table = hudi.Table.create(root, SCHEMA, name="t", record_key="id", options=options)
+    for number in range(8):
+        table.upsert(pa.Table.from_pylist([{"id": f"{number}", "part": "x", "ts": number}], SCHEMA))
+
+    def operator() -> MetadataOperator:
+        opened, config = open_table(root, options), WriteConfig.from_options(options)
+        return MetadataOperator(opened, table_lock(opened, config), config)
+
+    client = operator().table.client
+    kinds = {one.action for one in metadata_client(client).timeline()}
+    assert kinds == {Action.DELTACOMMIT, Action.COMMIT, Action.CLEAN}
+    assert validate(client).is_valid
+    operator().index("bloom_filters")
+    operator().drop("bloom_filters")
+    operator().index("bloom_filters")
+    report = validate(operator().table.client)
+    assert (report.is_valid, report.checked["bloom_filters"]) == (True, 8)
+    kept = operator().delete(backup=True)
+    objects = {path for path in s3.objects(root) if ".hoodie/metadata" in path}
+    assert (objects, kept is not None) == (set(), True)
+    assert len(operator().create()) == 1
+    assert validate(operator().table.client).is_valid
+    assert hudi.Table.open(root, options).to_arrow().num_rows == 8
 
 
 def foreign_rows(path: Path) -> Rows:
