@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain, groupby
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +29,7 @@ from hudi_core.model.files import PartitionPath
 from hudi_core.model.ranges import ValueRanges
 
 _Entry = tuple[bytes, bytes]
+_ID_LENGTH = len(id64(""))
 _FEW_PREFIXES = 16
 _MAX_PREFIXES = 256
 """For more partitions the whole column is read."""
@@ -64,21 +66,15 @@ def file_ranges(
     hashes = [id64(partition_name(PartitionPath(path))) for path in coded.dictionary.to_pylist()]
     prefix = id64(column)
     prefixes = [prefix + one for one in hashes] if len(hashes) <= _MAX_PREFIXES else [prefix]
-    tables = list(_tables(snapshot.groups(COLUMN_STATS), prefix, prefixes))
+    tables = list(_tables(snapshot.groups(COLUMN_STATS), _Column(prefix, kind), prefixes))
     if not tables:
         return ValueRanges.unknown(kind, len(names))
     # newer statistics come first, and of several the first is found
     table = pa.concat_tables(tables)
-    begin, end = len(prefix), len(prefix) + len(hashes[0]) if hashes else len(prefix)
-    stored = pc.binary_join_element_wise(
-        pc.utf8_slice_codeunits(table["key"], begin, end), table["file_name"], ""
-    )
     wanted = pc.binary_join_element_wise(
         pa.array(hashes, pa.string()).take(coded.indices), pa.array(names, pa.string()), ""
     )
-    found = table.take(pc.index_in(wanted, value_set=stored.combine_chunks()))
-    deleted = pc.fill_null(found["is_deleted"], True)
-    return _ranges(found, deleted, kind, f"{snapshot.root}/{COLUMN_STATS}")
+    return _ranges(table.take(pc.index_in(wanted, value_set=table["place"].combine_chunks())))
 
 
 def partition_ranges(
@@ -101,15 +97,26 @@ def partition_ranges(
         records = snapshot.scan_many(PARTITION_STATS, [id64(column)])
     payloads = [records[key].payload if key in records else None for key in keys]
     table = as_table([one if isinstance(one, ColumnRange) else None for one in payloads])
-    ranges = _ranges(table, table["is_deleted"], kind, f"{snapshot.root}/{PARTITION_STATS}")
+    ranges = _ranges(pa.table(_typed(table, kind, f"{snapshot.root}/{PARTITION_STATS}")))
     anything = np.ones(len(keys), np.bool_)
     return ValueRanges(ranges.minimum, ranges.maximum, anything, ranges.may_have_value)
 
 
+class _Column(NamedTuple):
+    """A column that is asked for: what the keys of its statistics begin with, and its type."""
+
+    prefix: str
+    kind: pa.DataType
+
+
 def _tables(
-    groups: Iterable[GroupReader], column: str, prefixes: Sequence[str]
+    groups: Iterable[GroupReader], column: _Column, prefixes: Sequence[str]
 ) -> Iterator[pa.Table]:
-    """Yield the statistics whose keys begin so, the newest of each file group first."""
+    """Yield the statistics whose keys begin so, the newest of each file group first.
+
+    Columns: ``key``; ``place``, which is the id of the partition and the file's name; ``minimum``
+    and ``maximum``, of the column's type; ``null_count``, ``value_count`` and ``is_deleted``.
+    """
     for group in groups:
         gone: set[str] = set()
         layers = list(reversed(group.layers))
@@ -119,26 +126,30 @@ def _tables(
             some = list(run)
             gone.update(*(layer.deleted for layer in some))
             if schema is not None:
-                yield from _without(gone, _scanned(some, prefixes, schema))
+                yield from _without(gone, _scanned(some, column, prefixes, schema))
         if base is not None and base.reader is not None:
-            yield from _without(gone, _of_base(base, base.reader.schema, column, prefixes))
+            yield from _without(gone, _of_base(base, column, prefixes, base.reader.schema))
 
 
-def _of_base(layer: Layer, schema: str, column: str, prefixes: Sequence[str]) -> pa.Table | None:
+def _of_base(
+    layer: Layer, column: _Column, prefixes: Sequence[str], schema: str
+) -> pa.Table | None:
     """Return the statistics of a base file: of a few partitions, or those of all."""
-    key = (layer.identity, column)
-    if len(prefixes) <= _FEW_PREFIXES and column not in prefixes and not SHARED.holds(key):
-        return _scanned([layer], prefixes, schema)
+    key = (layer.identity, column.prefix, str(column.kind))
+    if len(prefixes) <= _FEW_PREFIXES and column.prefix not in prefixes and not SHARED.holds(key):
+        return _scanned([layer], column, prefixes, schema)
 
     def decode() -> pa.Table:
-        return _decoded([(_entries(layer, [column]), layer.path)], schema)
+        return _decoded([(_entries(layer, [column.prefix]), layer.path)], column, schema)
 
     return SHARED.get(key, decode)
 
 
-def _scanned(layers: Sequence[Layer], prefixes: Sequence[str], schema: str) -> pa.Table | None:
+def _scanned(
+    layers: Sequence[Layer], column: _Column, prefixes: Sequence[str], schema: str
+) -> pa.Table | None:
     parts = [(_entries(layer, prefixes), layer.path) for layer in layers]
-    return _decoded(parts, schema) if any(entries for entries, _ in parts) else None
+    return _decoded(parts, column, schema) if any(entries for entries, _ in parts) else None
 
 
 def _entries(layer: Layer, prefixes: Sequence[str]) -> Sequence[_Entry]:
@@ -156,26 +167,44 @@ def _without(gone: Collection[str], table: pa.Table | None) -> Iterator[pa.Table
     yield table
 
 
-def _decoded(parts: Sequence[tuple[Sequence[_Entry], str]], schema: str) -> pa.Table:
+def _decoded(
+    parts: Sequence[tuple[Sequence[_Entry], str]], column: _Column, schema: str
+) -> pa.Table:
     try:
-        together = chain.from_iterable(entries for entries, _ in parts)
-        return decode_ranges(together, schema, parts[0][1])
+        together = list(chain.from_iterable(entries for entries, _ in parts))
+        return _placed(decode_ranges(together, schema, parts[0][1]), column, parts[0][1])
     except CorruptMetadataError:
         # one of the files is damaged, and has to be named
         for entries, path in parts:
-            decode_ranges(entries, schema, path)
+            _placed(decode_ranges(entries, schema, path), column, path)
         raise
+
+
+def _placed(table: pa.Table, column: _Column, path: str) -> pa.Table:
+    begin = len(column.prefix)
+    partitions = pc.utf8_slice_codeunits(table["key"], begin, begin + _ID_LENGTH)
+    place = pc.binary_join_element_wise(partitions, table["file_name"], "")
+    return pa.table({"key": table["key"], "place": place, **_typed(table, column.kind, path)})
 
 
 def _schema(layer: Layer) -> str | None:
     return None if layer.reader is None else layer.reader.schema
 
 
-def _ranges(table: pa.Table, deleted: pa.Array, kind: pa.DataType, path: str) -> ValueRanges:
-    known = pc.invert(deleted)
+def _typed(table: pa.Table, kind: pa.DataType, path: str) -> dict[str, pa.Array]:
+    counts = {name: table[name] for name in ("null_count", "value_count", "is_deleted")}
+    return {
+        "minimum": bound_arrays(table, "min", kind, path),
+        "maximum": bound_arrays(table, "max", kind, path),
+        **counts,
+    }
+
+
+def _ranges(table: pa.Table) -> ValueRanges:
+    known = pc.invert(pc.fill_null(table["is_deleted"], True))
     low, high = (
-        pc.if_else(known, bound_arrays(table, side, kind, path), pa.scalar(None, kind))
-        for side in ("min", "max")
+        pc.if_else(known, table[side], pa.scalar(None, table.schema.field(side).type))
+        for side in ("minimum", "maximum")
     )
     nulls = pc.if_else(known, table["null_count"], None)
     values = pc.if_else(known, table["value_count"], None)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from itertools import compress
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 
 from hudi_core.config.metadata_keys import MetadataConfig
@@ -102,17 +102,17 @@ class MetadataLister:
         lists = self._lists(partitions)
         paths = [path for path, files in lists.items() for _ in files]
         names = [name for files in lists.values() for name in files]
-        groups = [(path, _file_id(name)) for path, name in zip(paths, names, strict=True)]
-        kept = set(compress(groups, may_match(paths, names)))
+        kept: dict[PartitionPath, set[str]] = {}
         # rows of a log file have no ranges
-        kept |= {group for group, name in zip(groups, names, strict=True) if name[:1] == "."}
-        return {
-            path: _statuses(
-                path,
-                {name: e for name, e in files.items() if (path, _file_id(name)) in kept},
-            )
-            for path, files in lists.items()
-        }
+        logs = [place for place, name in enumerate(names) if name.startswith(".")]
+        for place in (*np.flatnonzero(may_match(paths, names)).tolist(), *logs):
+            kept.setdefault(paths[place], set()).add(_file_id(names[place]))
+        found: dict[PartitionPath, Sequence[FileStatus]] = dict.fromkeys(partitions, ())
+        for path, groups in kept.items():
+            files = lists[path].items()
+            some = {name: entry for name, entry in files if _file_id(name) in groups}
+            found[path] = _statuses(path, some)
+        return found
 
     def _lists(
         self, partitions: Sequence[PartitionPath]
