@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -130,7 +130,7 @@ class BaseFileWriter:
         self._keys = RecordKeyCollector(self._options.bloom)
         self._with_meta = with_meta
         self._inherits = False
-        self._dictionaries: frozenset[str] | None = None
+        self._dictionaries: Mapping[str, bool] | None = None
         self._statistics = StatisticsCollector(self.schema)
         self._footers: list[pq.FileMetaData] = []
         self._held: list[pa.Table] = []
@@ -149,7 +149,7 @@ class BaseFileWriter:
         self,
         known: KnownKeys,
         added: pa.ChunkedArray,
-        dictionaries: frozenset[str] | None = None,
+        dictionaries: Mapping[str, bool] | None = None,
     ) -> None:
         """Build on the file's last version: rows that stay need not be hashed again.
 
@@ -269,9 +269,7 @@ class BaseFileWriter:
     def _dictionary_leaves(self, sample: pa.Table) -> list[str] | bool:
         if not self._options.dictionary:
             return False
-        if self._dictionaries is not None:
-            return [*self._dictionaries.union(self._encoded or ())]
-        return dictionary_leaves(sample, self.schema)
+        return dictionary_leaves(sample, self.schema, self._dictionaries)
 
     def _key_values(self) -> dict[str, str]:
         footers = {MODEL_FOOTER: "avro", AVRO_SCHEMA_FOOTER: self._avro_schema}

@@ -33,7 +33,7 @@ from hudi_core.write.encoded_columns import (
     constant,
     encoded_schema,
 )
-from hudi_core.write.encodings import dictionary_paths, leaf_paths
+from hudi_core.write.encodings import decided_leaves, leaf_paths
 from hudi_core.write.record_keys import KnownKeys
 
 
@@ -85,13 +85,13 @@ class StoredFile:
     keys
         What the footer says of the record keys.
     dictionaries
-        Paths of the leaves that the file has dictionary encoded; ``None`` where the table has
-        other leaves by now.
+        Which leaves stay dictionary encoded, and which stay without, by their paths; ``None``
+        where the table has other leaves by now.
     """
 
     rows: pa.Table
     keys: KnownKeys
-    dictionaries: frozenset[str] | None = None
+    dictionaries: Mapping[str, bool] | None = None
 
 
 def read_base_file(context: WriteContext, path: str, partition_path: PartitionPath) -> StoredFile:
@@ -128,7 +128,9 @@ def read_base_file(context: WriteContext, path: str, partition_path: PartitionPa
         rows = align(rows, fields, encoded_schema(pa.schema(own), encoded))
         keys = _known_keys(file.metadata.metadata or {}, path)
         same = leaf_paths(file.metadata) == [name for name, _ in leaves(wanted)]
-        dictionaries = dictionary_paths(file.metadata) if same else None
+        dictionaries = decided_leaves(file.metadata) if same else None
+    if key is not None and rows.column(key).null_count:
+        raise DataFileError(context.base_path, f"{path} has rows without a {key}, the record key")
     count = rows.num_rows
     known = {
         PARTITION_PATH: constant(str(partition_path), count),

@@ -31,6 +31,7 @@ from hudi_core.services.drop import drop_table, empty_table
 from hudi_core.services.opening import open_table
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.storage.properties_file import PROPERTIES_PATH
+from hudi_core.txn.locks.file import FileLock
 from hudi_core.txn.open_table import OpenTable
 from hudi_core.txn.table_lock import lock_at, table_lock
 from hudi_core.txn.transaction import begin
@@ -41,6 +42,9 @@ OPTIONS = {
     "hoodie.datasource.write.partitionpath.field": "city",
 }
 ROWS = pa.table({"id": ["a", "b"], "city": ["rome", "oslo"]})
+
+
+LOCK = ".hoodie/.locks/table.lock"
 
 
 def files(path: Path) -> set[str]:
@@ -63,12 +67,12 @@ def test_overwrite_where_nothing_is_makes_the_table(tmp_path: Path) -> None:
     assert result.inserted == 2
 
 
-def test_a_dropped_table_leaves_nothing(tmp_path: Path) -> None:
+def test_a_dropped_table_leaves_nothing_but_its_lock(tmp_path: Path) -> None:
     path = tmp_path / "t"
     hudi.write(ROWS, str(path), "append", OPTIONS)
     (path / "stray").write_bytes(b"")
     drop_table(str(path), {})
-    assert files(path) == set()
+    assert files(path) == {LOCK}
     with pytest.raises(NotATableError):
         drop_table(str(path), {})
 
@@ -81,7 +85,7 @@ def test_what_is_to_be_kept_stays_and_does_not_hinder_a_new_table(tmp_path: Path
         storage.put(f".hoodie/.temp/{name}", b"")
     config = WriteConfig.from_options({})
     empty_table(storage, BasePath(str(path)), config, keep=".hoodie/.temp/mine")
-    assert files(path) == {".hoodie/.locks/table.lock", ".hoodie/.temp/mine/rows"}
+    assert files(path) == {LOCK, ".hoodie/.temp/mine/rows"}
     hudi.write(ROWS, str(path), "errorifexists", OPTIONS)
     assert ".hoodie/.temp/mine/rows" in files(path)
 
@@ -314,7 +318,7 @@ def test_a_table_is_not_dropped_under_a_live_writer(tmp_path: Path) -> None:
     finally:
         writer.abort()
     drop_table(path, {})
-    assert files(tmp_path) == set()
+    assert files(tmp_path) == {f"t/{LOCK}"}
 
 
 def test_a_table_is_dropped_under_its_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -346,7 +350,25 @@ def test_a_table_is_dropped_under_its_lock(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(PosixStorage, "delete", delete)
     drop_table(path, {})
     assert locked[-1] == (".hoodie/hoodie.properties", True)
-    assert files(tmp_path) == set()
+    assert files(tmp_path) == {f"t/{LOCK}"}
+
+
+def test_a_table_made_as_soon_as_the_lock_is_free_is_not_dropped_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = str(tmp_path / "t")
+    hudi.write(ROWS, path, "append", OPTIONS)
+    unlock, made = FileLock.unlock, []
+
+    def then_make(lock: FileLock) -> None:
+        unlock(lock)
+        if not made:
+            made.append(lock)
+            hudi.write(ROWS, path, "append", OPTIONS)
+
+    monkeypatch.setattr(FileLock, "unlock", then_make)
+    drop_table(path, {})
+    assert hudi.Table.open(path).to_arrow().num_rows == ROWS.num_rows
 
 
 def test_the_lock_of_a_dropped_table_does_not_hinder_a_new_one(tmp_path: Path) -> None:
