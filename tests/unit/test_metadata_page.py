@@ -28,8 +28,9 @@ def plain(text: str, folder: Path) -> list[str]:
 
 def test_commands_write_what_the_page_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {"__name__": "page"}
     for code in blocks("python"):
-        exec(compile(code, PAGE, "exec"), {"__name__": "page"})
+        exec(compile(code, PAGE, "exec"), names)
     [session] = blocks("console")
     steps = re.findall(r"^\$ hudi (.*)\n((?:(?!\$ ).*\n)*)", session, re.MULTILINE)
     assert len(steps) >= 8
