@@ -31,6 +31,8 @@ COLUMNS = (
 INDEXED = {"hoodie.metadata.enable": "true", "hoodie.metadata.record.index.enable": "true"}
 FAST = {"hoodie.fs.fsync": "false"}
 SAMPLE = 24
+PARTS = 10
+"""Tests that share out the steps of one scene, where every step is taken."""
 HOWS = ("before", "after", "torn")
 Rows = frozenset[tuple[str, str, int]]
 
@@ -150,14 +152,16 @@ def lengths(
     return counted
 
 
-def moments() -> Iterator[tuple[str, float | None, str]]:
-    """Yield what dies, at which share of its steps, and how; ``None``: at each of them in turn."""
+def moments() -> Iterator[tuple[str, tuple[float, float], str]]:
+    """Yield what dies, in which span of its steps, at each of these in turn, and how."""
     if os.environ.get("HUDI_CRASHES") == "all":
-        yield from ((name, None, how) for name in SCENES for how in HOWS)
+        spans = [(part / PARTS, (part + 1) / PARTS) for part in range(PARTS)]
+        yield from ((name, span, how) for name in SCENES for span in spans for how in HOWS)
         return
     chosen = random.Random(15)
     for number in range(SAMPLE):
-        yield list(SCENES)[number % len(SCENES)], chosen.random(), chosen.choice(HOWS)
+        share = chosen.random()
+        yield list(SCENES)[number % len(SCENES)], (share, share), chosen.choice(HOWS)
 
 
 def die_and_mend(path: Path, scene: Scene, nursery: Nursery, at: int, how: str) -> None:
@@ -176,10 +180,10 @@ def die_and_mend(path: Path, scene: Scene, nursery: Nursery, at: int, how: str) 
         assert not one.timeline().pending().instants
 
 
-@pytest.mark.parametrize(("name", "share", "how"), list(moments()))
+@pytest.mark.parametrize(("name", "span", "how"), list(moments()))
 def test_a_killed_writer_leaves_a_table_that_reads_and_mends(
     name: str,
-    share: float | None,
+    span: tuple[float, float],
     how: str,
     templates: dict[str, Path],
     lengths: dict[str, int],
@@ -187,7 +191,8 @@ def test_a_killed_writer_leaves_a_table_that_reads_and_mends(
     tmp_path: Path,
 ) -> None:
     path, length = tmp_path / "table", lengths[name]
-    for at in range(1, length + 1) if share is None else [1 + int(share * length)]:
+    first = 1 + int(span[0] * length)
+    for at in range(first, max(first, int(span[1] * length)) + 1):
         shutil.copytree(templates[name], path)
         die_and_mend(path, SCENES[name], nursery, at, how)
         shutil.rmtree(path)
