@@ -206,7 +206,7 @@ class FolderCatalog:
         storage = self.files.storage
         try:
             hint = storage.read(f"{self.folder}/{HINT}", 64).strip()
-        except StorageError:
+        except (StorageError, CorruptMetadataError):
             hint = b""
         number = int(hint) if re.fullmatch(rb"[1-9][0-9]{0,17}", hint) else 0
         if not number or storage.head(self._path(number)) is None:

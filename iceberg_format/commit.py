@@ -112,15 +112,17 @@ def publish(
         raise _conflict(instant, f"it builds on {parent}, not {version_of(state.metadata)}")
     updates = make(state)
     outcome = attempt(lambda: table.catalog.commit(state, requirements(state.metadata), updates))
-    if not isinstance(outcome, Raised):
-        return FormatCommit(version_of(outcome.value.metadata), table.location)
-    now = attempt(table.load)
+    now = attempt(table.load) if isinstance(outcome, Raised) else outcome
     if not isinstance(now, Raised):
         held = lineage_of(now.value.metadata).find(instant)
         if held is not None:
             return FormatCommit(held.version, table.location)
-        if isinstance(outcome.error, CommitFailedException):
-            raise _conflict(instant, outcome.reason) from outcome.error
+    if not isinstance(outcome, Raised):
+        raise CorruptMetadataError(
+            table.location, f"it took the commit of instant {instant.requested_time} without it"
+        )
+    if not isinstance(now, Raised) and isinstance(outcome.error, CommitFailedException):
+        raise _conflict(instant, outcome.reason) from outcome.error
     raise CommitStateUnknownError(
         f"The Iceberg commit of instant {instant.requested_time} failed, and may take place yet "
         f"({outcome.reason})",
