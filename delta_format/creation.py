@@ -8,13 +8,12 @@ from deltalake import PostCommitHookProperties
 from deltalake.transaction import create_table_with_add_actions
 
 from delta_format.commit import commit_properties, step_keys
-from delta_format.location import LOG_FOLDER, root_of, store_options, table_uri
+from delta_format.location import root_of, store_options, table_uri
 from delta_format.log import LIBRARY_ERRORS, has_log, open_log
 from delta_format.partition import partition_columns
 from delta_format.schema import delta_schema, file_schema
 from hudi_core.spi import (
     CommitStateUnknownError,
-    CorruptMetadataError,
     FormatCommit,
     InvalidOptionError,
     MetaClientView,
@@ -41,13 +40,7 @@ def find_or_make(meta_client: MetaClientView, *, create: bool) -> FormatCommit:
     UnsupportedCapabilityError
         The table holds rows already.
     """
-    if not has_log(meta_client):
-        if not create:
-            raise CorruptMetadataError(
-                f"{root_of(meta_client)}/{LOG_FOLDER}",
-                "the table has the format delta, and its Delta log is gone",
-                "Bring it back from a backup of the table.",
-            )
+    if create and not has_log(meta_client):
         _make(meta_client)
     head = open_log(meta_client)
     head.require_ours()

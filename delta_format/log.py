@@ -37,12 +37,15 @@ STEP_KEY: Final = "hudi.step"
 OF_INSTANT_KEY: Final = "hudi.step-of"
 """What such a version records beside it: the instant it was made for."""
 SCHEMA_STEP: Final = "schema"
+REVERT_STEP: Final = "revert"
+FENCE_STEP: Final = "fence"
 REVOKED: Final = -1
 """Version of an instant's transaction once the instant is taken out of the table."""
 LIBRARY_ERRORS: Final = (DeltaError, OSError, ValueError, RuntimeError, pa.ArrowException)
 """What deltalake raises; none of them tells for sure that nothing has happened."""
 
 _VACUUM: Final = ("VACUUM START", "VACUUM END")
+_FEW: Final = 16
 _STAGES: Final = (1, 20, None)
 """How many versions are read at first, then, and at last."""
 _REBUILD: Final = (
@@ -138,6 +141,19 @@ class Head:
             instant.requested_time, action, str(version), instant.completion_time if named else None
         )
 
+    def among(self, instants: int) -> Recent:
+        """Return what the newest versions report, enough of them for so many instants."""
+        with translated(self.root):
+            reports = self.table.history(_FEW + 2 * instants)
+        held, taken = set(), set()
+        for info in reports:  # the newest first
+            time = info.get(INSTANT_KEY)
+            if info.get(STEP_KEY) in (REVERT_STEP, FENCE_STEP):
+                taken.add(info.get(OF_INSTANT_KEY))
+            elif time is not None and time not in taken:
+                held.add((time, info.get(ACTION_KEY)))
+        return Recent(self, frozenset(held))
+
     # --- versions --------------------------------------------------------------------------------
 
     def versions(self) -> Iterator[Mapping[str, Any]]:
@@ -218,6 +234,29 @@ class Head:
             parent=parent,
             version=self.version,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Recent:
+    """What a head holds, known for many instants at once from the reports of its newest versions.
+
+    Looking up one transaction takes as long as reading many reports.
+
+    Attributes
+    ----------
+    head
+        Is asked for an instant that the reports do not name.
+    held
+        Requested times and completed actions that they do name.
+    """
+
+    head: Head
+    held: frozenset[tuple[Any, Any]]
+
+    def holds(self, instant: Instant) -> bool:
+        """Tell whether the table counts an instant; see :meth:`Head.holds`."""
+        key = (instant.requested_time, instant.action.completed_action)
+        return key in self.held or self.head.holds(instant)
 
 
 def has_log(meta_client: MetaClientView) -> bool:

@@ -32,10 +32,8 @@ from hudi_core.spi import (
 
 _CAPABILITIES = FormatCapabilities.of(
     Capability.COPY_ON_WRITE,
-    Capability.VIRTUAL_KEYS,
     Capability.UNPARTITIONED,
     Capability.IDENTITY_PARTITIONS,
-    Capability.TRANSFORMED_PARTITIONS,
     Capability.REPLACE,
     Capability.CLUSTERING,
     Capability.ADD_COLUMN,

@@ -114,8 +114,8 @@ def _refuse_unknown(meta_client: MetaClientView, field: pa.Field, path: str) -> 
         raise UnsupportedTableError(
             meta_client.base_path,
             f"has a column {path} of type {kind}, which Delta Lake does not have",
-            "Store it as text or as a number, or use another table format; where a write brought the "
-            "column, roll it back.",
+            "Store it as text or as a number, or use another table format; where a write brought "
+            "the column, roll it back.",
         )
     for member in _children(kind):
         _refuse_unknown(meta_client, member, f"{path}.{member.name}")

@@ -20,4 +20,4 @@ class DeltaTimelineFactory:
         timeline = meta_client.timeline()
         if not isinstance(timeline, Timeline):
             raise CorruptMetadataError(meta_client.base_path, "its timeline cannot be fenced")
-        return fence(timeline, [open_log(meta_client)])
+        return fence(timeline, [open_log(meta_client).among(len(timeline.instants))])

@@ -7,7 +7,9 @@ from typing import Final
 
 from delta_format.commit import commit_properties, once, step, step_keys
 from delta_format.log import (
+    FENCE_STEP,
     OF_INSTANT_KEY,
+    REVERT_STEP,
     REVOKED,
     SCHEMA_STEP,
     STEP_KEY,
@@ -25,8 +27,6 @@ from hudi_core.spi import (
     TableServiceError,
 )
 
-_REVERT: Final = "revert"
-_FENCE: Final = "fence"
 _ARCHIVE: Final = "archive"
 
 
@@ -49,7 +49,7 @@ def take_back(meta_client: MetaClientView, target: Instant) -> None:
     if head.recorded(target) == REVOKED:
         return
     if not head.holds(target):
-        step(meta_client, head, _FENCE, target, revoked(target))
+        step(meta_client, head, FENCE_STEP, target, revoked(target))
         return
     report = head.report(target)
     if report is None:
@@ -62,7 +62,7 @@ def take_back(meta_client: MetaClientView, target: Instant) -> None:
     version = int(report["version"])
     _refuse_built_upon(meta_client, head, version, target)
     base = _before(head, version, target)
-    properties = commit_properties(step_keys(_REVERT, target), revoked(target))
+    properties = commit_properties(step_keys(REVERT_STEP, target), revoked(target))
     once(meta_client, head, lambda head: head.table.restore(base, commit_properties=properties))
 
 
