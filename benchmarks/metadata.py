@@ -45,6 +45,12 @@ TARGETS = (
     Target(LISTING, "open, plan one partition", "storage, by pyarrow", None),
     Target(PLANNING, _SKEWED, "pyarrow, statistics of all columns", 2.0),
     Target(PLANNING, _SKEWED, "pyarrow, statistics of the column", None),
+    Target(
+        PLANNING,
+        "the same, first query of a process",
+        "pyarrow, statistics of all columns",
+        None,
+    ),
     Target(PLANNING, "filter that fits in one partition", _SKEWED, None),
     Target(UPKEEP, "files and column_stats", "without", 1.10),
     Target(UPKEEP, "with partition_stats, as by default", "without", None),
