@@ -225,7 +225,10 @@ def _complete(indexing: _Indexing) -> Instant:
     client, instant = indexing.tables.client, indexing.instant
     requested = instant.to(State.REQUESTED)
     where = f"{client.storage.root}/{client.active.path(requested)}"
-    plan = decode_index_plan(client.active.read(requested), where)
+    data = client.active.read(requested)
+    if not data:
+        return None  # ours are put in one step, with their plan
+    plan = decode_index_plan(data, where)
     body = IndexCommitMetadata(index_partition_infos=plan.index_partition_infos)
     if instant.state is State.REQUESTED:
         instant = client.active.to_inflight(instant)
@@ -236,7 +239,10 @@ def _own_plan(client: TableMetaClient, pending: Instant) -> IndexPartitionInfo |
     """Return what a pending indexing is of; ``None`` when another engine began it."""
     requested = pending.to(State.REQUESTED)
     where = f"{client.storage.root}/{client.active.path(requested)}"
-    plan = decode_index_plan(client.active.read(requested), where)
+    data = client.active.read(requested)
+    if not data:
+        return None  # ours are put in one step, with their plan
+    plan = decode_index_plan(data, where)
     infos = plan.index_partition_infos or ()
     if len(infos) != 1 or _OURS not in (infos[0].extra_metadata or {}):
         return None

@@ -22,7 +22,7 @@ _META: Final = ".hoodie"
 
 
 def drop_table(path: str, options: Mapping[str, str]) -> None:
-    """Delete a table with all its rows and history, under its lock, whose own file stays.
+    """Delete a table with all its rows and history, under its lock. Empty folders may stay.
 
     Raises
     ------
@@ -40,8 +40,9 @@ def drop_table(path: str, options: Mapping[str, str]) -> None:
     config = WriteConfig.from_options(options)
     read_properties(storage)  # there must be a table; what it is does not matter any more
     with lock_at(base_path, storage, config).held():
-        # the lock's own file stays: others may wait for it, to make a table here
         empty_table(storage, base_path, config)
+        # last, and not its folder: whoever waited makes the file anew, and perhaps a table
+        _delete_files(storage, LOCK_FOLDER)
 
 
 def empty_table(

@@ -93,15 +93,15 @@ def warn() -> None:
 
 
 def test_commands_and_groups_of_other_distributions_run(install: Install) -> None:
-    install("good", {"clean": "single", "metadata": "group"}, GOOD)
+    install("good", {"clean": "single", "lineage": "group"}, GOOD)
 
     assert run("clean", "here").stdout == "cleaned here\n"
-    assert run("metadata", "files").stdout == "files\n"
+    assert run("lineage", "files").stdout == "files\n"
     assert "--install-completion" not in run("clean", "--help").stdout
 
 
 def test_the_list_names_them_with_their_help(install: Install) -> None:
-    install("good", {"clean": "single", "metadata": "group"}, GOOD)
+    install("good", {"clean": "single", "lineage": "group"}, GOOD)
 
     listed = run("--help")
 
@@ -183,26 +183,26 @@ def test_an_own_command_is_not_replaced(install: Install) -> None:
         (["clean"], 2, None),
         (["clean", "x", "--no-such-option"], 2, None),
         (
-            ["metadata", "unknown"],
+            ["lineage", "unknown"],
             3,
             "error: The commit may have happened. Look at the timeline.\n",
         ),
         (
-            ["metadata", "incomplete"],
+            ["lineage", "incomplete"],
             3,
             "error: The format does not hold it yet. Write again.\n",
         ),
-        (["metadata", "invalid"], 4, ""),
-        (["metadata", "defect"], 1, "error: unexpected KeyError: 'some\\nkey'\n"),
-        (["metadata", "pipe"], 1, ""),
-        (["metadata", "warn"], 0, "warning: this option is old\n"),
+        (["lineage", "invalid"], 4, ""),
+        (["lineage", "defect"], 1, "error: unexpected KeyError: 'some\\nkey'\n"),
+        (["lineage", "pipe"], 1, ""),
+        (["lineage", "warn"], 0, "warning: this option is old\n"),
         (["no-such-command"], 2, None),
     ],
 )
 def test_exit_codes_and_messages(
     install: Install, command: list[str], code: int, message: str | None
 ) -> None:
-    install("good", {"clean": "single", "metadata": "group"}, GOOD)
+    install("good", {"clean": "single", "lineage": "group"}, GOOD)
 
     used = run(*command)
 
@@ -215,9 +215,9 @@ def test_exit_codes_and_messages(
 
 
 def test_a_traceback_is_there_on_demand(install: Install) -> None:
-    install("good", {"metadata": "group"}, GOOD)
+    install("good", {"lineage": "group"}, GOOD)
 
-    used = run("--traceback", "metadata", "defect")
+    used = run("--traceback", "lineage", "defect")
 
     assert used.exit_code == 1
     assert "in defect" in used.stderr

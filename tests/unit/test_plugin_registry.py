@@ -87,10 +87,10 @@ def test_load_returns_an_object_as_it_is(install: Install) -> None:
 
 
 def test_two_distributions_for_one_name(install: Install) -> None:
-    install("rival-a", {"iceberg": "rival_a:X"})
-    install("rival-b", {"Iceberg": "rival_b:X"})
+    install("rival-a", {"paimon": "rival_a:X"})
+    install("rival-b", {"Paimon": "rival_b:X"})
     with pytest.raises(PluginConflictError) as caught:
-        FormatRegistry().load("iceberg")
+        FormatRegistry().load("paimon")
     assert caught.value.distributions == ("rival-a", "rival-b")
     assert "rival-a, rival-b" in str(caught.value)
     assert "Uninstall all but one" in str(caught.value)

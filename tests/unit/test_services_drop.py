@@ -67,12 +67,12 @@ def test_overwrite_where_nothing_is_makes_the_table(tmp_path: Path) -> None:
     assert result.inserted == 2
 
 
-def test_a_dropped_table_leaves_nothing_but_its_lock(tmp_path: Path) -> None:
+def test_a_dropped_table_leaves_nothing(tmp_path: Path) -> None:
     path = tmp_path / "t"
     hudi.write(ROWS, str(path), "append", OPTIONS)
     (path / "stray").write_bytes(b"")
     drop_table(str(path), {})
-    assert files(path) == {LOCK}
+    assert files(path) == set()
     with pytest.raises(NotATableError):
         drop_table(str(path), {})
 
@@ -318,7 +318,7 @@ def test_a_table_is_not_dropped_under_a_live_writer(tmp_path: Path) -> None:
     finally:
         writer.abort()
     drop_table(path, {})
-    assert files(tmp_path) == {f"t/{LOCK}"}
+    assert files(tmp_path) == set()
 
 
 def test_a_table_is_dropped_under_its_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -349,8 +349,9 @@ def test_a_table_is_dropped_under_its_lock(tmp_path: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr(PosixStorage, "delete", delete)
     drop_table(path, {})
-    assert locked[-1] == (".hoodie/hoodie.properties", True)
-    assert files(tmp_path) == {f"t/{LOCK}"}
+    assert (".hoodie/hoodie.properties", True) in locked
+    assert locked[-1] == (LOCK, True)
+    assert files(tmp_path) == set()
 
 
 def test_a_table_made_as_soon_as_the_lock_is_free_is_not_dropped_too(
