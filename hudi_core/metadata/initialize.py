@@ -1,8 +1,8 @@
-"""The first building of the metadata table, and of further partitions of one that is there.
+"""The first building of partitions of the metadata table.
 
-Each partition is one commit of its own, at a time before every other; the table is listed once.
-Readers go by the table's property, which changes last: what a dead writer left before is deleted
-and built anew by the next one. Everything here runs under the table's lock.
+Each partition is one commit of its own, and the table is listed once for all of them. Readers do
+not use a partition before the table's properties name it. Everything here runs under the table's
+lock.
 """
 
 from __future__ import annotations
@@ -18,10 +18,8 @@ from typing import Final
 import pyarrow as pa
 
 from hudi_core.config.metadata_keys import PARTITIONED_RECORD_INDEX, MetadataConfig
-from hudi_core.config.stored_keys import METADATA_PARTITIONS
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import InvalidOptionError
-from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.bloom import TYPE_CODE
 from hudi_core.metadata.column_records import (
     file_ranges,
@@ -37,10 +35,7 @@ from hudi_core.metadata.file_bytes import (
 )
 from hudi_core.metadata.file_records import bloom_record, list_records, partitions_record
 from hudi_core.metadata.index_definitions import (
-    PATH_KEY,
     IndexDefinitions,
-    put_definitions,
-    read_definitions,
     with_index,
 )
 from hudi_core.metadata.key_records import DataFile, all_entries, all_locations
@@ -56,13 +51,7 @@ from hudi_core.metadata.partition_types import (
 )
 from hudi_core.metadata.records import BloomFilterEntry, ColumnRange, FileEntry, MetadataRecord
 from hudi_core.metadata.table import (
-    BOOTSTRAP_PREFIX,
-    METADATA_FOLDER,
     has_value_types,
-    metadata_client,
-    metadata_properties,
-    metadata_storage,
-    stored_partitions,
 )
 from hudi_core.metadata.value_index import repeats_keys, with_repeated_keys, with_type
 from hudi_core.metadata.writer import (
@@ -81,10 +70,7 @@ from hudi_core.model.files import (
     PartitionPath,
     join_path,
 )
-from hudi_core.model.instant import Action
 from hudi_core.model.instant_time import InstantTime
-from hudi_core.storage.properties_file import update_properties, write_new
-from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_system import FileSystemView
 from hudi_core.view.replaced import replaced_groups, written_files
 from hudi_core.view.storage_lister import StorageLister
@@ -114,84 +100,6 @@ def wanted_partitions(config: MetadataConfig, table: TableConfig) -> tuple[str, 
         PARTITION_STATS: config.partition_stats and table.is_partitioned,
     }
     return tuple(name for name, is_asked in asked.items() if is_asked)
-
-
-def ensure(client: TableMetaClient, config: MetadataConfig, timeline: Timeline) -> None:
-    """Build what the options ask for and the table does not have.
-
-    Parameters
-    ----------
-    client
-        The table, its properties as they are now.
-    timeline
-        Its timeline, loaded since the lock is held, without pending instants of dead writers.
-
-    Raises
-    ------
-    InvalidOptionError
-        An option asks for what cannot be built.
-    """
-    wanted = wanted_partitions(config, client.config)
-    stored = stored_partitions(client.storage)
-    known = stored.all if FILES in stored.complete else ()
-    missing = [name for name in wanted if name not in known]
-    if not missing:
-        return
-    if not known:
-        client.storage.delete_tree(METADATA_FOLDER)
-        write_new(metadata_storage(client), metadata_properties(client.config))
-    tables = LockedMetadata(client, metadata_client(client), timeline)
-    _drop_unfinished(tables.metadata, missing)
-    definitions = read_definitions(client.storage, client.config)
-    builder = PartitionBuilder(tables, config, definitions)
-    for name in missing:
-        builder.build(name, next_bootstrap_time(tables.metadata.timeline(), len(known)))
-    if builder.definitions != definitions:
-        put_definitions(client.storage, builder.definitions)
-    show_partitions(client, (*known, *missing), builder.definitions)
-
-
-def show_partitions(
-    client: TableMetaClient, partitions: Iterable[str], definitions: IndexDefinitions
-) -> None:
-    """Let readers use partitions, all that are named and no other."""
-    update_properties(
-        client.storage,
-        {
-            METADATA_PARTITIONS.key: ",".join(sorted(set(partitions))),
-            PATH_KEY: definitions.path if definitions.raw else None,
-        },
-    )
-
-
-def next_bootstrap_time(timeline: Timeline, at_least: int = 0) -> InstantTime:
-    """Return the time at which the next partition is built.
-
-    Parameters
-    ----------
-    timeline
-        Of the metadata table.
-    at_least
-        The least number that may end it.
-    """
-    cut = len(BOOTSTRAP_PREFIX)
-    used = [
-        int(one.requested_time[cut:])
-        for one in timeline
-        if one.requested_time.startswith(BOOTSTRAP_PREFIX)
-    ]
-    return InstantTime(f"{BOOTSTRAP_PREFIX}{max([at_least, *(number + 1 for number in used)]):03d}")
-
-
-def _drop_unfinished(metadata: TableMetaClient, missing: Sequence[str]) -> None:
-    """Delete what a dead writer built of partitions that no reader knows."""
-    for name in missing:
-        metadata.storage.delete_tree(name)
-    for pending in metadata.timeline().pending():
-        is_first = pending.requested_time.startswith(BOOTSTRAP_PREFIX)
-        if is_first and pending.action is Action.DELTACOMMIT:
-            for state in metadata.active.scan().states_of(pending):
-                metadata.active.delete(state)
 
 
 @dataclass

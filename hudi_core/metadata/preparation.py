@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from hudi_core.config.metadata_keys import MetadataConfig
+from hudi_core.config.stored_keys import METADATA_PARTITIONS
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.compaction import refuse_backlog
+from hudi_core.metadata.index_definitions import PATH_KEY, put_definitions, read_definitions
 from hudi_core.metadata.indexing import build_wanted
-from hudi_core.metadata.initialize import ensure
+from hudi_core.metadata.initialize import PartitionBuilder, wanted_partitions
+from hudi_core.metadata.locked import LockedMetadata
+from hudi_core.metadata.table import (
+    BOOTSTRAP_PREFIX,
+    METADATA_FOLDER,
+    metadata_client,
+    metadata_properties,
+    metadata_storage,
+)
 from hudi_core.metadata.undo import recover
 from hudi_core.metadata.upkeep import current_client, open_upkeep
+from hudi_core.model.instant_time import InstantTime
+from hudi_core.storage.properties_file import update_properties, write_new
 from hudi_core.timeline.timeline import Timeline
 
 
@@ -41,4 +53,43 @@ def prepare(client: TableMetaClient, config: MetadataConfig, timeline: Timeline)
         if config.enabled:
             build_wanted(upkeep.tables, config)
     elif config.enabled:
-        ensure(current_client(client, timeline), config, timeline)
+        create_metadata_table(current_client(client, timeline), config, timeline)
+
+
+def create_metadata_table(
+    client: TableMetaClient, config: MetadataConfig, timeline: Timeline
+) -> None:
+    """Make the metadata table of a table, with all that the options ask for.
+
+    Its partitions are built at times before every other. Readers go by the table's property, which
+    changes last: what a dead writer left before is deleted, and built anew.
+
+    Parameters
+    ----------
+    client
+        The table, its properties as they are now.
+    timeline
+        Its timeline, loaded since the lock is held.
+
+    Raises
+    ------
+    InvalidOptionError
+        An option asks for what cannot be built.
+    """
+    wanted = wanted_partitions(config, client.config)
+    client.storage.delete_tree(METADATA_FOLDER)
+    write_new(metadata_storage(client), metadata_properties(client.config))
+    definitions = read_definitions(client.storage, client.config)
+    tables = LockedMetadata(client, metadata_client(client), timeline)
+    builder = PartitionBuilder(tables, config, definitions)
+    for number, name in enumerate(wanted):
+        builder.build(name, InstantTime(f"{BOOTSTRAP_PREFIX}{number:03d}"))
+    if builder.definitions != definitions:
+        put_definitions(client.storage, builder.definitions)
+    update_properties(
+        client.storage,
+        {
+            METADATA_PARTITIONS.key: ",".join(sorted(wanted)),
+            PATH_KEY: builder.definitions.path if builder.definitions.raw else None,
+        },
+    )

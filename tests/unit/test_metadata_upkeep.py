@@ -21,7 +21,6 @@ from hudi_core.errors import (
 from hudi_core.metadata.changes import PartitionChange
 from hudi_core.metadata.file_records import list_records, partitions_record
 from hudi_core.metadata.index_definitions import DEFAULT_PATH, PATH_KEY, read_definitions
-from hudi_core.metadata.initialize import next_bootstrap_time
 from hudi_core.metadata.locked import LockedMetadata
 from hudi_core.metadata.partition_types import COLUMN_STATS, FILES
 from hudi_core.metadata.records import ColumnRange, FileEntry
@@ -219,11 +218,10 @@ def test_damage_is_named_before_anything_is_written(damage: Damage, path: Path) 
     assert sorted(path.rglob("*.parquet")) == before
 
 
-def test_times_of_building_are_never_used_twice(path: Path) -> None:
+def test_partitions_are_built_at_times_before_every_other(path: Path) -> None:
     create(path, ON)
-    timeline = metadata_client(client_of(path)).timeline()
-    assert next_bootstrap_time(timeline) == "00000000000000003"
-    assert next_bootstrap_time(timeline, 7) == "00000000000000007"
+    built = metadata_client(client_of(path)).timeline().completed_writes()
+    assert [one.requested_time for one in built] == [f"{number:017d}" for number in range(3)]
     assert read_properties(client_of(path).storage)[PATH_KEY] == DEFAULT_PATH
 
 
