@@ -117,6 +117,14 @@ def summary(snapshot: Snapshot) -> dict[str, str]:
     return snapshot.summary.additional_properties
 
 
+def lose(path: Path) -> None:
+    """Take the last Iceberg commit away, as if step 2 had never been reached."""
+    location = Path(Iceberg(path).table.metadata_location.removeprefix("file://"))
+    number = int(location.name.removeprefix("v").partition(".")[0])
+    location.unlink()
+    (location.parent / "version-hint.text").write_text(str(number - 1))
+
+
 def by_polars(path: Path, columns: Sequence[str]) -> pa.Table:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it tells which of its planners it prefers

@@ -31,6 +31,7 @@ from tests.formats.iceberg_tables import (
     agree,
     bag,
     create,
+    lose,
     opened,
     ours,
     rows,
@@ -99,14 +100,6 @@ def state(path: Path) -> tuple[str, int, set[str]]:
 def replay(table: OpenTable, instant: Instant, statuses: Sequence[Any] = ()) -> str:
     commit = table.client.read_commit(instant)
     return table.host.complete_write(table.client, commit, instant, statuses).version
-
-
-def lose(path: Path) -> None:
-    """Take the last Iceberg commit away, as if step 2 had never been reached."""
-    location = Path(Iceberg(path).table.metadata_location.removeprefix("file://"))
-    number = int(location.name.removeprefix("v").partition(".")[0])
-    location.unlink()
-    (location.parent / "version-hint.text").write_text(str(number - 1))
 
 
 def test_a_replayed_write_changes_nothing_and_has_the_same_receipt(path: Path) -> None:

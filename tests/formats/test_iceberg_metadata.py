@@ -1,0 +1,122 @@
+"""Files and statistics as the manifests tell them, and what a commit costs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from pyiceberg.manifest import ManifestFile
+
+import hudi_core as hudi
+from hudi_core.model.protocols import FileLister
+from hudi_core.view.storage_lister import StorageLister
+from iceberg_format import manifests
+from iceberg_format.metadata import ManifestLister
+from tests.formats.iceberg_tables import Iceberg, bag, create, lose, opened, row, rows, without_meta
+
+
+def listed(lister: FileLister) -> dict[str, int]:
+    found = lister.list_files(lister.list_partitions())
+    return {
+        file.path: file.size
+        for files in found.values()
+        for file in files
+        if file.path.endswith(".parquet")
+    }
+
+
+@pytest.mark.parametrize("partition_by", ["city", None])
+def test_manifests_tell_the_same_files_as_storage(partition_by: str | None, tmp_path: Path) -> None:
+    table = create(tmp_path / "t", partition_by)
+    table.bulk_insert(rows(range(10)))
+    table.upsert(rows([1, 2], 1))
+    table.insert_overwrite_table(rows([3, 4]))
+    now = opened(tmp_path / "t")
+    stored = StorageLister(now.client.storage, now.client.config.is_partitioned)
+    assert isinstance(now.lister(), ManifestLister)
+    assert listed(now.lister()) == listed(stored)
+    assert list(now.lister().list_partitions()) == [
+        each for each in stored.list_partitions() if each != "metadata"
+    ]
+
+
+FILTERS = [
+    pc.field("ts") == 0,
+    pc.field("value") < 0,
+    pc.field("value") > 30,
+    pc.field("price") > pa.scalar(Decimal("20.0000000000"), pa.decimal128(38, 10)),
+    pc.field("day") >= row(30)["day"],
+    pc.field("at") < row(5)["at"],
+    pc.field("id") == "k017",
+    pc.field("flag"),
+    pc.field("city").is_null(),
+]
+
+
+@pytest.mark.parametrize("number", range(len(FILTERS)))
+def test_files_left_out_hold_no_accepted_row(number: int, tmp_path: Path) -> None:
+    table = create(tmp_path / "t", "day")
+    table.bulk_insert(rows(range(36)))
+    wanted = FILTERS[number]
+    everything = without_meta(table.to_arrow())
+    assert bag(without_meta(table.to_arrow(filter=wanted))) == bag(everything.filter(wanted))
+
+
+def test_ranges_leave_files_out(tmp_path: Path) -> None:
+    table = create(tmp_path / "t", "day")
+    table.bulk_insert(rows(range(12)))
+    kept = hudi.Table.open(str(tmp_path / "t")).file_slices(filter=pc.field("id") == "k007")
+    assert len(kept) == 1
+
+
+def test_a_commit_writes_only_the_manifests_it_touches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(manifests, "CHUNK", 4)
+    monkeypatch.setattr(manifests, "SMALL", 0)  # none is put together with others
+    path = tmp_path / "t"
+    table = create(path, "day")
+    table.bulk_insert(rows(range(40)))
+    read: Counter[str] = Counter()
+    plain = ManifestFile.fetch_manifest_entry
+
+    def counted(manifest: ManifestFile, *given: Any, **named: Any) -> Iterable[Any]:
+        read[manifest.manifest_path] += 1
+        return plain(manifest, *given, **named)
+
+    before = manifests_of(path)
+    assert len(before) == 10
+    table.upsert(rows([17], 1))
+    after = manifests_of(path)
+    assert len(before - after) == 1
+    assert len(after - before) == 2
+    lose(path)
+    monkeypatch.setattr(manifests, "CACHE", manifests.EntryCache())
+    monkeypatch.setattr(ManifestFile, "fetch_manifest_entry", counted)
+    now = opened(path)
+    instant = now.client.timeline().completed_writes()[-1]
+    now.host.complete_write(now.client, now.client.read_commit(instant), instant, ())
+    assert list(read.values()) == [1]
+    assert set(read) == before - after
+
+
+def manifests_of(path: Path) -> set[str]:
+    table = Iceberg(path).table
+    snapshot = table.metadata.current_snapshot()
+    assert snapshot is not None
+    return {one.manifest_path for one in snapshot.manifests(table.io)}
+
+
+def test_small_manifests_are_put_together(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    table = create(path, "day")
+    for key in range(25):
+        table.bulk_insert(rows([key]))
+    assert len(manifests_of(path)) < manifests.FOLD_FROM
+    assert bag(Iceberg(path).rows(["id"])) == bag(rows(range(25)).select(["id"]))
