@@ -346,6 +346,8 @@ def test_a_published_write_is_taken_out_before_its_files_go(path: Path, table: h
     seen.host.before_rollback(seen.client, instant)
     assert content(by_deltalake(path)) == content(rows(0, 1, 2))
     assert seen.host.find_publication(seen.client, instant) is None
+    assert seen.timeline().find(instant.requested_time) == replace(instant, state=State.INFLIGHT)
+    assert content(table.to_arrow()) == content(rows(0, 1, 2))
     before = version(path)
     seen.host.before_rollback(seen.client, instant)
     assert version(path) == before
