@@ -225,10 +225,7 @@ def _complete(indexing: _Indexing) -> Instant:
     client, instant = indexing.tables.client, indexing.instant
     requested = instant.to(State.REQUESTED)
     where = f"{client.storage.root}/{client.active.path(requested)}"
-    data = client.active.read(requested)
-    if not data:
-        return None  # ours are put in one step, with their plan
-    plan = decode_index_plan(data, where)
+    plan = decode_index_plan(client.active.read(requested), where)
     body = IndexCommitMetadata(index_partition_infos=plan.index_partition_infos)
     if instant.state is State.REQUESTED:
         instant = client.active.to_inflight(instant)
