@@ -1,8 +1,10 @@
 """What a writer does before its own write: make good what dead writers left.
 
-A pending write whose heartbeat has stopped is rolled back; one whose writer is alive is left alone
-or, where no lock is shared, stops this writer. Pending actions of kinds that are not built here
-stop it as well: going on over a compaction or clustering of another engine would lose rows.
+What the Hudi timeline holds and the table's format does not is published first, in the order of
+completion. A pending write whose heartbeat has stopped is rolled back; one whose writer is alive
+is left alone or, where no lock is shared, stops this writer. Pending actions of kinds that are not
+built here stop it as well: going on over a compaction or clustering of another engine would lose
+rows.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn import heartbeat, rollback
 from hudi_core.txn.markers import TEMP_FOLDER, Markers
 from hudi_core.txn.open_table import OpenTable
+from hudi_core.txn.publication import settled
 
 _OWN_WRITES: Final = frozenset({Action.COMMIT, Action.REPLACECOMMIT})
 
@@ -50,6 +53,7 @@ def recover(table: OpenTable, config: WriteConfig) -> Timeline:
     if abandon(client, timeline):
         timeline = client.timeline()
     refuse_unknown_actions(table, timeline)
+    settled(table, timeline)
     begun = [one for one in timeline.pending() if one.action is Action.ROLLBACK]
     for pending in begun:
         rollback.resume(table, pending)

@@ -35,8 +35,6 @@ from hudi_core.metadata.services import run_services
 from hudi_core.metadata.upkeep import Upkeep, open_upkeep
 from hudi_core.model.commit import (
     CommitMetadata,
-    ReplaceCommitMetadata,
-    WriteOperation,
     WriteStatus,
 )
 from hudi_core.model.files import join_path
@@ -52,6 +50,7 @@ from hudi_core.txn.conflicts import check_conflicts, completed_since
 from hudi_core.txn.heartbeat import Heartbeat
 from hudi_core.txn.markers import STAGE, Markers, temp_folder
 from hudi_core.txn.open_table import OpenTable
+from hudi_core.txn.publication import building_on, publish, settled
 from hudi_core.txn.recovery import recover
 from hudi_core.txn.schema_step import SchemaStep, settle
 from hudi_core.txn.table_lock import TableLock
@@ -140,19 +139,20 @@ class Transaction:
         with self.lock.held():
             read_at, timeline = time.monotonic(), client.timeline()
             self._require_pending(timeline)
-            now = self.table.seeing(timeline).timeline()
+            now = settled(self.table, timeline)
             others = completed_since(self.began, now)
             has_buckets = client.config.buckets is not None
             check_conflicts(metadata, others, client.read_commit, has_buckets=has_buckets)
             if self.schema_step is not None:
                 settle(self.table, self.schema_step, now)
             self._delete_lost_attempts(statuses)
+            metadata = building_on(self.table, timeline, metadata)
             self.lock.require_lease()
             upkeep = self._record(metadata, statuses, timeline)
             self.lock.require_lease()
             completed = self._complete(metadata, timeline)
             self._require_in_time(read_at)
-            receipt = self._publish(metadata, completed, statuses)
+            receipt = publish(self.table, metadata, completed, statuses)
             if upkeep is not None:
                 now_complete = Timeline.of((*timeline.instants, completed), timeline.unknown)
                 self._keep_small(replace(upkeep.tables, data_timeline=now_complete))
@@ -180,19 +180,6 @@ class Transaction:
         except HudiError:
             where = tables.metadata.base_path
             _log.warning("a service of the metadata table %s failed", where, exc_info=True)
-
-    def _publish(
-        self, metadata: CommitMetadata, completed: Instant, statuses: Sequence[WriteStatus]
-    ) -> FormatCommit:
-        client, host = self.table.client, self.table.host
-        if metadata.operation_type == WriteOperation.ALTER_SCHEMA:
-            return host.complete_schema_change(client, metadata, completed)
-        if (
-            isinstance(metadata, ReplaceCommitMetadata)
-            and metadata.operation_type == WriteOperation.CLUSTER
-        ):
-            return host.complete_clustering(client, metadata, completed, statuses)
-        return host.complete_write(client, metadata, completed, statuses)
 
     def abort(self) -> None:
         """Undo the write after a failure in this process.
