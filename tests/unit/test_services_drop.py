@@ -359,7 +359,8 @@ def test_a_table_made_as_soon_as_the_lock_is_free_is_not_dropped_too(
 ) -> None:
     path = str(tmp_path / "t")
     hudi.write(ROWS, path, "append", OPTIONS)
-    unlock, made = FileLock.unlock, []
+    made: list[FileLock] = []
+    unlock = FileLock.unlock
 
     def then_make(lock: FileLock) -> None:
         unlock(lock)
