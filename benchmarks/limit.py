@@ -15,7 +15,8 @@ from workload import KEY, LOW_CARDINALITY, Batch, cores
 
 
 class Limit:
-    """What a copy-on-write upsert cannot do without: decode each touched file once, encode it once.
+    """What a copy-on-write upsert does at the least, done plainly: decode each touched file once,
+    encode it once. An upsert that leaves texts of few values encoded can come in below.
 
     Parameters
     ----------
