@@ -115,11 +115,16 @@ def test_version_9(real_tables: RealTables) -> None:
     config.validate_for_read("t")
 
 
+def test_a_table_with_a_metadata_table_can_be_written(real_tables: RealTables) -> None:
+    config = _config(real_tables("cow__v9_txns_simple_meta"))
+    assert len(config.metadata_partitions) == 6
+    config.validate_for_write("t")
+
+
 @pytest.mark.parametrize(
     ("name", "feature"),
     [
         ("cow__v6_nonpartitioned", "version 6"),
-        ("cow__v9_txns_simple_meta", "metadata table"),
         ("mor__avro__v9_txns_nonpart_nometa", "MERGE_ON_READ"),
     ],
 )
