@@ -103,7 +103,8 @@ def test_a_task_that_fails_leaves_the_table_as_it_was(
     before = files(path)
 
     fails = "if(id = 'k004', raise_error('a row that cannot be made'), id) id"
-    rows = frame(spark, 6).selectExpr(fails, "city", "ts", "price")
+    # one task: another may end after its job was given up, and what it leaves a later job removes
+    rows = frame(spark, 6).coalesce(1).selectExpr(fails, "city", "ts", "price")
     with pytest.raises(PySparkException, match="a row that cannot be made"):
         save(rows, str(path), mode)
     assert files(path) == before
