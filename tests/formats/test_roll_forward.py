@@ -128,6 +128,7 @@ def test_a_rollback_is_published_by_the_next_write(
         table.rollback(undone.instant)
     table.upsert(batch(3, "b"))
     assert read(table, format_name) == {"a": 1, "b": 3, "x": 1}
+    assert all(one.is_completed for one in hudi.Table.open(table.path).timeline.instants)
 
 
 def test_commits_name_the_state_they_build_on(table: hudi.Table) -> None:
