@@ -34,7 +34,11 @@ KILLS: Final = ("before", "after", "torn")
 ERRORS: Final = ("err_before", "err_after", "err_torn")
 """The step raises: nothing was done; all was done, only the answer is lost; half was done."""
 DISK: Final = ("make_folder", "write_new", "link", "replace", "remove", "remove_folder")
-_PRELOADED: Final = ("hudi_core.table", "pyarrow.parquet", "tests.crash.counting_storage")
+_PRELOADED: Final = (
+    *("hudi_core.table", "pyarrow.parquet"),
+    *("tests.crash.counting_storage", "tests.crash.metadata_scenes"),
+)
+"""What is imported before the first fork; what is not there is passed over."""
 
 
 class Fault(NamedTuple):
