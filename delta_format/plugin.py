@@ -30,6 +30,10 @@ from hudi_core.spi import (
     hookimpl,
 )
 
+_UNMAPPED = (
+    "without column mapping, a later protocol of Delta that few readers know, columns are found by "
+    "name, and values would be lost or come back"
+)
 _CAPABILITIES = FormatCapabilities.of(
     Capability.COPY_ON_WRITE,
     Capability.UNPARTITIONED,
@@ -37,6 +41,12 @@ _CAPABILITIES = FormatCapabilities.of(
     Capability.REPLACE,
     Capability.CLUSTERING,
     Capability.ADD_COLUMN,
+    reasons={
+        Capability.DROP_COLUMN: _UNMAPPED,
+        Capability.RENAME_COLUMN: _UNMAPPED,
+        Capability.PROMOTE_TYPE: "types that can be widened need a later protocol of Delta, which "
+        "few readers know",
+    },
 )
 
 

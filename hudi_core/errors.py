@@ -400,15 +400,27 @@ class PluginHookError(PluginError):
 
 
 class UnsupportedCapabilityError(PluginError):
-    """The table's format does not declare the ability an action needs."""
+    """The table's format does not declare the ability an action needs.
 
-    def __init__(self, name: str, capability: str) -> None:
-        self.name, self.capability = name, capability
+    Parameters
+    ----------
+    name
+        The format's name.
+    capability
+        What is missing, in words.
+    reason
+        Why the format lacks it, as it says itself.
+    """
+
+    def __init__(self, name: str, capability: str, reason: str = "") -> None:
+        self.name, self.capability, self.reason = name, capability, reason
+        because = f", because {reason}" if reason else ""
         super().__init__(
-            f"The table format {name!r} does not support {capability}",
+            f"The table format {name!r} does not support {capability}{because}",
             "Use another format, or a release of the plugin that declares it.",
             name=name,
             capability=capability,
+            reason=reason,
         )
 
 

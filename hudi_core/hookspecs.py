@@ -48,7 +48,7 @@ from pluggy import HookimplMarker, HookspecMarker
 
 from hudi_core.model import actions
 from hudi_core.model.capability import FormatCapabilities
-from hudi_core.model.client import FileSystemViewManager, MetaClientView
+from hudi_core.model.client import FileSystemViewManager, MetaClientView, TableSettings
 from hudi_core.model.commit import CommitMetadata, ReplaceCommitMetadata, WriteStatus
 from hudi_core.model.format import (
     ConflictResolutionStrategy,
@@ -59,6 +59,7 @@ from hudi_core.model.format import (
 )
 from hudi_core.model.instant import Instant
 from hudi_core.model.protocols import LockProvider
+from hudi_core.model.schema import TableSchema
 
 PROJECT = "hudi"
 
@@ -83,7 +84,11 @@ class TableFormatHooks(Protocol):
 
     @hookspec(firstresult=True)
     def initialize(
-        self, meta_client: MetaClientView, view_manager: FileSystemViewManager, create: bool
+        self,
+        meta_client: MetaClientView,
+        view_manager: FileSystemViewManager,
+        create: bool,
+        rebuild: bool,
     ) -> FormatCommit:
         """Create or open the format's metadata. Required.
 
@@ -99,6 +104,13 @@ class TableFormatHooks(Protocol):
         create
             Whether absent metadata is created, with all slices of the view and a watermark at the
             last completed instant. If false, absent metadata is damage: ``CorruptMetadataError``.
+            The view is then that of the Hudi timeline without a fence, over the metadata table or
+            the table's folders: no metadata of the format is asked.
+        rebuild
+            With ``create``: whether metadata that is there, damaged, of an earlier time as this
+            format, or with commits of a stranger, gives way to what an absent one would become.
+            For a conversion and a repair, which may be repeated after a crash at any point; a
+            format that declares ``CONVERSION`` must heed it.
 
         Returns
         -------
@@ -109,6 +121,34 @@ class TableFormatHooks(Protocol):
         ------
         UnsupportedTableError
             The table is of a kind the format cannot hold, beyond what capabilities say.
+        """
+
+    @hookspec(firstresult=True)
+    def check_schema(
+        self, settings: TableSettings, schema: TableSchema, before: TableSchema | None
+    ) -> None:
+        """Refuse columns that the format cannot hold. Optional.
+
+        Called without lock before the first file is written: when a table is made or converted, and
+        when rows or a user change its columns. A format without it holds whatever its capabilities
+        say. Added to RFC-93, where a column that a format lacks is found out in step 2, when the
+        write cannot be taken back any more.
+
+        Parameters
+        ----------
+        settings
+            The table's properties: which columns make the partitions, and how.
+        schema
+            The columns as they are to be, with field ids; without the meta columns.
+        before
+            The columns as they are; ``None`` for a new table. What the format cannot change about a
+            column (:attr:`~hudi_core.model.capability.FormatCapabilities.promotions`) has been
+            refused by then.
+
+        Raises
+        ------
+        SchemaError
+            Names the column and its type.
         """
 
     @hookspec(firstresult=True)
@@ -153,9 +193,10 @@ class TableFormatHooks(Protocol):
     ) -> LockProvider | None:
         """Return the lock that the format's catalog offers. Optional.
 
-        Called when a table is opened for writing. A lock that does not exclude other processes is
-        not used; like ``None``, it leaves the choice to ``hoodie.write.lock.provider``. RFC-93
-        ``getLockProvider``.
+        Called when a table is opened for writing and ``hoodie.write.lock.provider`` is not given.
+        It is held in addition to the lock that suits the table's place. A lock that does not
+        exclude other processes is not used; like ``None``, it leaves the table with a lock in its
+        store. RFC-93 ``getLockProvider``.
 
         Parameters
         ----------
@@ -170,8 +211,9 @@ class TableFormatHooks(Protocol):
         """Return how the format decides whether two concurrent actions conflict. Optional.
 
         Called when a table is opened for writing. ``None``: two writes conflict when they touch one
-        file group. The strategy is asked under the lock, before step 1, on the fenced timeline.
-        RFC-93 ``getConflictResolutionStrategyClassName``; an object, for a class named by a table
+        file group, which they do in every format: a strategy can be stricter, not laxer. It is
+        asked under the lock, before step 1 and before a replay, on the fenced timeline. RFC-93
+        ``getConflictResolutionStrategyClassName``; an object, for a class named by a table
         is code that the table chooses.
         """
 
@@ -308,7 +350,13 @@ class TableFormatHooks(Protocol):
         called again after a crash. Refuses (``TableServiceError``) when later instants build on the
         target. Added to RFC-93, whose hook comes after the deletion.
 
-        ``instant`` is the target, completed.
+        Called before there is a plan for a target that is pending publication and cannot be
+        published: it is only to be fenced off. Where the lineage holds it by now, its writer may
+        have been told so: nothing is changed then, and the caller, who looks again with
+        :meth:`find_publication`, leaves it alone.
+
+        ``instant`` is the target: completed; or inflight with a completion time, as the fenced
+        timeline has what is pending publication, where it is only to be fenced off.
         """
 
     @hookspec(firstresult=True)

@@ -39,10 +39,13 @@ _CAPABILITIES = FormatCapabilities.of(
     Capability.CLUSTERING,
     Capability.SAVEPOINT,
     Capability.RESTORE,
+    Capability.CONVERSION,
     Capability.ADD_COLUMN,
     Capability.DROP_COLUMN,
     Capability.RENAME_COLUMN,
     Capability.REORDER_COLUMNS,
+    Capability.PROMOTE_TYPE,
+    promotions=("int to long", "float to double", "decimal to decimal of more digits"),
 )
 
 
@@ -66,10 +69,17 @@ class IcebergTableFormat:
 
     @hookimpl
     def initialize(
-        self, meta_client: MetaClientView, view_manager: FileSystemViewManager, create: bool
+        self,
+        meta_client: MetaClientView,
+        view_manager: FileSystemViewManager,
+        create: bool,
+        rebuild: bool,
     ) -> FormatCommit:
         """Find or make the Iceberg table; its version is that of the current snapshot."""
         table = IcebergTable.open(meta_client)
+        if rebuild:
+            made = creation.rebuild(table, view_manager)
+            return FormatCommit(version_of(made.metadata), table.location)
         state = table.catalog.load()
         if state is None:
             if not create:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 
@@ -48,7 +48,7 @@ class Capability(StrEnum):
     RENAME_COLUMN = "rename_column"
     REORDER_COLUMNS = "reorder_columns"
     PROMOTE_TYPE = "promote_type"
-    """A column's type becomes a wider one, such as int to long."""
+    """A column's type becomes a wider one, such as int to long; which ones, the format says."""
 
     @property
     def words(self) -> str:
@@ -76,14 +76,27 @@ class FormatCapabilities:
     ----------
     declared
         What is not in here is not supported; empty by default.
+    promotions
+        With ``PROMOTE_TYPE``: the names of the changes of type that the format can hold, of those
+        in :mod:`hudi_core.model.promotions`; ``None`` for all that a table can make.
+    reasons
+        Why the format lacks an ability, to follow "because"; for errors.
     """
 
     declared: frozenset[Capability] = frozenset()
+    promotions: frozenset[str] | None = None
+    reasons: Mapping[Capability, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, *capabilities: Capability) -> FormatCapabilities:
+    def of(
+        cls,
+        *capabilities: Capability,
+        promotions: Iterable[str] | None = None,
+        reasons: Mapping[Capability, str] | None = None,
+    ) -> FormatCapabilities:
         """Return the declaration of just these abilities."""
-        return cls(frozenset(capabilities))
+        named = None if promotions is None else frozenset(promotions)
+        return cls(frozenset(capabilities), named, dict(reasons or {}))
 
     def __contains__(self, capability: object) -> bool:
         return capability in self.declared
@@ -91,3 +104,9 @@ class FormatCapabilities:
     def __iter__(self) -> Iterator[Capability]:
         """Iterate in the order in which :class:`Capability` lists them."""
         return (capability for capability in Capability if capability in self.declared)
+
+    def can_promote(self, promotion: str) -> bool:
+        """Tell whether the format can hold a change of type, given by its name."""
+        return Capability.PROMOTE_TYPE in self.declared and (
+            self.promotions is None or promotion in self.promotions
+        )

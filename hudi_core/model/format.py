@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
 from hudi_core.model.client import MetaClientView
@@ -114,9 +115,25 @@ class MetadataFactory(Protocol):
         ...
 
 
+class Granularity(StrEnum):
+    """What two concurrent writes may not both touch."""
+
+    FILE_GROUP = "file_group"
+    """One file group: both rewrote, or replaced, the same rows."""
+    PARTITION = "partition"
+    """One partition, whatever they did in it."""
+    TABLE = "table"
+    """The table: of two concurrent writes one is given up."""
+
+
 @runtime_checkable
 class ConflictResolutionStrategy(Protocol):
     """Decides whether two concurrent actions conflict (RFC-93, "Conflict Resolution")."""
+
+    @property
+    def granularity(self) -> Granularity:
+        """What its answers are about."""
+        ...
 
     def candidates(
         self, began: TimelineView, now: TimelineView, instant: Instant

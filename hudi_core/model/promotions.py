@@ -2,17 +2,19 @@
 
 Files that were written before the change stay as they are, and every reader turns their values into
 the new type. A change is *exact* when no value is lost by that and all readers turn it into the
-same one; only exact changes are made. The others are listed because formats allow them. Whatever is
-not listed is refused. One reservation: Hudi's own readers widen a float by way of its shortest text
-(0.1 becomes 0.1, not 0.10000000149011612); here the number stays what it is, as everywhere else.
+same one; only exact changes are made. The others are listed because Hudi, or another format, allows
+them. Whatever is not listed is refused. One reservation: Hudi's own readers widen a float by way of
+its shortest text (0.1 becomes 0.1, not 0.10000000149011612); here the number stays what it is, as
+everywhere else.
 
 *On write*: rows that bring the wider type change the column by themselves; other changes have to be
 asked for. Hudi makes all of its changes on write, so that one batch of texts or of numbers that a
 tool turned into doubles would retype a column of integers for good.
 
-Iceberg's answer to date is that of its version 3. Sources: Hudi's ``SchemaChangeUtils`` and its
-rules for schema evolution on write; "Schema Evolution" in Iceberg's specification; "Type Widening"
-in Delta's protocol.
+A table format declares which of them it can hold, by their names
+(:attr:`~hudi_core.model.capability.FormatCapabilities.promotions`).
+
+Source: Hudi's ``SchemaChangeUtils`` and its rules for schema evolution on write.
 """
 
 from __future__ import annotations
@@ -39,8 +41,8 @@ class Promotion:
         Whether a pair of types is meant.
     exact
         Whether every value becomes the same one for all readers.
-    hudi, iceberg, delta
-        Whether the format allows the change.
+    hudi
+        Whether Hudi allows the change.
     on_write
         Whether rows of the wider type make the change by themselves.
     """
@@ -50,9 +52,12 @@ class Promotion:
     fits: Callable[[pa.DataType, pa.DataType], bool]
     exact: bool = True
     hudi: bool = True
-    iceberg: bool = False
-    delta: bool = False
     on_write: bool = False
+
+    @property
+    def name(self) -> str:
+        """What it is called by, such as ``int to long``."""
+        return f"{self.source} to {self.target}"
 
 
 def _pair(source: _Test, target: _Test) -> Callable[[pa.DataType, pa.DataType], bool]:
@@ -89,32 +94,25 @@ def _finer(stored: pa.DataType, wanted: pa.DataType) -> bool:
 _INT, _LONG, _FLOAT, _DOUBLE = pt.is_int32, pt.is_int64, pt.is_float32, pt.is_float64
 
 PROMOTIONS: Final = (
-    Promotion("int", "long", _pair(_INT, _LONG), iceberg=True, delta=True, on_write=True),
-    Promotion("int", "double", _pair(_INT, _DOUBLE), delta=True),
-    Promotion(
-        "int", "decimal, 10 digits before the point", _pair(_INT, _holds_digits(10)), delta=True
-    ),
+    Promotion("int", "long", _pair(_INT, _LONG), on_write=True),
+    Promotion("int", "double", _pair(_INT, _DOUBLE)),
+    Promotion("int", "decimal, 10 digits before the point", _pair(_INT, _holds_digits(10))),
     Promotion("int", "float", _pair(_INT, _FLOAT), exact=False),
     Promotion("int, long", "string", _pair(_any_of(_INT, _LONG), pt.is_string)),
-    Promotion(
-        "long", "decimal, 20 digits before the point", _pair(_LONG, _holds_digits(20)), delta=True
-    ),
+    Promotion("long", "decimal, 20 digits before the point", _pair(_LONG, _holds_digits(20))),
     Promotion("long", "float, double", _pair(_LONG, _any_of(_FLOAT, _DOUBLE)), exact=False),
-    Promotion("float", "double", _pair(_FLOAT, _DOUBLE), iceberg=True, delta=True, on_write=True),
+    Promotion("float", "double", _pair(_FLOAT, _DOUBLE), on_write=True),
     Promotion(
         "float, double",
         "decimal, string",
         _pair(_any_of(_FLOAT, _DOUBLE), _any_of(pt.is_decimal, pt.is_string)),
         exact=False,
     ),
-    Promotion(
-        "decimal", "decimal of more digits", _more_precise, iceberg=True, delta=True, on_write=True
-    ),
+    Promotion("decimal", "decimal of more digits", _more_precise, on_write=True),
     Promotion(
         "decimal",
         "decimal of more digits behind the point, no fewer before",
         _finer,
-        delta=True,
         on_write=True,
     ),
     Promotion("decimal", "string", _pair(pt.is_decimal, pt.is_string), exact=False),
@@ -124,8 +122,6 @@ PROMOTIONS: Final = (
         "timestamp without zone",
         _pair(pt.is_date32, _is_local),
         hudi=False,
-        iceberg=True,
-        delta=True,
     ),
     Promotion("string", "binary", _pair(pt.is_string, pt.is_binary)),
     Promotion(

@@ -37,9 +37,11 @@ def require(name: str, declared: FormatCapabilities, needed: Iterable[Capability
     UnsupportedCapabilityError
         Names what is missing.
     """
-    missing = [capability.words for capability in needed if capability not in declared]
+    missing = [capability for capability in needed if capability not in declared]
     if missing:
-        raise UnsupportedCapabilityError(name, ", ".join(missing))
+        words = ", ".join(capability.words for capability in missing)
+        why = dict.fromkeys(declared.reasons.get(capability, "") for capability in missing)
+        raise UnsupportedCapabilityError(name, words, "; ".join(filter(None, why)))
 
 
 def table_needs(config: TableConfig) -> tuple[Capability, ...]:

@@ -11,6 +11,7 @@ import pluggy
 from hudi_core.errors import PluginContractError
 from hudi_core.hookspecs import PROJECT, TableFormatHooks
 from hudi_core.model.capability import SCHEMA_EVOLUTION, Capability, FormatCapabilities
+from hudi_core.model.promotions import PROMOTIONS
 from hudi_core.plugin.foreign import Raised, attempt
 
 HOOKS: Final = tuple(
@@ -18,7 +19,9 @@ HOOKS: Final = tuple(
 )
 """The names of all hooks, in the order of the contract."""
 
-OPTIONAL: Final = frozenset({"get_lock_provider", "get_conflict_resolution_strategy"})
+OPTIONAL: Final = frozenset(
+    {"check_schema", "get_lock_provider", "get_conflict_resolution_strategy"}
+)
 NEEDED_BY: Final[Mapping[str, frozenset[Capability]]] = {
     "complete_clustering": frozenset({Capability.CLUSTERING}),
     "complete_schema_change": SCHEMA_EVOLUTION,
@@ -83,13 +86,19 @@ def check_format(name: str, implementations: Mapping[str, pluggy.HookImpl]) -> N
 def check_declared(
     name: str, declared: FormatCapabilities, implementations: Mapping[str, pluggy.HookImpl]
 ) -> None:
-    """Refuse a format that declares an ability and lacks a hook of it.
+    """Refuse a format that declares an ability and lacks a hook of it, or a change of type that
+    there is not.
 
     Raises
     ------
     PluginContractError
-        Names the hooks.
+        Names the hooks, or the changes.
     """
+    unknown = sorted((declared.promotions or frozenset()) - {one.name for one in PROMOTIONS})
+    if unknown:
+        raise PluginContractError(
+            name, f"it declares promotions that there are not: {', '.join(map(repr, unknown))}"
+        )
     needed = [hook for hook, abilities in NEEDED_BY.items() if abilities & declared.declared]
     _refuse_missing(name, needed, implementations, "its capabilities need")
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from hudi_core.metadata.lister import table_lister
 from hudi_core.model import actions
 from hudi_core.model.capability import Capability, FormatCapabilities
-from hudi_core.model.client import MetaClientView, SliceView
+from hudi_core.model.client import MetaClientView, SliceView, TableSettings
 from hudi_core.model.commit import CommitMetadata, ReplaceCommitMetadata, WriteStatus
 from hudi_core.model.format import (
     ConflictResolutionStrategy,
@@ -22,6 +23,7 @@ from hudi_core.model.format import (
 )
 from hudi_core.model.instant import Instant
 from hudi_core.model.protocols import LockProvider, TimelineView
+from hudi_core.model.schema import TableSchema
 from hudi_core.plugin.calls import NOTHING, HookCalls
 from hudi_core.plugin.capability import require
 from hudi_core.plugin.registry import FormatRegistry
@@ -99,8 +101,16 @@ class FormatHost:
 
     # --- the format and its metadata -------------------------------------------------------------
 
-    def initialize(self, meta_client: MetaClientView, *, create: bool) -> FormatCommit:
-        return self._calls.receipt("initialize", meta_client, _Views(self, meta_client), create)
+    def initialize(
+        self, meta_client: MetaClientView, *, create: bool, rebuild: bool = False
+    ) -> FormatCommit:
+        views = _TableViews(meta_client) if create else _Views(self, meta_client)
+        return self._calls.receipt("initialize", meta_client, views, create, rebuild)
+
+    def check_schema(
+        self, settings: TableSettings, schema: TableSchema, before: TableSchema | None = None
+    ) -> None:
+        self._calls.answer("check_schema", settings, schema, before, kinds=(NOTHING,))
 
     def find_publication(self, meta_client: MetaClientView, instant: Instant) -> Publication | None:
         found: Publication | None = self._calls.answer(
@@ -276,6 +286,18 @@ class FormatHost:
         return self._calls.receipt(
             "complete_restore", meta_client, _Views(self, meta_client), restore_metadata, instant
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _TableViews:
+    """Views of a table whose format has no metadata yet, or none that can be trusted."""
+
+    meta_client: MetaClientView
+
+    def view(self, timeline: TimelineView | None = None) -> SliceView:
+        """Return the view as of ``timeline``; by default of all that step 1 has completed."""
+        client = self.meta_client
+        return ViewManager(client.read_commit, table_lister(client), client.timeline).view(timeline)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ RFC_93 = {
 }
 ADDED = {
     "initialize",
+    "check_schema",
     "before_clean",
     "before_rollback",
     "before_restore",

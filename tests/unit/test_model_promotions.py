@@ -8,7 +8,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from hudi_core.model.promotions import PROMOTIONS, can_promote
+from hudi_core.model.promotions import PROMOTIONS, Promotion, can_promote
+from hudi_core.plugin.host import FormatHost
+from hudi_core.plugin.registry import FormatRegistry
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "types.md"
 
@@ -19,12 +21,17 @@ def test_the_documentation_lists_every_promotion() -> None:
     assert listed == [
         f"| {each.source} | {each.target} | "
         + " | ".join(
-            "yes" if flag else "no"
-            for flag in (each.exact, each.hudi, each.iceberg, each.delta, each.on_write)
+            "yes" if flag else "no" for flag in (each.exact, each.hudi, *_held(each), each.on_write)
         )
         + " |"
         for each in PROMOTIONS
     ]
+
+
+def _held(each: Promotion) -> list[bool]:
+    """Whether tables of the formats beside the native one can make a change."""
+    hosts = (FormatHost.load(FormatRegistry(), name) for name in ("iceberg", "delta"))
+    return [host.capabilities.can_promote(each.name) for host in hosts]
 
 
 KINDS = (
@@ -45,10 +52,13 @@ def test_a_promotion_has_no_way_back() -> None:
         assert not (can_promote(one, other) and can_promote(other, one))
 
 
-@pytest.mark.parametrize("each", PROMOTIONS, ids=lambda each: f"{each.source} to {each.target}")
-def test_what_iceberg_and_delta_take_is_exact(each: object) -> None:
-    promotion = next(found for found in PROMOTIONS if found is each)
-    assert promotion.exact or not (promotion.iceberg or promotion.delta or promotion.on_write)
+@pytest.mark.parametrize("each", PROMOTIONS, ids=lambda each: str(each.name))
+def test_what_rows_or_other_formats_make_is_exact(each: Promotion) -> None:
+    assert each.exact or not (each.on_write or any(_held(each)))
+
+
+def test_names_are_unique() -> None:
+    assert len({each.name for each in PROMOTIONS}) == len(PROMOTIONS)
 
 
 @pytest.mark.parametrize(

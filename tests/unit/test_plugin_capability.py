@@ -61,6 +61,22 @@ def test_everything_that_is_missing_is_named() -> None:
     assert caught.value.capability == "restore, savepoint"
 
 
+def test_a_reason_is_told() -> None:
+    declared = FormatCapabilities.of(
+        Capability.COPY_ON_WRITE, reasons={Capability.RESTORE: "nothing is kept"}
+    )
+    with pytest.raises(UnsupportedCapabilityError, match="restore, because nothing is kept. Use"):
+        require("x", declared, [Capability.RESTORE])
+
+
+def test_promotions_are_all_or_those_that_are_named() -> None:
+    assert not FormatCapabilities().can_promote("int to long")
+    assert FormatCapabilities.of(Capability.PROMOTE_TYPE).can_promote("int to long")
+    some = FormatCapabilities.of(Capability.PROMOTE_TYPE, promotions=["int to long"])
+    assert some.can_promote("int to long")
+    assert not some.can_promote("float to double")
+
+
 def test_declarations_iterate_in_the_order_of_the_enumeration() -> None:
     declared = FormatCapabilities.of(Capability.RESTORE, Capability.COPY_ON_WRITE)
     assert list(declared) == [Capability.COPY_ON_WRITE, Capability.RESTORE]

@@ -15,10 +15,11 @@ from hudi_core.errors import (
 )
 from hudi_core.hookspecs import TableFormatHooks
 from hudi_core.model import actions
-from hudi_core.model.client import MetaClientView
+from hudi_core.model.client import MetaClientView, TableSettings
 from hudi_core.model.commit import CommitMetadata, ReplaceCommitMetadata
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import InstantTime
+from hudi_core.model.schema import TableSchema
 from hudi_core.plugin.contract import HOOKS, NEEDED_BY, OPTIONAL
 from hudi_core.plugin.host import FormatHost
 from hudi_core.plugin.registry import FormatRegistry
@@ -80,6 +81,8 @@ def test_every_method_hands_over_its_arguments_under_their_names() -> None:
     replaced = ReplaceCommitMetadata()
     options = {"x": "1"}
     host.initialize(CLIENT, create=True)
+    settings, columns = cast("TableSettings", object()), cast("TableSchema", object())
+    host.check_schema(settings, columns)
     host.find_publication(CLIENT, DONE)
     host.get_lock_provider(CLIENT, options)
     host.get_conflict_resolution_strategy(CLIENT)
@@ -98,11 +101,12 @@ def test_every_method_hands_over_its_arguments_under_their_names() -> None:
     seen = dict(plugin.calls)
     views = [arguments.pop("view_manager", None) for arguments in seen.values()]
     assert sum(view is not None for view in views) == 13
+    assert seen.pop("check_schema") == {"settings": settings, "schema": columns, "before": None}
     for arguments in seen.values():
         assert arguments.pop("meta_client") is CLIENT
     instant = {"instant": DONE}
     assert seen == {
-        "initialize": {"create": True},
+        "initialize": {"create": True, "rebuild": False},
         "find_publication": instant,
         "get_lock_provider": {"lock_options": options},
         "get_conflict_resolution_strategy": {},
@@ -129,6 +133,16 @@ def test_the_host_has_a_method_for_every_hook() -> None:
     methods = {name for name in HOOKS if callable(getattr(FormatHost, name, None))}
     # capabilities are read once, at load
     assert methods == set(HOOKS) - {"get_capabilities"}
+
+
+def test_promotions_that_there_are_not() -> None:
+    class Mistaken(NativeTableFormat):
+        @hookimpl
+        def get_capabilities(self) -> FormatCapabilities:
+            return FormatCapabilities.of(Capability.PROMOTE_TYPE, promotions=["int to lung"])
+
+    with pytest.raises(PluginContractError, match="'int to lung'"):
+        host_of(Mistaken())
 
 
 def test_the_native_format_is_found_and_loaded_like_any_other() -> None:
