@@ -38,7 +38,7 @@ def file_actions(
             path=min(both),
         )
     is_change = not change.same_rows
-    removed = [_remove(file, is_change) for file in gone]
+    removed = [remove_action(file, is_change) for file in gone]
     return [*removed, *new_adds(meta_client, change, head.table.metadata().partition_columns)]
 
 
@@ -81,7 +81,14 @@ def new_adds(
     return adds
 
 
-def _remove(file: LiveFile, is_change: bool) -> RemoveAction:
+def remove_action(file: LiveFile, is_change: bool = True) -> RemoveAction:
+    """Return what takes a file out of a table.
+
+    Parameters
+    ----------
+    is_change
+        Whether rows go with it.
+    """
     return RemoveAction(
         path=file.path,
         data_change=is_change,

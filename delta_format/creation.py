@@ -1,32 +1,67 @@
-"""Making a table's Delta log, and finding it."""
+"""Making a table's Delta log, and finding it.
+
+A log is made with a new table, when a table that has rows is given the format, and when it is made
+anew. The present files come in one version, with the watermark for the instants before. A log that
+is there and can go on gets that version as its next one; any other gives way to a new log.
+"""
 
 from __future__ import annotations
 
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final
 
-from deltalake import PostCommitHookProperties
-from deltalake.transaction import create_table_with_add_actions
+import pyarrow as pa
+from deltalake import PostCommitHookProperties, Transaction
+from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
 
-from delta_format.commit import commit_properties, step_keys
-from delta_format.location import root_of, store_options, table_uri
-from delta_format.log import LIBRARY_ERRORS, has_log, open_log
+from delta_format.actions import new_adds, remove_action
+from delta_format.change import Change, NewFile
+from delta_format.commit import commit_properties, once, step_keys, write_actions
+from delta_format.footers import described
+from delta_format.location import LOG_FOLDER, root_of, store_options, table_uri
+from delta_format.log import (
+    LIBRARY_ERRORS,
+    SCHEMA_STEP,
+    Head,
+    completion_millis,
+    has_log,
+    open_log,
+    watermark_at,
+)
 from delta_format.partition import partition_columns
-from delta_format.schema import delta_schema, file_schema
+from delta_format.schema import added_fields, delta_schema, file_schema
+from delta_format.snapshot import Snapshot
 from hudi_core.spi import (
     CommitStateUnknownError,
+    CorruptMetadataError,
+    FileSlice,
+    FileSystemViewManager,
     FormatCommit,
     InvalidOptionError,
     MetaClientView,
-    UnsupportedCapabilityError,
+    UnsupportedTableError,
 )
 
 _CREATE: Final = "create"
+_REBUILD: Final = "rebuild"
 _RETENTION_OPTION: Final = "deleted-file-retention-days"
 _RETENTION_DAYS: Final = "36500"
 _MAX_DAYS: Final = 36500
 
 
-def find_or_make(meta_client: MetaClientView, *, create: bool) -> FormatCommit:
+@dataclass(frozen=True, slots=True)
+class _First:
+    """What a log starts from, or goes on from."""
+
+    schema: pa.Schema
+    partition_by: list[str]
+    files: tuple[NewFile, ...]
+    watermark: tuple[Transaction, ...]
+
+
+def find_or_make(
+    meta_client: MetaClientView, view_manager: FileSystemViewManager, *, create: bool, rebuild: bool
+) -> FormatCommit:
     """Return the newest version of a table's log, which is made where that is asked for.
 
     Raises
@@ -36,32 +71,61 @@ def find_or_make(meta_client: MetaClientView, *, create: bool) -> FormatCommit:
     CommitConflictError
         Another writer than Hudi has written to the log.
     UnsupportedTableError
-        Delta cannot hold a column of the table.
-    UnsupportedCapabilityError
-        The table holds rows already.
+        Delta cannot hold a column or a file of the table; nothing has changed.
     """
     if create and not has_log(meta_client):
-        _make(meta_client)
+        _make(meta_client, _first(meta_client, view_manager))
+    elif rebuild:
+        _make_anew(meta_client, _first(meta_client, view_manager))
     head = open_log(meta_client)
     head.require_ours()
     return FormatCommit(str(head.version), head.root)
 
 
-def _make(meta_client: MetaClientView) -> None:
-    if meta_client.timeline().completed_writes():
-        raise UnsupportedCapabilityError("delta", "conversion of a table that holds rows")
+# --- what there is ---------------------------------------------------------------------------
+
+
+def _first(meta_client: MetaClientView, view_manager: FileSystemViewManager) -> _First:
     schema = file_schema(meta_client)
+    partition_by = partition_columns(meta_client, schema)
+    completed = [one for one in meta_client.timeline().instants if one.is_completed]
+    if not completed:
+        return _First(schema, partition_by, (), ())
+    last = max(completed, key=lambda one: one.effective_completion_time)
+    watermark = (watermark_at(completion_millis(last)),)
+    slices = view_manager.view().latest_slices()
+    files = meta_client.run_map(lambda one: _file(meta_client, one, schema), slices)
+    return _First(schema, partition_by, tuple(file for file in files if file.rows), watermark)
+
+
+def _file(meta_client: MetaClientView, one: FileSlice, schema: pa.Schema) -> NewFile:
+    base = one.base_file
+    if base is None or one.log_files:
+        raise UnsupportedTableError(
+            meta_client.base_path,
+            f"has log files in {one.partition_path or 'its folder'}",
+            "Compact the table first; the Delta format holds copy-on-write tables.",
+        )
+    rows, columns = described(meta_client, base.path, schema)
+    return NewFile(base.path, base.size, rows, columns)
+
+
+# --- making ----------------------------------------------------------------------------------
+
+
+def _make(meta_client: MetaClientView, first: _First) -> None:
+    change = Change(first.files, schema=first.schema)
     try:
         create_table_with_add_actions(
             table_uri(meta_client),
-            delta_schema(meta_client, schema),
-            [],
+            delta_schema(meta_client, first.schema),
+            new_adds(meta_client, change, first.partition_by),
             mode="error",
-            partition_by=partition_columns(meta_client, schema),
+            partition_by=first.partition_by,
             name=meta_client.config.name,
             configuration=_properties(meta_client),
             storage_options=store_options(meta_client),
-            commit_properties=commit_properties(step_keys(_CREATE, None)),
+            commit_properties=commit_properties(step_keys(_CREATE, None), *first.watermark),
             post_commithook_properties=PostCommitHookProperties(cleanup_expired_logs=False),
         )
     except LIBRARY_ERRORS as error:
@@ -70,6 +134,63 @@ def _make(meta_client: MetaClientView) -> None:
                 f"The Delta log of {root_of(meta_client)} could not be made: {error}",
                 "Try again once the store answers.",
             ) from error
+
+
+def _make_anew(meta_client: MetaClientView, first: _First) -> None:
+    head = _usable(meta_client, first)
+    if head is None:
+        meta_client.storage.delete_tree(LOG_FOLDER)
+        _make(meta_client, first)
+        return
+    fields = _missing_columns(meta_client, head, first)
+    if fields:
+        keys = commit_properties(step_keys(SCHEMA_STEP, None))
+        once(
+            meta_client,
+            head,
+            lambda head: head.table.alter.add_columns(fields, commit_properties=keys),
+        )
+        head = open_log(meta_client)
+    actions = _actions(meta_client, head, first)
+    keys = commit_properties(step_keys(_REBUILD, None), *first.watermark)
+    once(meta_client, head, lambda head: write_actions(head.table, actions, keys))
+
+
+def _usable(meta_client: MetaClientView, first: _First) -> Head | None:
+    """Return the log where it can go on: it is whole, and its columns can become the table's."""
+    try:
+        head = open_log(meta_client)
+        known = {field.name for field in head.table.schema().fields}
+        if head.table.metadata().partition_columns != first.partition_by:
+            return None
+        _missing_columns(meta_client, head, first)
+        len(Snapshot(head))
+    except (CorruptMetadataError, UnsupportedTableError):
+        return None
+    return head if known <= set(first.schema.names) else None
+
+
+def _missing_columns(meta_client: MetaClientView, head: Head, first: _First) -> list[Any]:
+    wanted = delta_schema(meta_client, first.schema)
+    return added_fields(meta_client, head.table.schema(), wanted)
+
+
+def _actions(
+    meta_client: MetaClientView, head: Head, first: _First
+) -> list[AddAction | RemoveAction]:
+    """Return what makes the present files the log's, described anew; the others go."""
+    live = {file.path: file for file in Snapshot(head).files()}
+    wanted = {file.path for file in first.files}
+    gone = [remove_action(file) for path, file in live.items() if path not in wanted]
+    known = tuple(file for file in first.files if file.path in live)
+    unknown = tuple(file for file in first.files if file.path not in live)
+    described_anew = Change(known, schema=first.schema, same_rows=True)
+    come = Change(unknown, schema=first.schema)
+    return [
+        *gone,
+        *new_adds(meta_client, described_anew, first.partition_by),
+        *new_adds(meta_client, come, first.partition_by),
+    ]
 
 
 def _properties(meta_client: MetaClientView) -> dict[str, str | None]:

@@ -20,6 +20,7 @@ from hudi_core.spi import (
     Capability,
     CleanerPlan,
     CommitMetadata,
+    FileSystemViewManager,
     FormatCapabilities,
     FormatCommit,
     Instant,
@@ -40,6 +41,7 @@ _CAPABILITIES = FormatCapabilities.of(
     Capability.IDENTITY_PARTITIONS,
     Capability.REPLACE,
     Capability.CLUSTERING,
+    Capability.CONVERSION,
     Capability.ADD_COLUMN,
     reasons={
         Capability.DROP_COLUMN: _UNMAPPED,
@@ -73,9 +75,15 @@ class DeltaTableFormat:
         return DeltaMetadataFactory()
 
     @hookimpl
-    def initialize(self, meta_client: MetaClientView, create: bool) -> FormatCommit:
+    def initialize(
+        self,
+        meta_client: MetaClientView,
+        view_manager: FileSystemViewManager,
+        create: bool,
+        rebuild: bool,
+    ) -> FormatCommit:
         """The log of an empty table is a version without files."""
-        return find_or_make(meta_client, create=create)
+        return find_or_make(meta_client, view_manager, create=create, rebuild=rebuild)
 
     @hookimpl
     def find_publication(self, meta_client: MetaClientView, instant: Instant) -> Publication | None:

@@ -28,7 +28,7 @@ from hudi_core.errors import (
 )
 from hudi_core.hookspecs import TableFormatHooks, hookimpl
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata.data_files import read_statistics
+from hudi_core.metadata.data_files import Footer, read_footer, read_statistics
 from hudi_core.metadata.lister import table_lister
 from hudi_core.model.actions import (
     ActionInstant,
@@ -150,6 +150,7 @@ __all__ = [
     "FileStats",
     "FileStatus",
     "FileSystemViewManager",
+    "Footer",
     "FormatCapabilities",
     "FormatCommit",
     "FormatHost",
@@ -215,6 +216,7 @@ __all__ = [
     "leaves",
     "parse_instant_time",
     "pending_publications",
+    "read_footer",
     "read_statistics",
     "table_lister",
     "to_datetime",

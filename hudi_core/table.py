@@ -24,11 +24,12 @@ from hudi_core.read.incremental import IncrementalQuery
 from hudi_core.read.query import SnapshotQuery
 from hudi_core.read.scan import scan
 from hudi_core.read.spark_frame import frame_of_plan
-from hudi_core.row_operations import Options, RowOperations
+from hudi_core.row_operations import Options
 from hudi_core.services.alter import alter_table, schema_change
 from hudi_core.services.create import SchemaLike, as_arrow_schema, create_table
 from hudi_core.services.opening import open_table
 from hudi_core.services.rollback import roll_back_instant
+from hudi_core.table_upkeep import TableUpkeep
 from hudi_core.txn.table_lock import table_lock
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ Moment = str | Instant
 """A time on the timeline: an instant, or what a user may write for one."""
 
 
-class Table(RowOperations):
+class Table(TableUpkeep):
     """One open table.
 
     Made by :meth:`create` or :meth:`open`. It sees what others commit at its next call, not in the

@@ -74,6 +74,16 @@ class IcebergCatalog(Protocol):
         """
         ...
 
+    def replace(self, metadata: TableMetadataV2) -> TableState:
+        """Make this the current version, whatever is there, damaged or not.
+
+        Raises
+        ------
+        CommitFailedException
+            Another writer was at work.
+        """
+        ...
+
     def commit(
         self,
         state: TableState,
@@ -163,6 +173,9 @@ class FolderCatalog:
         if self._latest() is not None:
             raise CommitFailedException("The folder holds an Iceberg table already")
         return self._put(metadata, 1)
+
+    def replace(self, metadata: TableMetadataV2) -> TableState:
+        return self._put(metadata, max(self._versions(), default=0) + 1)
 
     def commit(
         self,
@@ -257,6 +270,17 @@ class ExternalCatalog:
     def create(self, metadata: TableMetadataV2) -> TableState:
         if self.load() is not None:
             raise CommitFailedException(f"The catalog has a table {self.identifier} already")
+        return self._register(metadata)
+
+    def replace(self, metadata: TableMetadataV2) -> TableState:
+        # the catalogs have no call for both at once; in between the table is not there
+        try:
+            self.catalog.drop_table(self.identifier)
+        except NoSuchTableError:
+            return self._register(metadata)
+        return self._register(metadata)
+
+    def _register(self, metadata: TableMetadataV2) -> TableState:
         path = f"{self.folder}/00000-{uuid.uuid4()}.metadata.json"
         self.files.storage.put_if_absent(path, metadata.model_dump_json().encode())
         self.catalog.create_namespace_if_not_exists(self.identifier[:-1])

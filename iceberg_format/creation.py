@@ -1,4 +1,10 @@
-"""The first version of an Iceberg table: columns, partitions, and the files there are."""
+"""The first state of an Iceberg table: columns, partitions, and the files there are.
+
+It is made with a new table, when a table that has rows is given the format, and when metadata is
+made anew. Files that other writers made carry no field ids; their columns are told by name then
+(``schema.name-mapping.default``). These are the names of the day: a file without ids is as old, and
+a column that gets another name later keeps its id.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +12,7 @@ import time
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.manifest import DataFile
@@ -17,6 +24,8 @@ from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
 
 from hudi_core.spi import (
     WATERMARK_KEY,
+    CommitConflictError,
+    CorruptMetadataError,
     FileSlice,
     FileSystemViewManager,
     UnsupportedTableError,
@@ -26,7 +35,7 @@ from iceberg_format.commit import make_snapshot, new_snapshot_id
 from iceberg_format.lineage import STATE_KEY
 from iceberg_format.manifests import ManifestStore
 from iceberg_format.partition import partition_specs
-from iceberg_format.schema import iceberg_schema
+from iceberg_format.schema import iceberg_schema, name_mapping
 from iceberg_format.summary import change_summary
 from iceberg_format.table import IcebergTable
 from iceberg_format.writes import file_of
@@ -40,6 +49,9 @@ class _First:
     watermark: str | None
 
 
+_NAMES: Final = "schema.name-mapping.default"
+
+
 def create(table: IcebergTable, view_manager: FileSystemViewManager) -> TableState:
     """Make the Iceberg table of a Hudi table.
 
@@ -51,13 +63,51 @@ def create(table: IcebergTable, view_manager: FileSystemViewManager) -> TableSta
     UnsupportedTableError, SchemaError
         Iceberg cannot hold the table.
     """
-    empty = _empty(table)
-    first = _existing(table, empty, view_manager)
-    metadata = _with_snapshot(table, empty, first)
+    metadata = _whole(table, _empty(table), view_manager)
     try:
         return table.catalog.create(metadata)
     except CommitFailedException:
         return table.load()  # another writer made it
+
+
+def rebuild(table: IcebergTable, view_manager: FileSystemViewManager) -> TableState:
+    """Make the Iceberg table of a Hudi table anew, whatever its catalog has: one new version.
+
+    The table keeps its id, where that can be read; snapshots of before are not in it any more.
+
+    Raises
+    ------
+    UnsupportedTableError, SchemaError
+        Iceberg cannot hold the table; nothing has changed.
+    CommitConflictError
+        Another writer was at work; nothing has changed.
+    """
+    empty = _empty(table)
+    try:
+        before = table.catalog.load()
+    except CorruptMetadataError:
+        before = None
+    if before is not None and before.metadata.location == empty.location:
+        kept = {
+            "table_uuid": before.metadata.table_uuid,
+            "last_sequence_number": before.metadata.last_sequence_number,
+        }
+        empty = empty.model_copy(update=kept)
+    metadata = _whole(table, empty, view_manager)
+    try:
+        return table.catalog.replace(metadata)
+    except CommitFailedException as error:
+        raise CommitConflictError(
+            f"Another writer changed the Iceberg table at {table.location} ({error})",
+            "Nothing has changed; run it again.",
+        ) from error
+
+
+def _whole(
+    table: IcebergTable, empty: TableMetadataV2, view_manager: FileSystemViewManager
+) -> TableMetadataV2:
+    first = _existing(table, empty, view_manager)
+    return _with_snapshot(table, empty, first)
 
 
 def _empty(table: IcebergTable) -> TableMetadataV2:
@@ -95,8 +145,7 @@ def _existing(
     completed = [one for one in client.timeline().instants if one.is_completed]
     if not completed:
         return _First((), None)
-    # the view of all that step 1 has completed: there is no fence yet
-    slices = view_manager.view(client.timeline()).latest_slices()
+    slices = view_manager.view().latest_slices()
     columns = client.schema
 
     def describe(one: FileSlice) -> DataFile:
@@ -120,7 +169,8 @@ def _with_snapshot(
     table: IcebergTable, metadata: TableMetadataV2, first: _First
 ) -> TableMetadataV2:
     store = ManifestStore(table.files, table.folder, metadata)
-    snapshot_id = new_snapshot_id(metadata, "first")
+    # not that of the first state of another time
+    snapshot_id = new_snapshot_id(metadata, f"first {uuid.uuid4()}")
     files = store.rewrite(None, snapshot_id, first.files, frozenset())
     operation, counts = change_summary(first.files, (), {})
     snapshot = make_snapshot(
@@ -132,7 +182,9 @@ def _with_snapshot(
         timestamp_ms=metadata.last_updated_ms,
         schema_id=metadata.current_schema_id,
     )
-    watermark = {WATERMARK_KEY: first.watermark} if first.watermark else {}
+    more = {WATERMARK_KEY: first.watermark} if first.watermark else {}
+    if first.files:
+        more[_NAMES] = name_mapping(metadata.schema())
     main = SnapshotRef.model_validate({"snapshot-id": snapshot_id, "type": "branch"})
     return metadata.model_copy(
         update={
@@ -140,6 +192,6 @@ def _with_snapshot(
             "snapshots": [snapshot],
             "current_snapshot_id": snapshot_id,
             "refs": {MAIN_BRANCH: main},
-            "properties": {**metadata.properties, **watermark},
+            "properties": {**metadata.properties, **more},
         }
     )

@@ -75,6 +75,11 @@ def known_schema(metadata: TableMetadata, wanted: Schema) -> Schema | None:
     return None
 
 
+def name_mapping(schema: Schema) -> str:
+    """Return which id a column has by its name, for files without ids, as the property has it."""
+    return schema.name_mapping.model_dump_json()
+
+
 def _field(field: pa.Field) -> NestedField:
     doc = (field.metadata or {}).get(b"doc")
     return NestedField(

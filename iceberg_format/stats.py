@@ -57,6 +57,7 @@ def data_file(
     schema: Schema,
     spec: PartitionSpec,
     paths: Mapping[str, int],
+    counts_nan: bool = True,
 ) -> DataFile:
     """Return a file as manifests have it.
 
@@ -70,6 +71,8 @@ def data_file(
         The table's schema and its default specification.
     paths
         Ids of the fields by path.
+    counts_nan
+        Whether the statistics tell the number of NaN, as those of a footer do not.
     """
     spec_id, partition = partition_of(spec, schema, columns)
     sizes: dict[int, int] = {}
@@ -89,7 +92,7 @@ def data_file(
         values[number] = column.value_count
         if column.null_count is not None:
             nulls[number] = column.null_count
-        if isinstance(kind, FloatType | DoubleType):
+        if counts_nan and isinstance(kind, FloatType | DoubleType):
             nans[number] = column.nan_count
         if column.min_value is not None and column.max_value is not None:
             lower[number] = _lower(kind, column.min_value)
@@ -123,7 +126,8 @@ def read_footer(
 ) -> tuple[int, dict[str, ColumnStats]]:
     """Return rows and statistics of a file from its footer.
 
-    Columns that the file keeps in another type than the table has now have no statistics.
+    Columns that the file keeps in another type than the table has now have no statistics. Those of
+    a file that carries no field ids are told by their names.
 
     Raises
     ------
@@ -140,11 +144,15 @@ def read_footer(
         raise CorruptMetadataError(
             path, f"its footer cannot be read: {error}", "Restore the data file from a backup."
         ) from error
-    now = {field_id(field): (name, field.type) for name, field in leaves(schema.with_meta())}
+    by_id = any(field_id(field) is not None for _, field in stored)
+    now: dict[int | str | None, tuple[str, pa.DataType]] = {
+        field_id(field) if by_id else name: (name, field.type)
+        for name, field in leaves(schema.with_meta())
+    }
     found = {}
     by_file = footer_statistics(stored, footer)
     for old, field in stored:
-        name, kind = now.get(field_id(field), ("", None))
+        name, kind = now.get(field_id(field) if by_id else old, ("", None))
         if kind == field.type:
             found[name] = by_file[old]
     return footer.num_rows, found

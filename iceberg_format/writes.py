@@ -85,7 +85,14 @@ def file_of(
     uri = table.files.data_uri(path)
     rows, stats = read_footer(table.files.storage, table.files.path(uri), size, columns)
     return data_file(
-        uri, size, rows, stats, schema=schema, spec=metadata.spec(), paths=columns.field_ids()
+        uri,
+        size,
+        rows,
+        stats,
+        schema=schema,
+        spec=metadata.spec(),
+        paths=columns.field_ids(),
+        counts_nan=False,
     )
 
 

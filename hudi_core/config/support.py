@@ -26,7 +26,6 @@ NOT_BUILT: Final = frozenset(
         Capability.CLUSTERING,
         Capability.SAVEPOINT,
         Capability.RESTORE,
-        Capability.CONVERSION,
         Capability.REORDER_COLUMNS,
     }
 )

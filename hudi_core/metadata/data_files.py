@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
@@ -17,7 +18,7 @@ from hudi_core.errors import DataFileError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.arrow_types import leaves
 from hudi_core.model.footer_statistics import footer_statistics
-from hudi_core.model.stats import ColumnStats
+from hudi_core.model.stats import ColumnStats, FileStats
 from hudi_core.storage.data_files import data_filesystem
 
 BLOOM_FOOTER: Final = b"org.apache.hudi.bloomfilter"
@@ -53,29 +54,61 @@ def read_bloom(client: TableMetaClient, path: str) -> bytes:
         return bytes((file.metadata.metadata or {}).get(BLOOM_FOOTER, b""))
 
 
-def read_statistics(
-    client: TableMetaClient, path: str, schema: pa.Schema
-) -> dict[str, ColumnStats]:
-    """Return the statistics of a data file from its footer, by leaf path.
+@dataclass(frozen=True, slots=True)
+class Footer:
+    """What the footer of a data file says.
 
-    Columns that the file holds in a type of another family than the table are left out.
+    Attributes
+    ----------
+    schema
+        Columns of the file, with the field ids that it carries.
+    rows
+        Number of rows.
+    columns
+        Statistics by leaf path, of the columns that are wanted.
+    """
+
+    schema: pa.Schema
+    rows: int
+    columns: FileStats
+
+
+def read_footer(client: TableMetaClient, path: str, schema: pa.Schema) -> Footer:
+    """Return the footer of a data file.
+
+    Statistics of columns that the file holds in a type of another family than the table are left
+    out.
 
     Parameters
     ----------
     schema
         Of the table, meta columns included.
+
+    Raises
+    ------
+    DataFileError
+        The file is damaged or missing.
     """
     with _opened(client, path) as file:
-        own = leaves(file.schema_arrow)
+        stored, rows = file.schema_arrow, file.metadata.num_rows
+        own = leaves(stored)
         if len(own) != len(file.metadata.schema):
-            return {}
+            return Footer(stored, rows, {})
         found = footer_statistics(own, file.metadata)
     wanted = {name: field.type for name, field in leaves(schema)}
-    return {
+    columns = {
         name: found[name]
         for name, field in own
         if name in wanted and _is_alike(field.type, wanted[name])
     }
+    return Footer(stored, rows, columns)
+
+
+def read_statistics(
+    client: TableMetaClient, path: str, schema: pa.Schema
+) -> dict[str, ColumnStats]:
+    """Return the statistics of a data file by leaf path; see :func:`read_footer`."""
+    return dict(read_footer(client, path, schema).columns)
 
 
 def _is_alike(stored: pa.DataType, wanted: pa.DataType) -> bool:

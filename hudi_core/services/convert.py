@@ -1,0 +1,232 @@
+"""Giving a table that is there another format.
+
+The metadata of the new format is built once, from the present files. Its history begins there: what
+completed before is complete by a watermark. ``hoodie.table.format`` changes last, under the table's
+lock, so that until then the table is what it was, and a conversion that died is simply run again.
+
+The metadata of the former format stays where it is, and nobody keeps it up: its readers see the
+table as it was, for as long as its files are not cleaned. The table may be given the format again;
+its metadata is then brought to what the table has become.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from hudi_core.config.catalog import FORMAT_PREFIX
+from hudi_core.config.stored_form import id_properties
+from hudi_core.config.table_keys import FORMAT
+from hudi_core.config.write import WriteConfig
+from hudi_core.errors import ConcurrentWriterError, TableServiceError
+from hudi_core.metadata.lister import table_lister
+from hudi_core.model.capability import Capability
+from hudi_core.model.format import FormatCommit
+from hudi_core.model.instant import Action
+from hudi_core.model.protocols import TimelineView
+from hudi_core.plugin.capability import table_needs
+from hudi_core.plugin.host import FormatHost
+from hudi_core.plugin.registry import FormatRegistry
+from hudi_core.services.opening import open_table
+from hudi_core.services.progress import CountedMap, Progress, no_progress
+from hudi_core.storage.properties_file import update_properties
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.txn.open_table import OpenTable
+from hudi_core.txn.recovery import recover
+from hudi_core.txn.table_lock import table_lock
+from hudi_core.view.manager import ViewManager
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """A conversion that is planned, or was made.
+
+    Attributes
+    ----------
+    path
+        Base path of the table.
+    before, after
+        Names of the formats.
+    files, size, partitions
+        What the new metadata names: files, their bytes, and the partitions they are in.
+    instants
+        Completed instants, which the new metadata holds by its watermark.
+    pending
+        Instants that are not complete; what dead writers left of them is made good first.
+    receipt
+        What the new format recorded; ``None`` where nothing was done.
+    """
+
+    path: str
+    before: str
+    after: str
+    files: int
+    size: int
+    partitions: int
+    instants: int
+    pending: int
+    receipt: FormatCommit | None = None
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether the table has another format."""
+        return self.before != self.after
+
+
+def plan_conversion(path: str, options: Mapping[str, str], to: str) -> Conversion:
+    """Return what a conversion would do; nothing is written, and no lock is taken.
+
+    Parameters
+    ----------
+    path, options
+        The table, as :func:`~hudi_core.services.opening.open_table` takes them.
+    to
+        Name of the format.
+
+    Raises
+    ------
+    UnknownTableFormatError
+        No installed plugin provides it.
+    UnsupportedCapabilityError, UnsupportedTableError
+        It cannot hold the table, or the table cannot be written.
+    TableServiceError
+        Savepoints pin states that the format could not go back to.
+    """
+    host = load_format(to)
+    table = open_table(path, without_format(options))
+    timeline = table.client.timeline()
+    if host.name != table.host.name:
+        _refuse_unfit(table, host, timeline)
+    return _plan(table, host.name, timeline, table.timeline())
+
+
+def convert_table(
+    path: str,
+    options: Mapping[str, str],
+    to: str,
+    progress: Progress = no_progress,
+) -> Conversion:
+    """Give a table another format; one that has it already is left as it is.
+
+    Parameters
+    ----------
+    path, options
+        The table, as :func:`~hudi_core.services.opening.open_table` takes them, with what the new
+        format needs, such as ``hoodie.table.format.<name>.location``.
+    to
+        Name of the format.
+    progress
+        Is told of the files whose footers are read.
+
+    Raises
+    ------
+    UnknownTableFormatError, UnsupportedCapabilityError, UnsupportedTableError, SchemaError
+        The format is not there, or cannot hold the table; nothing has changed.
+    TableServiceError
+        Savepoints pin states that the format could not go back to; nothing has changed.
+    ConcurrentWriterError, LockError
+        Another writer is at work; nothing has changed.
+    CommitConflictError, CommitStateUnknownError
+        The metadata could not be made; the table has the format it had. Run it again.
+    """
+    host = load_format(to)
+    own = without_format(options)
+    config = WriteConfig.from_options(own)
+    lock = table_lock(open_table(path, own), config)
+    with lock.held():
+        # as it is now: somebody else may have converted it while this one waited
+        table = open_table(path, own)
+        client = table.client
+        if host.name == table.host.name:
+            timeline = client.timeline()
+            return _plan(table, host.name, timeline, timeline)
+        _refuse_unfit(table, host, client.timeline())
+        timeline = recover(table, config)
+        for pending in timeline.pending():
+            # it would complete in the format that it began with
+            raise ConcurrentWriterError(client.base_path, pending.requested_time)
+        _refuse_unfit(table, host, timeline)
+        plan = _plan(table, host.name, timeline, timeline)
+        receipt = build_format(table, host, timeline, progress)
+        lock.require_lease()
+        update_properties(client.storage, new_properties(table, host.name, receipt))
+    return replace(plan, receipt=receipt)
+
+
+def build_format(
+    table: OpenTable, host: FormatHost, timeline: Timeline, progress: Progress
+) -> FormatCommit:
+    """Make the metadata of a format from a table's present files; runs under the table's lock."""
+    client = table.client
+    as_format = replace(
+        client,
+        config=replace(client.config, table_format=host.name),
+        run_map=CountedMap(client.run_map, progress),
+        seen=timeline,
+    )
+    return host.initialize(as_format, create=True, rebuild=True)
+
+
+def new_properties(table: OpenTable, to: str, receipt: FormatCommit) -> dict[str, str | None]:
+    """Return the properties that make a format the table's.
+
+    A table of another writer gets its field ids as well, which the format names from now on.
+    """
+    client = table.client
+    changes: dict[str, str | None] = {FORMAT.key: to}
+    if receipt.location is not None:
+        key = f"{FORMAT_PREFIX}{to}.location"
+        # as the user wrote it, so that the same options open the table again
+        changes[key] = client.options.get(key, receipt.location)
+    if client.config.last_column_id is None:
+        schema = client.schema
+        changes |= dict(id_properties(schema.field_ids(), schema.last_column_id))
+    return changes
+
+
+def load_format(name: str) -> FormatHost:
+    """Return the format of a name.
+
+    Raises
+    ------
+    UnknownTableFormatError, PluginError, InvalidOptionError
+        There is none, or it cannot be used.
+    """
+    return FormatHost.load(FormatRegistry(), FORMAT.parse_as(FORMAT.key, name))
+
+
+def without_format(options: Mapping[str, str]) -> dict[str, str]:
+    """Return options that do not say what the table's format is."""
+    return {key: value for key, value in options.items() if key not in FORMAT.names}
+
+
+def _refuse_unfit(table: OpenTable, host: FormatHost, timeline: Timeline) -> None:
+    client = table.client
+    client.require_writable()
+    host.require(Capability.CONVERSION, *table_needs(client.config))
+    saved = [one for one in timeline.completed() if one.action is Action.SAVEPOINT]
+    if saved and Capability.SINGLE_STEP not in host.capabilities:
+        times = ", ".join(one.requested_time for one in saved)
+        raise TableServiceError(
+            f"The table at {client.base_path} has savepoints ({times}), and the {host.name} "
+            "format would know the present state only",
+            "Delete the savepoints, convert the table, and save it again.",
+            savepoints=[one.requested_time for one in saved],
+        )
+
+
+def _plan(table: OpenTable, to: str, timeline: Timeline, seen: TimelineView) -> Conversion:
+    client = table.client
+    lister = table_lister(client.seeing(timeline))
+    slices = ViewManager(client.read_commit, lister, lambda: seen).view().latest_slices()
+    completed = sum(one.is_completed for one in seen.instants)
+    return Conversion(
+        path=client.base_path,
+        before=table.host.name,
+        after=to,
+        files=len(slices),
+        size=sum(one.total_size for one in slices),
+        partitions=len({one.partition_path for one in slices}),
+        instants=completed,
+        pending=len(seen.instants) - completed,
+    )

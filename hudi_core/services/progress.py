@@ -1,0 +1,39 @@
+"""Telling how far long work is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from hudi_core.model.client import Answer, Item, RunMap
+
+Progress = Callable[[int, int], None]
+"""Is told how many things are done, and of how many."""
+
+
+def no_progress(done: int, total: int) -> None:
+    """Tell nobody."""
+    del done, total
+
+
+@dataclass(frozen=True, slots=True)
+class CountedMap:
+    """A :class:`~hudi_core.model.client.RunMap` that tells how far it is.
+
+    Attributes
+    ----------
+    inner
+        Does the work.
+    progress
+        Is told after every item; each call counts from the beginning.
+    """
+
+    inner: RunMap
+    progress: Progress
+
+    def __call__(
+        self, function: Callable[[Item], Answer], items: Sequence[Item], /
+    ) -> Iterable[Answer]:
+        for done, answer in enumerate(self.inner(function, items), start=1):
+            self.progress(done, len(items))
+            yield answer
