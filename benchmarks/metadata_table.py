@@ -85,10 +85,10 @@ class ManyFiles:
         self._write_first().insert(_row("last"), options=options)
 
     def _write_first(self) -> hudi.Table:
-        table = hudi.Table.create(
-            str(self.path), _SCHEMA, name="many", record_key="id", partition_by=DAY
-        )
         off = {"hoodie.metadata.enable": "false"}
+        table = hudi.Table.create(
+            str(self.path), _SCHEMA, name="many", record_key="id", partition_by=DAY, options=off
+        )
         table.insert(_row("first"), options=off)
         (first,) = self.path.glob("*/*.parquet")
         written = pq.ParquetFile(first).read()

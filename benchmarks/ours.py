@@ -14,6 +14,9 @@ from workload import KEY, ORDERING, PARTITION, Batch
 
 import hudi_core as hudi
 
+OPTIONS = {"hoodie.metadata.enable": "false"}
+"""The other variants keep nothing like the metadata table; ``metadata.py`` measures what it adds."""
+
 
 class Ours:
     """Tables of the native format.
@@ -32,7 +35,7 @@ class Ours:
         index="simple: the keys of the files of the batch's cities",
         ordering="yes",
         codec="zstd level 1",
-        statistics="parquet footers, bloom filters of the keys",
+        statistics="parquet footers, bloom filters of the keys; no metadata table",
         fsync="data and metadata",
     )
 
@@ -49,11 +52,12 @@ class Ours:
             record_key=KEY,
             partition_by=PARTITION,
             ordering_field=ORDERING,
+            options=OPTIONS,
         )
         created.bulk_insert(self._read(rows))
 
     def upsert(self, rows: Batch, table: Path) -> None:
-        hudi.Table.open(str(table)).upsert(self._read(rows))
+        hudi.Table.open(str(table), OPTIONS).upsert(self._read(rows))
 
     def files(self, table: Path) -> Sequence[Path]:
         slices = HudiTableBuilder.from_base_uri(str(table)).build().get_file_slices()

@@ -28,13 +28,11 @@ def _key(name: str, **rest: Any) -> ConfigKey[Any]:
 
 ENABLE: Final[ConfigKey[bool]] = _key(
     "enable",
-    default=False,
+    default=True,
     parse=boolean,
     doc="Whether writers keep the metadata table, and readers list files from it. A table that has "
     "one is always kept up to date by writers; what true adds is that they make it where it is "
     "missing.",
-    hudi_default="true",
-    reason="Tables have one where it is asked for.",
 )
 COLUMN_STATS: Final[ConfigKey[bool]] = _key(
     "index.column.stats.enable",

@@ -77,6 +77,14 @@ class StorageRequests:
     def total(self) -> int:
         return self.reads + self.writes + self.lists + self.deletes
 
+    def __add__(self, other: StorageRequests) -> StorageRequests:
+        return StorageRequests(
+            self.reads + other.reads,
+            self.writes + other.writes,
+            self.lists + other.lists,
+            self.deletes + other.deletes,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class DryRun:

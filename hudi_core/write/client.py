@@ -17,7 +17,6 @@ from typing import Any
 import pyarrow as pa
 
 from hudi_core.config.kinds import PartialUpdateMode
-from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.base import Engine
 from hudi_core.errors import CommitStateUnknownError, HudiError
@@ -175,7 +174,7 @@ class WriteClient:
             operation,
             view,
         )
-        return rehearse(steps, data)
+        return rehearse(steps, data, self.config.metadata)
 
     def rehearse_deletion(self, partitions: Iterable[PartitionLike]) -> DryRun:
         """Return what :meth:`delete_partitions` would do; nothing is written."""
@@ -184,7 +183,7 @@ class WriteClient:
         paths = partition_paths_of(partitions, client.config, client.schema)
         view = self.table.views().view()
         require_known(view, paths)
-        return rehearse_deletion(view, paths)
+        return rehearse_deletion(client, view, paths, self.config.metadata)
 
     def partitions_of(self, data: Any) -> list[PartitionPath]:
         """Return the paths of the partitions that rows belong to, each once, in order."""
@@ -198,8 +197,7 @@ class WriteClient:
 
     @property
     def _builds_record_index(self) -> bool:
-        metadata = MetadataConfig.from_options(self.table.client.options)
-        return metadata.enabled and metadata.record_index
+        return self.config.metadata.enabled and self.config.metadata.record_index
 
     def _prepared(
         self, data: Any, operation: WriteOperation

@@ -13,6 +13,9 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from hudi_core.config.metadata_keys import MetadataConfig
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata.request_estimate import metadata_requests
 from hudi_core.model.client import SliceView
 from hudi_core.model.commit import CommitMetadata, WriteOperation
 from hudi_core.model.dry_run import DryRun, FileChange, PlannedFile, StorageRequests
@@ -69,7 +72,7 @@ def bytes_per_row(commits: Iterable[CommitMetadata], default: int) -> float:
     return float(default)
 
 
-def rehearse(steps: WriteSteps, data: Any) -> DryRun:
+def rehearse(steps: WriteSteps, data: Any, metadata: MetadataConfig) -> DryRun:
     """Return what a write of the rows would do."""
     plan = steps.plan(data, in_memory=True)
     client, began = steps.transaction.table.client, steps.transaction.began
@@ -90,14 +93,21 @@ def rehearse(steps: WriteSteps, data: Any) -> DryRun:
     if not steps.writes_straight:
         listed, commits = len(steps.partitions), len(began.completed_writes())
     requests = expected_requests(files, new_partitions, looked_up, listed, commits)
+    requests += metadata_requests(client, metadata)
     return DryRun(steps.operation, _in_order(files), requests)
 
 
-def rehearse_deletion(view: SliceView, partitions: Sequence[PartitionPath]) -> DryRun:
+def rehearse_deletion(
+    client: TableMetaClient,
+    view: SliceView,
+    partitions: Sequence[PartitionPath],
+    metadata: MetadataConfig,
+) -> DryRun:
     """Return what a deletion of partitions would do."""
     operation = WriteOperation.DELETE_PARTITION
     files = _replaced(view, operation, partitions)
     requests = expected_requests(files, 0, 0, len(partitions), 0)
+    requests += metadata_requests(client, metadata)
     return DryRun(operation, _in_order(files), requests)
 
 
@@ -126,8 +136,8 @@ def expected_requests(
 ) -> StorageRequests:
     """Return the requests of a write, those between its own tasks left out.
 
-    Those of native tables; a format's own metadata comes on top. Writes and deletes are exact as
-    long as no task is repeated, reads and lists are estimates.
+    Those of native tables; a format's own metadata, and the metadata table, come on top. Writes and
+    deletes are exact as long as no task is repeated, reads and lists are estimates.
 
     Parameters
     ----------

@@ -48,7 +48,7 @@ def path(tmp_path: Path) -> Path:
         name="trips",
         record_key="id",
         partition_by="city",
-        options={"hoodie.fs.fsync": "false"},
+        options={"hoodie.fs.fsync": "false", "hoodie.metadata.enable": "false"},
     )
     rows = [{"id": f"{city}-{n}", "city": city, "fare": n} for city in "ab" for n in range(2)]
     table.insert(pa.Table.from_pylist(rows, SCHEMA))

@@ -45,6 +45,7 @@ from tests.unit.mortal_tables import deaths
 
 SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64())])
 OPTIONS = {
+    "hoodie.metadata.enable": "false",
     "hoodie.fs.fsync": "false",
     "hoodie.metadata.index.column.stats.file.group.count": "1",
     "hoodie.metadata.index.bloom.filter.file.group.count": "1",

@@ -27,6 +27,7 @@ SCHEMA = pa.schema(
     ]
 )
 FAST = {"hoodie.fs.fsync": "false", "hoodie.metadata.enable": "false"}
+INDEXED = {**FAST, "hoodie.metadata.enable": "true"}
 Call = Callable[..., Any]
 
 
@@ -44,18 +45,17 @@ def rows(count: int, cities: tuple[str, ...] = ("rome", "oslo"), first: int = 0)
     return pa.Table.from_pylist(made, SCHEMA)
 
 
-@pytest.fixture
-def table(tmp_path: Path) -> hudi.Table:
+def new_table(path: Path, options: dict[str, str]) -> hudi.Table:
     made = hudi.Table.create(
-        str(tmp_path / "t"),
-        SCHEMA,
-        name="t",
-        record_key="id",
-        partition_by="city",
-        options=FAST,
+        str(path), SCHEMA, name="t", record_key="id", partition_by="city", options=options
     )
     made.bulk_insert(rows(2000))
     return made
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> hudi.Table:
+    return new_table(tmp_path / "t", FAST)
 
 
 OPERATIONS: list[tuple[str, Call]] = [
@@ -134,6 +134,37 @@ def test_the_requests_are_those_of_the_write(
     # a folder of markers counts as one here, and as its markers in an object store
     assert dry.requests.deletes == counted["deletes"] - 1 + data_files
     assert dry.requests.total > 10
+
+
+@EACH
+def test_those_for_the_metadata_table_come_on_top(
+    tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = new_table(tmp_path / "t", INDEXED)
+    dry = call(table, dry_run=True)
+    counted = count_requests(monkeypatch)
+
+    result = call(table)
+
+    # a partition of the metadata table in which no key changes gets no file
+    most = dry.requests.writes - counted["writes"] - len(result.statuses)
+    assert 0 <= most <= 3
+    assert dry.requests.lists == pytest.approx(counted["lists"], rel=0.3)
+    assert dry.requests.reads == pytest.approx(counted["reads"], rel=0.6)
+
+
+def test_building_a_metadata_table_is_charged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = hudi.Table.create(
+        str(tmp_path / "t"), SCHEMA, record_key="id", partition_by="city", options=INDEXED
+    )
+    dry = table.insert(rows(20), dry_run=True)
+    counted = count_requests(monkeypatch)
+
+    result = table.insert(rows(20))
+
+    assert dry.requests.writes == pytest.approx(counted["writes"] + result.files, abs=6)
 
 
 def count_requests(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:

@@ -1,0 +1,62 @@
+"""What keeping the metadata table adds to the requests of a write, for dry runs."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hudi_core.config.metadata_keys import MetadataConfig
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata.groups import list_all_groups
+from hudi_core.metadata.initialize import wanted_partitions
+from hudi_core.metadata.table import metadata_client, stored_partitions
+from hudi_core.model.dry_run import StorageRequests
+
+_TIMELINE_WRITES: Final = 3
+"""The requested, inflight and completed file of a deltacommit."""
+_READS: Final = 9
+"""Properties of both tables, what says which indexes there are, the last compaction."""
+_LISTS: Final = 8
+"""The metadata table's timeline when the write begins, around the deltacommit and for services."""
+_BOOTSTRAP_WRITES: Final = 2
+"""The metadata table's own properties, and the table's that name its partitions."""
+
+
+def metadata_requests(client: TableMetaClient, config: MetadataConfig) -> StorageRequests:
+    """Return the requests that a write makes for the metadata table.
+
+    At most one log file is put for each of its file groups; groups that no key falls into get none.
+    Compaction, cleaning and archival, which come every few commits, are left out. A table that has
+    no metadata table, and gets one, is charged for building it empty.
+
+    Parameters
+    ----------
+    client
+        The table, as it is now.
+    config
+        What the options say of the metadata table.
+
+    Returns
+    -------
+    StorageRequests
+        Nothing where there is no metadata table and none is asked for.
+
+    Raises
+    ------
+    CorruptMetadataError
+        The metadata table is damaged.
+    """
+    partitions = stored_partitions(client.storage).all
+    if not partitions:
+        if not config.enabled:
+            return StorageRequests(0, 0, 0, 0)
+        count = len(wanted_partitions(config, client.config))
+        built = _BOOTSTRAP_WRITES + count * (1 + _TIMELINE_WRITES)
+        return StorageRequests(_READS, built + count + _TIMELINE_WRITES, _LISTS + 2 * count, 0)
+    metadata = metadata_client(client)
+    groups = sum(found.count for found in list_all_groups(metadata, list(partitions)).values())
+    return StorageRequests(
+        reads=_READS + 2 * len(partitions),
+        writes=_TIMELINE_WRITES + groups,
+        lists=_LISTS + len(partitions),
+        deletes=0,
+    )
