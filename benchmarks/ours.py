@@ -15,7 +15,7 @@ from workload import KEY, ORDERING, PARTITION, Batch
 import hudi_core as hudi
 
 OPTIONS = {"hoodie.metadata.enable": "false"}
-"""The other variants keep nothing like the metadata table; ``metadata.py`` measures what it adds."""
+"""The others keep nothing like the metadata table; ``metadata.py`` measures what it adds."""
 
 
 class Ours:
