@@ -11,14 +11,17 @@ import numpy as np
 import pyarrow as pa
 from pyiceberg.conversions import from_bytes
 from pyiceberg.manifest import DataFile
+from pyiceberg.table.metadata import TableMetadataV2
 from pyiceberg.types import DateType, TimestampType, TimestamptzType, TimeType
 
 from hudi_core.spi import (
+    WATERMARK_KEY,
     FileLister,
     FileStatus,
     MetaClientView,
     PartitionPath,
     ValueRanges,
+    table_lister,
 )
 from iceberg_format.lineage import ancestors
 from iceberg_format.manifests import CACHE, ManifestStore
@@ -40,6 +43,10 @@ class IcebergMetadataFactory:
 class ManifestLister:
     """Lists the files of every state that the Iceberg table keeps: past ones serve time travel.
 
+    Where it has forgotten states (a watermark stands for them: expired snapshots, or what was
+    before the table got this format), their files come from the table's metadata table, or its
+    folders: time travel in Hudi's view, cleaning and rollback look for them.
+
     Also tells ranges of columns (a :class:`~hudi_core.spi.RangeSource`). The metadata is read once.
 
     Attributes
@@ -54,20 +61,22 @@ class ManifestLister:
         """Return every partition path, sorted; ``[""]`` for a table without partitions."""
         if not self.table.client.config.partition_fields:
             return [PartitionPath("")]
-        return sorted(self._by_partition)
+        forgotten = self._earlier.list_partitions() if self._earlier is not None else ()
+        return sorted({*self._by_partition, *forgotten})
 
     def list_files(
         self, partitions: Sequence[PartitionPath]
     ) -> Mapping[PartitionPath, Sequence[FileStatus]]:
         """Return the files of each partition."""
         found = self._by_partition
-        return {
-            one: tuple(
-                FileStatus(path, file.file_size_in_bytes)
-                for path, file in sorted(found.get(one, {}).items())
-            )
-            for one in partitions
-        }
+        forgotten = self._earlier.list_files(partitions) if self._earlier is not None else {}
+        listed = {}
+        for one in partitions:
+            files = {file.path: file for file in forgotten.get(one, ())}
+            for path, file in found.get(one, {}).items():
+                files[path] = FileStatus(path, file.file_size_in_bytes)
+            listed[one] = tuple(files[path] for path in sorted(files))
+        return listed
 
     def partition_ranges(
         self, partitions: Sequence[PartitionPath], column: str, kind: pa.DataType
@@ -109,8 +118,18 @@ class ManifestLister:
         )
 
     @cached_property
+    def _metadata(self) -> TableMetadataV2:
+        return self.table.load().metadata
+
+    @cached_property
+    def _earlier(self) -> FileLister | None:
+        if WATERMARK_KEY not in self._metadata.properties:
+            return None
+        return table_lister(self.table.client)
+
+    @cached_property
     def _types(self) -> Mapping[int, Any]:
-        schema = self.table.load().metadata.schema()
+        schema = self._metadata.schema()
         return {
             number: schema.find_type(number)
             for number in schema.field_ids
@@ -119,7 +138,7 @@ class ManifestLister:
 
     @cached_property
     def _by_partition(self) -> Mapping[PartitionPath, Mapping[str, DataFile]]:
-        metadata = self.table.load().metadata
+        metadata = self._metadata
         store = ManifestStore(self.table.files, self.table.folder, metadata)
         seen: set[str] = set()
         found: dict[PartitionPath, dict[str, DataFile]] = {}

@@ -13,6 +13,9 @@ PathArgument = Annotated[
 JsonOption = Annotated[
     bool, typer.Option("--json", help="Write one JSON object instead of text for people.")
 ]
+DryRunOption = Annotated[
+    bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")
+]
 OptionsOption = Annotated[
     list[str] | None,
     typer.Option(

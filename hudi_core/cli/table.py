@@ -1,4 +1,4 @@
-"""`hudi table`: make a table, and show what a table is."""
+"""`hudi table`: make a table, show what it is, and what is done with it as a whole."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ from hudi_core.cli.arguments import (
     parse_options,
 )
 from hudi_core.cli.schema_file import read_avro_schema, read_parquet_schema
+from hudi_core.cli.table_convert import convert
 from hudi_core.cli.table_document import table_document
 from hudi_core.cli.terminal import write_facts, write_grid, write_json, write_line
 from hudi_core.table import Table
 
-table_app = typer.Typer(no_args_is_help=True, help="Create and show tables.")
+table_app = typer.Typer(no_args_is_help=True, help="Create, show, convert, repair tables.")
+table_app.command()(convert)
 
 
 @table_app.command()

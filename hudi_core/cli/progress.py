@@ -1,0 +1,36 @@
+"""A bar for work that takes long, where a person looks on."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from hudi_core.services.progress import Progress as Report
+from hudi_core.services.progress import no_progress
+
+
+@contextmanager
+def progress_bar(what: str) -> Iterator[Report]:
+    """Give what shows how far some work is, on the standard error of a terminal.
+
+    Parameters
+    ----------
+    what
+        What is counted, such as ``files``.
+    """
+    console = Console(file=sys.stderr, markup=False, emoji=False, highlight=False)
+    if not console.is_terminal:
+        yield no_progress
+        return
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(what, total=None)
+
+        def report(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total)
+
+        yield report

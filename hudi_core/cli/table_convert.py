@@ -1,0 +1,76 @@
+"""`hudi table convert`: give a table another format."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from hudi_core.cli.arguments import (
+    DryRunOption,
+    JsonOption,
+    OptionsOption,
+    PathArgument,
+    parse_options,
+)
+from hudi_core.cli.progress import progress_bar
+from hudi_core.cli.terminal import write_facts, write_json, write_line
+from hudi_core.services.convert import Conversion
+from hudi_core.table import Table
+
+
+def convert(
+    path: PathArgument,
+    *,
+    to: Annotated[str, typer.Option("--to", metavar="FORMAT", help="See `hudi formats`.")],
+    option: OptionsOption = None,
+    dry_run: DryRunOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Give a table another format; data files and Hudi timeline stay as they are.
+
+    The metadata of the former format stays where it is, and is not kept up any more.
+    """
+    table = Table.open(path, parse_options(option))
+    with progress_bar("files") as progress:
+        done = table.convert(to, dry_run=dry_run, progress=progress)
+    if as_json:
+        write_json(conversion_document(done, dry_run=dry_run))
+    elif not done.is_needed:
+        write_line(f"{done.path} has the format {done.after} already: nothing to do.")
+    elif dry_run:
+        write_facts(
+            [
+                ("table", done.path),
+                ("from", done.before),
+                ("to", done.after),
+                ("files", f"{done.files:,} in {done.partitions:,} partitions, {done.size:,} bytes"),
+                ("instants", f"{done.instants:,}, complete by a watermark"),
+                ("pending", f"{done.pending:,}, made good first" if done.pending else "-"),
+            ]
+        )
+        write_line("Nothing was changed (--dry-run).")
+    else:
+        write_line(
+            f"Converted {done.path} from {done.before} to {done.after}: {done.files:,} files in "
+            f"{done.partitions:,} partitions."
+        )
+
+
+def conversion_document(done: Conversion, *, dry_run: bool) -> dict[str, Any]:
+    """Return a conversion in the form its JSON has."""
+    receipt = done.receipt
+    return {
+        "path": done.path,
+        "dry_run": dry_run,
+        "from": done.before,
+        "to": done.after,
+        "changed": receipt is not None,
+        "files": done.files,
+        "bytes": done.size,
+        "partitions": done.partitions,
+        "instants": done.instants,
+        "pending": done.pending,
+        "version": receipt.version if receipt else None,
+        "location": receipt.location if receipt else None,
+    }

@@ -1,0 +1,527 @@
+"""Tables that get another format, and get it again: every reader sees the same rows."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from deltalake import DeltaTable
+from hudi import HudiTableBuilder
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.table import StaticTable
+
+import hudi_core as hudi
+from hudi_core.errors import (
+    ConcurrentWriterError,
+    HudiError,
+    OptionConflictError,
+    TableServiceError,
+    UnknownTableFormatError,
+    UnsupportedTableError,
+)
+from hudi_core.model.format import WATERMARK_KEY
+from hudi_core.services.opening import open_table
+from hudi_core.storage.posix import PosixStorage
+from hudi_core.storage.properties_file import read_properties
+
+SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.string()),
+        pa.field("city", pa.string()),
+        pa.field("ts", pa.int64()),
+        pa.field("value", pa.float64()),
+        pa.field("tags", pa.list_(pa.string())),
+    ]
+)
+FORMATS = ("iceberg", "delta")
+
+
+def batch(ts: int, *keys: str) -> pa.Table:
+    row = [
+        {
+            "id": key,
+            "city": "rome" if key < "m" else "oslo",
+            "ts": ts,
+            "value": float("nan") if key == "b" else float(ts),
+            "tags": [key],
+        }
+        for key in keys
+    ]
+    return pa.Table.from_pylist(row, SCHEMA)
+
+
+def new_table(path: Path, table_format: str = "native", **options: str) -> hudi.Table:
+    table = hudi.Table.create(
+        str(path),
+        SCHEMA,
+        record_key="id",
+        partition_by="city",
+        ordering_field="ts",
+        options={"hoodie.table.format": table_format, "hoodie.fs.fsync": "false", **options},
+    )
+    table.insert(batch(1, "a", "b", "x"))
+    table.upsert(batch(2, "a", "y"))
+    return table
+
+
+def bag(table: pa.Table, columns: list[str] | None = None) -> Counter[str]:
+    names = sorted(columns or table.column_names)
+    return Counter(repr([row[name] for name in names]) for row in table.to_pylist())
+
+
+def by_iceberg(path: Path) -> pa.Table:
+    return StaticTable.from_metadata(str(path)).scan().to_arrow()
+
+
+def by_iceberg_of_polars(path: Path) -> pa.Table:
+    location = StaticTable.from_metadata(str(path)).metadata_location
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it tells which of its planners it prefers
+        return pl.scan_iceberg(location).collect().to_arrow()
+
+
+def by_delta(path: Path) -> pa.Table:
+    return DeltaTable(str(path)).to_pyarrow_table()
+
+
+def by_delta_of_polars(path: Path) -> pa.Table:
+    return pl.scan_delta(str(path)).collect().to_arrow()
+
+
+def by_hudi_rs(path: Path) -> pa.Table:
+    batches = HudiTableBuilder.from_base_uri(str(path)).build().read()
+    return pa.Table.from_batches([pa.record_batch(one) for one in batches])
+
+
+READERS: dict[str, tuple[Callable[[Path], pa.Table], ...]] = {
+    "native": (by_hudi_rs,),
+    "iceberg": (by_hudi_rs, by_iceberg, by_iceberg_of_polars),
+    "delta": (by_hudi_rs, by_delta, by_delta_of_polars),
+}
+
+
+def agree(path: Path) -> Counter[str]:
+    """Return the rows, which all readers of the table's format must see alike."""
+    table = hudi.Table.open(str(path))
+    rows = table.to_arrow()
+    for read in READERS[table.format]:
+        assert bag(read(path), rows.column_names) == bag(rows), read.__name__
+    return bag(rows, SCHEMA.names)
+
+
+def instants(path: Path) -> list[str]:
+    return [str(one) for one in hudi.Table.open(str(path)).timeline.instants]
+
+
+# --- there and back ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("to", FORMATS)
+def test_a_table_is_converted_and_written_on(tmp_path: Path, to: str) -> None:
+    path = tmp_path / "t"
+    table = new_table(path)
+    held, timeline = agree(path), instants(path)
+    files = sorted(path.rglob("*.parquet"))
+
+    done = table.convert(to)
+
+    assert (done.before, done.after, done.files, done.partitions) == ("native", to, 2, 2)
+    assert done.receipt is not None
+    assert table.format == to
+    assert agree(path) == held
+    assert instants(path) == timeline
+    assert [one for one in sorted(path.rglob("*.parquet")) if "_delta_log" not in str(one)] == files
+
+    table.upsert(batch(3, "b", "z"))
+    table.delete(batch(3, "x"))
+    assert sum(agree(path).values()) == 4
+
+
+@pytest.mark.parametrize("to", FORMATS)
+def test_a_table_goes_back_and_forth(tmp_path: Path, to: str) -> None:
+    path = tmp_path / "t"
+    table = new_table(path)
+    table.convert(to)
+    table.upsert(batch(3, "a"))
+    table.convert("native")
+    assert read_properties(open_table(str(path), {}).client.storage)["hoodie.table.format"] == (
+        "native"
+    )
+    table.upsert(batch(4, "a", "c"))
+    table.delete(batch(4, "x"))
+    held = agree(path)
+
+    table.convert(to)
+    assert agree(path) == held
+    table.upsert(batch(5, "c"))
+    assert sum(agree(path).values()) == 4
+
+
+def test_a_format_is_exchanged_for_another(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    table = new_table(path, "iceberg")
+    held = agree(path)
+    for to in ("delta", "iceberg", "delta"):
+        table.convert(to)
+        assert agree(path) == held
+        table.upsert(batch(9, "a"))
+        held = agree(path)
+
+
+def test_the_columns_of_a_table_may_change_in_between(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    table = new_table(path)
+    table.convert("iceberg")
+    table.convert("native")
+    table.alter(rename={"value": "amount"}, add_columns={"note": pa.string()})
+    table.alter(add_columns={"value": pa.string()})
+    table.convert("iceberg")
+    read = by_iceberg(path)
+    assert bag(read) == bag(table.to_arrow(columns=read.column_names))
+    assert set(read["value"].to_pylist()) == {None}
+    assert {1.0, 2.0} <= set(read["amount"].to_pylist())
+
+
+def test_a_dropped_column_leaves_the_delta_table(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    table = new_table(path)
+    table.convert("delta")
+    table.convert("native")
+    table.alter(drop="tags")
+    table.convert("delta")
+    assert "tags" not in by_delta(path).column_names
+    rows = table.to_arrow()
+    assert bag(by_delta(path), rows.column_names) == bag(rows)
+
+
+def test_names_by_which_delta_would_read_wrongly_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    table = new_table(path)
+    table.alter(rename={"value": "amount"})
+    with pytest.raises(UnsupportedTableError, match="value, which is called amount now"):
+        table.convert("delta")
+    table.alter(drop="tags")
+    table.alter(add_columns={"tags": pa.list_(pa.string())})
+    table.alter(rename={"amount": "value"})
+    with pytest.raises(UnsupportedTableError, match=r"tags.*another column"):
+        table.convert("delta")
+    assert hudi.Table.open(str(path)).format == "native"
+
+
+def test_types_in_which_delta_would_read_wrongly_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    schema = pa.schema([("id", pa.string()), ("n", pa.int32())])
+    table = hudi.Table.create(str(path), schema, record_key="id")
+    table.insert(pa.table({"id": ["a"], "n": [1]}, schema))
+    table.alter(promote={"n": pa.int64()})
+    with pytest.raises(UnsupportedTableError, match="n of type int32, now int64"):
+        table.convert("delta")
+    table.insert_overwrite_table(pa.table({"id": ["a"], "n": [1]}))
+    table.convert("delta")
+    assert by_delta(path)["n"].to_pylist() == [1]
+
+
+# --- history -------------------------------------------------------------------------------------
+
+
+def test_what_completed_before_is_complete_by_a_watermark(tmp_path: Path) -> None:
+    table = new_table(tmp_path / "iceberg")
+    last = max(one.completion_time or "" for one in table.timeline.instants)
+    table.convert("iceberg")
+    metadata = StaticTable.from_metadata(table.path).metadata
+    assert len(metadata.snapshots) == 1
+    assert metadata.properties[WATERMARK_KEY] == last
+    assert all(one.is_completed for one in table.timeline.instants)
+
+    other = new_table(tmp_path / "delta")
+    other.convert("delta")
+    log = DeltaTable(other.path)
+    assert log.version() == 0
+    assert log.transaction_version(WATERMARK_KEY) is not None
+    assert all(one.is_completed for one in other.timeline.instants)
+
+
+@pytest.mark.parametrize("to", FORMATS)
+def test_hudis_own_time_travel_reaches_behind_the_conversion(tmp_path: Path, to: str) -> None:
+    table = new_table(tmp_path / "t")
+    table.insert_overwrite_table(batch(3, "q"))
+    states = {
+        one.requested_time: bag(table.to_arrow(as_of=one))
+        for one in table.timeline.completed_writes()
+    }
+    assert [sum(one.values()) for one in states.values()] == [3, 4, 1]
+    table.convert(to)
+    table.upsert(batch(4, "q"))
+    for time, rows in states.items():
+        assert bag(table.to_arrow(as_of=time)) == rows
+
+
+@pytest.mark.parametrize("to", FORMATS)
+def test_an_instant_from_before_is_not_rolled_back(tmp_path: Path, to: str) -> None:
+    path = tmp_path / "t"
+    table = new_table(path)
+    last = table.timeline.completed_writes()[-1]
+    held = agree(path)
+    table.convert(to)
+    with pytest.raises(TableServiceError):
+        table.rollback(last)
+    # as it was planned it stays pending; the next writer would try again
+    assert agree(path) == held
+
+
+@pytest.mark.parametrize("to", FORMATS)
+def test_statistics_of_the_present_files_are_told(tmp_path: Path, to: str) -> None:
+    path = tmp_path / "t"
+    new_table(path).convert(to)
+    if to == "iceberg":
+        table = StaticTable.from_metadata(str(path))
+        files = [one.file for one in table.scan(row_filter="ts > 1").plan_files()]
+        assert len(list(table.scan(row_filter="ts > 5").plan_files())) == 0
+        assert sorted(one.partition[0] for one in files) == ["oslo", "rome"]
+        value = table.schema().find_field("value").field_id
+        assert all(value not in one.nan_value_counts for one in files)  # a footer does not tell
+    else:
+        actions = pa.table(DeltaTable(str(path)).get_add_actions(flatten=True))
+        assert sorted(actions["partition.city"].to_pylist()) == ["oslo", "rome"]
+        assert sorted(actions["max.ts"].to_pylist()) == [2, 2]
+        assert pc.sum(actions["num_records"]).as_py() == 4
+        assert actions["max.value"].to_pylist() == [None, None]  # there may be NaN
+
+
+# --- tables of Apache Hudi -----------------------------------------------------------------------
+
+REAL = ("v8_nonpartitioned", "v8_complexkeygen_hivestyle", "v9_txns_simple_meta")
+
+
+@pytest.mark.parametrize("to", FORMATS)
+@pytest.mark.parametrize("name", REAL)
+def test_real_tables_are_converted(real_tables: Callable[[str], Path], name: str, to: str) -> None:
+    path = real_tables(f"cow__{name}")
+    table = hudi.Table.open(str(path))
+    rows = table.to_arrow()
+    table.convert(to)
+    readers = READERS[to]
+    for read in readers:
+        assert bag(read(path), rows.column_names) == bag(rows), read.__name__
+
+    own = rows.drop_columns([one for one in rows.column_names if one.startswith("_hoodie_")])
+    table.upsert(own.slice(0, 1))
+    now = table.to_arrow()
+    for read in readers:
+        assert bag(read(path), rows.column_names) == bag(now), read.__name__
+
+
+def test_files_without_field_ids_are_read_by_name(real_tables: Callable[[str], Path]) -> None:
+    path = real_tables("cow__v9_txns_simple_meta")
+    table = hudi.Table.open(str(path))
+    expected = sorted(table.to_arrow()["amount"].to_pylist())
+    assert table.config.last_column_id is None
+    table.convert("iceberg")
+    assert table.config.last_column_id is not None
+    metadata = StaticTable.from_metadata(str(path)).metadata
+    assert "schema.name-mapping.default" in metadata.properties
+    read = StaticTable.from_metadata(str(path)).scan(row_filter="amount > 0").to_arrow()
+    assert sorted(read["amount"].to_pylist()) == [one for one in expected if one > 0]
+    # the bounds were found by name as well
+    assert not list(
+        StaticTable.from_metadata(str(path)).scan(row_filter="amount > 99999999").plan_files()
+    )
+
+
+@pytest.mark.parametrize("to", FORMATS)
+def test_tables_that_cannot_be_written_are_not_converted(
+    real_tables: Callable[[str], Path], to: str
+) -> None:
+    path = real_tables("cow__v6_nonpartitioned")
+    before = sorted(str(one) for one in path.rglob("*"))
+    with pytest.raises(UnsupportedTableError, match="table version 6"):
+        hudi.Table.open(str(path)).convert(to)
+    assert sorted(str(one) for one in path.rglob("*") if ".locks" not in str(one)) == before
+
+
+# --- bad input -----------------------------------------------------------------------------------
+
+
+def test_a_format_that_is_not_installed_is_named(tmp_path: Path) -> None:
+    table = new_table(tmp_path / "t")
+    with pytest.raises(UnknownTableFormatError, match="paimon"):
+        table.convert("paimon")
+    assert table.format == "native"
+
+
+def test_a_column_that_the_format_lacks_is_named_before_anything_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    schema = pa.schema([("id", pa.string()), ("at", pa.time64("us"))])
+    table = hudi.Table.create(str(path), schema, record_key="id")
+    table.insert(pa.table({"id": ["a"], "at": pa.array([1], pa.time64("us"))}))
+    before = sorted(str(one) for one in path.rglob("*"))
+    with pytest.raises(HudiError, match="at"):
+        table.convert("delta")
+    assert sorted(str(one) for one in path.rglob("*")) == before
+
+
+def test_a_live_writer_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = new_table(tmp_path / "t")
+
+    def convert_meanwhile(*_: Any, **__: Any) -> Any:
+        hudi.Table.open(table.path).convert("delta")
+
+    monkeypatch.setattr("hudi_core.txn.transaction.Transaction.commit", convert_meanwhile)
+    with pytest.raises(ConcurrentWriterError):
+        table.upsert(batch(5, "a"))
+    assert hudi.Table.open(table.path).format == "native"
+
+
+def test_who_opened_the_table_before_does_not_write_in_its_former_format(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    stale = new_table(path)
+    hudi.Table.open(str(path)).convert("delta")
+    with contextlib.suppress(HudiError):  # told to open it again
+        stale.upsert(batch(7, "a"))
+    hudi.Table.open(str(path)).upsert(batch(8, "b"))
+    agree(path)
+
+
+def test_a_format_among_the_options_is_no_contradiction_afterwards(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    new_table(path)
+    table = hudi.Table.open(str(path), {"hoodie.table.format": "native"})
+    table.convert("delta")
+    table.upsert(batch(3, "a"))
+    with pytest.raises(OptionConflictError):
+        hudi.Table.open(str(path), {"hoodie.table.format": "native"})
+
+
+def test_the_format_it_has_is_no_change(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    table = new_table(path, "delta")
+    done = table.convert("DELTA")
+    assert (done.is_needed, done.receipt) == (False, None)
+    assert DeltaTable(str(path)).version() == 2
+
+
+@pytest.mark.parametrize("to", FORMATS)
+def test_a_dry_run_changes_nothing(tmp_path: Path, to: str) -> None:
+    path = tmp_path / "t"
+    table = new_table(path)
+    before = {str(one): one.stat().st_mtime_ns for one in path.rglob("*")}
+    plan = table.convert(to, dry_run=True)
+    assert (plan.is_needed, plan.files, plan.instants, plan.receipt) == (True, 2, 2, None)
+    assert {str(one): one.stat().st_mtime_ns for one in path.rglob("*")} == before
+
+
+def test_progress_is_told_by_file(tmp_path: Path) -> None:
+    told: list[tuple[int, int]] = []
+    new_table(tmp_path / "t").convert("iceberg", progress=lambda *one: told.append(one))
+    assert told[-2:] == [(1, 2), (2, 2)]
+
+
+# --- where it is kept ----------------------------------------------------------------------------
+
+
+def test_another_location_is_kept_for_the_next_time(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    table = new_table(path)
+    key = "hoodie.table.format.iceberg.location"
+    table.convert("iceberg", options={key: ".hoodie/iceberg"})
+    assert bag(by_iceberg(path / ".hoodie/iceberg")) == bag(table.to_arrow())
+    table.convert("native")
+    table.upsert(batch(3, "a"))
+    table = hudi.Table.open(str(path))
+    table.convert("iceberg")
+    assert bag(by_iceberg(path / ".hoodie/iceberg")) == bag(table.to_arrow())
+    assert not (path / "metadata").exists()
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Iterator[tuple[SqlCatalog, dict[str, str]]]:
+    uri = f"sqlite:///{tmp_path}/catalog.db"
+    options = {
+        "hoodie.table.format.iceberg.catalog.type": "sql",
+        "hoodie.table.format.iceberg.catalog.uri": uri,
+        "hoodie.table.format.iceberg.catalog.identifier": "lake.trips",
+    }
+    made = SqlCatalog("hudi", uri=uri)
+    yield made, options
+    made.engine.dispose()
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_a_table_is_converted_into_a_catalog(
+    tmp_path: Path, catalog: tuple[SqlCatalog, dict[str, str]]
+) -> None:
+    found, options = catalog
+    path = tmp_path / "t"
+    table = new_table(path)
+    table.convert("iceberg", options=options)
+    assert "sqlite" not in (path / ".hoodie/hoodie.properties").read_text()
+    assert bag(found.load_table("lake.trips").scan().to_arrow()) == bag(table.to_arrow())
+    table.convert("native")
+    table.upsert(batch(3, "c"))
+    table.convert("iceberg", options=options)
+    assert bag(found.load_table("lake.trips").scan().to_arrow()) == bag(table.to_arrow())
+    table.upsert(batch(4, "d"))
+    assert bag(found.load_table("lake.trips").scan().to_arrow()) == bag(table.to_arrow())
+
+
+# --- crashes -------------------------------------------------------------------------------------
+
+
+class Died(BaseException):
+    """The process is no more."""
+
+
+@pytest.mark.parametrize("is_done", [False, True])
+@pytest.mark.parametrize("to", FORMATS)
+def test_a_conversion_that_died_is_run_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, to: str, is_done: bool
+) -> None:
+    path = tmp_path / "t"
+    new_table(path)
+    held = agree(path)
+    calls = 0
+    left = [0]
+
+    def count(name: str) -> None:
+        whole = getattr(PosixStorage, name)
+
+        def one(*arguments: Any, **named: Any) -> Any:
+            left[0] -= 1
+            if left[0] == 0 and not is_done:
+                raise Died
+            answer = whole(*arguments, **named)
+            if left[0] == 0:
+                raise Died
+            return answer
+
+        monkeypatch.setattr(PosixStorage, name, one)
+
+    for name in ("put", "put_if_absent", "compare_and_set", "delete", "delete_tree"):
+        count(name)
+    for calls in range(1, 100):
+        copy = tmp_path / f"t{calls}"
+        shutil.copytree(path, copy)
+        left[0] = calls
+        try:
+            hudi.Table.open(str(copy)).convert(to)
+        except Died:
+            left[0] = 0
+            # before the last step it is what it was, after it what it was to become
+            assert agree(copy) == held
+            hudi.Table.open(str(copy)).upsert(batch(6, "new"))
+            more = agree(copy)
+            hudi.Table.open(str(copy)).convert(to)
+            assert hudi.Table.open(str(copy)).format == to
+            assert agree(copy) == more
+        else:
+            break
+    assert calls > (6 if to == "iceberg" else 3)
