@@ -152,7 +152,9 @@ class Transaction:
             self.lock.require_lease()
             completed = self._complete(metadata, timeline)
             self._require_in_time(read_at)
+            publishing = time.monotonic()
             receipt = publish(self.table, metadata, completed, statuses)
+            self.timings["publish"] = time.monotonic() - publishing
             if upkeep is not None:
                 now_complete = Timeline.of((*timeline.instants, completed), timeline.unknown)
                 self._keep_small(replace(upkeep.tables, data_timeline=now_complete))
