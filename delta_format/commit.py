@@ -7,7 +7,6 @@ that nothing has happened: after each one the log is asked whether it holds the 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -43,8 +42,6 @@ from hudi_core.spi import (
     StorageError,
 )
 
-_ATTEMPTS: Final = 3
-_PAUSE_S: Final = 0.1
 _AFTERWARDS: Final = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
 
 Write = Callable[[Head], object]
@@ -182,25 +179,17 @@ def once(meta_client: MetaClientView, head: Head, write: Write) -> None:
 
 
 def _make(meta_client: MetaClientView, head: Head, what: Record, write: Write) -> FormatCommit:
-    """Make the version; on an error look, and try again on the same head."""
-    last: BaseException | None = None
+    """Make the version, in one attempt; on an error look."""
     base = head.version  # some calls of the library advance the handle
-    for attempt in range(_ATTEMPTS):
-        time.sleep(_PAUSE_S * attempt)
-        try:
-            write(head)
-        except LIBRARY_ERRORS as error:
-            last = error
-            after = _reopen(meta_client, error)
-            found = _receipt(after, what.instant)
-            if found is not None:
-                return found
-            if after.version != base:
-                raise _moved(base, after) from error
-            head = after
-        else:
-            return FormatCommit(str(base + 1), head.root)
-    raise _unknown(head, last) from last
+    try:
+        write(head)
+    except LIBRARY_ERRORS as error:
+        after = _reopen(meta_client, error)
+        found = _receipt(after, what.instant)
+        if found is not None:
+            return found
+        raise (_unknown(after, error) if after.version == base else _moved(base, after)) from error
+    return FormatCommit(str(base + 1), head.root)
 
 
 def _receipt(head: Head, instant: Instant) -> FormatCommit | None:

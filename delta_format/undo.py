@@ -35,7 +35,8 @@ def take_back(meta_client: MetaClientView, target: Instant) -> None:
 
     One that the log does not hold is fenced off: a version is made that changes nothing, so that a
     request that is still travelling finds another parent than its own. Either way the instant can
-    never be recorded again.
+    never be recorded again. One that is only to be fenced off, which its state tells, is left alone
+    where the log holds it.
 
     Raises
     ------
@@ -50,6 +51,8 @@ def take_back(meta_client: MetaClientView, target: Instant) -> None:
         return
     if not head.holds(target):
         step(meta_client, head, FENCE_STEP, target, revoked(target))
+        return
+    if not target.is_completed:
         return
     report = head.report(target)
     if report is None:

@@ -33,8 +33,9 @@ they do not need. One plugin serves many tables: it keeps no state of a table be
   not a failure.
 * It returns a :class:`~hudi_core.model.format.FormatCommit`; ``None`` is a breach of contract.
 * It raises when it has not recorded the instant: ``CommitConflictError`` when another writer was
-  first, ``CommitStateUnknownError`` when the outcome is open. After *any* error the caller asks
-  :meth:`TableFormatHooks.find_publication`; no error is believed to mean that nothing has happened.
+  first, ``IncompleteCommitError`` when it never will, ``CommitStateUnknownError`` when the outcome
+  is open. After *any* error the caller asks :meth:`TableFormatHooks.find_publication`, and calls
+  the hook again where that is of use; no error is believed to mean that nothing has happened.
 
 Errors of the project pass to the caller as they are; any other becomes a ``PluginHookError``, once.
 """
@@ -346,8 +347,9 @@ class TableFormatHooks(Protocol):
         Called under the lock when the rollback's plan is on the timeline and the target had reached
         step 1; nothing is deleted yet. Where the lineage holds the target, the format goes back to
         the files of before. Where it does not, the format makes a new state that changes nothing: a
-        request for step 2 that is still travelling then fails its compare-and-set. Idempotent:
-        called again after a crash. Refuses (``TableServiceError``) when later instants build on the
+        request for step 2 that is still travelling then fails its compare-and-set. From then on the
+        format takes the target never again (``IncompleteCommitError``). Idempotent: called again
+        after a crash. Refuses (``TableServiceError``) when later instants build on the
         target. Added to RFC-93, whose hook comes after the deletion.
 
         Called before there is a plan for a target that is pending publication and cannot be

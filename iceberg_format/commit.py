@@ -33,6 +33,7 @@ from hudi_core.spi import (
     CorruptMetadataError,
     FileGroupId,
     FormatCommit,
+    IncompleteCommitError,
     Instant,
     Raised,
     attempt,
@@ -40,6 +41,7 @@ from hudi_core.spi import (
 )
 from iceberg_format.catalog import TableState
 from iceberg_format.lineage import (
+    is_taken_out,
     lineage_of,
     records_up_to,
     refuse_foreign,
@@ -98,6 +100,8 @@ def publish(
     ------
     CommitConflictError
         Another writer was first. Nothing has changed.
+    IncompleteCommitError
+        The instant was taken out of the lineage.
     CommitStateUnknownError
         Whether the commit took place cannot be told.
     TableServiceError
@@ -108,6 +112,13 @@ def publish(
     if held is not None:
         return FormatCommit(held.version, table.location)
     refuse_foreign(state.metadata, table.location)
+    if is_taken_out(state.metadata, instant):
+        raise IncompleteCommitError(
+            f"Instant {instant.requested_time} was taken out of the Iceberg table at "
+            f"{table.location}",
+            "It is being rolled back, or was. Run the write again.",
+            instant=instant.requested_time,
+        )
     if parent is not None and parent != version_of(state.metadata):
         raise _conflict(instant, f"it builds on {parent}, not {version_of(state.metadata)}")
     updates = make(state)

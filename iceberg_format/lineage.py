@@ -65,6 +65,17 @@ def snapshot_of(metadata: TableMetadata, instant: Instant) -> Snapshot | None:
     return None
 
 
+def taken_out(instant: Instant) -> str:
+    """Return what the state is called that a rollback of an instant goes on from."""
+    return f"rolled-back {instant.requested_time}"
+
+
+def is_taken_out(metadata: TableMetadata, instant: Instant) -> bool:
+    """Tell whether the lineage has gone on without an instant: it does not come back."""
+    name = taken_out(instant)
+    return any(summary_of(one).get(STATE_KEY) == name for one in ancestors(metadata))
+
+
 def refuse_foreign(metadata: TableMetadata, where: str) -> None:
     """Refuse a lineage with a snapshot that no Hudi writer made.
 

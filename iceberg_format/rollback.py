@@ -24,10 +24,12 @@ from iceberg_format.commit import (
 from iceberg_format.lineage import (
     STATE_KEY,
     ancestors,
+    is_taken_out,
     lineage_of,
     refuse_foreign,
     snapshot_of,
     summary_of,
+    taken_out,
 )
 from iceberg_format.manifests import ManifestStore
 from iceberg_format.summary import change_summary
@@ -38,6 +40,9 @@ from iceberg_format.updates import as_current, remove_snapshots, set_schema
 def take_out(table: IcebergTable, instant: Instant) -> None:
     """Take an instant out of the lineage; where it is not in it, only make a new state.
 
+    Either way the lineage does not take it any more. One that is only to be fenced off, which its
+    state tells, is left alone where the lineage holds it.
+
     Raises
     ------
     TableServiceError
@@ -46,12 +51,15 @@ def take_out(table: IcebergTable, instant: Instant) -> None:
     state = table.load()
     metadata = state.metadata
     refuse_foreign(metadata, table.location)
+    is_held = lineage_of(metadata).holds(instant)
+    if is_taken_out(metadata, instant) or (is_held and not instant.is_completed):
+        return
     target = snapshot_of(metadata, instant)
     current = metadata.current_snapshot()
     if target is None:
-        if lineage_of(metadata).holds(instant):
+        if is_held:
             raise _refused(instant, "the state before it has been expired")
-        go_back(table, state, current, (), f"rolled-back {instant.requested_time}")
+        go_back(table, state, current, (), taken_out(instant))
         return
     later = list(takewhile(lambda one: one.snapshot_id != target.snapshot_id, ancestors(metadata)))
     if any(INSTANT_KEY in summary_of(one) for one in later):
@@ -62,7 +70,7 @@ def take_out(table: IcebergTable, instant: Instant) -> None:
     if target.parent_snapshot_id is None:
         raise _refused(instant, "the state before it has been expired")
     before = metadata.snapshot_by_id(target.parent_snapshot_id)
-    go_back(table, state, before, dropped, f"rolled-back {instant.requested_time}")
+    go_back(table, state, before, dropped, taken_out(instant))
 
 
 def go_back(

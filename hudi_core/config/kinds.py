@@ -9,6 +9,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
+from hudi_core.model.format import Granularity
+
 
 class TableType(StrEnum):
     """How updates are stored."""
@@ -160,3 +162,11 @@ LOCK_CLASSES: Final = {
     _LOCK + "StorageBasedLockProvider": LockKind.STORAGE,
 }
 """What Hudi's lock provider classes stand for."""
+
+_TRANSACTION: Final = "org.apache.hudi.client.transaction."
+CONFLICT_CLASSES: Final = {
+    _TRANSACTION + "SimpleConcurrentFileWritesConflictResolutionStrategy": Granularity.FILE_GROUP,
+    _TRANSACTION
+    + "BucketIndexConcurrentFileWritesConflictResolutionStrategy": Granularity.FILE_GROUP,
+}
+"""What Hudi's conflict resolution strategy classes stand for; buckets are always looked at."""

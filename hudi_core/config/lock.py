@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from hudi_core.config.key import ConfigKey, Group
-from hudi_core.config.kinds import LOCK_CLASSES, ConcurrencyMode, LockKind
+from hudi_core.config.kinds import CONFLICT_CLASSES, LOCK_CLASSES, ConcurrencyMode, LockKind
 from hudi_core.config.parsers import integer, text_or_none
 from hudi_core.errors import InvalidOptionError
+from hudi_core.model.format import Granularity
 
 _RENEWALS: Final = 10
 """Renewals that must fit into a lease, so that some of them may fail; as in Hudi."""
@@ -20,6 +21,16 @@ def lock_kind(text: str) -> LockKind | None:
     if not text:
         return None
     known = LOCK_CLASSES | {kind.value: kind for kind in LockKind}
+    if text not in known:
+        raise ValueError(f"it is none of {', '.join(known)}")
+    return known[text]
+
+
+def conflict_granularity(text: str) -> Granularity | None:
+    """Parse a conflict strategy: one of our words, or the name of Hudi's Java class for it."""
+    if not text:
+        return None
+    known = CONFLICT_CLASSES | {kind.value: kind for kind in Granularity}
     if text not in known:
         raise ValueError(f"it is none of {', '.join(known)}")
     return known[text]
@@ -47,6 +58,20 @@ PROVIDER: Final = ConfigKey(
     group=Group.LOCK,
     hudi_default="ZookeeperBasedLockProvider",
     reason="A lock that needs no server works without any set-up.",
+)
+CONFLICT_STRATEGY: Final = ConfigKey(
+    key="hoodie.write.lock.conflict.resolution.strategy",
+    default=None,
+    default_text="what the table's format asks for, else file_group",
+    parse=conflict_granularity,
+    doc="Which concurrent writes conflict, so that the later one is given up: those that change "
+    "one `file_group`, one `partition`, or the `table` at all. Also by the names of Hudi's Java "
+    "classes `org.apache.hudi.client.transaction."
+    "SimpleConcurrentFileWritesConflictResolutionStrategy` and "
+    "`...BucketIndexConcurrentFileWritesConflictResolutionStrategy`, both `file_group`.",
+    group=Group.LOCK,
+    hudi_default="SimpleConcurrentFileWritesConflictResolutionStrategy",
+    reason="A table format may need a coarser one.",
 )
 WAIT_MS: Final = ConfigKey(
     key="hoodie.write.lock.wait_time_ms",
@@ -97,6 +122,7 @@ RENEW_S: Final = ConfigKey(
 KEYS: Final[tuple[ConfigKey[Any], ...]] = (
     CONCURRENCY_MODE,
     PROVIDER,
+    CONFLICT_STRATEGY,
     WAIT_MS,
     RETRIES,
     RETRY_WAIT_MS,

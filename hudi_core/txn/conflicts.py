@@ -1,86 +1,69 @@
-"""Optimistic concurrency at the granularity of file groups (Hudi's simple strategy).
+"""Optimistic concurrency: of two writes that contradict each other the later one is given up.
 
-Two writes conflict when both write, or replace, one file group. Writes that only add new file
-groups never conflict; whether two of them brought the same record key is not looked at, as in Hudi.
-In a table with buckets they do when they add a group for one bucket, which can have but one (Hudi's
-bucket index strategy).
+What contradicts is for strategies to say. One looks at file groups, in every table: of two writes
+of one group one would be lost, whatever the format can tell. Another may be the user's or, where
+the user names none, the format's (RFC-93, "Conflict Resolution").
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Sequence
 
+from hudi_core.config.lock import CONFLICT_STRATEGY
 from hudi_core.errors import CommitConflictError
-from hudi_core.model.buckets import bucket_of_file
-from hudi_core.model.commit import CommitMetadata, ReplaceCommitMetadata
-from hudi_core.model.files import FileGroupId, FileId, PartitionPath
+from hudi_core.model.commit import CommitMetadata
+from hudi_core.model.conflicts import TouchConflicts
+from hudi_core.model.format import ConflictResolutionStrategy, Granularity
 from hudi_core.model.instant import Instant
 from hudi_core.model.protocols import TimelineView
+from hudi_core.txn.open_table import OpenTable
 
 
-def touched_groups(metadata: CommitMetadata) -> set[FileGroupId]:
-    """Return every file group a commit writes or takes out of the table."""
-    groups = {
-        FileGroupId(PartitionPath(path), FileId(stat.file_id or ""))
-        for path, stats in metadata.partition_to_write_stats.items()
-        for stat in stats
-    }
-    if isinstance(metadata, ReplaceCommitMetadata):
-        groups |= {
-            FileGroupId(PartitionPath(path), FileId(file_id))
-            for path, file_ids in metadata.partition_to_replace_file_ids.items()
-            for file_id in file_ids
-        }
-    return groups
+def strategies(table: OpenTable) -> Sequence[ConflictResolutionStrategy]:
+    """Return who decides whether writes of a table conflict; each of them can refuse."""
+    client = table.client
+    groups = TouchConflicts(Granularity.FILE_GROUP, client.config.buckets is not None)
+    wanted = CONFLICT_STRATEGY.read(client.options)
+    if wanted is None:
+        further = table.host.get_conflict_resolution_strategy(client)
+    else:
+        further = TouchConflicts(wanted)
+    if further is None or further == TouchConflicts(Granularity.FILE_GROUP):
+        return (groups,)
+    return groups, further
 
 
-def completed_since(began: TimelineView, now: TimelineView) -> list[Instant]:
-    """Return the writes that ``now`` holds as completed and ``began`` did not."""
-    known = {instant.requested_time for instant in began.completed_writes()}
-    return [instant for instant in now.completed_writes() if instant.requested_time not in known]
-
-
-def check_conflicts(
+def refuse_conflicts(
+    table: OpenTable,
     mine: CommitMetadata,
-    others: Iterable[Instant],
-    read_commit: Callable[[Instant], CommitMetadata],
-    *,
-    has_buckets: bool = False,
+    instant: Instant,
+    began: TimelineView,
+    now: TimelineView,
 ) -> None:
-    """Refuse a commit that touches a file group another writer changed meanwhile.
+    """Refuse a write that contradicts what others completed meanwhile; runs under the table's lock.
 
     Parameters
     ----------
     mine
-        What this writer is about to commit.
-    others
-        Writes that completed since this one began.
-    read_commit
-        Reads the metadata of one of them.
-    has_buckets
-        Whether file groups stand for buckets.
+        What the write is about to commit.
+    instant
+        Its instant.
+    began, now
+        The timeline, fenced by the format, when the write began, and as it is.
 
     Raises
     ------
     CommitConflictError
-        Names the other instant and a file group both wrote.
+        Names the other instant and what both changed.
     """
-    groups = {_place(group, has_buckets): group for group in touched_groups(mine)}
-    for other in others:
-        theirs = {_place(group, has_buckets) for group in touched_groups(read_commit(other))}
-        shared = groups.keys() & theirs
-        if shared:
-            group = groups[min(shared)]
-            raise CommitConflictError(
-                f"Instant {other.requested_time} changed file group {group.file_id} of partition "
-                f"{group.partition_path!r} while this write was under way",
-                "Nothing of this write is visible; run it again on the new state of the table.",
-                other=other.requested_time,
-                group=group,
-            )
-
-
-def _place(group: FileGroupId, has_buckets: bool) -> tuple[str, str]:
-    """Return what two file groups must not share."""
-    bucket = bucket_of_file(group.file_id) if has_buckets else None
-    return group.partition_path, group.file_id if bucket is None else f"{bucket:08d}"
+    for strategy in strategies(table):
+        for other in strategy.candidates(began, now, instant):
+            reason = strategy.conflict(mine, table.client.read_commit(other))
+            if reason is not None:
+                raise CommitConflictError(
+                    f"Instant {other.requested_time} was completed while this write was under way, "
+                    f"and both cannot stand, because {reason}",
+                    "Nothing of this write is visible; run it again on the new state of the table.",
+                    other=other.requested_time,
+                    granularity=strategy.granularity,
+                )

@@ -1,17 +1,21 @@
 """Step 2: telling the table's format of an instant that the Hudi timeline holds as completed.
 
-RFC-93, "Commit Protocol". A writer that died between the two steps, or that the format answered
-with an error, leaves an instant that step 1 holds and step 2 does not. The next writer publishes
-it: the hooks can be called again, and a format that holds the instant already changes nothing.
+RFC-93, "Commit Protocol". No error means that nothing has happened: the answer to a commit that
+took place may be lost, and a request may land after it was given up. So after *any* error the
+format is asked whether it holds the instant. If it does, the step was taken; the hook is called
+again, a few times, only where the format is still in the state that the commit builds on. What
+stays open is said to be open, and nothing is deleted.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Final
 
-from hudi_core.errors import CommitStateUnknownError
+from hudi_core.errors import CommitStateUnknownError, HudiError, IncompleteCommitError
 from hudi_core.model.capability import Capability
 from hudi_core.model.commit import (
     CommitMetadata,
@@ -20,23 +24,31 @@ from hudi_core.model.commit import (
     WriteStatus,
 )
 from hudi_core.model.format import PARENT_KEY, FormatCommit
-from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant
-from hudi_core.model.protocols import TimelineView
-from hudi_core.plugin.fenced import pending_publications
-from hudi_core.timeline.serde import decode_clean, decode_rollback
+from hudi_core.model.instant import Instant
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.open_table import OpenTable
 
+_ATTEMPTS: Final = 3
+_PAUSE_S: Final = 0.1
 _log = logging.getLogger(__name__)
 
 
-def publish(
+class NotDueError(HudiError):
+    """An instant may not be published any more: something else has come between its two steps."""
+
+
+def is_two_step(table: OpenTable) -> bool:
+    """Return whether the table's format has a step 2."""
+    return Capability.SINGLE_STEP not in table.host.capabilities
+
+
+def tell(
     table: OpenTable,
     metadata: CommitMetadata,
     completed: Instant,
     statuses: Sequence[WriteStatus] = (),
 ) -> FormatCommit:
-    """Tell the format of a completed write; runs under the table's lock.
+    """Tell the format of a completed write, once; runs under the table's lock.
 
     Parameters
     ----------
@@ -56,35 +68,58 @@ def publish(
     return host.complete_write(client, metadata, completed, statuses)
 
 
-def settled(table: OpenTable, timeline: Timeline) -> TimelineView:
-    """Publish what the Hudi timeline holds and the format does not, in the order of completion;
-    runs under the table's lock.
+def recorded(
+    table: OpenTable,
+    instant: Instant,
+    call: Callable[[], FormatCommit],
+    recheck: Callable[[], None] = lambda: None,
+) -> FormatCommit:
+    """Call a ``complete_*`` hook until it is known whether the format holds the instant.
 
     Parameters
     ----------
-    timeline
-        The Hudi timeline, loaded since the lock is held.
+    instant
+        Completed in step 1.
+    call
+        Calls the hook; idempotent.
+    recheck
+        Called between two attempts; raises where the instant may not be published any more.
 
-    Returns
-    -------
-    TimelineView
-        The timeline as the format sees it then.
+    Raises
+    ------
+    NotDueError
+        As ``recheck`` raised it, or the format has been told never to take the instant.
+    CommitStateUnknownError
+        The format does not hold the instant, and may do so yet.
+    """
+    failed: HudiError | None = None
+    for attempt in range(_ATTEMPTS):
+        time.sleep(_PAUSE_S * attempt)
+        try:
+            return call()
+        except HudiError as error:
+            failed = error
+            _log.info("step 2 of %s failed", instant, exc_info=True)
+        if _is_held(table, instant, failed):
+            return _receipt(table, instant, call)
+        if isinstance(failed, IncompleteCommitError):
+            raise NotDueError(failed.what, failed.hint) from failed
+        recheck()
+    raise _unknown(table, instant, failed)
+
+
+def head(table: OpenTable, instant: Instant) -> str:
+    """Return the version of the state that the format is in; runs under the table's lock.
 
     Raises
     ------
     CommitStateUnknownError
-        An action is pending that this release has no way to publish again.
-    PluginError
-        The format refuses an instant; it stays pending.
+        It cannot be told, or nothing may be built on it.
     """
-    seeing = table.seeing(timeline)
-    seen = seeing.timeline()
-    pending = pending_publications(seen)
-    for instant in pending:
-        if seeing.host.find_publication(seeing.client, instant) is None:
-            _log.warning("%s is published again: its writer did not get that far", instant)
-            _publish_again(seeing, instant)
-    return seeing.timeline() if pending else seen
+    try:
+        return table.host.initialize(table.client, create=False).version
+    except HudiError as error:
+        raise _unknown(table, instant, error) from error
 
 
 def building_on(table: OpenTable, timeline: Timeline, metadata: CommitMetadata) -> CommitMetadata:
@@ -95,26 +130,47 @@ def building_on(table: OpenTable, timeline: Timeline, metadata: CommitMetadata) 
     """
     seeing = table.seeing(timeline)
     receipt = seeing.host.initialize(seeing.client, create=False)
-    if Capability.SINGLE_STEP in seeing.host.capabilities:
-        return metadata
-    extra = {**metadata.extra_metadata, PARENT_KEY: receipt.version}
-    return replace(metadata, extra_metadata=extra)
+    return on_parent(metadata, receipt.version) if is_two_step(table) else metadata
 
 
-def _publish_again(table: OpenTable, instant: Instant) -> None:
-    client, host, active = table.client, table.host, table.client.active
-    if instant.action in WRITE_ACTIONS:
-        publish(table, client.read_commit(instant), instant)
-    elif instant.action is Action.ROLLBACK:
-        undone = decode_rollback(active.read(instant), active.path(instant))
-        host.complete_rollback(client, undone, instant)
-    elif instant.action is Action.CLEAN:
-        cleaned = decode_clean(active.read(instant), active.path(instant))
-        host.complete_clean(client, cleaned, instant)
-    else:
-        raise CommitStateUnknownError(
-            f"The {instant.action.value} {instant.requested_time} is complete on the Hudi timeline "
-            f"and missing in the {host.name} format",
-            "Publish it with the engine that made it, then write again.",
-            instant=instant.requested_time,
-        )
+def on_parent(metadata: CommitMetadata, version: str) -> CommitMetadata:
+    """Return a commit's metadata with the version of the format's that it builds on."""
+    return replace(metadata, extra_metadata={**metadata.extra_metadata, PARENT_KEY: version})
+
+
+def _is_held(table: OpenTable, instant: Instant, failed: HudiError) -> bool:
+    try:
+        return table.host.find_publication(table.client, instant) is not None
+    except HudiError as error:
+        failed.add_note(f"Nor could the format be asked what has happened: {error}")
+        raise _unknown(table, instant, failed) from error
+
+
+def _receipt(table: OpenTable, instant: Instant, call: Callable[[], FormatCommit]) -> FormatCommit:
+    """Return the receipt of an instant that the format holds: what the hook says, called again."""
+    try:
+        return call()
+    except HudiError:
+        found = table.host.find_publication(table.client, instant)
+        if found is None:
+            raise
+        return FormatCommit(found.version)
+
+
+def _unknown(
+    table: OpenTable, instant: Instant, failed: HudiError | None
+) -> CommitStateUnknownError:
+    why, hint = "", ""
+    if failed is not None:
+        why = f": {failed.what}"
+        # what to do about an open outcome is said here
+        hint = "" if isinstance(failed, CommitStateUnknownError) else f" {failed.hint}"
+    error = CommitStateUnknownError(
+        f"The {instant.action.value} {instant.requested_time} is complete on the Hudi timeline, "
+        f"and the {table.host.name} format does not hold it yet{why}",
+        "Nothing was deleted. The next writer publishes it or undoes it; until then no reader "
+        f"sees it.{hint}",
+        instant=instant.requested_time,
+    )
+    error.__cause__ = failed
+    return error

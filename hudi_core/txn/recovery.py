@@ -1,10 +1,10 @@
 """What a writer does before its own write: make good what dead writers left.
 
-What the Hudi timeline holds and the table's format does not is published first, in the order of
-completion. A pending write whose heartbeat has stopped is rolled back; one whose writer is alive
-is left alone or, where no lock is shared, stops this writer. Pending actions of kinds that are not
-built here stop it as well: going on over a compaction or clustering of another engine would lose
-rows.
+What the Hudi timeline holds and the table's format does not is published first, or taken back, in
+the order of completion. A pending write whose heartbeat has stopped is rolled back; one whose
+writer is alive is left alone or, where no lock is shared, stops this writer. Pending actions of
+kinds that are not built here stop it as well: going on over a compaction or clustering of another
+engine would lose rows.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn import heartbeat, rollback
 from hudi_core.txn.markers import TEMP_FOLDER, Markers
 from hudi_core.txn.open_table import OpenTable
-from hudi_core.txn.publication import settled
+from hudi_core.txn.settlement import settled
 
 _OWN_WRITES: Final = frozenset({Action.COMMIT, Action.REPLACECOMMIT})
 
@@ -47,13 +47,15 @@ def recover(table: OpenTable, config: WriteConfig) -> Timeline:
         A live writer is at work and the writers do not share a lock.
     UnsupportedTableError
         An action is pending that this release does not know how to continue or undo.
+    CommitStateUnknownError, IncompleteCommitError
+        See :func:`~hudi_core.txn.settlement.settled`.
     """
     client = table.client
     timeline = client.timeline()
     if abandon(client, timeline):
         timeline = client.timeline()
     refuse_unknown_actions(table, timeline)
-    settled(table, timeline)
+    timeline = settled(table, timeline).timeline
     begun = [one for one in timeline.pending() if one.action is Action.ROLLBACK]
     for pending in begun:
         rollback.resume(table, pending)

@@ -16,7 +16,7 @@ from hudi_core.actions.rollback import (
     relative_files,
 )
 from hudi_core.config.metadata_keys import MetadataConfig
-from hudi_core.errors import TableServiceError
+from hudi_core.errors import PluginContractError, TableServiceError
 from hudi_core.metadata.removal_changes import record_rollback
 from hudi_core.metadata.undo import undo
 from hudi_core.metadata.upkeep import open_upkeep
@@ -30,6 +30,7 @@ from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.heartbeat import heartbeat_path, is_of_this_boot, remove_heartbeat
 from hudi_core.txn.markers import Markers
 from hudi_core.txn.open_table import OpenTable
+from hudi_core.txn.publication import is_two_step, recorded
 from hudi_core.txn.rollback_checks import check_can_be_undone
 from hudi_core.view.storage_lister import StorageLister
 
@@ -127,7 +128,7 @@ def _execute(table: OpenTable, rollback: Instant, plan: RollbackPlan, target: In
     if rollback.state is State.REQUESTED:
         rollback = client.active.to_inflight(rollback)
     if target.is_completed:
-        table.host.before_rollback(client, target)
+        _leave_format(table, target)
         client.active.delete(target)  # from here on no reader counts it
     metadata = delete_files(client.storage, files, target, rollback.requested_time)
     upkeep = open_upkeep(client, _options(table), client.active.load())
@@ -135,9 +136,25 @@ def _execute(table: OpenTable, rollback: Instant, plan: RollbackPlan, target: In
         record_rollback(upkeep, rollback.requested_time, metadata)
     completion = TimelineClock(client.active).next_time()
     completed = client.active.complete(rollback, completion, encode(metadata))
-    table.host.complete_rollback(client, metadata, completed)
+    recorded(table, completed, lambda: table.host.complete_rollback(client, metadata, completed))
     finish(table, target)
     return completed
+
+
+def _leave_format(table: OpenTable, target: Instant) -> None:
+    """Let the format stop naming files of the target, and make sure that it does.
+
+    Raises
+    ------
+    PluginContractError
+        It goes on naming them; nothing was deleted.
+    """
+    client, host = table.client, table.host
+    host.before_rollback(client, target)
+    if is_two_step(table) and host.find_publication(client, target) is not None:
+        raise PluginContractError(
+            host.name, f"before_rollback returned, and it still holds {target.requested_time}"
+        )
 
 
 def _options(table: OpenTable) -> MetadataConfig:
@@ -156,6 +173,8 @@ def _must_stay(table: OpenTable, target: Instant) -> bool:
     is left was taken for dead and landed late: its writer may have been told that it failed. Nor is
     there a way back once a file is gone.
     """
+    if is_two_step(table) and table.host.find_publication(table.client, target) is None:
+        return False  # it never counted, and the format will not take it any more
     storage = table.client.storage
     if storage.head(heartbeat_path(target.requested_time)) is not None:
         return False

@@ -35,6 +35,38 @@ def check_can_be_undone(table: OpenTable, timeline: Timeline, target: Instant) -
     _refuse_compacted(table, timeline, target)
 
 
+def check_can_be_taken_back(table: OpenTable, timeline: Timeline, target: Instant) -> None:
+    """Refuse to take back a write that is pending publication where rows of others would be lost.
+
+    Later writes do not matter by themselves: they have not seen it. One of a writer that does not
+    know the format may have.
+
+    Parameters
+    ----------
+    timeline
+        The Hudi timeline, read under the lock.
+
+    Raises
+    ------
+    TableServiceError
+        A later write builds on it, a savepoint holds it, or files it took the place of are gone.
+    """
+    for later in timeline.completed_writes():
+        if later.effective_completion_time > target.effective_completion_time and any(
+            stat.prev_commit == target.requested_time
+            for stat in table.client.read_commit(later).stats
+        ):
+            raise TableServiceError(
+                f"instant {later.requested_time} builds on files of it",
+                "Roll the later instants back first, the newest at first.",
+                instant=target.requested_time,
+                later=[later.requested_time],
+            )
+    _refuse_saved(timeline, target)
+    _refuse_cleaned(table, target)
+    _refuse_compacted(table, timeline, target)
+
+
 def _refuse_built_upon(timeline: Timeline, target: Instant) -> None:
     later = [
         found.requested_time

@@ -46,13 +46,14 @@ from hudi_core.timeline.clock import TimelineClock
 from hudi_core.timeline.serde import encode
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn import rollback
-from hudi_core.txn.conflicts import check_conflicts, completed_since
+from hudi_core.txn.conflicts import refuse_conflicts
 from hudi_core.txn.heartbeat import Heartbeat
 from hudi_core.txn.markers import STAGE, Markers, temp_folder
 from hudi_core.txn.open_table import OpenTable
-from hudi_core.txn.publication import building_on, publish, settled
+from hudi_core.txn.publication import building_on, is_two_step, tell
 from hudi_core.txn.recovery import recover
 from hudi_core.txn.schema_step import SchemaStep, settle
+from hudi_core.txn.settlement import publish, settled
 from hudi_core.txn.table_lock import TableLock
 
 _log = logging.getLogger(__name__)
@@ -114,6 +115,8 @@ class Transaction:
     def commit(self, metadata: CommitMetadata, statuses: Sequence[WriteStatus]) -> Committed:
         """Make the write visible, in the Hudi timeline and in the format, or raise.
 
+        Once it is complete, a repetition returns the same.
+
         Parameters
         ----------
         metadata
@@ -126,25 +129,29 @@ class Transaction:
         ------
         CommitConflictError
             Another writer changed a file group that this write touches, or the columns of the
-            table. Nothing is visible.
+            table. Nothing is visible: what was complete already was rolled back.
         IncompleteCommitError
             This write was rolled back by another writer. Nothing is visible.
         LockError
             The lock stays taken, or was lost. Nothing is visible.
         CommitStateUnknownError
-            The store failed while the completed file was put; the next writer finds out.
+            The store or the format failed, and the write may be complete, or may become so. Call
+            this again with the same arguments, or leave it to the next writer.
         """
         started = time.monotonic()
         client = self.table.client
         with self.lock.held():
             read_at, timeline = time.monotonic(), client.timeline()
+            done = self._done(timeline)
+            if done is not None:
+                self._tidy()
+                return done
             self._require_pending(timeline)
             now = settled(self.table, timeline)
-            others = completed_since(self.began, now)
-            has_buckets = client.config.buckets is not None
-            check_conflicts(metadata, others, client.read_commit, has_buckets=has_buckets)
+            timeline = now.timeline
+            refuse_conflicts(self.table, metadata, self.instant, self.began, now.seen)
             if self.schema_step is not None:
-                settle(self.table, self.schema_step, now)
+                settle(self.table, self.schema_step, now.seen)
             self._delete_lost_attempts(statuses)
             metadata = building_on(self.table, timeline, metadata)
             self.lock.require_lease()
@@ -153,14 +160,27 @@ class Transaction:
             completed = self._complete(metadata, timeline)
             self._require_in_time(read_at)
             publishing = time.monotonic()
-            receipt = publish(self.table, metadata, completed, statuses)
+            receipt = publish(self.table, metadata, completed, statuses, self._require_lock)
             self.timings["publish"] = time.monotonic() - publishing
+            if receipt is None:
+                raise self._overtaken()
             if upkeep is not None:
                 now_complete = Timeline.of((*timeline.instants, completed), timeline.unknown)
                 self._keep_small(replace(upkeep.tables, data_timeline=now_complete))
         self.timings["commit"] = time.monotonic() - started
         self._tidy()
         return Committed(completed, receipt)
+
+    def _done(self, timeline: Timeline) -> Committed | None:
+        """Return what came of the write where an earlier call has completed it already."""
+        found = timeline.find(self.instant.requested_time, self.instant.action)
+        if found is None or not found.is_completed:
+            return None
+        now = settled(self.table, timeline)
+        found = now.seen.find(self.instant.requested_time, self.instant.action)
+        if found is None or not found.is_completed:
+            raise self._overtaken()
+        return Committed(found, tell(self.table, self.table.client.read_commit(found), found))
 
     def _record(
         self, metadata: CommitMetadata, statuses: Sequence[WriteStatus], timeline: Timeline
@@ -224,11 +244,36 @@ class Transaction:
         """
         if self.lock.keeps_others_out or time.monotonic() - read_at < self.heartbeat.interval_s:
             return
-        timeline = self.table.client.timeline()
+        try:
+            timeline = self.table.client.timeline()
+        except StorageError as error:
+            raise self._unknown("The timeline cannot be read since") from error
         found = timeline.find(self.instant.requested_time, self.instant.action)
         gone = found is None or not found.is_completed
         if gone or rollback.planned(self.table, timeline, self.instant) is not None:
             raise self._rolled_back()
+
+    def _require_lock(self) -> None:
+        """Make sure of the lock before step 2, which closes the case; the format's compare-and-set
+        is what keeps others out."""
+        if is_two_step(self.table):
+            self.lock.require_lease()
+
+    def _overtaken(self) -> CommitConflictError:
+        return CommitConflictError(
+            f"Another writer was faster than instant {self.instant.requested_time}, which could "
+            f"not be published in the {self.table.host.name} format and was rolled back",
+            "Nothing of the write is visible; run it again on the new state of the table.",
+            instant=self.instant.requested_time,
+        )
+
+    def _unknown(self, what: str) -> CommitStateUnknownError:
+        return CommitStateUnknownError(
+            f"{what} instant {self.instant.requested_time} was completed",
+            "Look at the timeline: if the instant is there as completed the write is visible, "
+            "otherwise the next writer rolls it back.",
+            instant=self.instant.requested_time,
+        )
 
     def _rolled_back(self) -> IncompleteCommitError:
         return IncompleteCommitError(
@@ -256,15 +301,13 @@ class Transaction:
             return active.complete(self.instant, completion, body, timeline)
         except StorageError as error:
             # the store may have applied the put before it failed: only the timeline can tell
-            found = self.table.client.timeline().find(self.instant.requested_time)
+            try:
+                found = self.table.client.timeline().find(self.instant.requested_time)
+            except StorageError as unread:
+                raise self._unknown("The store failed while") from unread
             if found is not None and found.completion_time == completion:
                 return found
-            raise CommitStateUnknownError(
-                f"The store failed while instant {self.instant.requested_time} was completed",
-                "Look at the timeline: if the instant is there as completed the write is visible, "
-                "otherwise the next writer rolls it back.",
-                instant=self.instant.requested_time,
-            ) from error
+            raise self._unknown("The store failed while") from error
 
     def _tidy(self) -> None:
         # the commit has taken place: whatever cannot be removed now is no reason to say otherwise.

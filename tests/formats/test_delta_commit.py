@@ -16,6 +16,7 @@ from deltalake.exceptions import CommitFailedError
 import delta_format.commit
 import delta_format.plugin
 import hudi_core as hudi
+import hudi_core.txn.publication
 from delta_format.log import open_log
 from hudi_core.errors import (
     CommitConflictError,
@@ -207,7 +208,7 @@ def faults(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
             raise CommitFailedError("Failed to commit transaction: 0")
 
     monkeypatch.setattr(delta_format.commit, "write_actions", faulty)
-    monkeypatch.setattr(delta_format.commit, "_PAUSE_S", 0)
+    monkeypatch.setattr(hudi_core.txn.publication, "_PAUSE_S", 0)
     yield waiting
     assert not waiting
 
@@ -434,7 +435,7 @@ def test_a_file_that_is_not_as_the_commit_says_is_not_published(
     wanted: list[Any] = []
 
     def dies(*arguments: Any) -> None:
-        wanted.extend(arguments)
+        wanted[:] = arguments
         raise StorageError("The store is gone", "Wait for it.")
 
     with monkeypatch.context() as patched:

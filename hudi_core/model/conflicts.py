@@ -1,0 +1,94 @@
+"""Whether two concurrent writes touch the same: a file group, a partition, the table.
+
+Two writes that write, or replace, one file group always conflict: one of the two would be lost.
+Writes that only add new file groups do not; whether two of them brought the same record key is not
+looked at, as in Hudi. In a table with buckets they do when they add a group for one bucket, which
+can have but one (Hudi's bucket index strategy). Coarser strategies give up more writes, for formats
+and users that want less to go on at the same time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hudi_core.model.buckets import bucket_of_file
+from hudi_core.model.commit import CommitMetadata, ReplaceCommitMetadata
+from hudi_core.model.files import FileGroupId, FileId, PartitionPath
+from hudi_core.model.format import Granularity
+from hudi_core.model.instant import Instant
+from hudi_core.model.protocols import TimelineView
+
+
+@dataclass(frozen=True, slots=True)
+class TouchConflicts:
+    """Two writes conflict when they touch the same; a
+    :class:`~hudi_core.model.format.ConflictResolutionStrategy`.
+
+    Attributes
+    ----------
+    granularity
+        The same what.
+    has_buckets
+        Whether file groups stand for buckets.
+    """
+
+    granularity: Granularity = Granularity.FILE_GROUP
+    has_buckets: bool = False
+
+    def candidates(self, began: TimelineView, now: TimelineView, instant: Instant) -> list[Instant]:
+        """Return the writes that ``now`` holds as completed and ``began`` did not."""
+        mine = instant.requested_time
+        return [one for one in completed_since(began, now) if one.requested_time != mine]
+
+    def conflict(self, mine: CommitMetadata, theirs: CommitMetadata) -> str | None:
+        """Return what both changed; ``None`` when they have nothing in common."""
+        if self.granularity is Granularity.TABLE:
+            return "both changed the table"
+        if self.granularity is Granularity.PARTITION:
+            partitions = _partitions(mine) & _partitions(theirs)
+            return f"both changed partition {min(partitions)!r}" if partitions else None
+        groups = self._places(mine)
+        shared = groups.keys() & self._places(theirs).keys()
+        if not shared:
+            return None
+        group = groups[min(shared)]
+        return f"both changed file group {group.file_id} of partition {group.partition_path!r}"
+
+    def _places(self, metadata: CommitMetadata) -> Mapping[tuple[str, str], FileGroupId]:
+        """Return the file groups by what two of them must not share."""
+        found: dict[tuple[str, str], FileGroupId] = {}
+        for group in touched_groups(metadata):
+            bucket = bucket_of_file(group.file_id) if self.has_buckets else None
+            place = group.file_id if bucket is None else f"{bucket:08d}"
+            found[group.partition_path, place] = group
+        return found
+
+
+def touched_groups(metadata: CommitMetadata) -> set[FileGroupId]:
+    """Return every file group a commit writes or takes out of the table."""
+    groups = {
+        FileGroupId(PartitionPath(path), FileId(stat.file_id or ""))
+        for path, stats in metadata.partition_to_write_stats.items()
+        for stat in stats
+    }
+    if isinstance(metadata, ReplaceCommitMetadata):
+        groups |= {
+            FileGroupId(PartitionPath(path), FileId(file_id))
+            for path, file_ids in metadata.partition_to_replace_file_ids.items()
+            for file_id in file_ids
+        }
+    return groups
+
+
+def completed_since(began: TimelineView, now: TimelineView) -> list[Instant]:
+    """Return the writes that ``now`` holds as completed and ``began`` did not."""
+    known = {instant.requested_time for instant in began.completed_writes()}
+    return [instant for instant in now.completed_writes() if instant.requested_time not in known]
+
+
+def _partitions(metadata: CommitMetadata) -> set[str]:
+    touched = set(metadata.partition_to_write_stats)
+    if isinstance(metadata, ReplaceCommitMetadata):
+        touched |= set(metadata.partition_to_replace_file_ids)
+    return touched

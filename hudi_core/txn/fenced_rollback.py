@@ -1,0 +1,63 @@
+"""Taking back a write that step 1 has completed and step 2 must not take any more.
+
+Its files cannot just be deleted: the request of its writer may be on its way, or its writer asleep,
+and would make the format name files that are gone. So the format's head is moved first, on which
+such a request fails, and is never taken afterwards either; then the format is asked once more, for
+the request may have landed just before. Only what is still absent then is rolled back, as any write
+is: planned, recorded on the timeline and in the metadata table. A crash in between leaves a write
+that is fenced off and is taken back by the next writer.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+from hudi_core.errors import IncompleteCommitError, TableServiceError
+from hudi_core.model.format import Publication
+from hudi_core.model.instant import Instant, State
+from hudi_core.txn import rollback
+from hudi_core.txn.open_table import OpenTable
+from hudi_core.txn.rollback_checks import check_can_be_taken_back
+
+_log = logging.getLogger(__name__)
+
+
+def take_back(table: OpenTable, target: Instant, why: str) -> Publication | None:
+    """Undo a write that is pending publication; runs under the table's lock.
+
+    Parameters
+    ----------
+    target
+        Completed on the Hudi timeline; the format does not hold it.
+    why
+        Why it cannot be published.
+
+    Returns
+    -------
+    Publication or None
+        ``None`` once it is undone; else how the format holds it after all.
+
+    Raises
+    ------
+    IncompleteCommitError
+        It can neither be published nor undone, as others build on it; nothing has changed.
+    """
+    client, host = table.client, table.host
+    try:
+        check_can_be_taken_back(table, client.timeline(), target)
+    except TableServiceError as kept:
+        raise IncompleteCommitError(
+            f"Instant {target.requested_time} is complete on the Hudi timeline, cannot be "
+            f"published in the {host.name} format ({why}) and cannot be undone ({kept.what})",
+            f"Nothing was deleted. `hudi table repair {client.base_path}` builds the {host.name} "
+            "metadata anew, with this instant in it.",
+            instant=target.requested_time,
+        ) from kept
+    host.before_rollback(client, replace(target, state=State.INFLIGHT))
+    held = host.find_publication(client, target)
+    if held is not None:
+        return held
+    _log.warning("%s is rolled back: it cannot be published, for %s", target, why)
+    rollback.roll_back(table, target)
+    return None

@@ -1,0 +1,236 @@
+"""Making good what step 1 has completed and step 2 has not: rolled forward, or fenced off.
+
+A write is published as long as nothing contradicts it by now: no write that completed later is in
+the format (its readers would find rows behind the point that they had read to), and none that
+completed since it began touched the same. Otherwise it is taken back; never by deleting alone, for
+the request of its writer may be on its way yet: see :mod:`hudi_core.txn.fenced_rollback`. The steps
+are taken in the order of completion, and no write completes while one of them is left.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import pyarrow as pa
+
+from hudi_core.errors import CommitConflictError, CommitStateUnknownError, IncompleteCommitError
+from hudi_core.model.commit import CommitMetadata, WriteStatus
+from hudi_core.model.conflicts import completed_since
+from hudi_core.model.format import PARENT_KEY, FormatCommit
+from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant
+from hudi_core.model.protocols import TimelineView
+from hudi_core.model.schema import TableSchema
+from hudi_core.plugin.fenced import pending_publications
+from hudi_core.timeline.serde import decode_clean, decode_rollback, decode_savepoint
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.txn import rollback
+from hudi_core.txn.conflicts import refuse_conflicts
+from hudi_core.txn.fenced_rollback import take_back
+from hudi_core.txn.open_table import OpenTable
+from hudi_core.txn.publication import NotDueError, head, is_two_step, on_parent, recorded, tell
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """A table on which nothing is pending publication.
+
+    Attributes
+    ----------
+    timeline
+        The Hudi timeline.
+    seen
+        The timeline as the format sees it.
+    """
+
+    timeline: Timeline
+    seen: TimelineView
+
+
+def settled(table: OpenTable, timeline: Timeline) -> Settled:
+    """Publish, or take back, what the Hudi timeline holds and the format does not; runs under the
+    table's lock.
+
+    Parameters
+    ----------
+    timeline
+        The Hudi timeline, loaded since the lock is held.
+
+    Raises
+    ------
+    CommitStateUnknownError
+        An instant cannot be published now, and may be yet; it is named.
+    IncompleteCommitError
+        An instant can neither be published nor taken back; it is named.
+    """
+    seen = table.seeing(timeline).timeline()
+    pending = pending_publications(seen)
+    if not pending:
+        return Settled(timeline, seen)
+    for instant in pending:
+        _settle(table, timeline, instant)
+    now = table.client.timeline()
+    return Settled(now, table.seeing(now).timeline())
+
+
+def publish(
+    table: OpenTable,
+    metadata: CommitMetadata,
+    completed: Instant,
+    statuses: Sequence[WriteStatus] = (),
+    before: Callable[[], None] = lambda: None,
+) -> FormatCommit | None:
+    """Make the format hold a write, or take the write back; runs under the table's lock.
+
+    Parameters
+    ----------
+    metadata
+        The body of the completed instant, with the state of the format that it builds on.
+    statuses
+        See :func:`~hudi_core.txn.publication.tell`.
+    before
+        Called before each attempt; raises where the lock was lost.
+
+    Returns
+    -------
+    FormatCommit or None
+        The receipt; ``None`` where the write could not be published any more and was taken back.
+
+    Raises
+    ------
+    CommitStateUnknownError, IncompleteCommitError
+        See :func:`settled`.
+    """
+    due = _Due(table, metadata, completed, statuses, before)
+    return due.publish()
+
+
+def _settle(table: OpenTable, timeline: Timeline, instant: Instant) -> None:
+    begun = rollback.planned(table, timeline, instant)
+    if begun is not None:
+        rollback.resume(table, begun)
+        return
+    if table.host.find_publication(table.client, instant) is not None:
+        return
+    _log.warning("%s is published again: its writer did not get that far", instant)
+    if instant.action not in WRITE_ACTIONS:
+        recorded(table, instant, _service_call(table, instant))
+        return
+    due = _Due(table, table.client.read_commit(instant), instant)
+    due.publish(is_replay=True)
+
+
+class _Due:
+    """A write whose step 2 is due.
+
+    Parameters
+    ----------
+    table, metadata, instant, statuses, before
+        See :func:`publish`.
+    """
+
+    def __init__(
+        self,
+        table: OpenTable,
+        metadata: CommitMetadata,
+        instant: Instant,
+        statuses: Sequence[WriteStatus] = (),
+        before: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._table, self._instant, self._statuses = table, instant, statuses
+        self._metadata, self._before = metadata, before
+        self._knew_format = PARENT_KEY in metadata.extra_metadata
+
+    def publish(self, *, is_replay: bool = False) -> FormatCommit | None:
+        """Publish the write, or take it back; see :func:`publish`."""
+        try:
+            if is_replay:
+                self._recheck()
+            return recorded(self._table, self._instant, self._call, self._recheck)
+        except NotDueError as why:
+            if not self._knew_format and is_two_step(self._table):
+                raise self._ignored(why) from why
+            held = take_back(self._table, self._instant, why.what)
+            return None if held is None else FormatCommit(held.version)
+
+    def _call(self) -> FormatCommit:
+        self._before()
+        return tell(self._table, self._metadata, self._instant, self._statuses)
+
+    def _recheck(self) -> None:
+        """Make sure that the write may be published on the state that the format is in now."""
+        # in this order: what lands in between makes the compare-and-set fail
+        version = head(self._table, self._instant)
+        refuse_overtaken(self._table, self._instant, self._metadata)
+        self._metadata = on_parent(self._metadata, version)
+
+    def _ignored(self, why: NotDueError) -> IncompleteCommitError:
+        name, time = self._table.host.name, self._instant.requested_time
+        return IncompleteCommitError(
+            f"A writer that knows nothing of the {name} format completed instant {time} "
+            f"({self._metadata.operation_type}), which cannot be published any more: {why.what}",
+            f"Nothing was deleted. `hudi table repair {self._table.client.base_path}` builds the "
+            f"{name} metadata anew, with this instant in it.",
+            instant=time,
+        )
+
+
+def refuse_overtaken(table: OpenTable, instant: Instant, metadata: CommitMetadata) -> None:
+    """Refuse to publish a write that something else in the format contradicts by now; runs under
+    the table's lock.
+
+    Raises
+    ------
+    NotDueError
+        A write that completed later is there, or one that touched the same, or other columns.
+    """
+    seen = table.timeline()
+    done = instant.effective_completion_time
+    others = [one for one in seen.completed_writes() if one != instant]
+    later = next((one for one in others if one.effective_completion_time > done), None)
+    if later is not None:
+        raise NotDueError(
+            f"instant {later.requested_time}, which completed after it, is in the format",
+            "Run the write again.",
+        )
+    known = [one for one in others if one.effective_completion_time < instant.requested_time]
+    began = Timeline.of(known)
+    meanwhile = Timeline.of(others)
+    try:
+        refuse_conflicts(table, metadata, instant, began, meanwhile)
+    except CommitConflictError as error:
+        raise NotDueError(error.what, error.hint) from error
+    columns = _columns(metadata)
+    for other in completed_since(began, meanwhile):
+        if _columns(table.client.read_commit(other)) != columns:
+            raise NotDueError(
+                f"instant {other.requested_time} left other columns meanwhile",
+                "Run the write again.",
+            )
+
+
+def _columns(metadata: CommitMetadata) -> pa.Schema | None:
+    text = metadata.schema_json
+    return None if text is None else TableSchema.from_avro(text).arrow.remove_metadata()
+
+
+def _service_call(table: OpenTable, instant: Instant) -> Callable[[], FormatCommit]:
+    """Return what tells the format of an action that writes no rows."""
+    client, host, active = table.client, table.host, table.client.active
+    data, where = active.read(instant), active.path(instant)
+    if instant.action is Action.ROLLBACK:
+        return partial(host.complete_rollback, client, decode_rollback(data, where), instant)
+    if instant.action is Action.CLEAN:
+        return partial(host.complete_clean, client, decode_clean(data, where), instant)
+    if instant.action is Action.SAVEPOINT:
+        return partial(host.complete_savepoint, client, decode_savepoint(data, where), instant)
+    raise CommitStateUnknownError(
+        f"The {instant.action.value} {instant.requested_time} is complete on the Hudi timeline "
+        f"and missing in the {host.name} format",
+        "Publish it with the engine that made it, then write again.",
+        instant=instant.requested_time,
+    )
