@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
 from delta_format.log import open_log
 from delta_format.snapshot import Snapshot
-from hudi_core.spi import FileLister, FileStatus, MetaClientView, PartitionPath, table_lister
+from hudi_core.spi import (
+    FileLister,
+    FileStatus,
+    MetaClientView,
+    NamedFile,
+    PartitionPath,
+    table_lister,
+)
 
 
 class DeltaMetadataFactory:
@@ -33,6 +40,10 @@ class DeltaLister:
     def __init__(self, meta_client: MetaClientView) -> None:
         self._client = meta_client
         self._earlier = table_lister(meta_client)
+
+    def named_files(self) -> Iterable[NamedFile]:
+        """Yield the files of the newest version; see :class:`~hudi_core.spi.NamedFiles`."""
+        return Snapshot(open_log(self._client)).named_files()
 
     @cached_property
     def _present(self) -> Mapping[PartitionPath, Sequence[FileStatus]]:

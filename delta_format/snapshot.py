@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -19,8 +19,15 @@ from hudi_core.spi import (
     FileGroupId,
     FileId,
     FileStatus,
+    NamedFile,
     PartitionPath,
+    StatedColumn,
 )
+
+_LOW: Final = "min."
+_HIGH: Final = "max."
+_NULLS: Final = "null_count."
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +103,26 @@ class Snapshot:
         """Return the path of every file."""
         return frozenset(map(unquote, self._actions.column("path").to_pylist()))
 
+    def named_files(self) -> Iterator[NamedFile]:
+        """Yield every file with what the log says of it."""
+        table = self._actions
+        names = {
+            prefix: [name for name in table.column_names if name.startswith(prefix)]
+            for prefix in (_LOW, _HIGH, _NULLS)
+        }
+        leaves = {name.removeprefix(prefix) for prefix, some in names.items() for name in some}
+        for row in table.to_pylist():
+            columns = {
+                leaf: StatedColumn(
+                    _internal(row.get(f"{_LOW}{leaf}")),
+                    _internal(row.get(f"{_HIGH}{leaf}")),
+                    row.get(f"{_NULLS}{leaf}"),
+                )
+                for leaf in leaves
+            }
+            known = {leaf: one for leaf, one in columns.items() if one != StatedColumn()}
+            yield NamedFile(unquote(row["path"]), row["size_bytes"], row["num_records"], known)
+
 
 def group_of(partition_path: str, file_id: str) -> FileGroupId:
     """Return a file group by what metadata calls it."""
@@ -121,3 +148,14 @@ def _text(value: Any) -> str | None:
         case Decimal():
             return format(value, "f")
     return str(value)
+
+
+def _internal(value: Any) -> Any:
+    """Return a bound in internal form."""
+    match value:
+        case datetime():
+            aware = value if value.tzinfo else value.replace(tzinfo=UTC)
+            return (aware - _EPOCH) // timedelta(microseconds=1)
+        case date():
+            return (value - _EPOCH.date()).days
+    return value

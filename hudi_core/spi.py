@@ -98,6 +98,7 @@ from hudi_core.model.instant_time import (
     to_datetime,
     to_epoch_millis,
 )
+from hudi_core.model.named_files import NamedFile, NamedFiles, StatedColumn
 from hudi_core.model.protocols import FileLister, LockProvider, Storage, TimelineView
 from hudi_core.model.ranges import RangeSource, ValueRanges
 from hudi_core.model.schema import TableSchema
@@ -169,6 +170,8 @@ __all__ = [
     "LogFileName",
     "MetaClientView",
     "MetadataFactory",
+    "NamedFile",
+    "NamedFiles",
     "PartitionPath",
     "PathNotFoundError",
     "PluginError",
@@ -189,6 +192,7 @@ __all__ = [
     "SchemaError",
     "SliceView",
     "State",
+    "StatedColumn",
     "Storage",
     "StorageError",
     "StorageLister",

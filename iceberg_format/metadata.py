@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,14 +12,26 @@ import pyarrow as pa
 from pyiceberg.conversions import from_bytes
 from pyiceberg.manifest import DataFile
 from pyiceberg.table.metadata import TableMetadataV2
-from pyiceberg.types import DateType, TimestampType, TimestamptzType, TimeType
+from pyiceberg.types import (
+    DateType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    TimestampType,
+    TimestamptzType,
+    TimeType,
+)
 
 from hudi_core.spi import (
     WATERMARK_KEY,
     FileLister,
     FileStatus,
     MetaClientView,
+    NamedFile,
     PartitionPath,
+    Scalar,
+    StatedColumn,
     ValueRanges,
     table_lister,
 )
@@ -47,7 +59,8 @@ class ManifestLister:
     before the table got this format), their files come from the table's metadata table, or its
     folders: time travel in Hudi's view, cleaning and rollback look for them.
 
-    Also tells ranges of columns (a :class:`~hudi_core.spi.RangeSource`). The metadata is read once.
+    Also tells ranges of columns (a :class:`~hudi_core.spi.RangeSource`) and what the newest state
+    says of its files (:class:`~hudi_core.spi.NamedFiles`). The metadata is read once.
 
     Attributes
     ----------
@@ -117,6 +130,34 @@ class ManifestLister:
             _array(lows, kind, is_counted), _array(highs, kind, is_counted), nullable, valued
         )
 
+    def named_files(self) -> Iterator[NamedFile]:
+        """Yield the files of the current snapshot."""
+        current = self._metadata.current_snapshot()
+        if current is None:
+            return
+        store = ManifestStore(self.table.files, self.table.folder, self._metadata)
+        paths = {number: path for path, number in self.table.client.schema.field_ids().items()}
+        for file in store.live(current):
+            numbers = file.null_value_counts.keys() | file.lower_bounds.keys()
+            yield NamedFile(
+                self.table.files.data_path(file.file_path),
+                file.file_size_in_bytes,
+                file.record_count,
+                {
+                    paths[number]: self._stated(file, number)
+                    for number in numbers & paths.keys() & self._types.keys()
+                },
+            )
+
+    def _stated(self, file: DataFile, number: int) -> StatedColumn:
+        kind = self._types[number]
+        low, high = file.lower_bounds.get(number), file.upper_bounds.get(number)
+        return StatedColumn(
+            None if low is None else _bound(kind, low),
+            None if high is None else _bound(kind, high),
+            file.null_value_counts.get(number),
+        )
+
     @cached_property
     def _metadata(self) -> TableMetadataV2:
         return self.table.load().metadata
@@ -152,6 +193,14 @@ class ManifestLister:
                     partition = PartitionPath(path.rpartition("/")[0])
                     found.setdefault(partition, {})[path] = entry.data_file
         return found
+
+
+def _bound(kind: Any, data: bytes) -> Scalar:
+    """Return a bound, be it of the narrower type that the column had once."""
+    if len(data) == 4 and isinstance(kind, LongType | DoubleType):
+        kind = IntegerType() if isinstance(kind, LongType) else FloatType()
+    found: Scalar = from_bytes(kind, data)
+    return found
 
 
 def _array(values: list[Any], kind: pa.DataType, is_counted: bool) -> pa.Array:

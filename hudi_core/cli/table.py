@@ -18,11 +18,15 @@ from hudi_core.cli.arguments import (
 from hudi_core.cli.schema_file import read_avro_schema, read_parquet_schema
 from hudi_core.cli.table_convert import convert
 from hudi_core.cli.table_document import table_document
+from hudi_core.cli.table_repair import repair
+from hudi_core.cli.table_validate import validate
 from hudi_core.cli.terminal import write_facts, write_grid, write_json, write_line
 from hudi_core.table import Table
 
 table_app = typer.Typer(no_args_is_help=True, help="Create, show, convert, repair tables.")
 table_app.command()(convert)
+table_app.command()(validate)
+table_app.command()(repair)
 
 
 @table_app.command()

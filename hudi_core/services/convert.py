@@ -158,9 +158,13 @@ def build_format(
 ) -> FormatCommit:
     """Make the metadata of a format from a table's present files; runs under the table's lock."""
     client = table.client
+    key = _location_key(host.name)
+    raw = dict(client.config.raw)
+    if key in raw and not _is_below(raw[key], client.base_path):
+        del raw[key]  # the table was moved since
     as_format = replace(
         client,
-        config=replace(client.config, table_format=host.name),
+        config=replace(client.config, table_format=host.name, raw=raw),
         run_map=CountedMap(client.run_map, progress),
         seen=timeline,
     )
@@ -175,13 +179,25 @@ def new_properties(table: OpenTable, to: str, receipt: FormatCommit) -> dict[str
     client = table.client
     changes: dict[str, str | None] = {FORMAT.key: to}
     if receipt.location is not None:
-        key = f"{FORMAT_PREFIX}{to}.location"
+        key = _location_key(to)
         # as the user wrote it, so that the same options open the table again
         changes[key] = client.options.get(key, receipt.location)
     if client.config.last_column_id is None:
         schema = client.schema
         changes |= dict(id_properties(schema.field_ids(), schema.last_column_id))
     return changes
+
+
+def _location_key(name: str) -> str:
+    return f"{FORMAT_PREFIX}{name}.location"
+
+
+def _is_below(location: str, base_path: str) -> bool:
+    """Tell whether a location, which may be relative to a table, is in the table's folder."""
+    where, base = (one.rpartition("://")[2].rstrip("/") for one in (location, base_path))
+    return (not where.startswith("/") and "://" not in location) or f"{where}/".startswith(
+        f"{base}/"
+    )
 
 
 def load_format(name: str) -> FormatHost:

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-import warnings
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
-from hudi import HudiTableBuilder
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import StaticTable
 
@@ -32,95 +28,17 @@ from hudi_core.model.format import WATERMARK_KEY
 from hudi_core.services.opening import open_table
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.storage.properties_file import read_properties
-
-SCHEMA = pa.schema(
-    [
-        pa.field("id", pa.string()),
-        pa.field("city", pa.string()),
-        pa.field("ts", pa.int64()),
-        pa.field("value", pa.float64()),
-        pa.field("tags", pa.list_(pa.string())),
-    ]
+from tests.formats.service_tables import (
+    FORMATS,
+    READERS,
+    agree,
+    bag,
+    batch,
+    by_delta,
+    by_iceberg,
+    instants,
+    new_table,
 )
-FORMATS = ("iceberg", "delta")
-
-
-def batch(ts: int, *keys: str) -> pa.Table:
-    row = [
-        {
-            "id": key,
-            "city": "rome" if key < "m" else "oslo",
-            "ts": ts,
-            "value": float("nan") if key == "b" else float(ts),
-            "tags": [key],
-        }
-        for key in keys
-    ]
-    return pa.Table.from_pylist(row, SCHEMA)
-
-
-def new_table(path: Path, table_format: str = "native", **options: str) -> hudi.Table:
-    table = hudi.Table.create(
-        str(path),
-        SCHEMA,
-        record_key="id",
-        partition_by="city",
-        ordering_field="ts",
-        options={"hoodie.table.format": table_format, "hoodie.fs.fsync": "false", **options},
-    )
-    table.insert(batch(1, "a", "b", "x"))
-    table.upsert(batch(2, "a", "y"))
-    return table
-
-
-def bag(table: pa.Table, columns: list[str] | None = None) -> Counter[str]:
-    names = sorted(columns or table.column_names)
-    return Counter(repr([row[name] for name in names]) for row in table.to_pylist())
-
-
-def by_iceberg(path: Path) -> pa.Table:
-    return StaticTable.from_metadata(str(path)).scan().to_arrow()
-
-
-def by_iceberg_of_polars(path: Path) -> pa.Table:
-    location = StaticTable.from_metadata(str(path)).metadata_location
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it tells which of its planners it prefers
-        return pl.scan_iceberg(location).collect().to_arrow()
-
-
-def by_delta(path: Path) -> pa.Table:
-    return DeltaTable(str(path)).to_pyarrow_table()
-
-
-def by_delta_of_polars(path: Path) -> pa.Table:
-    return pl.scan_delta(str(path)).collect().to_arrow()
-
-
-def by_hudi_rs(path: Path) -> pa.Table:
-    batches = HudiTableBuilder.from_base_uri(str(path)).build().read()
-    return pa.Table.from_batches([pa.record_batch(one) for one in batches])
-
-
-READERS: dict[str, tuple[Callable[[Path], pa.Table], ...]] = {
-    "native": (by_hudi_rs,),
-    "iceberg": (by_hudi_rs, by_iceberg, by_iceberg_of_polars),
-    "delta": (by_hudi_rs, by_delta, by_delta_of_polars),
-}
-
-
-def agree(path: Path) -> Counter[str]:
-    """Return the rows, which all readers of the table's format must see alike."""
-    table = hudi.Table.open(str(path))
-    rows = table.to_arrow()
-    for read in READERS[table.format]:
-        assert bag(read(path), rows.column_names) == bag(rows), read.__name__
-    return bag(rows, SCHEMA.names)
-
-
-def instants(path: Path) -> list[str]:
-    return [str(one) for one in hudi.Table.open(str(path)).timeline.instants]
-
 
 # --- there and back ------------------------------------------------------------------------------
 
@@ -378,7 +296,8 @@ def test_a_live_writer_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("hudi_core.txn.transaction.Transaction.commit", convert_meanwhile)
     with pytest.raises(ConcurrentWriterError):
         table.upsert(batch(5, "a"))
-    assert hudi.Table.open(table.path).format == "native"
+    monkeypatch.undo()
+    assert not (tmp_path / "t" / "_delta_log").exists()
 
 
 def test_who_opened_the_table_before_does_not_write_in_its_former_format(tmp_path: Path) -> None:

@@ -1,0 +1,82 @@
+"""`hudi table validate`: what the parts of a table say, compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from hudi_core.cli.arguments import JsonOption, OptionsOption, PathArgument, parse_options
+from hudi_core.cli.exit_codes import ExitCode
+from hudi_core.cli.progress import progress_bar
+from hudi_core.cli.terminal import write_grid, write_json, write_line
+from hudi_core.services.validate import Difference, TableValidation
+from hudi_core.table import Table
+
+
+def validate(
+    path: PathArgument,
+    *,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Compare files and sizes; read no data file.")
+    ] = False,
+    option: OptionsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare timeline, storage, metadata table and the format's own metadata.
+
+    Exit code 4 tells that they differ.
+    """
+    table = Table.open(path, parse_options(option))
+    with progress_bar("files") as progress:
+        report = table.validate(footers=not quick, progress=progress)
+    if as_json:
+        write_json(
+            {
+                "path": report.path,
+                "format": report.table_format,
+                "valid": report.is_valid,
+                "files": report.files,
+                "rows": report.rows,
+                "differences": [difference_document(one) for one in report.differences],
+                "checked": dict(report.checked),
+                "skipped": dict(report.skipped),
+            }
+        )
+    else:
+        _write(report)
+    if not report.is_valid:
+        raise typer.Exit(ExitCode.VALIDATION_FAILED)
+
+
+def difference_document(one: Difference) -> dict[str, Any]:
+    """Return a difference in the form its JSON has."""
+    return {
+        "source": one.source.value,
+        "subject": one.subject,
+        "expected": one.expected,
+        "found": one.found,
+    }
+
+
+def write_differences(title: str, differences: Sequence[Difference]) -> None:
+    """Write differences one a line, if there are any."""
+    if differences:
+        rows = [[one.source.value, one.subject, one.found, one.expected] for one in differences]
+        write_grid(title, ["who", "of what", "says", "expected"], rows)
+
+
+def _write(report: TableValidation) -> None:
+    write_differences("", report.differences)
+    compared = [[what, f"{count:,}"] for what, count in report.checked.items()]
+    write_grid("", ["compared", "number"], compared)
+    for what, reason in report.skipped.items():
+        write_line(f"{what}: not compared, {reason}")
+    count = len(report.differences)
+    result = "is sound" if report.is_valid else f"has {count} difference{'s' * (count > 1)}"
+    rows_text = "" if report.rows is None else f", {report.rows:,} rows"
+    write_line(
+        f"The {report.table_format} table at {report.path} {result}: "
+        f"{report.files:,} files{rows_text}."
+    )

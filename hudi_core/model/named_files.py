@@ -1,0 +1,65 @@
+"""The files that the newest state of a format names, and what it says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+from hudi_core.model.stats import Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class StatedColumn:
+    """What a format says of one column of one file.
+
+    Attributes
+    ----------
+    low, high
+        In the internal form of :class:`~hudi_core.model.stats.ColumnStats`: no value of the column
+        but NaN lies outside of them. ``None`` where no bound is kept.
+    null_count
+        Number of nulls; ``None`` where none is kept.
+    """
+
+    low: Scalar | None = None
+    high: Scalar | None = None
+    null_count: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NamedFile:
+    """A file that a format names.
+
+    Attributes
+    ----------
+    path
+        Relative to the base path.
+    size
+        Bytes.
+    rows
+        Number of rows; ``None`` where the format keeps none.
+    columns
+        By leaf path; columns of which nothing is kept are left out.
+    """
+
+    path: str
+    size: int
+    rows: int | None = None
+    columns: Mapping[str, StatedColumn] = field(default_factory=dict)
+
+
+@runtime_checkable
+class NamedFiles(Protocol):
+    """A lister of files that can tell which of them its format names now, from nothing but the
+    format's own metadata: what a reader of the format sees."""
+
+    def named_files(self) -> Iterable[NamedFile]:
+        """Yield the files of the newest state.
+
+        Raises
+        ------
+        CorruptMetadataError
+            The format's metadata is gone or damaged.
+        """
+        ...

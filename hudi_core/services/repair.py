@@ -1,0 +1,213 @@
+"""Making anew what can be made from the timeline and the data files.
+
+That is the metadata table and the metadata of the table's format: neither holds anything that is
+nowhere else. Data files and the timeline cannot be made from anything, and are only checked. A
+repair that died is run again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from hudi_core.config.metadata_keys import MetadataConfig
+from hudi_core.config.table_keys import NATIVE
+from hudi_core.config.write import WriteConfig
+from hudi_core.errors import (
+    CommitConflictError,
+    ConcurrentWriterError,
+    CorruptMetadataError,
+    InvalidOptionError,
+    TableServiceError,
+)
+from hudi_core.metadata.indexing import build_partition
+from hudi_core.metadata.locked import LockedMetadata
+from hudi_core.metadata.partition_types import (
+    BLOOM_FILTERS,
+    COLUMN_STATS,
+    FILES,
+    PARTITION_STATS,
+    RECORD_INDEX,
+)
+from hudi_core.metadata.preparation import create_metadata_table, prepare
+from hudi_core.metadata.table import metadata_client, stored_partitions
+from hudi_core.metadata.upkeep import current_client
+from hudi_core.model.capability import Capability
+from hudi_core.services.convert import build_format, load_format, new_properties
+from hudi_core.services.opening import open_table
+from hudi_core.services.progress import Progress, no_progress
+from hudi_core.services.validate import Difference, Source, TableValidation, validate_table
+from hudi_core.storage.properties_file import recover as recover_properties
+from hudi_core.storage.properties_file import update_properties
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.txn.open_table import OpenTable
+from hudi_core.txn.recovery import recover
+from hudi_core.txn.table_lock import table_lock
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """A repair that is planned, or was made.
+
+    Attributes
+    ----------
+    path, table_format
+        The table, and its format.
+    found
+        What was wrong.
+    metadata_table, format_metadata
+        Whether these are made anew.
+    left
+        What is wrong still: nothing is known from which it could be made. Of a plan: what the
+        repair will not mend.
+    """
+
+    path: str
+    table_format: str
+    found: tuple[Difference, ...]
+    metadata_table: bool
+    format_metadata: bool
+    left: tuple[Difference, ...]
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether anything is made anew, or made good."""
+        pending = any(one.is_pending for one in self.found)
+        return self.metadata_table or self.format_metadata or pending
+
+
+def plan_repair(
+    path: str, options: Mapping[str, str], *, force: bool = False, progress: Progress = no_progress
+) -> Repair:
+    """Return what a repair would do; nothing is written, and no lock is taken.
+
+    Parameters
+    ----------
+    path, options, force, progress
+        See :func:`repair_table`.
+    """
+    return _plan(open_table(path, options), force, progress)
+
+
+def repair_table(
+    path: str, options: Mapping[str, str], *, force: bool = False, progress: Progress = no_progress
+) -> Repair:
+    """Make anew what is missing or wrong of a table's metadata table and of its format's metadata.
+
+    What the Hudi timeline holds as complete is complete afterwards. Commits that another writer
+    than Hudi has made to the format's metadata are not in it any more; files that they brought stay
+    in the folder, and are in no table.
+
+    Parameters
+    ----------
+    path, options
+        The table, as :func:`~hudi_core.services.opening.open_table` takes them.
+    force
+        Whether the format's metadata is made anew where nothing is wrong with it, too.
+    progress
+        Is told of the files whose footers are read.
+
+    Raises
+    ------
+    UnsupportedTableError, UnsupportedCapabilityError
+        The table cannot be written, or its format cannot be made from a table; nothing has changed.
+    ConcurrentWriterError, LockError
+        Another writer is at work.
+    CorruptMetadataError
+        The timeline or the properties are damaged; these cannot be made anew.
+    """
+    config = WriteConfig.from_options(options)
+    lock = table_lock(open_table(path, options), config)
+    with lock.held():
+        recover_properties(open_table(path, options).client.storage)
+        table = open_table(path, options)
+        table.client.require_writable()
+        plan = _plan(table, force, progress)
+        others: tuple[str, ...] = ()
+        if plan.metadata_table:
+            others = _rebuild_metadata_table(table)
+            table = open_table(path, options)
+        timeline = _recovered(table, config, progress if plan.format_metadata else None)
+        for pending in timeline.pending():
+            raise ConcurrentWriterError(table.client.base_path, pending.requested_time)
+        if plan.format_metadata:
+            host = table.host
+            host.require(Capability.CONVERSION)
+            lock.require_lease()
+            receipt = build_format(table, host, timeline, progress)
+            update_properties(table.client.storage, new_properties(table, host.name, receipt))
+        _add_partitions(table, timeline, others)
+        after = validate_table(open_table(path, options), progress=progress)
+    return replace(plan, left=after.differences)
+
+
+def _plan(table: OpenTable, force: bool, progress: Progress) -> Repair:
+    found: TableValidation = validate_table(table, progress=progress)
+    has_own = Capability.SINGLE_STEP not in table.host.capabilities
+    wrong = [one for one in found.of(Source.FORMAT) if not one.is_pending]
+    mended = (Source.FORMAT, Source.METADATA_TABLE)
+    return Repair(
+        path=table.client.base_path,
+        table_format=table.host.name,
+        found=found.differences,
+        metadata_table=bool(found.of(Source.METADATA_TABLE)),
+        format_metadata=has_own and (force or bool(wrong)),
+        left=tuple(one for one in found.differences if one.source not in mended),
+    )
+
+
+def _recovered(table: OpenTable, config: WriteConfig, rebuilt: Progress | None) -> Timeline:
+    """Make good what dead writers left.
+
+    Where the format's metadata is about to be made anew and cannot be asked, step 1 alone decides
+    what is complete.
+    """
+    try:
+        return recover(table, config)
+    except ConcurrentWriterError:
+        raise
+    except (CorruptMetadataError, CommitConflictError, InvalidOptionError, TableServiceError):
+        if rebuilt is None:
+            raise
+        return recover(replace(table, host=load_format(NATIVE)), config)
+
+
+def _rebuild_metadata_table(table: OpenTable) -> tuple[str, ...]:
+    """Make the metadata table anew with the partitions that need no more than their name.
+
+    Readers are told that it is damaged until that is done.
+
+    Returns
+    -------
+    tuple of str
+        The other partitions that it had.
+    """
+    client = table.client
+    timeline = client.timeline()
+    names = stored_partitions(client.storage).complete
+    config = _with_partitions(MetadataConfig.from_options(client.options), names)
+    create_metadata_table(current_client(client, timeline), config, timeline)
+    built = stored_partitions(client.storage).complete
+    return tuple(name for name in names if name not in built)
+
+
+def _add_partitions(table: OpenTable, timeline: Timeline, names: Sequence[str]) -> None:
+    """Add secondary indexes, which the table's definitions describe."""
+    client = table.client
+    config = MetadataConfig.from_options(client.options)
+    for name in names:
+        prepare(client, replace(config, enabled=False), timeline)
+        fresh = replace(current_client(client, timeline), seen=None)
+        build_partition(LockedMetadata(fresh, metadata_client(fresh), timeline), config, name)
+        timeline = client.timeline()
+
+
+def _with_partitions(config: MetadataConfig, names: Sequence[str]) -> MetadataConfig:
+    return replace(
+        config,
+        enabled=FILES in names,
+        column_stats=COLUMN_STATS in names,
+        partition_stats=PARTITION_STATS in names,
+        bloom_filters=BLOOM_FILTERS in names,
+        record_index=RECORD_INDEX in names,
+    )

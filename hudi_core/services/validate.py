@@ -1,0 +1,370 @@
+"""A table compared with itself: storage, timeline, metadata table, and the format's own metadata.
+
+What is true is taken from the files as they are: folders are listed, footers read. What readers can
+live with is no difference: a bound that is wider than the values, or is not kept. What completes
+while the comparison runs is left out of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any, Final
+
+from hudi_core.errors import (
+    CommitConflictError,
+    CorruptMetadataError,
+    DataFileError,
+    InvalidOptionError,
+    TableServiceError,
+)
+from hudi_core.metadata.data_files import Footer, read_footer
+from hudi_core.metadata.partition_types import FILES
+from hudi_core.metadata.table import METADATA_FOLDER, active_partitions
+from hudi_core.metadata.validator import ALL_CHECKS, Check, ValidationReport
+from hudi_core.metadata.validator import validate as validate_metadata
+from hudi_core.model.commit import WriteStat
+from hudi_core.model.files import FileSlice, FileStatus
+from hudi_core.model.named_files import NamedFile, NamedFiles, StatedColumn
+from hudi_core.model.stats import ColumnStats
+from hudi_core.plugin.fenced import pending_publications
+from hudi_core.services.progress import CountedMap, Progress, no_progress
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.txn.open_table import OpenTable
+from hudi_core.view.file_system import FileSystemView
+from hudi_core.view.replaced import replaced_groups, written_files
+from hudi_core.view.storage_lister import StorageLister
+
+_FIRST_VERSION: Final = 8
+_UNREADABLE: Final = (
+    *(CorruptMetadataError, CommitConflictError, TableServiceError),
+    InvalidOptionError,  # the place of the metadata, in a table that was moved
+)
+_REPAIR: Final = "`hudi table repair` makes it anew from the timeline."
+
+
+class Source(StrEnum):
+    """Who says something wrong."""
+
+    STORAGE = "storage"
+    TIMELINE = "timeline"
+    METADATA_TABLE = "metadata table"
+    FORMAT = "format"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One thing about which the parts of a table disagree.
+
+    Attributes
+    ----------
+    source
+        Whose word is wrong.
+    subject
+        What it is said of: a file, a column of a file, an instant.
+    expected
+        What it is.
+    found
+        What is said instead.
+    is_pending
+        Whether the next write makes it good by itself.
+    """
+
+    source: Source
+    subject: str
+    expected: str
+    found: str
+    is_pending: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.source}: {self.subject}: {self.found}; expected: {self.expected}"
+
+
+@dataclass(frozen=True, slots=True)
+class TableValidation:
+    """What a validation found.
+
+    Attributes
+    ----------
+    path, table_format
+        The table, and its format.
+    differences
+        What is wrong.
+    files, rows
+        Of the table's present state; the rows only where footers were read.
+    checked
+        What was compared: how many things of which kind.
+    skipped
+        What was not, and why.
+    """
+
+    path: str
+    table_format: str
+    differences: tuple[Difference, ...]
+    files: int
+    rows: int | None
+    checked: Mapping[str, int] = field(default_factory=dict)
+    skipped: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether nothing was found."""
+        return not self.differences
+
+    def of(self, source: Source) -> tuple[Difference, ...]:
+        """Return the differences that one part of the table is to blame for."""
+        return tuple(one for one in self.differences if one.source is source)
+
+
+def validate_table(
+    table: OpenTable, *, footers: bool = True, progress: Progress = no_progress
+) -> TableValidation:
+    """Compare what the parts of a table say.
+
+    Parameters
+    ----------
+    footers
+        Whether the footers of the present files are read and, of the metadata table, the indexes
+        compared as well; without them only files and sizes are.
+    progress
+        Is told of the files whose footers are read.
+
+    Raises
+    ------
+    CorruptMetadataError
+        The timeline itself is damaged.
+    StorageError
+        The store does not answer.
+    """
+    timeline = table.client.timeline()
+    run_map = CountedMap(table.client.run_map, progress)
+    client = replace(table.client, run_map=run_map, seen=timeline)
+    return _Comparison(replace(table, client=client), timeline).run(footers)
+
+
+class _Comparison:
+    """One comparison."""
+
+    def __init__(self, table: OpenTable, timeline: Timeline) -> None:
+        self._table = table
+        self._client = table.client
+        self._timeline = timeline
+        self._found: list[Difference] = []
+        self._checked: dict[str, int] = {}
+        self._skipped: dict[str, str] = {}
+        self._rows_of_commits: dict[str, int] = {}
+        self._is_readable = True  # the format's metadata
+
+    def run(self, footers: bool) -> TableValidation:
+        fenced = self._fenced()
+        stored = self._stored(fenced)
+        self._compare_commits(stored, fenced)
+        rows = self._read(stored) if footers else None
+        self._compare_format(stored, rows)
+        self._compare_metadata(ALL_CHECKS if footers else {Check.FILES})
+        return TableValidation(
+            self._client.base_path,
+            self._table.host.name,
+            tuple(self._found),
+            len(stored),
+            None if rows is None else sum(one.rows for one in rows.values()),
+            self._checked,
+            self._skipped,
+        )
+
+    def _say(self, source: Source, subject: str, expected: str, found: str) -> None:
+        self._found.append(Difference(source, subject, expected, found))
+
+    # --- timeline ------------------------------------------------------------------------------
+
+    def _fenced(self) -> Timeline:
+        """Return the timeline as the format sees it; that of step 1 where it cannot be asked."""
+        table, timeline = self._table, self._timeline
+        try:
+            table.host.initialize(self._client, create=False)
+            fenced = table.timeline()
+        except _UNREADABLE as error:
+            self._say(Source.FORMAT, f"metadata of {table.host.name}", _REPAIR, error.what)
+            self._is_readable = False
+            return timeline
+        self._checked["instants"] = len(timeline.instants)
+        for instant in pending_publications(fenced):
+            one = Difference(
+                Source.FORMAT,
+                f"{instant.action.value} {instant.requested_time}",
+                "complete, as on the Hudi timeline",
+                "it is not recorded; the next write publishes it",
+                is_pending=True,
+            )
+            self._found.append(one)
+        return fenced if isinstance(fenced, Timeline) else timeline
+
+    # --- storage -------------------------------------------------------------------------------
+
+    def _stored(self, fenced: Timeline) -> dict[str, FileSlice]:
+        """Return the present file slices, as the storage has them, by the path of the base file."""
+        client = self._client
+        view = FileSystemView(
+            StorageLister(client.storage, client.config.is_partitioned, client.run_map),
+            fenced,
+            replaced_groups(fenced, client.read_commit),
+            written_files(fenced, client.read_commit),
+        )
+        slices = view.latest_slices()
+        for one in view.duplicates:
+            self._say(
+                Source.STORAGE,
+                f"file group {one.group.file_id}",
+                f"one base file of instant {one.instant}, {one.kept}",
+                f"{', '.join(one.ignored)} as well",
+            )
+        return {one.base_file.path: one for one in slices if one.base_file is not None}
+
+    def _compare_commits(self, stored: Mapping[str, FileSlice], fenced: Timeline) -> None:
+        """Compare the files with what the writes of the active timeline say of them."""
+        by_group = {
+            (str(one.partition_path), str(one.file_id)): path for path, one in stored.items()
+        }
+        writes = fenced.completed_writes()
+        gone = replaced_groups(fenced, self._client.read_commit)
+        latest: dict[tuple[str, str], WriteStat] = {}
+        for instant in sorted(writes, key=lambda one: one.requested_time):
+            for stat in self._client.read_commit(instant).stats:
+                if stat.path and stat.file_id:
+                    latest[stat.partition_path or "", str(stat.file_id)] = stat
+        self._checked["files of commits"] = len(latest)
+        replaced = {(one.partition_path, one.file_id) for one in gone}
+        for key, stat in latest.items():
+            if key in replaced:
+                continue
+            path = by_group.get(key)
+            if path is None or path != stat.path:
+                self._say(
+                    Source.STORAGE,
+                    f"file {stat.path}",
+                    "stored, as its commit says",
+                    f"the newest of its file group is {path}" if path else "it is not there",
+                )
+                continue
+            if stat.num_writes is not None:
+                self._rows_of_commits[path] = stat.num_writes
+            base = stored[path].base_file
+            size = base.size if base is not None else 0
+            if stat.file_size_in_bytes and size != stat.file_size_in_bytes:
+                said = f"{stat.file_size_in_bytes} bytes, as its commit says"
+                self._say(Source.STORAGE, f"file {path}", said, f"{size} bytes")
+
+    def _read(self, stored: Mapping[str, FileSlice]) -> dict[str, Footer]:
+        """Return the footers of the present files; those that cannot be read are told."""
+        schema = self._client.schema.with_meta()
+
+        def one(path: str) -> Footer | str:
+            try:
+                return read_footer(self._client, path, schema)
+            except DataFileError as error:
+                return error.what
+
+        found: dict[str, Footer] = {}
+        for path, footer in zip(stored, self._client.run_map(one, list(stored)), strict=True):
+            if isinstance(footer, str):
+                self._say(Source.STORAGE, f"file {path}", "a footer that can be read", footer)
+                continue
+            found[path] = footer
+            said = self._rows_of_commits.get(path, footer.rows)
+            if said != footer.rows:
+                truth = f"{said} rows, as its commit says"
+                self._say(Source.STORAGE, f"file {path}", truth, f"{footer.rows} rows")
+        self._checked["footers"] = len(found)
+        return found
+
+    # --- format --------------------------------------------------------------------------------
+
+    def _compare_format(
+        self, stored: Mapping[str, FileSlice], footers: Mapping[str, Footer] | None
+    ) -> None:
+        if not self._is_readable:
+            return
+        lister = self._table.lister()
+        if not isinstance(lister, NamedFiles):
+            self._skipped[f"files of {self._table.host.name}"] = "the format names none itself"
+            return
+        try:
+            named = {one.path: one for one in lister.named_files()}
+        except CorruptMetadataError as error:
+            self._say(Source.FORMAT, f"metadata of {self._table.host.name}", _REPAIR, error.what)
+            return
+        self._checked["files of the format"] = len(named)
+        for path in sorted(named.keys() | stored.keys()):
+            file, slice_ = named.get(path), stored.get(path)
+            footer = None if footers is None else footers.get(path)
+            if slice_ is None or slice_.base_file is None:
+                self._say(
+                    Source.FORMAT, f"file {path}", "none of the table's present files", "named"
+                )
+            elif file is not None:
+                self._compare_file(file, slice_.base_file.status, footer)
+            elif footer is None or footer.rows:  # a file without rows may be left out
+                self._say(Source.FORMAT, f"file {path}", "named", "not named")
+
+    def _compare_file(self, file: NamedFile, status: FileStatus, footer: Footer | None) -> None:
+        if file.size != status.size:
+            said, truth = f"{file.size} bytes", f"{status.size} bytes"
+            self._say(Source.FORMAT, f"file {file.path}", truth, said)
+        if footer is None:
+            return
+        if file.rows is not None and file.rows != footer.rows:
+            said, truth = f"{file.rows} rows", f"{footer.rows} rows"
+            self._say(Source.FORMAT, f"file {file.path}", truth, said)
+        for column, stated in file.columns.items():
+            known = footer.columns.get(column)
+            if known is not None and not _holds(stated, known):
+                self._say(
+                    Source.FORMAT,
+                    f"column {column} of {file.path}",
+                    f"{known.min_value!r} to {known.max_value!r}, {known.null_count} nulls",
+                    f"{stated.low!r} to {stated.high!r}, {stated.null_count} nulls",
+                )
+
+    # --- metadata table ------------------------------------------------------------------------
+
+    def _compare_metadata(self, checks: frozenset[Check] | set[Check]) -> None:
+        client = self._client
+        if client.config.version < _FIRST_VERSION or FILES not in active_partitions(client.config):
+            self._skipped["metadata table"] = "there is none"
+            return
+        try:
+            report: ValidationReport = validate_metadata(client, checks)
+        except CorruptMetadataError as error:
+            where = f"metadata table in {METADATA_FOLDER}"
+            self._say(Source.METADATA_TABLE, where, _REPAIR, error.what)
+            return
+        for name, count in report.checked.items():
+            self._checked[f"records of {name}"] = count
+        for name, reason in report.skipped.items():
+            self._skipped[f"records of {name}"] = reason
+        for name, reason in report.unreadable.items():
+            self._say(
+                Source.STORAGE, f"files that {name} is about", "files that can be read", reason
+            )
+        for one in report.findings:
+            self._say(
+                Source.METADATA_TABLE,
+                f"{one.partition}: {one.subject}",
+                one.expected or "no such thing",
+                one.listed or "not known",
+            )
+
+
+def _holds(stated: StatedColumn, known: ColumnStats) -> bool:
+    """Tell whether what a format says of a column is true of its values."""
+    counts = (stated.null_count, known.null_count)
+    if None not in counts and counts[0] != counts[1]:
+        return False
+    low: Any = stated.low
+    high: Any = stated.high
+    least: Any = known.min_value
+    greatest: Any = known.max_value
+    return (low is None or least is None or low <= least) and (
+        high is None or greatest is None or greatest <= high
+    )

@@ -1,0 +1,288 @@
+"""What is lost or wrong of a table's metadata comes back from the timeline and the files."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from pyiceberg.catalog.sql import SqlCatalog
+from typer.testing import CliRunner
+
+import hudi_core as hudi
+from hudi_core.cli.app import app
+from hudi_core.cli.exit_codes import ExitCode
+from hudi_core.errors import CorruptMetadataError, HudiError
+from hudi_core.plugin.host import FormatHost
+from hudi_core.services.validate import Source
+from hudi_core.storage.posix import PosixStorage
+from tests.formats.service_tables import FORMATS, agree, bag, batch, new_table
+
+
+@pytest.fixture(params=FORMATS)
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> hudi.Table:
+    return new_table(tmp_path / "t", request.param)
+
+
+def metadata_of(table: hudi.Table) -> Path:
+    return Path(table.path) / ("metadata" if table.format == "iceberg" else "_delta_log")
+
+
+def remove(folder: Path) -> None:
+    shutil.rmtree(folder)
+
+
+def empty_every_file(folder: Path) -> None:
+    for one in folder.iterdir():
+        one.write_bytes(b"")
+
+
+def damage_what_is_read_first(folder: Path) -> None:
+    names = ("v3.metadata.json", "00000000000000000002.json")
+    for name in names:
+        if (folder / name).exists():
+            (folder / name).write_bytes(b"{")
+
+
+def damage_what_names_the_files(folder: Path) -> None:
+    for one in [*folder.glob("*.avro"), *folder.glob("*02.json")]:
+        one.write_bytes(one.read_bytes()[: one.stat().st_size // 2])
+
+
+DAMAGE = (remove, empty_every_file, damage_what_is_read_first, damage_what_names_the_files)
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_damaged_metadata_of_the_format_is_made_anew(
+    table: hudi.Table, damage: Callable[[Path], None]
+) -> None:
+    path = Path(table.path)
+    held = agree(path)
+    damage(metadata_of(table))
+    with pytest.raises(HudiError):
+        hudi.Table.open(table.path).upsert(batch(3, "a"))
+
+    done = hudi.Table.open(table.path).repair()
+
+    assert (done.format_metadata, done.metadata_table, done.left) == (True, False, ())
+    assert any(one.source is Source.FORMAT for one in done.found)
+    assert agree(path) == held
+    again = hudi.Table.open(table.path)
+    assert all(one.is_completed for one in again.timeline.instants)
+    again.upsert(batch(3, "a", "new"))
+    agree(path)
+    assert again.validate().is_valid
+
+
+def test_an_older_state_of_the_format_is_brought_to_the_table_s(
+    table: hudi.Table, tmp_path: Path
+) -> None:
+    """As from a backup: all that is there is sound, and does not know the last writes."""
+    shutil.copytree(metadata_of(table), tmp_path / "backup")
+    table.upsert(batch(3, "a", "new"))
+    table.delete(batch(4, "x"))
+    held = agree(Path(table.path))
+    shutil.rmtree(metadata_of(table))
+    shutil.copytree(tmp_path / "backup", metadata_of(table))
+    done = hudi.Table.open(table.path).repair()
+    assert done.left == ()
+    assert agree(Path(table.path)) == held
+
+
+def test_commits_of_a_stranger_are_taken_out(tmp_path: Path) -> None:
+    table = new_table(tmp_path / "t", "delta")
+    held = agree(tmp_path / "t")
+    DeltaTable(table.path).delete("id = 'a'")
+    with pytest.raises(HudiError, match="not written through Hudi"):
+        table.upsert(batch(3, "b"))
+    hudi.Table.open(table.path).repair()
+    assert agree(tmp_path / "t") == held
+    hudi.Table.open(table.path).upsert(batch(3, "b"))
+    agree(tmp_path / "t")
+
+
+def test_what_a_dead_writer_left_is_made_good(
+    table: hudi.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Died(Exception):
+        pass
+
+    def die(*_: Any, **__: Any) -> None:
+        raise Died
+
+    monkeypatch.setattr(FormatHost, "complete_write", die)
+    with pytest.raises(Died):
+        table.upsert(batch(6, "a"))
+    monkeypatch.undo()
+    done = hudi.Table.open(table.path).repair()
+    assert (done.is_needed, done.format_metadata, done.left) == (True, False, ())
+    assert any("6" in one for one in agree(Path(table.path)))
+
+
+@pytest.mark.parametrize("part", ["files", "column_stats", "record_index", "hoodie.properties"])
+def test_a_damaged_metadata_table_is_made_anew(tmp_path: Path, part: str) -> None:
+    more = {
+        "hoodie.metadata.enable": "true",
+        "hoodie.metadata.index.column.stats.enable": "true",
+        "hoodie.metadata.global.record.level.index.enable": "true",
+    }
+    table = new_table(tmp_path / "t", "iceberg", **more)
+    partitions = table.config.metadata_partitions
+    folder = tmp_path / "t/.hoodie/metadata"
+    broken = (
+        [*(folder / part).glob("*")]
+        if part != "hoodie.properties"
+        else [folder / ".hoodie/hoodie.properties"]
+    )
+    for one in broken:
+        if not one.name.startswith(".hoodie_partition"):
+            one.write_bytes(b"\0" * 64)
+    held = agree_without_us(table)
+    done = hudi.Table.open(table.path).repair()
+    assert (done.metadata_table, done.format_metadata, done.left) == (True, False, ())
+    assert agree(tmp_path / "t") == held
+    again = hudi.Table.open(table.path)
+    assert set(again.config.metadata_partitions) == set(partitions)
+    again.upsert(batch(3, "a"))
+    assert again.validate().is_valid
+
+
+def agree_without_us(table: hudi.Table) -> Any:
+    from tests.formats.service_tables import SCHEMA, by_iceberg  # noqa: PLC0415
+
+    return bag(by_iceberg(Path(table.path)), SCHEMA.names)
+
+
+def test_secondary_indexes_come_back(real_tables: Callable[[str], Path]) -> None:
+    path = real_tables("cow__v9_txns_simple_meta")
+    table = hudi.Table.open(str(path))
+    rows = bag(table.to_arrow())
+    before = set(table.config.metadata_partitions)
+    for one in (path / ".hoodie/metadata/files").glob("*"):
+        one.write_bytes(b"\0" * 64)
+    done = table.repair()
+    assert (done.metadata_table, done.left) == (True, ())
+    assert set(table.config.metadata_partitions) == before
+    assert bag(table.to_arrow()) == rows
+
+
+def test_a_lost_data_file_cannot_be_made_and_is_told(table: hudi.Table) -> None:
+    (slice_, *_) = table.file_slices()
+    assert slice_.base_file is not None
+    (Path(table.path) / slice_.base_file.path).unlink()
+    result = CliRunner().invoke(app, ["table", "repair", table.path, "--json"])
+    assert result.exit_code == ExitCode.VALIDATION_FAILED
+    document = json.loads(result.stdout)
+    assert any(slice_.base_file.name.file_id in one["subject"] for one in document["left"])
+
+
+def test_a_sound_table_is_left_as_it_is(table: hudi.Table) -> None:
+    log = sorted(one.name for one in metadata_of(table).iterdir())
+    done = table.repair()
+    assert (done.is_needed, done.found, done.left) == (False, (), ())
+    assert sorted(one.name for one in metadata_of(table).iterdir()) == log
+    assert table.repair(force=True).format_metadata
+    assert sorted(one.name for one in metadata_of(table).iterdir()) != log
+    agree(Path(table.path))
+
+
+def test_a_dry_run_changes_nothing(table: hudi.Table) -> None:
+    shutil.rmtree(metadata_of(table))
+    before = {str(one): one.stat().st_mtime_ns for one in Path(table.path).rglob("*")}
+    result = CliRunner().invoke(app, ["table", "repair", table.path, "--dry-run"])
+    assert f"Would make anew: {table.format}." in result.stdout
+    assert {str(one): one.stat().st_mtime_ns for one in Path(table.path).rglob("*")} == before
+
+
+def test_a_native_table_has_nothing_but_its_metadata_table(tmp_path: Path) -> None:
+    table = new_table(tmp_path / "t")
+    assert not table.repair(force=True).format_metadata
+
+
+def test_damaged_properties_are_no_matter_of_repair(tmp_path: Path) -> None:
+    table = new_table(tmp_path / "t", "delta")
+    (tmp_path / "t/.hoodie/hoodie.properties").write_bytes(b"hoodie.table.name=t\n")
+    with pytest.raises(CorruptMetadataError):
+        table.repair()
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_a_catalog_that_lost_the_table_gets_it_again(tmp_path: Path) -> None:
+    uri = f"sqlite:///{tmp_path}/catalog.db"
+    prefix = "hoodie.table.format.iceberg.catalog."
+    options = {f"{prefix}type": "sql", f"{prefix}uri": uri, f"{prefix}identifier": "lake.trips"}
+    table = new_table(tmp_path / "t", "iceberg", **options)
+    catalog = SqlCatalog("hudi", uri=uri)
+    catalog.drop_table("lake.trips")
+    hudi.Table.open(table.path, options).repair()
+    again = hudi.Table.open(table.path, options)
+    again.upsert(batch(3, "a"))
+    assert bag(catalog.load_table("lake.trips").scan().to_arrow()) == bag(again.to_arrow())
+    catalog.engine.dispose()
+
+
+class Died(BaseException):
+    """The process is no more."""
+
+
+def test_a_repair_that_died_is_run_again(
+    table: hudi.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = agree(Path(table.path))
+    shutil.rmtree(metadata_of(table))
+    left = [0]
+
+    def dying(name: str) -> None:
+        whole = getattr(PosixStorage, name)
+
+        def one(*arguments: Any, **named: Any) -> Any:
+            left[0] -= 1
+            if left[0] == 0:
+                raise Died
+            return whole(*arguments, **named)
+
+        monkeypatch.setattr(PosixStorage, name, one)
+
+    for name in ("put", "put_if_absent", "compare_and_set", "delete", "delete_tree"):
+        dying(name)
+    for calls in range(1, 50):
+        copy = tmp_path / f"t{calls}"
+        shutil.copytree(table.path, copy)
+        left[0] = calls
+        try:
+            hudi.Table.open(str(copy)).repair()
+        except Died:
+            left[0] = 0
+            hudi.Table.open(str(copy)).repair()
+        assert agree(copy) == held
+        if left[0] > 0:
+            break
+    assert calls > 1
+
+
+def test_a_table_that_was_moved_is_one_again(table: hudi.Table, tmp_path: Path) -> None:
+    """Iceberg's metadata names files by their whole paths."""
+    rows = agree(Path(table.path))
+    moved = tmp_path / "elsewhere/t"
+    shutil.copytree(table.path, moved)
+    shutil.rmtree(table.path)
+    hudi.Table.open(str(moved)).repair()
+    assert agree(moved) == rows
+    hudi.Table.open(str(moved)).upsert(batch(5, "a"))
+    agree(moved)
+
+
+def test_columns_that_changed_are_in_the_new_metadata(table: hudi.Table) -> None:
+    table.alter(add_columns={"note": pa.string()})
+    table.upsert(batch(3, "a").append_column("note", pa.array(["n"])))
+    shutil.rmtree(metadata_of(table))
+    again = hudi.Table.open(table.path)
+    again.repair()
+    rows = again.to_arrow()
+    assert rows.column_names[-1] == "note"
+    agree(Path(table.path))
