@@ -1,0 +1,166 @@
+"""Tables of every format with a step 2, and writers that die or sleep between the two steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from hudi import HudiTableBuilder
+from pyiceberg.table import StaticTable
+
+import hudi_core as hudi
+import hudi_core.txn.publication
+import hudi_core.txn.recovery
+import hudi_core.txn.transaction
+from hudi_core.model.format import FormatCommit
+from hudi_core.model.instant import Instant
+from hudi_core.plugin.host import FormatHost
+from hudi_core.services.opening import open_table
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.txn.open_table import OpenTable
+from hudi_core.txn.settlement import Settled
+
+SCHEMA = pa.schema(
+    [pa.field("id", pa.string()), pa.field("city", pa.string()), pa.field("ts", pa.int64())]
+)
+FAST = {"hoodie.fs.fsync": "false"}
+Rows = dict[str, int]
+
+
+class Died(Exception):
+    """The writer is no more."""
+
+
+def batch(ts: int, *keys: str) -> pa.Table:
+    """Rows of the partition rome, where the key is before m, or oslo."""
+    return pa.Table.from_pylist(
+        [{"id": key, "city": "rome" if key < "m" else "oslo", "ts": ts} for key in keys], SCHEMA
+    )
+
+
+def new_table(path: Path, format_name: str, **options: str) -> hudi.Table:
+    made = hudi.Table.create(
+        str(path),
+        SCHEMA,
+        record_key="id",
+        partition_by="city",
+        ordering_field="ts",
+        options={"hoodie.table.format": format_name, **FAST, **options},
+    )
+    made.insert(batch(1, "a", "b", "x"))
+    return made
+
+
+def _rows(found: pa.Table) -> Rows:
+    return dict(zip(*found.select(["id", "ts"]).to_pydict().values(), strict=True))
+
+
+def by_delta(path: Path) -> Rows:
+    return _rows(pa.table(DeltaTable(str(path)).to_pyarrow_table()))
+
+
+def by_iceberg(path: Path) -> Rows:
+    return _rows(newest_iceberg(path).scan().to_arrow())
+
+
+def newest_iceberg(path: Path) -> StaticTable:
+    versions = (path / "metadata").glob("v*.metadata.json")
+    newest = max(versions, key=lambda one: int(one.name.split(".")[0][1:]))
+    return StaticTable.from_metadata(str(newest))
+
+
+READ: dict[str, Callable[[Path], Rows]] = {"delta": by_delta, "iceberg": by_iceberg}
+FORMATS = tuple(sorted(READ))
+
+
+def read(table: hudi.Table) -> Rows:
+    """Return what the format's own reader and ours see; they agree."""
+    foreign = READ[table.format](Path(table.path))
+    found = hudi.Table.open(table.path).to_arrow(columns=["id", "ts"])
+    assert _rows(found) == foreign
+    return foreign
+
+
+def read_at_rest(table: hudi.Table) -> Rows:
+    """Return what all see once nothing is pending, hudi-rs included, which knows no fence."""
+    rows = read(table)
+    batches = HudiTableBuilder.from_base_uri(table.path).build().read()
+    assert _rows(pa.Table.from_batches(batches)) == rows
+    assert all(one.is_completed for one in hudi.Table.open(table.path).timeline.instants)
+    return rows
+
+
+def opened(table: hudi.Table) -> OpenTable:
+    return open_table(table.path, FAST)
+
+
+def last_write(table: hudi.Table) -> Instant:
+    """The write that the Hudi timeline has completed last, whatever the format says."""
+    writes = opened(table).client.timeline().completed_writes()
+    return max(writes, key=lambda one: one.effective_completion_time)
+
+
+def files_of(table: hudi.Table, instant: Instant | str) -> list[Path]:
+    """The data files that carry an instant's time."""
+    time = instant if isinstance(instant, str) else instant.requested_time
+    return sorted(Path(table.path).rglob(f"*_{time}.parquet"))
+
+
+def die_at(monkeypatch: pytest.MonkeyPatch, hook: str) -> None:
+    """Make the next call of a hook the last thing its writer does."""
+    real, left = getattr(FormatHost, hook), [Died()]
+
+    def call(*arguments: Any, **named: Any) -> Any:
+        if left:
+            raise left.pop()
+        return real(*arguments, **named)
+
+    monkeypatch.setattr(FormatHost, hook, call)
+
+
+def left_between(
+    monkeypatch: pytest.MonkeyPatch, table: hudi.Table, write: Callable[[], object]
+) -> Instant:
+    """Do a write whose writer dies between the two steps; return its instant."""
+    with monkeypatch.context() as patched:
+        for hook in ("complete_write", "complete_schema_change"):
+            die_at(patched, hook)
+        with pytest.raises(Died):
+            write()
+    return last_write(table)
+
+
+@contextmanager
+def blind(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let writers pass over what is pending publication, as one does whose timeline is of before.
+
+    It is what a writer does that lost its lock without noticing.
+    """
+
+    def passed(table: OpenTable, timeline: Timeline) -> Settled:
+        return Settled(timeline, table.seeing(timeline).timeline())
+
+    with monkeypatch.context() as patched:
+        for room in (hudi_core.txn.recovery, hudi_core.txn.transaction):
+            patched.setattr(room, "settled", passed)
+        yield
+
+
+@contextmanager
+def ignorant(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let writers be such that do not know the table's format."""
+
+    def same(table: OpenTable, timeline: Timeline, metadata: Any) -> Any:
+        del table, timeline
+        return metadata
+
+    with blind(monkeypatch), monkeypatch.context() as patched:
+        room = hudi_core.txn.transaction
+        patched.setattr(room, "building_on", same)
+        patched.setattr(room, "publish", lambda *_: FormatCommit("none"))
+        yield
