@@ -27,6 +27,10 @@ test: setup  ## Run all tests
 matrix: setup  ## Run every combination of what a write can be; hours, where make test takes a sample
 	HUDI_MATRIX=$${HUDI_MATRIX:-complete} $(RUN) -m pytest tests/interop/test_write_matrix.py $(ARGS)
 
+.PHONY: model
+model: setup  ## Take every path of the two-step commit with three writers; make test takes two
+	HUDI_MODEL=3 $(RUN) -m pytest -s tests/model $(ARGS)
+
 lint: setup  ## Check style, types, and who imports whom
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -47,6 +51,10 @@ bench-big: setup
 .PHONY: bench-metadata
 bench-metadata: setup
 	$(RUN) benchmarks/metadata.py $(ARGS)
+
+.PHONY: bench-formats
+bench-formats: setup
+	$(RUN) benchmarks/formats.py $(ARGS)
 
 docs: setup  ## Write the generated pages of docs/ anew
 	$(BIN)/python -m hudi_core.config.docs
