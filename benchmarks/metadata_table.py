@@ -133,3 +133,19 @@ class ManyFiles:
 def _row(key: str) -> pa.Table:
     # beyond the clocks of all other rows
     return pa.table([[key], ["day-first"], [-1], [0.0], [key]], schema=_SCHEMA)
+
+
+def some_of_each(many: ManyFiles, count: int) -> pa.Table:
+    """Return a new version of one row of so many files, spread over the table."""
+    ordinals = range(0, many.files, max(1, many.files // count))[:count]
+    rows = [
+        {
+            "id": f"{ordinal}-0",
+            DAY: many.day(ordinal // many.in_partition),
+            CLOCK: ordinal,
+            NOISE: 0.25,
+            "name": f"new name of {ordinal}",
+        }
+        for ordinal in ordinals
+    ]
+    return pa.Table.from_pylist(rows, _SCHEMA)

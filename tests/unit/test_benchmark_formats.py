@@ -1,0 +1,66 @@
+"""The benchmark of the table formats measures steps that took place, and tells their share."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+RUN = Path(__file__).resolve().parents[2] / "benchmarks" / "formats.py"
+
+
+@pytest.fixture(scope="module")
+def modules() -> Iterator[Any]:
+    sys.path.insert(0, str(RUN.parent))
+    yield importlib.import_module
+    sys.path.remove(str(RUN.parent))
+
+
+def test_every_case_runs(tmp_path: Path) -> None:
+    scratch, page = tmp_path / "scratch", tmp_path / "README.md"
+    scratch.mkdir()
+
+    done = subprocess.run(
+        [
+            *(sys.executable, RUN, "--scale", "0.005", "--repeats", "1"),
+            *("--json", "--markdown", page, "--scratch", scratch),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert list(scratch.iterdir()) == []
+    found = json.loads(done.stdout)
+    answers = {(one["case"], one["variant"]): one["answer"] for one in found["timings"]}
+    for name in ("iceberg", "delta"):
+        assert answers["step", f"{name}: step"] == 20
+        assert answers["history", f"{name}: after 5 commits"] == 20
+        assert answers["both", f"{name}: without"] == 20
+        assert answers["listing", f"{name}: ours"] >= answers["listing", f"{name}: library"] >= 200
+    assert all(one["ratio"] > 0 for one in found["targets"])
+    assert "### listing" in page.read_text()
+
+
+def test_a_step_may_take_a_tenth_or_a_tenth_of_a_second(modules: Any) -> None:
+    formats, timing = modules("formats"), modules("metadata_timing")
+    timings = [
+        timing.Timing("step", "iceberg: upsert", 20, [0.5], [1.0]),
+        timing.Timing("step", "iceberg: step", 20, [0.09], [1.0]),
+        timing.Timing("step", "delta: upsert", 20, [4.0], [1.0]),
+        timing.Timing("step", "delta: step", 20, [0.5], [1.0]),
+    ]
+    rows = formats.Found(1.0, timings, [1.0]).sections({})[0][1][1:]
+
+    verdicts = {row[0]: (row[2], row[3]) for row in rows}
+
+    assert verdicts["step: iceberg: step / iceberg: upsert"] == ("0.200", "met")
+    assert verdicts["step: delta: step / delta: upsert"] == ("0.100", "missed")
