@@ -239,12 +239,12 @@ def _unknown(head: Head, error: BaseException | None) -> CommitStateUnknownError
 # --- columns -----------------------------------------------------------------------
 
 
-def _wanted(meta_client: MetaClientView, change: Change) -> Schema | None:
-    return None if change.schema is None else delta_schema(meta_client, change.schema)
+def _wanted(change: Change) -> Schema | None:
+    return None if change.schema is None else delta_schema(change.schema)
 
 
 def _new_columns(meta_client: MetaClientView, head: Head, change: Change) -> list[Any]:
-    wanted = _wanted(meta_client, change)
+    wanted = _wanted(change)
     return [] if wanted is None else added_fields(meta_client, head.table.schema(), wanted)
 
 

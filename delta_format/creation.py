@@ -118,7 +118,7 @@ def _make(meta_client: MetaClientView, first: _First) -> None:
     try:
         create_table_with_add_actions(
             table_uri(meta_client),
-            delta_schema(meta_client, first.schema),
+            delta_schema(first.schema),
             new_adds(meta_client, change, first.partition_by),
             mode="error",
             partition_by=first.partition_by,
@@ -171,7 +171,7 @@ def _usable(meta_client: MetaClientView, first: _First) -> Head | None:
 
 
 def _missing_columns(meta_client: MetaClientView, head: Head, first: _First) -> list[Any]:
-    wanted = delta_schema(meta_client, first.schema)
+    wanted = delta_schema(first.schema)
     return added_fields(meta_client, head.table.schema(), wanted)
 
 

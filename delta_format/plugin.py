@@ -13,6 +13,7 @@ from delta_format.commit import Record, record
 from delta_format.creation import find_or_make
 from delta_format.log import open_log
 from delta_format.metadata import DeltaMetadataFactory
+from delta_format.schema import refuse_unknown
 from delta_format.timeline import DeltaTimelineFactory
 from delta_format.undo import forget, refuse_live_files, take_back
 from hudi_core.spi import (
@@ -27,6 +28,7 @@ from hudi_core.spi import (
     MetaClientView,
     Publication,
     ReplaceCommitMetadata,
+    TableSchema,
     WriteStatus,
     hookimpl,
 )
@@ -84,6 +86,11 @@ class DeltaTableFormat:
     ) -> FormatCommit:
         """The log of an empty table is a version without files."""
         return find_or_make(meta_client, view_manager, create=create, rebuild=rebuild)
+
+    @hookimpl
+    def check_schema(self, schema: TableSchema) -> None:
+        """Delta has no times of day, and names that differ in case only are one to it."""
+        refuse_unknown(schema.with_meta())
 
     @hookimpl
     def find_publication(self, meta_client: MetaClientView, instant: Instant) -> Publication | None:

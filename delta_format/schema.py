@@ -8,13 +8,14 @@ Delta's readers only where columns are mapped, which needs a later protocol.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.types as pt
 from deltalake import Field, Schema
 
-from hudi_core.spi import MetaClientView, TableSchema, UnsupportedTableError
+from hudi_core.spi import MetaClientView, SchemaError, TableSchema, UnsupportedTableError
 
 _MEMBERS: Final = {"array": ("elementType",), "map": ("keyType", "valueType")}
 
@@ -31,17 +32,28 @@ def file_schema(meta_client: MetaClientView, schema: TableSchema | None = None) 
     return found.with_meta() if meta_client.config.populate_meta_fields else found.arrow
 
 
-def delta_schema(meta_client: MetaClientView, schema: pa.Schema) -> Schema:
+def delta_schema(schema: pa.Schema) -> Schema:
     """Return the Delta schema of files with these columns.
 
     Raises
     ------
-    UnsupportedTableError
-        A column has a type that Delta lacks; names it.
+    SchemaError
+        See :func:`refuse_unknown`.
     """
-    for field in schema:
-        _refuse_unknown(meta_client, field, field.name)
+    refuse_unknown(schema)
     return Schema.from_arrow(pa.schema([_plain(field) for field in schema]))
+
+
+def refuse_unknown(schema: pa.Schema) -> None:
+    """Refuse columns that a Delta table cannot have.
+
+    Raises
+    ------
+    SchemaError
+        A column has a type that Delta lacks, or a name that differs from another in case only;
+        names both.
+    """
+    _refuse_members(list(schema), "")
 
 
 def added_fields(meta_client: MetaClientView, old: Schema, new: Schema) -> list[Field]:
@@ -108,17 +120,31 @@ def _plain(field: pa.Field) -> pa.Field:
     return pa.field(field.name, kind, nullable=True)
 
 
-def _refuse_unknown(meta_client: MetaClientView, field: pa.Field, path: str) -> None:
+def _refuse_unknown(field: pa.Field, path: str) -> None:
     kind = field.type
     if pt.is_time(kind):
-        raise UnsupportedTableError(
-            meta_client.base_path,
-            f"has a column {path} of type {kind}, which Delta Lake does not have",
-            "Store it as text or as a number, or use another table format; where a write brought "
-            "the column, roll it back.",
+        raise SchemaError(
+            f"Column {path} has the type {kind}, which Delta tables do not have",
+            "Store it as text or as a number, or use another table format.",
+            column=path,
+            type=str(kind),
         )
-    for member in _children(kind):
-        _refuse_unknown(meta_client, member, f"{path}.{member.name}")
+    _refuse_members(_children(kind), f"{path}.")
+
+
+def _refuse_members(fields: Sequence[pa.Field], above: str) -> None:
+    seen: dict[str, str] = {}
+    for field in fields:
+        other = seen.setdefault(field.name.lower(), field.name)
+        if other != field.name:
+            raise SchemaError(
+                f"Column {above}{field.name} ({field.type}) differs from {above}{other} in case "
+                "only, which Delta tables do not tell apart",
+                "Give it another name.",
+                column=f"{above}{field.name}",
+                type=str(field.type),
+            )
+        _refuse_unknown(field, f"{above}{field.name}")
 
 
 def _children(kind: pa.DataType) -> list[pa.Field]:

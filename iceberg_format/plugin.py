@@ -19,6 +19,7 @@ from hudi_core.spi import (
     Publication,
     ReplaceCommitMetadata,
     RestorePlan,
+    TableSchema,
     WriteStatus,
     hookimpl,
 )
@@ -27,6 +28,7 @@ from iceberg_format.catalog import TableState, missing
 from iceberg_format.commit import change_updates, publish
 from iceberg_format.lineage import lineage_of, refuse_foreign
 from iceberg_format.metadata import IcebergMetadataFactory
+from iceberg_format.schema import iceberg_schema
 from iceberg_format.table import IcebergTable, version_of
 from iceberg_format.timeline import IcebergTimelineFactory
 from iceberg_format.writes import change_of_write
@@ -87,6 +89,11 @@ class IcebergTableFormat:
             state = creation.create(table, view_manager)
         refuse_foreign(state.metadata, table.location)
         return FormatCommit(version_of(state.metadata), table.location)
+
+    @hookimpl
+    def check_schema(self, schema: TableSchema) -> None:
+        """Iceberg has every type that tables have; a type of later is refused by its name."""
+        iceberg_schema(schema, 0)
 
     @hookimpl
     def find_publication(self, meta_client: MetaClientView, instant: Instant) -> Publication | None:

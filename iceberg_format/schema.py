@@ -80,12 +80,13 @@ def name_mapping(schema: Schema) -> str:
     return schema.name_mapping.model_dump_json()
 
 
-def _field(field: pa.Field) -> NestedField:
+def _field(field: pa.Field, above: str = "") -> NestedField:
     doc = (field.metadata or {}).get(b"doc")
+    path = f"{above}{field.name}"
     return NestedField(
-        field_id=_id(field, field.name),
+        field_id=_id(field, path),
         name=field.name,
-        field_type=_type(field.type, field.name),
+        field_type=_type(field.type, path),
         required=not field.nullable,
         doc=doc.decode("utf-8") if doc else None,
     )
@@ -102,7 +103,7 @@ def _id(field: pa.Field, path: str) -> int:
 
 def _type(kind: pa.DataType, path: str) -> IcebergType:
     if pt.is_struct(kind):
-        return StructType(*[_field(child) for child in kind])
+        return StructType(*[_field(child, f"{path}.") for child in kind])
     if pt.is_map(kind):
         key, value = kind.key_field, kind.item_field
         return MapType(

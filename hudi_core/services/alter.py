@@ -22,7 +22,7 @@ from hudi_core.model.result import CommitResult
 from hudi_core.services.create import as_arrow_schema
 from hudi_core.storage.data_files import data_filesystem
 from hudi_core.txn.open_table import OpenTable
-from hudi_core.txn.schema_step import SchemaStep
+from hudi_core.txn.schema_step import SchemaStep, refuse_unfit
 from hudi_core.txn.table_lock import TableLock
 from hudi_core.txn.transaction import begin
 from hudi_core.write.client import commit_metadata, commit_result, undone_on_failure
@@ -79,7 +79,7 @@ def alter_table(
     before = unchanged(table)
     new = altered_schema(before.base, change, fixed_columns(table.client.config))
     step = SchemaStep(before.base, new, before.last_write)
-    table.host.require(*step.needs())
+    refuse_unfit(table, step)
     if change.rename or change.drop:
         _require_ids(table)
     transaction = begin(table, lock, config, Action.COMMIT)

@@ -171,7 +171,9 @@ def design_table(
     )
     config.validate_for_write(base_path)
     # a missing plugin, or one that cannot hold such a table, is told before anything is written
-    FormatHost.load(FormatRegistry(), config.table_format).require(*table_needs(config))
+    host = FormatHost.load(FormatRegistry(), config.table_format)
+    host.require(*table_needs(config))
+    host.check_schema(config, table_schema)
     return config, table_schema
 
 

@@ -8,14 +8,19 @@ same way (``hoodie.write.concurrency.schema.conflict.resolution.enable``).
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NoReturn
+
+import pyarrow as pa
 
 from hudi_core.config.stored_form import id_properties
 from hudi_core.config.stored_keys import FORMER_NAMES, LAST_COLUMN_ID
-from hudi_core.errors import CommitConflictError
+from hudi_core.errors import CommitConflictError, UnsupportedCapabilityError
 from hudi_core.model.arrow_types import children, field_id, walk
 from hudi_core.model.capability import Capability
 from hudi_core.model.instant_time import InstantTime
+from hudi_core.model.promotions import promotion
 from hudi_core.model.protocols import TimelineView
 from hudi_core.model.schema import TableSchema
 from hudi_core.storage.properties_file import read_properties, update_properties
@@ -50,22 +55,65 @@ class SchemaStep:
             path for path, number in self.base.field_ids().items() if after.get(path) != number
         )
 
-    def needs(self) -> tuple[Capability, ...]:
-        """Return what the change needs of the table's format."""
-        before = {field_id(each): (path, each) for path, each in walk(self.base.arrow)}
-        after = {field_id(each): (path, each) for path, each in walk(self.new.arrow)}
-        both = [(before[number], after[number]) for number in before.keys() & after.keys()]
-        told = {
-            Capability.ADD_COLUMN: after.keys() - before.keys(),
-            Capability.DROP_COLUMN: before.keys() - after.keys(),
-            Capability.RENAME_COLUMN: [new for (_, old), (_, new) in both if old.name != new.name],
-            Capability.PROMOTE_TYPE: [
-                new
-                for (_, old), (_, new) in both
-                if old.type != new.type and not children(new.type)
-            ],
+    def needs(self) -> Mapping[Capability, Sequence[str]]:
+        """Return what the change needs of the table's format, and for which columns."""
+        both = list(self._both())
+        before, after = _by_id(self.base), _by_id(self.new)
+        told: dict[Capability, list[str]] = {
+            Capability.ADD_COLUMN: [after[one][0] for one in after.keys() - before.keys()],
+            Capability.DROP_COLUMN: [before[one][0] for one in before.keys() - after.keys()],
+            Capability.RENAME_COLUMN: [path for path, old, new in both if old.name != new.name],
+            Capability.PROMOTE_TYPE: [path for path, _, _ in self.promoted()],
         }
-        return tuple(capability for capability, found in told.items() if found)
+        return {capability: sorted(paths) for capability, paths in told.items() if paths}
+
+    def promoted(self) -> Sequence[tuple[str, pa.DataType, pa.DataType]]:
+        """Return the paths of columns whose types change, with the types before and after."""
+        return [
+            (path, old.type, new.type)
+            for path, old, new in self._both()
+            if old.type != new.type and not children(new.type)
+        ]
+
+    def _both(self) -> Iterator[tuple[str, pa.Field, pa.Field]]:
+        """Yield the fields that are before and after; their paths are those of before."""
+        before, after = _by_id(self.base), _by_id(self.new)
+        for number in sorted(before.keys() & after.keys()):
+            yield before[number][0], before[number][1], after[number][1]
+
+
+def _by_id(schema: TableSchema) -> Mapping[int, tuple[str, pa.Field]]:
+    found = ((field_id(each), path, each) for path, each in walk(schema.arrow))
+    return {number: (path, each) for number, path, each in found if number is not None}
+
+
+def refuse_unfit(table: OpenTable, step: SchemaStep) -> None:
+    """Refuse a change of columns that the table's format cannot hold.
+
+    Raises
+    ------
+    UnsupportedCapabilityError
+        It cannot make such a change; names the columns and, for a type, both.
+    SchemaError
+        It cannot hold a column; names the column and its type.
+    """
+    if not step.changes:
+        return
+    host = table.host
+    able = host.capabilities
+    for path, old, new in step.promoted():
+        found = promotion(old, new)
+        if found is None or not able.can_promote(found.name):
+            _refuse_change(table, Capability.PROMOTE_TYPE, f"{path}, {old} to {new}")
+    for capability, columns in step.needs().items():
+        if capability not in able:
+            _refuse_change(table, capability, ", ".join(columns))
+    host.check_schema(table.client.config, step.new, step.base)
+
+
+def _refuse_change(table: OpenTable, capability: Capability, columns: str) -> NoReturn:
+    reason = table.host.capabilities.reasons.get(capability, "")
+    raise UnsupportedCapabilityError(table.host.name, f"{capability.words} ({columns})", reason)
 
 
 def last_write(timeline: TimelineView) -> InstantTime | None:

@@ -9,7 +9,7 @@ from hudi_core.config.write import WriteConfig
 from hudi_core.model.commit import WriteOperation
 from hudi_core.model.evolution import merged_schema
 from hudi_core.txn.open_table import OpenTable
-from hudi_core.txn.schema_step import SchemaStep, last_write
+from hudi_core.txn.schema_step import SchemaStep, last_write, refuse_unfit
 
 
 def plan_schema(
@@ -26,8 +26,8 @@ def plan_schema(
     ------
     SchemaError
         See :func:`~hudi_core.model.evolution.merged_schema`.
-    UnsupportedCapabilityError
-        The table's format cannot follow.
+    UnsupportedCapabilityError, SchemaError
+        The table's format cannot follow; see :func:`~hudi_core.txn.schema_step.refuse_unfit`.
     """
     step = unchanged(table)
     if operation is WriteOperation.DELETE:
@@ -39,7 +39,7 @@ def plan_schema(
         fill_missing=config.schema.fill_missing,
     )
     step = SchemaStep(step.base, new, step.last_write)
-    table.host.require(*step.needs())
+    refuse_unfit(table, step)
     return step
 
 

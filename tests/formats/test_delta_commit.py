@@ -396,16 +396,6 @@ def test_a_vacuum_of_another_engine_finds_nothing(path: Path, table: hudi.Table)
     assert content(by_deltalake(path, 1)) == content(rows(0, 1, 2))
 
 
-def test_a_column_that_delta_lacks_is_found_out_late_and_can_be_rolled_back(
-    path: Path, table: hudi.Table
-) -> None:
-    with pytest.raises(HudiError, match=r"noon.*roll it back"):
-        table.alter(add_columns={"noon": pa.time64("us")})
-    table.rollback(last_write(path))
-    hudi.Table.open(str(path)).insert(rows(3))
-    assert_all_read(path, content(rows(0, 1, 2, 3)))
-
-
 def test_retention_is_an_option(path: Path) -> None:
     key = "hoodie.table.format.delta.deleted-file-retention-days"
     new_table(path, more={key: "60"})

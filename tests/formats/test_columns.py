@@ -1,0 +1,213 @@
+"""Columns that a format cannot hold are refused before a file is written; others change in it."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import hudi_core as hudi
+from hudi_core.errors import InvalidOptionError, SchemaError, UnsupportedCapabilityError
+from hudi_core.model.schema import TableSchema
+from hudi_core.plugin.host import FormatHost
+from hudi_core.plugin.registry import FormatRegistry
+from tests.formats.two_steps import FAST, READ, newest_iceberg
+
+SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.string()),
+        pa.field("ts", pa.int64()),
+        pa.field("count", pa.int32()),
+        pa.field("ratio", pa.float32()),
+        pa.field("price", pa.decimal128(7, 2)),
+        pa.field("inner", pa.struct([pa.field("n", pa.int32()), pa.field("note", pa.string())])),
+    ]
+)
+LACKS = {
+    "time": (pa.field("noon", pa.time64("us")), "noon", "time64[us]"),
+    "time in a struct": (
+        pa.field("noon", pa.struct([pa.field("t", pa.time64("us"))])),
+        "noon.t",
+        "time64[us]",
+    ),
+    "time in a list": (pa.field("noon", pa.list_(pa.time64("us"))), "noon.element", "time64[us]"),
+    "name in another case": (pa.field("Ratio", pa.int64()), "Ratio", "int64"),
+}
+"""What Delta does not have, with the path and the type that errors name."""
+
+
+def new_table(path: Path, format_name: str, schema: pa.Schema = SCHEMA) -> hudi.Table:
+    return hudi.Table.create(
+        str(path),
+        schema,
+        record_key="id",
+        ordering_field="ts",
+        options={"hoodie.table.format": format_name, **FAST},
+    )
+
+
+def rows(ts: int, *keys: str, schema: pa.Schema = SCHEMA, count: int = 1) -> pa.Table:
+    found: list[dict[str, Any]] = [
+        {
+            "id": key,
+            "ts": ts,
+            "count": count,
+            "ratio": 0.5,
+            "price": Decimal("1.25"),
+            "inner": {"n": count, "note": key},
+        }
+        for key in keys
+    ]
+    return pa.Table.from_pylist(found, schema)
+
+
+def by_polars(path: Path, count: int) -> list[str]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it tells which of its planners it prefers
+        frame = pl.scan_iceberg(newest_iceberg(path).metadata_location)
+        return list(frame.filter(pl.col("count") == count).collect()["id"])
+
+
+def everything(path: Path) -> list[Path]:
+    return sorted(path.rglob("*"))
+
+
+@pytest.mark.parametrize("lack", LACKS)
+def test_a_column_that_delta_lacks_keeps_a_table_from_being_made(tmp_path: Path, lack: str) -> None:
+    field, path, kind = LACKS[lack]
+    with pytest.raises(SchemaError) as caught:
+        new_table(tmp_path / "t", "delta", SCHEMA.append(field))
+    assert path in caught.value.what
+    assert kind in caught.value.what
+    assert everything(tmp_path) == []
+    new_table(tmp_path / "t", "iceberg", SCHEMA.append(field))
+
+
+@pytest.mark.parametrize("lack", LACKS)
+@pytest.mark.parametrize("way", ["alter", "write"])
+def test_a_column_that_delta_lacks_is_not_added(tmp_path: Path, lack: str, way: str) -> None:
+    field, path, kind = LACKS[lack]
+    table = new_table(tmp_path / "t", "delta")
+    table.insert(rows(1, "a"))
+    before = everything(tmp_path)
+    new = rows(2, "b").append_column(field, pa.nulls(1, field.type))
+    with pytest.raises(SchemaError) as caught:
+        table.alter(add_columns=[field]) if way == "alter" else table.upsert(new)
+    assert path in caught.value.what
+    assert kind in caught.value.what
+    assert everything(tmp_path) == before
+    table.upsert(rows(3, "b"))
+    assert READ["delta"](tmp_path / "t") == {"a": 1, "b": 3}
+
+
+CHANGES: dict[str, tuple[dict[str, Any], str]] = {
+    "drop": ({"drop": "ratio"}, r"drop column \(ratio\), because without column mapping"),
+    "rename": ({"rename": {"inner.note": "remark"}}, r"rename column \(inner.note\), because"),
+    "promote": (
+        {"promote": {"inner.n": pa.int64()}},
+        r"promote type \(inner.n, int32 to int64\), because types that can be widened need",
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_delta_cannot_change_is_refused_with_the_reason(tmp_path: Path, change: str) -> None:
+    asked, message = CHANGES[change]
+    table = new_table(tmp_path / "t", "delta")
+    table.insert(rows(1, "a"))
+    before = everything(tmp_path)
+    with pytest.raises(UnsupportedCapabilityError, match=message):
+        table.alter(**asked)
+    assert everything(tmp_path) == before
+
+
+def test_rows_of_a_wider_type_are_refused_where_the_format_cannot_follow(tmp_path: Path) -> None:
+    wider = SCHEMA.set(2, pa.field("count", pa.int64()))
+    table = new_table(tmp_path / "t", "delta")
+    table.insert(rows(1, "a"))
+    before = everything(tmp_path)
+    with pytest.raises(UnsupportedCapabilityError, match=r"\(count, int32 to int64\)"):
+        table.upsert(rows(2, "b", schema=wider))
+    assert everything(tmp_path) == before
+
+
+WIDER = {
+    "count": pa.int64(),
+    "ratio": pa.float64(),
+    "price": pa.decimal128(20, 2),
+    "inner.n": pa.int64(),
+}
+
+
+@pytest.mark.parametrize("way", ["alter", "write"])
+def test_wider_types_reach_iceberg_with_its_old_files(tmp_path: Path, way: str) -> None:
+    path = tmp_path / "t"
+    table = new_table(path, "iceberg")
+    table.insert(rows(1, "a", count=2**31 - 1))
+    big = 2**40
+    inner = pa.struct([pa.field("n", pa.int64()), pa.field("note", pa.string())])
+    schema = SCHEMA
+    for name, kind in {**WIDER, "inner": inner}.items():
+        if name in schema.names:
+            schema = schema.set(schema.get_field_index(name), pa.field(name, kind))
+    if way == "alter":
+        table.alter(promote=WIDER)
+    table.insert(rows(2, "b", schema=schema, count=big))
+    found = newest_iceberg(path).scan().to_arrow().sort_by("id")
+    assert found.column("count").to_pylist() == [2**31 - 1, big]
+    assert [each["n"] for each in found.column("inner").to_pylist()] == [2**31 - 1, big]
+    assert found.column("price").type == pa.decimal128(20, 2)
+    assert found.column("ratio").to_pylist() == [0.5, 0.5]
+    # bounds of before the change have the width of then
+    for wanted, key in ((2**31 - 1, "a"), (big, "b")):
+        scan = newest_iceberg(path).scan(row_filter=f"count == {wanted}")
+        assert scan.to_arrow().column("id").to_pylist() == [key]
+        assert by_polars(path, wanted) == [key]
+        ours = hudi.Table.open(str(path)).to_arrow(filter=[("count", "=", wanted)], columns=["id"])
+        assert ours.column("id").to_pylist() == [key]
+    table.upsert(rows(3, "a", schema=schema))
+    assert READ["iceberg"](path) == {"a": 3, "b": 2}
+
+
+@pytest.mark.parametrize(
+    ("column", "kind"),
+    [("count", pa.float64()), ("count", pa.string()), ("price", pa.decimal128(20, 4))],
+    ids=str,
+)
+def test_changes_of_type_that_iceberg_does_not_know_are_refused(
+    tmp_path: Path, column: str, kind: pa.DataType
+) -> None:
+    table = new_table(tmp_path / "t", "iceberg")
+    table.insert(rows(1, "a"))
+    before = everything(tmp_path)
+    with pytest.raises(UnsupportedCapabilityError, match=rf"promote type \({column}, .* to "):
+        table.alter(promote={column: kind})
+    assert everything(tmp_path) == before
+
+
+@pytest.mark.parametrize("format_name", sorted(READ))
+def test_partitions_that_are_computed_are_refused(tmp_path: Path, format_name: str) -> None:
+    keys = {
+        "hoodie.table.format": format_name,
+        "hoodie.datasource.write.keygenerator.type": "TIMESTAMP",
+    }
+    with pytest.raises(InvalidOptionError, match="not supported for writing"):
+        hudi.Table.create(
+            str(tmp_path / "t"), SCHEMA, record_key="id", partition_by="ts", options=keys
+        )
+    assert everything(tmp_path) == []
+
+
+def test_a_type_that_iceberg_lacks_is_named_with_its_path() -> None:
+    host = FormatHost.load(FormatRegistry(), "iceberg")
+    known = TableSchema.create(pa.schema([pa.field("inner", pa.struct([("n", pa.int32())]))]))
+    inner = known.arrow.field(0)
+    odd = inner.with_type(pa.struct([inner.type.field(0).with_type(pa.uint8())]))
+    with pytest.raises(SchemaError, match=r"inner\.n has the type uint8"):
+        host.check_schema(None, replace(known, arrow=pa.schema([odd])))  # type: ignore[arg-type]
