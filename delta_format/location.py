@@ -29,4 +29,4 @@ def store_options(meta_client: MetaClientView) -> dict[str, str]:
     options = StorageOptions()
     if isinstance(meta_client, TableMetaClient):
         options = meta_client.storage_options
-    return options.for_deltalake()
+    return options.for_object_store()

@@ -2,10 +2,11 @@
 
 Names of nested records and of fixed types follow Spark's Avro conversion, which Hudi uses: a
 record is named after its field, within a namespace made of the names around it. Field ids travel
-as the attributes that Iceberg uses, too: ``field-id``, ``element-id``, ``key-id``, ``value-id``.
+as the attributes that other table formats use, too: ``field-id``, ``element-id``, ``key-id``,
+``value-id``.
 
-So does the lack of a time zone: local timestamps are written as Iceberg writes them,
-``timestamp-micros`` with ``adjust-to-utc`` false. hudi-rs 0.5.0 cannot read a table whose schema
+So does the lack of a time zone: local timestamps are written as ``timestamp-micros`` with
+``adjust-to-utc`` false. hudi-rs 0.5.0 cannot read a table whose schema
 says ``local-timestamp-micros``, which Hudi's Java writer uses; that is understood when it is read.
 """
 

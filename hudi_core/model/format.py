@@ -34,8 +34,8 @@ class FormatCommit:
     Attributes
     ----------
     version
-        The format's own id of the state that holds the instant, never empty: an Iceberg snapshot
-        id, a Delta version, for the native format the completion time.
+        The format's own id of the state that holds the instant, never empty: the id of a
+        snapshot, the number of a version, for the native format the completion time.
     location
         Absolute path or URI of the format's metadata, which the table keeps as
         ``hoodie.table.format.<name>.location``; ``None`` where the format has no place of its own.

@@ -10,10 +10,10 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, requires
 from typing import Final
 
 from hudi_core.config.table_keys import FORMAT
@@ -22,13 +22,8 @@ from hudi_core.plugin.foreign import Raised, attempt
 
 FORMAT_GROUP: Final = "hudi.table_formats"
 OBSERVER_GROUP: Final = "hudi.observers"
-KNOWN_PACKAGES: Final[Mapping[str, str]] = {
-    "native": "hudi-core",
-    "iceberg": "hudi-iceberg-format",
-    "delta": "hudi-delta-format",
-}
-"""The distributions that provide the formats of the project."""
-
+_OWN: Final = "hudi-core"
+"""The distribution that this package comes with; the default format comes with it, too."""
 _NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 _log = logging.getLogger(__name__)
 
@@ -99,10 +94,8 @@ class FormatRegistry:
         name = FORMAT.parse_as(FORMAT.key, name)
         claims = {_claim(found, entry): entry for found, entry in self._formats() if found == name}
         if not claims:
-            known = KNOWN_PACKAGES.get(name)
-            raise UnknownTableFormatError(
-                name, self.names(), known or f"hudi-{name}-format", known=known is not None
-            )
+            package, is_known = _package_of(name)
+            raise UnknownTableFormatError(name, self.names(), package, known=is_known)
         if len(claims) > 1:
             raise PluginConflictError(name, sorted(claim.distribution for claim in claims))
         ((claim, entry),) = claims.items()
@@ -164,6 +157,19 @@ def _changed_ns(path: str) -> int:
         return os.stat(path).st_mtime_ns
     except OSError:
         return 0
+
+
+def _package_of(name: str) -> tuple[str, bool]:
+    """Return the distribution to install for a format, and whether it is one of the project's:
+    those are what the extras of this one ask for, so that no format is named here."""
+    if name == FORMAT.default:
+        return _OWN, True
+    package = f"hudi-{name}-format"
+    try:
+        asked_for = requires(_OWN) or []
+    except PackageNotFoundError:  # run from a folder, not installed
+        return package, False
+    return package, any(re.match(rf"{re.escape(package)}(?![\w.-])", one) for one in asked_for)
 
 
 def _claim(name: str, entry: EntryPoint) -> InstalledFormat:

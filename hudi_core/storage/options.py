@@ -186,8 +186,9 @@ class StorageOptions:
                 )
         return {}
 
-    def for_deltalake(self) -> dict[str, str]:
-        """Return the storage options of deltalake, which knows the kind of store by itself."""
+    def for_object_store(self) -> dict[str, str]:
+        """Return the options of libraries on the Rust crate object_store, which know the kind of
+        store by themselves."""
         options = {
             "aws_access_key_id": _revealed(self.s3_access_key),
             "aws_secret_access_key": _revealed(self.s3_secret_key),

@@ -62,7 +62,7 @@ def test_a_table_on_s3_is_read_by_deltalake(endpoint: str) -> None:
     table.upsert(rows(0, 3, ts=1))
     result = table.delete(rows(1))
 
-    reach = StorageOptions.from_options(given, {}).for_deltalake()
+    reach = StorageOptions.from_options(given, {}).for_object_store()
     handle = DeltaTable(root, storage_options=reach)
     expected = pa.Table.from_pylist([row(0, 1), row(2), row(3, 1)], SCHEMA)
     found = handle.to_pyarrow_table()
@@ -88,7 +88,7 @@ def test_each_fact_reaches_deltalake_under_its_name() -> None:
         "fs.s3a.endpoint.region": "eu-west-1",
         "fs.s3a.path.style.access": "false",
     }
-    told = StorageOptions.from_options(given, {}).for_deltalake()
+    told = StorageOptions.from_options(given, {}).for_object_store()
     assert told == {
         "aws_access_key_id": "a",
         "aws_secret_access_key": "b",
@@ -98,4 +98,4 @@ def test_each_fact_reaches_deltalake_under_its_name() -> None:
         "aws_virtual_hosted_style_request": "true",
         "aws_allow_http": "true",
     }
-    assert StorageOptions().for_deltalake() == {}
+    assert StorageOptions().for_object_store() == {}
