@@ -284,13 +284,16 @@ def lookup(
     record_key: Annotated[
         list[str], typer.Option(help="A record key, as _hoodie_record_key spells it; repeatable.")
     ],
+    partition: Annotated[
+        str | None, typer.Option(help="The only partition of the table to look into.")
+    ] = None,
     option: OptionsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show the file group of record keys, as the record index has it."""
     client = _client(path, option)
     with _timed() as clock:
-        found = look_up_keys(client, record_key)
+        found = look_up_keys(client, record_key, partition)
     document = locations_document(client, record_key, found)
     if as_json:
         _document(_where(client), clock, locations=document)

@@ -53,17 +53,19 @@ def finding_document(finding: Finding) -> dict[str, Any]:
 
 
 def locations_document(
-    client: TableMetaClient, keys: Sequence[str], found: Mapping[str, RecordLocation]
+    client: TableMetaClient, keys: Sequence[str], found: Mapping[str, Sequence[RecordLocation]]
 ) -> list[dict[str, Any]]:
-    """Return the places of keys, in the order in which they were asked for."""
+    """Return the places of keys, in the order in which they were asked for; a key that is nowhere
+    has one without values."""
     return [
         {
             "record_key": key,
-            "partition": found[key].partition_name if key in found else None,
-            "file_group": found[key].file_id if key in found else None,
-            "instant": _instant(client, found[key].instant_ms) if key in found else None,
+            "partition": where.partition_name if where else None,
+            "file_group": where.file_id if where else None,
+            "instant": _instant(client, where.instant_ms) if where else None,
         }
         for key in keys
+        for where in found.get(key, [None])
     ]
 
 

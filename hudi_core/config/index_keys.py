@@ -31,8 +31,9 @@ INDEX_TYPE: Final = ConfigKey(
     "their bloom filters first. The GLOBAL_ ones look into all partitions: a key is unique in the "
     "whole table. RECORD_INDEX, by its newer name GLOBAL_RECORD_LEVEL_INDEX, asks the record index "
     "of the metadata table, which has to be there: a key is unique in the whole table, and only "
-    "files that hold one of the keys are read. BUCKET computes the file group from the key; it is "
-    "the layout of a table, chosen before its first rows and kept with it.",
+    "files that hold one of the keys are read. RECORD_LEVEL_INDEX does so with a record index that "
+    "is kept by partitions: a key is unique in its partition. BUCKET computes the file group from "
+    "the key; it is the layout of a table, chosen before its first rows and kept with it.",
     group=Group.WRITE,
 )
 SIMPLE_MOVES: Final = ConfigKey(

@@ -52,16 +52,26 @@ class IndexType(StrEnum):
     BUCKET = "BUCKET"
     RECORD_INDEX = "RECORD_INDEX"
     GLOBAL_RECORD_LEVEL_INDEX = "GLOBAL_RECORD_LEVEL_INDEX"
+    RECORD_LEVEL_INDEX = "RECORD_LEVEL_INDEX"
 
     @property
     def is_global(self) -> bool:
         """Whether a key is unique in the whole table, not only in its partition."""
-        return self in (IndexType.GLOBAL_SIMPLE, IndexType.GLOBAL_BLOOM) or self.is_record_index
+        return self in (
+            IndexType.GLOBAL_SIMPLE,
+            IndexType.GLOBAL_BLOOM,
+            IndexType.RECORD_INDEX,
+            IndexType.GLOBAL_RECORD_LEVEL_INDEX,
+        )
 
     @property
     def is_record_index(self) -> bool:
         """Whether the metadata table says where keys are."""
-        return self in (IndexType.RECORD_INDEX, IndexType.GLOBAL_RECORD_LEVEL_INDEX)
+        return self in (
+            IndexType.RECORD_INDEX,
+            IndexType.GLOBAL_RECORD_LEVEL_INDEX,
+            IndexType.RECORD_LEVEL_INDEX,
+        )
 
 
 class BulkInsertSortMode(StrEnum):

@@ -96,7 +96,24 @@ PARTITIONED_RECORD_INDEX: Final[ConfigKey[bool]] = _key(
     "record.level.index.enable",
     default=False,
     parse=boolean,
-    doc="The same with keys that are unique within a partition.",
+    doc="Whether the metadata table holds the file group of every record key, partition by "
+    "partition: a key is unique in its partition, and each partition has file groups of its own.",
+)
+PARTITIONED_MIN_GROUPS: Final[ConfigKey[int]] = _key(
+    "record.level.index.min.filegroup.count",
+    aliases=("hoodie.metadata.partitioned.record.index.min.filegroup.count",),
+    default=1,
+    parse=_GROUPS,
+    doc="Least number of file groups that a partition has in a record index that is kept by "
+    "partitions; those that come later get so many.",
+)
+PARTITIONED_MAX_GROUPS: Final[ConfigKey[int]] = _key(
+    "record.level.index.max.filegroup.count",
+    aliases=("hoodie.metadata.partitioned.record.index.max.filegroup.count",),
+    default=10,
+    parse=_GROUPS,
+    doc="Greatest number of file groups that a partition has in a record index that is kept by "
+    "partitions.",
 )
 RECORD_INDEX_MIN_GROUPS: Final[ConfigKey[int]] = _key(
     "global.record.level.index.min.filegroup.count",
@@ -192,6 +209,8 @@ KEYS: Final[tuple[ConfigKey[Any], ...]] = (
     BLOOM_FILTER_GROUPS,
     RECORD_INDEX,
     PARTITIONED_RECORD_INDEX,
+    PARTITIONED_MIN_GROUPS,
+    PARTITIONED_MAX_GROUPS,
     RECORD_INDEX_MIN_GROUPS,
     RECORD_INDEX_MAX_GROUPS,
     RECORD_INDEX_GROWTH,
@@ -226,6 +245,9 @@ class MetadataConfig:
         File groups of new partitions.
     record_index_groups, record_index_growth, record_index_group_bytes
         Least and greatest number of file groups of the record index, and what they follow from.
+    partitioned_index_groups
+        Least and greatest number of file groups of each partition of the table, in a record index
+        that is kept by them.
     secondary_index
         Whether secondary indexes serve filters.
     dir_filter
@@ -251,6 +273,7 @@ class MetadataConfig:
     partition_stats_groups: int
     bloom_filter_groups: int
     record_index_groups: tuple[int, int]
+    partitioned_index_groups: tuple[int, int]
     record_index_growth: float
     record_index_group_bytes: int
     secondary_index: bool
@@ -291,6 +314,10 @@ class MetadataConfig:
             record_index_groups=(
                 RECORD_INDEX_MIN_GROUPS.read(options),
                 RECORD_INDEX_MAX_GROUPS.read(options),
+            ),
+            partitioned_index_groups=(
+                PARTITIONED_MIN_GROUPS.read(options),
+                PARTITIONED_MAX_GROUPS.read(options),
             ),
             record_index_growth=RECORD_INDEX_GROWTH.read(options),
             record_index_group_bytes=RECORD_INDEX_GROUP_BYTES.read(options),

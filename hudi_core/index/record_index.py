@@ -1,9 +1,10 @@
 """The record index: the metadata table says which file group holds a key.
 
 Its file groups are shards by the hash of the key, so a task looks up the keys of some shards and
-reads of them just the blocks that may hold one. What it finds is a hint: the file itself decides
-whether the key is there, and where. So a location that a rolled back write left, or in a file group
-that is gone, counts as none.
+reads of them just the blocks that may hold one. An index that is kept by partitions has shards for
+each of them, and those of other partitions than the keys' are not looked into. What is found is a
+hint: the file itself decides whether the key is there, and where. So a location that a rolled back
+write left, or in a file group that is gone, counts as none.
 """
 
 from __future__ import annotations
@@ -18,12 +19,15 @@ import pyarrow as pa
 
 from hudi_core.config.index_keys import INDEX_TYPE
 from hudi_core.config.kinds import IndexType
+from hudi_core.config.metadata_keys import ENABLE, PARTITIONED_RECORD_INDEX
+from hudi_core.config.metadata_keys import RECORD_INDEX as WHOLE_RECORD_INDEX
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import CorruptMetadataError, InvalidOptionError
 from hudi_core.index.base import IntArray
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.damage import REBUILD
 from hudi_core.metadata.group_reader import GroupFiles, GroupReader
+from hudi_core.metadata.index_definitions import read_definitions
 from hudi_core.metadata.keys import partition_path
 from hudi_core.metadata.layers import Layer
 from hudi_core.metadata.partition_types import RECORD_INDEX, shards_of
@@ -31,7 +35,7 @@ from hudi_core.metadata.record_codec import RecordDecoder
 from hudi_core.metadata.records import RecordLocation
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.metadata.table import METADATA_FOLDER, active_partitions
-from hudi_core.model.files import BasePath, FileGroupId, FileId
+from hudi_core.model.files import BasePath, FileGroupId, FileId, PartitionPath
 from hudi_core.model.protocols import TimelineView
 from hudi_core.storage.open import open_storage
 from hudi_core.storage.options import StorageOptions
@@ -52,7 +56,7 @@ class ShardLookup:
     base_path, storage_options
         Where the table is and how to reach it.
     count
-        Shards of the whole index.
+        Shards that share out the keys: of the whole index, or of the keys' partition.
     shards
         The files of those to look into, by number.
     """
@@ -113,12 +117,13 @@ class RecordIndex:
     base_path, storage_options
         Where the table is and how to reach it.
     shards
-        The files of every shard, in their order.
+        The files of every shard, in their order: by partition of the table where the index is kept
+        by them, else under ``None``.
     """
 
     base_path: BasePath
     storage_options: StorageOptions
-    shards: tuple[GroupFiles, ...]
+    shards: Mapping[PartitionPath | None, tuple[GroupFiles, ...]]
 
     @classmethod
     def open(cls, client: TableMetaClient, timeline: TimelineView) -> RecordIndex:
@@ -132,16 +137,25 @@ class RecordIndex:
         snapshot = MetadataSnapshot.open(_as_stored(client), timeline)
         return cls(client.base_path, client.storage_options, snapshot.shards(RECORD_INDEX))
 
-    def lookups(self, keys: int) -> list[ShardLookup]:
-        """Return the tasks that look up so many keys between them, each with some shards."""
-        count = len(self.shards)
-        tasks = max(1, min(count, -(-keys // _KEYS_PER_TASK)))
+    def lookups(self, keys: int, owner: PartitionPath | None = None) -> list[ShardLookup]:
+        """Return the tasks that look up so many keys between them, each with some shards.
+
+        Parameters
+        ----------
+        keys
+            How many.
+        owner
+            Their partition, where the index is kept by partitions; none is looked up in one that
+            the index does not know.
+        """
+        shards = self.shards.get(owner, ())
+        tasks = min(len(shards), max(1, -(-keys // _KEYS_PER_TASK)))
         return [
             ShardLookup(
                 self.base_path,
                 self.storage_options,
-                count,
-                {number: self.shards[number] for number in range(task, count, tasks)},
+                len(shards),
+                {number: shards[number] for number in range(task, len(shards), tasks)},
             )
             for task in range(tasks)
         ]
@@ -158,17 +172,28 @@ def require_record_index(client: TableMetaClient, kind: IndexType) -> None:
     Raises
     ------
     InvalidOptionError
-        There is none; says how it is made.
+        There is none, or one of the other kind; says how it is made.
     """
-    if has_record_index(client):
-        return
-    raise InvalidOptionError(
-        INDEX_TYPE.key,
-        kind.value,
-        "the table has no record index",
-        f"Build it with `hudi metadata index {client.base_path} record_index`, or write with "
-        "hoodie.metadata.enable=true and hoodie.metadata.global.record.level.index.enable=true.",
-    )
+    option = WHOLE_RECORD_INDEX if kind.is_global else PARTITIONED_RECORD_INDEX
+    build = f"`hudi metadata index {client.base_path} record_index --option {option.key}=true`"
+    stored = _as_stored(client)
+    if RECORD_INDEX not in active_partitions(stored.config):
+        raise InvalidOptionError(
+            INDEX_TYPE.key,
+            kind.value,
+            "the table has no record index",
+            f"Build it with {build}, or write with {ENABLE.key}=true and {option.key}=true.",
+        )
+    definitions = read_definitions(stored.storage, stored.config)
+    if definitions.is_partitioned(RECORD_INDEX) is kind.is_global:
+        ours = "of the whole table" if kind.is_global else "kept by partitions"
+        theirs = "kept by partitions" if kind.is_global else "of the whole table"
+        raise InvalidOptionError(
+            INDEX_TYPE.key,
+            kind.value,
+            f"the table's record index is {theirs}, and this needs one that is {ours}",
+            f"Run `hudi metadata drop {client.base_path} record_index`, then {build}.",
+        )
 
 
 def _as_stored(client: TableMetaClient) -> TableMetaClient:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import pyarrow as pa
 
 from hudi_core.metadata.partition_types import RecordType
 from hudi_core.metadata.records import MetadataRecord, Payload
+from hudi_core.model.files import PartitionPath
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +43,18 @@ class PartitionChange:
         Keys that go, none of them among the records.
     alike
         Further records.
+    owned
+        Of a record index that is kept by the table's partitions: what becomes of the keys of each,
+        and nothing else.
     """
 
     records: tuple[MetadataRecord, ...] = ()
     deleted: tuple[str, ...] = ()
     alike: tuple[AlikeRecords, ...] = ()
+    owned: Mapping[PartitionPath, PartitionChange] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        return bool(self.deleted or self.new)
+        return bool(self.deleted or self.new or any(self.owned.values()))
 
     @property
     def new(self) -> int:

@@ -166,8 +166,12 @@ class _Commit:
         columns = {name: definitions.columns(name)[0] for name in indexes if name != RECORD_INDEX}
         tracked = self._tracked(columns.values())
         changes: dict[str, PartitionChange] = {}
+        has_owners = definitions.is_partitioned(RECORD_INDEX)
         if tracked is not None:
-            if RECORD_INDEX in indexes:
+            if RECORD_INDEX in indexes and has_owners:
+                owned = {path: own.locations() for path, own in tracked.by_partition().items()}
+                changes[RECORD_INDEX] = PartitionChange(owned=owned)
+            elif RECORD_INDEX in indexes:
                 changes[RECORD_INDEX] = tracked.locations()
             if columns:
                 self._note_repeated_keys(changes, tracked)
@@ -175,7 +179,14 @@ class _Commit:
         touched = sorted({group.partition_path for group in self._touched})
         old = [file for file in self.upkeep.current_files(touched) if not self._stays(file)]
         exchange = Exchange(tuple(old), tuple(file for _, file in self._new()))
-        if RECORD_INDEX in indexes:
+        if RECORD_INDEX in indexes and has_owners:
+            changes[RECORD_INDEX] = PartitionChange(
+                owned={
+                    path: location_change(client, own, self.time)
+                    for path, own in exchange.by_partition().items()
+                }
+            )
+        elif RECORD_INDEX in indexes:
             changes[RECORD_INDEX] = location_change(client, exchange, self.time)
         if columns:
             self._note_repeated_keys(changes, None)

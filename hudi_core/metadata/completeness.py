@@ -13,9 +13,16 @@ from typing import Final
 
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.metadata.damage import REBUILD, naming_the_rebuild
-from hudi_core.metadata.partition_types import FILES, shard_number
+from hudi_core.metadata.partition_types import FILES, GroupPlace, group_place, shard_number
 from hudi_core.model.commit import CommitMetadata
-from hudi_core.model.files import BaseFileName, FileSlice, LogFileName, join_path
+from hudi_core.model.files import (
+    BaseFileName,
+    FileId,
+    FileSlice,
+    LogFileName,
+    PartitionPath,
+    join_path,
+)
 from hudi_core.model.instant import Instant
 from hudi_core.model.instant_time import SOLO_PREFIX
 from hudi_core.timeline.timeline import Timeline
@@ -24,13 +31,16 @@ _MAX_KNOWN: Final = 1024
 _known: dict[tuple[str, str, str], tuple[str, ...]] = {}
 
 
+Groups = dict[PartitionPath | None, list[FileSlice]]
+
+
 def in_shard_order(
     partition: str,
     slices: Sequence[FileSlice],
     timeline: Timeline,
     read_commit: Callable[[Instant], CommitMetadata],
     root: str,
-) -> tuple[FileSlice, ...]:
+) -> Groups:
     """Return the slices of a partition, one for each of its file groups, in their order.
 
     Parameters
@@ -46,33 +56,58 @@ def in_shard_order(
     root
         Path of the metadata table, for errors.
 
+    Returns
+    -------
+    dict
+        The slices by their owner, see :class:`~hudi_core.metadata.partition_types.GroupPlace`.
+
     Raises
     ------
     CorruptMetadataError
         A file is missing; it is named.
     """
-    ordered = sorted(slices, key=lambda one: shard_number(one.file_id) or 0)
-    if not ordered:
-        raise CorruptMetadataError(f"{root}/{partition}", "it has no files", REBUILD)
-    for expected, found in enumerate(ordered):
-        if shard_number(found.file_id) != expected:
-            raise CorruptMetadataError(
-                f"{root}/{partition}", f"its file group {expected} is missing", REBUILD
-            )
-    if _lost_its_beginning(partition, ordered, timeline):
+    groups = _by_owner(partition, slices, f"{root}/{partition}")
+    if _lost_its_beginning(partition, slices, timeline):
         raise CorruptMetadataError(
             f"{root}/{partition}", "the instant that built it is not complete", REBUILD
         )
     with naming_the_rebuild():
-        for path in _missing(partition, ordered, timeline, read_commit, root):
+        for path in _missing(partition, slices, timeline, read_commit, root):
             raise CorruptMetadataError(f"{root}/{path}", "it is missing", REBUILD)
-    return tuple(ordered)
+    return groups
+
+
+def _by_owner(partition: str, slices: Sequence[FileSlice], path: str) -> Groups:
+    if not slices:
+        raise CorruptMetadataError(path, "it has no files", REBUILD)
+    groups: Groups = {}
+    for one in sorted(slices, key=lambda one: shard_number(one.file_id) or 0):
+        place = _place(partition, one.file_id)
+        own = groups.setdefault(place.owner, [])
+        if place.shard != len(own):
+            whose = "" if place.owner is None else f" of partition {place.owner!r}"
+            raise CorruptMetadataError(
+                path, f"its file group {len(own)}{whose} is missing", REBUILD
+            )
+        own.append(one)
+    if None in groups and len(groups) > 1:
+        raise CorruptMetadataError(
+            path, "some of its file groups are of one partition, and some of all", REBUILD
+        )
+    return groups
+
+
+def _place(partition: str, file_id: FileId) -> GroupPlace:
+    # other writers' ids may begin otherwise
+    return group_place(partition, file_id) or GroupPlace(None, shard_number(file_id) or 0)
 
 
 def _lost_its_beginning(partition: str, slices: Sequence[FileSlice], timeline: Timeline) -> bool:
     """Return whether a file group has nothing but what was added after it was built."""
     if partition == FILES:
         return slices[0].base_file is None
+    if any(_place(partition, one.file_id).owner is not None for one in slices):
+        return False  # those of a partition of the table begin when that does
     is_building = any(one.requested_time.startswith(SOLO_PREFIX) for one in timeline.pending())
     return is_building and any(
         one.base_file is None

@@ -12,9 +12,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from hudi_core.config.metadata_keys import MetadataConfig
+from hudi_core.config.metadata_keys import PARTITIONED_RECORD_INDEX, MetadataConfig
+from hudi_core.config.metadata_keys import RECORD_INDEX as WHOLE_RECORD_INDEX
 from hudi_core.config.stored_keys import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
-from hudi_core.errors import CorruptMetadataError, TableServiceError
+from hudi_core.errors import CorruptMetadataError, InvalidOptionError, TableServiceError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.index_definitions import (
     PATH_KEY,
@@ -108,11 +109,32 @@ def build_partition(
 
 
 def build_wanted(tables: LockedMetadata, config: MetadataConfig) -> None:
-    """Add the partitions that the options ask for and the metadata table does not have."""
+    """Add the partitions that the options ask for and the metadata table does not have.
+
+    Raises
+    ------
+    InvalidOptionError
+        The options ask for another kind of record index than there is.
+    """
     stored = stored_partitions(tables.client.storage).all
     for name in wanted_partitions(config, tables.client.config):
         if name not in stored:
             build_partition(tables, config, name)
+        elif name == RECORD_INDEX:
+            _refuse_other_kind(tables.client, config)
+
+
+def _refuse_other_kind(client: TableMetaClient, config: MetadataConfig) -> None:
+    definitions = read_definitions(client.storage, client.config)
+    if definitions.is_partitioned(RECORD_INDEX) is not config.partitioned_record_index:
+        asked = PARTITIONED_RECORD_INDEX if config.partitioned_record_index else WHOLE_RECORD_INDEX
+        theirs = "of the whole table" if config.partitioned_record_index else "kept by partitions"
+        raise InvalidOptionError(
+            asked.key,
+            "true",
+            f"the record index of the table at {client.base_path} is {theirs}",
+            f"Run `hudi metadata drop {client.base_path} {RECORD_INDEX}` first, or leave that out.",
+        )
 
 
 def drop_partition(tables: LockedMetadata, partition: str) -> Instant:

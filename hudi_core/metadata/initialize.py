@@ -18,6 +18,7 @@ from typing import Final
 import pyarrow as pa
 
 from hudi_core.config.metadata_keys import PARTITIONED_RECORD_INDEX, MetadataConfig
+from hudi_core.config.metadata_keys import RECORD_INDEX as WHOLE_RECORD_INDEX
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import InvalidOptionError
 from hudi_core.metadata.bloom import TYPE_CODE
@@ -39,6 +40,7 @@ from hudi_core.metadata.index_definitions import (
     with_index,
 )
 from hudi_core.metadata.key_records import DataFile, all_entries, all_locations
+from hudi_core.metadata.keys import partition_path
 from hudi_core.metadata.locked import LockedMetadata
 from hudi_core.metadata.partition_types import (
     BLOOM_FILTERS,
@@ -49,7 +51,13 @@ from hudi_core.metadata.partition_types import (
     SECONDARY_INDEX,
     shard_file_id,
 )
-from hudi_core.metadata.records import BloomFilterEntry, ColumnRange, FileEntry, MetadataRecord
+from hudi_core.metadata.records import (
+    BloomFilterEntry,
+    ColumnRange,
+    FileEntry,
+    MetadataRecord,
+    RecordLocation,
+)
 from hudi_core.metadata.table import (
     has_value_types,
 )
@@ -84,19 +92,24 @@ def wanted_partitions(config: MetadataConfig, table: TableConfig) -> tuple[str, 
     """Return the partitions that the options ask for, in the order in which they are built.
 
     A table without partitions has no ranges of partitions, as in Hudi.
+
+    Raises
+    ------
+    InvalidOptionError
+        They contradict each other.
     """
-    if config.partitioned_record_index:
+    if config.partitioned_record_index and config.record_index:
         raise InvalidOptionError(
             PARTITIONED_RECORD_INDEX.key,
             "true",
-            "a record index that is kept by partitions is not built",
-            "Use hoodie.metadata.global.record.level.index.enable.",
+            f"{WHOLE_RECORD_INDEX.key}=true asks for a record index of the whole table",
+            "Give only one of them.",
         )
     asked = {
         FILES: True,
         COLUMN_STATS: config.column_stats,
         BLOOM_FILTERS: config.bloom_filters,
-        RECORD_INDEX: config.record_index,
+        RECORD_INDEX: config.record_index or config.partitioned_record_index,
         PARTITION_STATS: config.partition_stats and table.is_partitioned,
     }
     return tuple(name for name, is_asked in asked.items() if is_asked)
@@ -202,38 +215,58 @@ class PartitionBuilder:
         Readers do not use it before the table's properties name it.
         """
         records = list(self.records(partition))
-        count = self._group_count(partition, len(records))
         by_value = self.definitions.is_by_value(partition)
-        shards = shard_numbers([record.key for record in records], count, by_value)
         metadata = self.tables.metadata
         instant = begin_deltacommit(metadata, time)
         files = [
             NewFile(join_path(partition, PARTITION_METADATA_FILE), encode_partition_mark(time))
         ]
-        for shard in range(count):
-            log = LogFileName(shard_file_id(partition, shard), time, 1, "0-0-0")
-            files.append(NewFile(join_path(partition, str(log)), encode_first_log_file(time)))
         now = self.tables.next_time()
-        numbered = sorted(zip(shards, range(len(records)), strict=True))
-        for shard, found in groupby(numbered, key=lambda pair: pair[0]):
-            some = [records[number] for _, number in found]
-            files.append(self._base_file(partition, shard, (time, now), some))
+        for owner, own in self._by_owner(partition, records).items():
+            count = self._group_count(partition, owner, len(own))
+            for shard in range(count):
+                log = LogFileName(shard_file_id(partition, shard, owner), time, 1, "0-0-0")
+                files.append(NewFile(join_path(partition, str(log)), encode_first_log_file(time)))
+            shards = shard_numbers([record.key for record in own], count, by_value)
+            numbered = sorted(zip(shards, range(len(own)), strict=True))
+            for shard, found in groupby(numbered, key=lambda pair: pair[0]):
+                name = BaseFileName(
+                    shard_file_id(partition, shard, owner), f"{shard}-0-0", time, ".hfile"
+                )
+                some = [own[number] for _, number in found]
+                files.append(self._base_file(partition, name, now, some))
         complete_deltacommit(self.tables, instant, files, BULK_INSERT)
+
+    def _by_owner(
+        self, partition: str, records: list[MetadataRecord]
+    ) -> dict[PartitionPath | None, list[MetadataRecord]]:
+        """Return records by the partition of the table whose file groups they are for, where file
+        groups have one; else all under ``None``. Each key is there once."""
+        if partition != RECORD_INDEX:
+            return {None: records}
+        is_owned = self.definitions.is_partitioned(partition)
+        # a partition that has no rows now gets file groups as well: other engines make those of
+        # new ones only
+        owners: list[PartitionPath | None] = [*self._files] if is_owned else [None]
+        found: dict[PartitionPath | None, dict[str, MetadataRecord]] = {one: {} for one in owners}
+        for record in records:
+            if isinstance(record.payload, RecordLocation):
+                path = partition_path(record.payload.partition_name)
+                found[path if is_owned else None][record.key] = record
+        return {owner: list(own.values()) for owner, own in found.items()}
 
     def _base_file(
         self,
         partition: str,
-        shard: int,
-        times: tuple[InstantTime, InstantTime],
+        parsed: BaseFileName,
+        now: InstantTime,
         records: Sequence[MetadataRecord],
     ) -> NewFile:
-        time, now = times
-        file_id = shard_file_id(partition, shard)
-        name = str(BaseFileName(file_id, f"{shard}-0-0", time, ".hfile"))
+        name = str(parsed)
         data = encode_base_file(records, self.tables.metadata.config, name, now)
         path = join_path(partition, name)
         stat = WriteStat(
-            file_id=file_id,
+            file_id=parsed.file_id,
             path=path,
             prev_commit=NO_PREVIOUS_COMMIT,
             num_writes=len(records),
@@ -244,7 +277,7 @@ class PartitionBuilder:
         )
         return NewFile(path, data, stat)
 
-    def _group_count(self, partition: str, records: int) -> int:
+    def _group_count(self, partition: str, owner: PartitionPath | None, records: int) -> int:
         config = self.config
         match partition:
             case "files":
@@ -256,10 +289,12 @@ class PartitionBuilder:
             case "bloom_filters":
                 return config.bloom_filter_groups
             case "record_index":
-                least, most = config.record_index_groups
+                bounds = config.record_index_groups
+                if owner is not None:
+                    bounds = config.partitioned_index_groups
                 expected = records * _LOCATION_BYTES * config.record_index_growth
                 groups = math.ceil(expected / config.record_index_group_bytes)
-                return min(max(groups, least), most)
+                return min(max(groups, bounds[0]), bounds[1])
         return _SECONDARY_GROUPS
 
     def records(self, partition: str) -> Iterable[MetadataRecord]:
@@ -278,7 +313,7 @@ class PartitionBuilder:
             case "bloom_filters":
                 return self._blooms()
             case "record_index":
-                options = {"isPartitioned": "false"}
+                options = {"isPartitioned": "true" if self._keeps_by_partition else "false"}
                 self.definitions = with_index(
                     self.definitions, client.config, RECORD_INDEX, options=options
                 )
@@ -290,6 +325,13 @@ class PartitionBuilder:
         if RECORD_INDEX in self.definitions.raw:
             self._note_repeated_keys()
         return all_entries(client, self._current, column)
+
+    @property
+    def _keeps_by_partition(self) -> bool:
+        """Whether the record index is kept by partitions: as the options say, else as it was."""
+        if self.config.partitioned_record_index or self.config.record_index:
+            return self.config.partitioned_record_index
+        return self.definitions.is_partitioned(RECORD_INDEX)
 
     def _note_repeated_keys(self) -> None:
         if repeats_keys(self.tables.client, self._current):

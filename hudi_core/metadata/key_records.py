@@ -69,6 +69,21 @@ class Exchange:
     old: tuple[DataFile, ...]
     new: tuple[DataFile, ...]
 
+    def by_partition(self) -> dict[PartitionPath, Exchange]:
+        """Return what is exchanged in each partition."""
+        old, new = _by_partition(self.old), _by_partition(self.new)
+        return {
+            path: Exchange(tuple(old.get(path, ())), tuple(new.get(path, ())))
+            for path in sorted(old.keys() | new.keys())
+        }
+
+
+def _by_partition(files: Sequence[DataFile]) -> dict[PartitionPath, list[DataFile]]:
+    found: dict[PartitionPath, list[DataFile]] = {}
+    for file in files:
+        found.setdefault(file.partition_path, []).append(file)
+    return found
+
 
 def location_change(
     client: TableMetaClient, exchange: Exchange, time: InstantTime

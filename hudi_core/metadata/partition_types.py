@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
@@ -10,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hudi_core.model.files import FileId
+from hudi_core.model.files import FileId, PartitionPath
 from hudi_core.model.java_hash import string_hashes
 
 FILES: Final = "files"
@@ -31,6 +32,10 @@ _PREFIXES: Final = {
     PARTITION_STATS: "partition-stats-",
 }
 _SHARD: Final = re.compile(r".*-([0-9]{4,})-[0-9]+")
+_OWNED_SHARD: Final = re.compile(r"record-index-([^-]*)-([0-9]{4,})-0")
+# as in Hudi; a dash would be taken for the end of the path, an underscore for that of the id
+_ESCAPED: Final = re.compile(r"""[\x00-\x1f"#%'*/:=?\\\x7f{\[\]^_-]""")
+_ESCAPE: Final = re.compile(r"%([0-9A-Fa-f]{2})")
 
 
 class RecordType(IntEnum):
@@ -45,19 +50,50 @@ class RecordType(IntEnum):
     SECONDARY_INDEX = 7
 
 
-def shard_file_id(partition: str, shard: int) -> FileId:
-    """Return the id of a file group: ``record-index-0003-0``.
+@dataclass(frozen=True, slots=True)
+class GroupPlace:
+    """Which keys a file group of the metadata table has.
+
+    Attributes
+    ----------
+    owner
+        Of a record index that is kept by the table's partitions: the one whose keys it has; else
+        ``None``.
+    shard
+        Number among those of its owner, from 0.
+    """
+
+    owner: PartitionPath | None
+    shard: int
+
+
+def shard_file_id(partition: str, shard: int, owner: PartitionPath | None = None) -> FileId:
+    """Return the id of a file group: ``record-index-0003-0``, ``record-index-2026%2F11-0003-0``.
 
     Parameters
     ----------
     partition
         Name of a partition of the metadata table.
-    shard
-        Number of the file group in it, from 0.
+    shard, owner
+        See :class:`GroupPlace`.
     """
     # the names of indexes that users make are part of the id
     prefix = _PREFIXES.get(partition) or partition.replace("_", "-") + "-"
+    if owner is not None:
+        prefix += _ESCAPED.sub(lambda match: f"%{ord(match[0]):02X}", owner) + "-"
     return FileId(f"{prefix}{shard:04d}-0")
+
+
+def group_place(partition: str, file_id: FileId) -> GroupPlace | None:
+    """Return which keys a file group has; ``None`` when a partition has no such file group."""
+    owned = _OWNED_SHARD.fullmatch(file_id) if partition == RECORD_INDEX else None
+    if owned is not None:
+        path = _ESCAPE.sub(lambda match: chr(int(match[1], 16)), owned[1])
+        return GroupPlace(PartitionPath(path), int(owned[2]))
+    number = shard_number(file_id)
+    if number is None or file_id != shard_file_id(partition, number):
+        return None
+    return GroupPlace(None, number)
 
 
 def shard_number(file_id: FileId) -> int | None:

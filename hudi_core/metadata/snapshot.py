@@ -7,19 +7,21 @@ nothing of it grows with the partitions or files of the table.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
 
-from hudi_core.errors import CorruptMetadataError
+from hudi_core.errors import CorruptMetadataError, UnsupportedTableError
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata.completeness import in_shard_order
+from hudi_core.metadata.completeness import Groups, in_shard_order
 from hudi_core.metadata.counted import CountedInstants, refuse_stale
 from hudi_core.metadata.damage import REBUILD, naming_the_rebuild
 from hudi_core.metadata.group_reader import GroupFiles, GroupReader
+from hudi_core.metadata.index_definitions import read_definitions
 from hudi_core.metadata.keys import secondary_prefix, split_secondary_key
 from hudi_core.metadata.merging import present
-from hudi_core.metadata.partition_types import SECONDARY_INDEX, shards_of
+from hudi_core.metadata.partition_types import RECORD_INDEX, SECONDARY_INDEX, shards_of
 from hudi_core.metadata.records import MetadataRecord
 from hudi_core.metadata.table import active_partitions, has_value_types, metadata_client
 from hudi_core.model.files import PartitionPath
@@ -43,18 +45,19 @@ class MetadataSnapshot:
         timeline: Timeline,
         counts: CountedInstants,
         partitions: Sequence[str],
-        hashes_prefixes: bool,
+        table: TableMetaClient,
     ) -> None:
         self._client = client
+        self._table = table
         self._timeline = timeline
         self._counts = counts
-        self._hashes_prefixes = hashes_prefixes
+        self._hashes_prefixes = has_value_types(table.config)
         self._completion = {
             one.requested_time: one.effective_completion_time for one in timeline.completed_writes()
         }
         lister = StorageLister(client.storage, partitioned=True, run_map=client.run_map)
         self._view = FileSystemView(lister, timeline, {})
-        self._groups: dict[str, tuple[GroupReader, ...]] = {}
+        self._groups: dict[str, dict[PartitionPath | None, tuple[GroupReader, ...]]] = {}
         self.partitions: tuple[str, ...] = tuple(partitions)
         """Names of the partitions that readers may use."""
 
@@ -84,7 +87,7 @@ class MetadataSnapshot:
             own = metadata.timeline()
         refuse_stale(seen, own, f"{metadata.storage.root}/{metadata.active.folder}")
         counts = CountedInstants.of(seen, own)
-        return cls(metadata, own, counts, partitions, has_value_types(client.config))
+        return cls(metadata, own, counts, partitions, client)
 
     @property
     def root(self) -> str:
@@ -101,8 +104,37 @@ class MetadataSnapshot:
         CorruptMetadataError
             A file of the partition is missing or damaged; it is named.
         """
-        wanted = list(dict.fromkeys(keys))
-        groups = self.groups(partition)
+        by_owner = self.groups_by_owner(partition)
+        if None not in by_owner:
+            raise UnsupportedTableError(
+                self._table.base_path,
+                "has a record index that is kept by partitions, where a key alone says nothing",
+                "Name the partition, too.",
+            )
+        return self._lookup(partition, by_owner[None], keys)
+
+    def lookup_owned(self, owner: PartitionPath, keys: Iterable[str]) -> dict[str, MetadataRecord]:
+        """Return the records of some keys in a record index that is kept by partitions.
+
+        Parameters
+        ----------
+        owner
+            The partition of the table whose keys they are.
+        keys
+            Those that are not there are left out.
+
+        Raises
+        ------
+        CorruptMetadataError
+            As :meth:`lookup`.
+        """
+        groups = self.groups_by_owner(RECORD_INDEX).get(owner, ())
+        return self._lookup(RECORD_INDEX, groups, keys)
+
+    def _lookup(
+        self, partition: str, groups: Sequence[GroupReader], keys: Iterable[str]
+    ) -> dict[str, MetadataRecord]:
+        wanted = list(dict.fromkeys(keys)) if groups else []
         found: dict[str, MetadataRecord] = {}
         for shard, some in self._by_shard(partition, wanted, len(groups)).items():
             found |= _present(groups[shard].lookup(some))
@@ -135,6 +167,21 @@ class MetadataSnapshot:
         CorruptMetadataError
             The table's properties do not name the partition, or a file of it is missing.
         """
+        return tuple(chain.from_iterable(self.groups_by_owner(partition).values()))
+
+    def groups_by_owner(
+        self, partition: str
+    ) -> Mapping[PartitionPath | None, Sequence[GroupReader]]:
+        """Return the file groups of a partition by whose keys they have.
+
+        All are under ``None``, but for a record index that is kept by the table's partitions:
+        there, each partition that ever held rows has its own.
+
+        Raises
+        ------
+        CorruptMetadataError
+            As :meth:`groups`.
+        """
         if partition not in self.partitions:
             raise CorruptMetadataError(
                 f"{self.root}/{partition}",
@@ -142,20 +189,26 @@ class MetadataSnapshot:
                 REBUILD,
             )
         if partition not in self._groups:
-            slices = in_shard_order(
-                partition,
-                self._view.latest_slices([PartitionPath(partition)]),
-                self._timeline,
-                self._client.read_commit,
-                self.root,
-            )
-            self._groups[partition] = tuple(
-                GroupReader(self._client.storage, one, self._counts, self._completed_at)
-                for one in slices
-            )
+            self._groups[partition] = {
+                owner: tuple(
+                    GroupReader(self._client.storage, one, self._counts, self._completed_at)
+                    for one in slices
+                )
+                for owner, slices in self._slices(partition).items()
+            }
         return self._groups[partition]
 
-    def shards(self, partition: str) -> tuple[GroupFiles, ...]:
+    def _slices(self, partition: str) -> Groups:
+        slices = self._view.latest_slices([PartitionPath(partition)])
+        if not slices and partition == RECORD_INDEX:
+            definitions = read_definitions(self._table.storage, self._table.config)
+            if definitions.is_partitioned(partition):
+                return {}
+        return in_shard_order(
+            partition, slices, self._timeline, self._client.read_commit, self.root
+        )
+
+    def shards(self, partition: str) -> dict[PartitionPath | None, tuple[GroupFiles, ...]]:
         """Return the file groups of a partition as values, for tasks that read them elsewhere.
 
         Raises
@@ -163,10 +216,12 @@ class MetadataSnapshot:
         CorruptMetadataError
             As :meth:`groups`.
         """
-        return tuple(
-            GroupFiles(group.slice, self._counts, self._completion)
-            for group in self.groups(partition)
-        )
+        return {
+            owner: tuple(
+                GroupFiles(group.slice, self._counts, self._completion) for group in groups
+            )
+            for owner, groups in self.groups_by_owner(partition).items()
+        }
 
     def _completed_at(self, time: InstantTime) -> str:
         return self._completion.get(time, time)

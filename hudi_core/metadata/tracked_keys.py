@@ -6,7 +6,7 @@ What has to be read are the files of groups that a write takes out of the table 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +24,7 @@ from hudi_core.metadata.partition_types import RECORD_INDEX, RecordType
 from hudi_core.metadata.records import MetadataRecord, Payload, RecordLocation, SecondaryEntry
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.model.commit import WriteStatus
+from hudi_core.model.files import PartitionPath
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.schema import RECORD_KEY
 from hudi_core.storage.data_files import data_filesystem
@@ -77,6 +78,21 @@ class TrackedKeys:
     def has(self, column: str) -> bool:
         """Tell whether the tasks kept account of the values of a column."""
         return all(f"after.{column}" in table.column_names for _, table in self.files)
+
+    def by_partition(self) -> dict[PartitionPath, TrackedKeys]:
+        """Return what the write did in each partition."""
+        files: dict[PartitionPath, list[tuple[WriteStatus, pa.Table]]] = {}
+        replaced: dict[PartitionPath, list[DataFile]] = {}
+        for pair in self.files:
+            files.setdefault(PartitionPath(pair[0].partition_path), []).append(pair)
+        for file in self.replaced:
+            replaced.setdefault(file.partition_path, []).append(file)
+        return {
+            path: replace(
+                self, files=tuple(files.get(path, ())), replaced=tuple(replaced.get(path, ()))
+            )
+            for path in sorted(files.keys() | replaced.keys())
+        }
 
     def locations(self) -> PartitionChange:
         """Return what the write means for the index of record keys."""

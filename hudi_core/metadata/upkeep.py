@@ -67,7 +67,8 @@ class Upkeep:
     def write(self, time: InstantTime, changes: Changes) -> None:
         """Commit what an instant of the table changes, which is about to complete."""
         by_value = [name for name in changes if self.definitions.is_by_value(name)]
-        write_deltacommit(self.tables, time, changes, by_value)
+        least, _ = self.config.partitioned_index_groups
+        write_deltacommit(self.tables, time, changes, by_value, least)
 
     def current_files(self, partitions: Sequence[PartitionPath]) -> list[DataFile]:
         """Return the base files of some partitions that readers see, as the metadata table lists
@@ -184,10 +185,6 @@ def refuse_unmaintained(
         Names it.
     """
     for name in partitions.all:
-        if name == RECORD_INDEX and definitions.is_partitioned(name):
-            raise UnsupportedTableError(
-                base_path, "has a record index that is kept by partitions", _ELSEWHERE
-            )
         if name in _MAINTAINED:
             continue
         if not name.startswith(SECONDARY_INDEX):

@@ -20,10 +20,10 @@ from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.comparison import compare_files
 from hudi_core.metadata.index_definitions import read_definitions
 from hudi_core.metadata.initialize import PartitionBuilder
-from hudi_core.metadata.keys import split_secondary_key
+from hudi_core.metadata.keys import partition_path, split_secondary_key
 from hudi_core.metadata.lister import MetadataLister
 from hudi_core.metadata.locked import LockedMetadata
-from hudi_core.metadata.merging import merge
+from hudi_core.metadata.merging import merge, present
 from hudi_core.metadata.partition_types import (
     BLOOM_FILTERS,
     COLUMN_STATS,
@@ -46,6 +46,9 @@ from hudi_core.model.instant import Action, State
 from hudi_core.timeline.serde import decode_cleaner_plan
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.storage_lister import StorageLister
+
+_Identity = tuple[PartitionPath | None, str]
+"""Whose file group has a record, if it has an owner; and the record's key."""
 
 
 class Check(StrEnum):
@@ -224,9 +227,9 @@ class _Validation:
     def _records(self, partition: str) -> Iterator[Finding]:
         if partition == RECORD_INDEX and self._has_logs(partition):
             return
-        listed = {one.key: one for one in self._snapshot.scan(partition)}
+        listed = self._listed(partition)
         self._checked[partition] = len(listed)
-        expected = {one.key: one for one in self._builder.records(partition)}
+        expected = self._expected(partition)
         for key, record in expected.items():
             found = listed.get(key)
             if found is None:
@@ -240,6 +243,29 @@ class _Validation:
             if key not in expected and not _is_harmless(record, files):
                 yield Finding(partition, _subject(record), None, _said(record))
 
+    def _listed(self, partition: str) -> dict[_Identity, MetadataRecord]:
+        """Return the records of a partition of the metadata table; a key of one partition of the
+        table is another than that of the next, where file groups belong to them."""
+        if partition != RECORD_INDEX or not self._definitions.is_partitioned(partition):
+            return {(None, one.key): one for one in self._snapshot.scan(partition)}
+        return {
+            (owner, key): seen
+            for owner, groups in self._snapshot.groups_by_owner(partition).items()
+            for group in groups
+            for key, record in group.scan().items()
+            if (seen := present(record)) is not None
+        }
+
+    def _expected(self, partition: str) -> dict[_Identity, MetadataRecord]:
+        records = self._builder.records(partition)
+        if partition != RECORD_INDEX or not self._definitions.is_partitioned(partition):
+            return {(None, one.key): one for one in records}
+        return {
+            (partition_path(one.payload.partition_name), one.key): one
+            for one in records
+            if isinstance(one.payload, RecordLocation)
+        }
+
     def _file_names(self) -> frozenset[str]:
         """Return the names of all files that the table has, of any instant."""
         config = self._client.config
@@ -252,7 +278,7 @@ class _Validation:
             return
         listed = sum(1 for _ in self._snapshot.scan(RECORD_INDEX))
         self._checked[RECORD_INDEX] = listed
-        expected = len({one.key for one in self._builder.records(RECORD_INDEX)})
+        expected = len(self._expected(RECORD_INDEX))
         if listed != expected:
             yield Finding(RECORD_INDEX, "the number of keys", str(expected), str(listed))
 

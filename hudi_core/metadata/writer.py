@@ -7,7 +7,7 @@ Everything here runs under the table's lock.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -16,8 +16,9 @@ import pyarrow as pa
 
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.changes import AlikeRecords, Changes, PartitionChange
-from hudi_core.metadata.file_bytes import encode_log_file
-from hudi_core.metadata.groups import list_all_groups
+from hudi_core.metadata.counted import CountedInstants
+from hudi_core.metadata.file_bytes import encode_first_log_file, encode_log_file
+from hudi_core.metadata.groups import ListedGroup, MetadataGroups, list_all_groups
 from hudi_core.metadata.locked import LockedMetadata
 from hudi_core.metadata.partition_types import shard_file_id, shards_of
 from hudi_core.metadata.record_schema import table_schema
@@ -25,7 +26,7 @@ from hudi_core.metadata.records import MetadataRecord
 from hudi_core.metadata.table import has_value_types
 from hudi_core.metadata.undo import undo
 from hudi_core.model.commit import SCHEMA_KEY, CommitMetadata, WriteStat
-from hudi_core.model.files import LogFileName, join_path
+from hudi_core.model.files import FileId, LogFileName, join_path
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import Storage
@@ -70,6 +71,7 @@ def write_deltacommit(
     time: InstantTime,
     changes: Changes,
     by_value: Collection[str] = (),
+    new_groups: int = 1,
 ) -> Instant:
     """Commit what an instant of the table changes.
 
@@ -83,6 +85,8 @@ def write_deltacommit(
         By partition of the metadata table.
     by_value
         Secondary indexes in which the values alone decide about the file group.
+    new_groups
+        How many file groups a partition gets that a record index kept by partitions has none of.
 
     Returns
     -------
@@ -94,14 +98,29 @@ def write_deltacommit(
     if timeline.find(time, Action.DELTACOMMIT) is not None:
         undo(tables, time)
         timeline = metadata.timeline()
-    groups = list_all_groups(metadata, [name for name, change in changes.items() if change])
+    names = [name for name, change in changes.items() if change]
+    groups = list_all_groups(metadata, names, [name for name in names if changes[name].owned])
     instant, now = begin_deltacommit(metadata, time), tables.next_time(timeline)
+    counts = CountedInstants.of(tables.data_timeline, timeline)
     files: list[NewFile] = []
     for partition, found in groups.items():
-        parts = _by_shard(changes[partition], found.count, partition in by_value)
-        for shard, change in parts:
-            data = encode_log_file(partition, change, metadata.config, (time, now))
-            files.append(_log_file(partition, shard, time, data, change))
+        change = changes[partition]
+        if change.owned:
+            parts = _by_owner(change, found, new_groups, counts)
+        else:
+            own = found.owned[None]
+            parts = (
+                (own[shard].file_id, shard, part)
+                for shard, part in _by_shard(change, len(own), partition in by_value)
+            )
+        for file_id, shard, part in parts:
+            data = (
+                encode_log_file(partition, part, metadata.config, (time, now))
+                if part
+                else encode_first_log_file(time)
+            )
+            name = LogFileName(file_id, time, 1, f"{shard}-0-0")
+            files.append(_log_file(partition, name, data, part))
     return complete_deltacommit(tables, instant, files, UPSERT)
 
 
@@ -130,6 +149,35 @@ def complete_deltacommit(
     timeline = metadata.timeline()
     completion = tables.next_time(timeline)
     return metadata.active.complete(instant, completion, encode(body), timeline)
+
+
+_GroupPart = tuple[FileId, int, PartitionChange]
+"""A file group, its number, and its part of a change."""
+
+
+def _by_owner(
+    change: PartitionChange,
+    found: MetadataGroups,
+    new_groups: int,
+    counts: Callable[[InstantTime], bool],
+) -> Iterator[_GroupPart]:
+    """Yield the file groups that a change of an index with owners touches or makes.
+
+    Of an owner all file groups are there or none, and their number says where keys are. So those
+    that nothing but instants without effect have made, which may be undone yet, are made again,
+    with a part that says nothing.
+    """
+    for owner, own in change.owned.items():
+        if not own:
+            continue
+        groups = found.owned.get(owner) or [
+            ListedGroup(shard_file_id(found.partition, shard, owner), frozenset())
+            for shard in range(new_groups)
+        ]
+        parts = dict(_by_shard(own, len(groups), by_value=False))
+        for shard, group in enumerate(groups):
+            if shard in parts or not any(map(counts, group.instants)):
+                yield group.file_id, shard, parts.get(shard, PartitionChange())
 
 
 def _by_shard(
@@ -187,16 +235,12 @@ def value_part(key: str) -> str:
     return key
 
 
-def _log_file(
-    partition: str, shard: int, time: InstantTime, data: bytes, change: PartitionChange
-) -> NewFile:
-    file_id = shard_file_id(partition, shard)
-    name = str(LogFileName(file_id, time, 1, f"{shard}-0-0"))
-    path = join_path(partition, name)
+def _log_file(partition: str, name: LogFileName, data: bytes, change: PartitionChange) -> NewFile:
+    path = join_path(partition, str(name))
     stat = WriteStat(
-        file_id=file_id,
+        file_id=name.file_id,
         path=path,
-        prev_commit=time,
+        prev_commit=name.instant,
         num_writes=change.new,
         num_update_writes=change.new,
         num_deletes=len(change.deleted),
@@ -206,6 +250,6 @@ def _log_file(
         log_version=1,
         log_offset=0,
         base_file="",
-        log_files=(name,),
+        log_files=(str(name),),
     )
     return NewFile(path, data, stat)

@@ -15,6 +15,7 @@ from hudi_core.errors import CorruptMetadataError, TableServiceError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata import indexing
 from hudi_core.metadata.counted import refuse_stale
+from hudi_core.metadata.keys import partition_path
 from hudi_core.metadata.lister import MetadataLister
 from hudi_core.metadata.locked import LockedMetadata
 from hudi_core.metadata.partition_types import FILES, RECORD_INDEX
@@ -318,8 +319,20 @@ def list_files(client: TableMetaClient, partition: str) -> tuple[Sequence[FileSt
     return listing.lister.list_files([path])[path], listing.is_metadata
 
 
-def look_up_keys(client: TableMetaClient, keys: Sequence[str]) -> dict[str, RecordLocation]:
+def look_up_keys(
+    client: TableMetaClient, keys: Sequence[str], partition: str | None = None
+) -> dict[str, list[RecordLocation]]:
     """Return where the record index says that record keys are; unknown keys are left out.
+
+    Parameters
+    ----------
+    client
+        The table.
+    keys
+        Record keys.
+    partition
+        The only partition of the table to look into. Where the index is kept by partitions and
+        none is named, all of them are, and a key may be in several.
 
     Raises
     ------
@@ -331,9 +344,21 @@ def look_up_keys(client: TableMetaClient, keys: Sequence[str]) -> dict[str, Reco
             f"The table at {client.base_path} has no record index",
             f"Run `hudi metadata index PATH {RECORD_INDEX}` first.",
         )
-    found = MetadataSnapshot.open(client).lookup(RECORD_INDEX, keys)
-    return {
-        key: record.payload
-        for key, record in found.items()
-        if isinstance(record.payload, RecordLocation)
-    }
+    snapshot = MetadataSnapshot.open(client)
+    wanted = None if partition is None else PartitionPath(partition.strip("/"))
+    found: dict[str, list[RecordLocation]] = {}
+    for owner in snapshot.groups_by_owner(RECORD_INDEX):
+        if owner is None:
+            records = snapshot.lookup(RECORD_INDEX, keys)
+        elif wanted in (None, owner):
+            records = snapshot.lookup_owned(owner, keys)
+        else:
+            continue
+        for key, record in records.items():
+            where = record.payload
+            if isinstance(where, RecordLocation) and wanted in (
+                None,
+                partition_path(where.partition_name),
+            ):
+                found.setdefault(key, []).append(where)
+    return found

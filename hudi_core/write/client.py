@@ -197,7 +197,8 @@ class WriteClient:
 
     @property
     def _builds_record_index(self) -> bool:
-        return self.config.metadata.enabled and self.config.metadata.record_index
+        metadata = self.config.metadata
+        return metadata.enabled and (metadata.record_index or metadata.partitioned_record_index)
 
     def _prepared(
         self, data: Any, operation: WriteOperation

@@ -2,12 +2,13 @@
 
 Four rounds of tasks: the keys are collected; each task asks some shards; of the files that they
 name, and of no others, each task looks for the keys that are said to be there; and what was found
-is settled as it is with every other index.
+is settled as it is with every other index. With an index that is kept by partitions each partition
+is for itself, and the tasks of all share the rounds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -42,7 +43,7 @@ class RecordTagging:
         self,
         engine: Engine,
         index: RecordIndex,
-        scope: Scope,
+        scopes: Sequence[Scope],
         files_of: Callable[[Collection[PartitionPath]], BaseFiles],
         stage: int,
     ) -> tuple[BaseFiles, dict[PartitionPath, Tagged]]:
@@ -52,8 +53,9 @@ class RecordTagging:
         ----------
         index
             The index.
-        scope
-            The rows, without files.
+        scopes
+            The rows, without files: all in one; or, with an index that is kept by partitions, those
+            of each partition.
         files_of
             Returns the latest base files of some partitions.
 
@@ -62,28 +64,52 @@ class RecordTagging:
         tuple
             The base files of the partitions concerned, and what becomes of these partitions.
         """
-        (incoming,) = engine.map_tasks([scope], self.tagging.collect, stage)
-        looks = [_Look(incoming, lookup) for lookup in index.lookups(sum(scope.sources.rows))]
-        answers = engine.map_tasks(looks, self.ask, stage)
-        named = {group for answer in answers for group in answer.file_groups}
-        files = files_of({*scope.sources.paths, *(group.partition_path for group in named)})
-        flat = tuple((path, file) for path, some in files.items() for file in some)
-        scope = replace(scope, files=flat)
-        ordinals = {
-            group: ordinal
-            for ordinal, (path, file) in enumerate(flat)
-            if (group := FileGroupId(path, file.name.file_id)) in named
-        }
-        hints = tuple(answer.hints(ordinals) for answer in answers)
-        pieces = [
-            _Piece(scope, incoming, chunk, hints)
-            for chunk in file_chunks(scope, sorted(ordinals.values()))
+        left = engine.map_tasks(scopes, self.tagging.collect, stage)
+        looks = [
+            _Look(number, incoming, lookup)
+            for number, (scope, incoming) in enumerate(zip(scopes, left, strict=True))
+            for lookup in index.lookups(sum(scope.sources.rows), self._owner(scope))
         ]
-        weights = [sum(flat[one][1].size for one in piece.files) for piece in pieces]
-        found = engine.map_tasks(pieces, self.look, stage, weights)
-        settlement = Settlement(scope, incoming, tuple(found))
-        (tagged,) = engine.map_tasks([settlement], self.tagging.settle, stage)
-        return files, {one.partition_path: one for one in tagged}
+        answers: list[list[_Answer]] = [[] for _ in scopes]
+        for look, answer in zip(looks, engine.map_tasks(looks, self.ask, stage), strict=True):
+            answers[look.scope].append(answer)
+        paths = {path for scope in scopes for path in scope.sources.paths}
+        if self._context.is_global:
+            paths |= {
+                group.partition_path
+                for some in answers
+                for answer in some
+                for group in answer.file_groups
+            }
+        files = files_of(paths)
+        pieces: list[tuple[int, _Piece]] = []
+        found: list[list[Left]] = [[] for _ in scopes]
+        with_files = [self._with_files(scope, files) for scope in scopes]
+        for number, (scope, incoming) in enumerate(zip(with_files, left, strict=True)):
+            pieces += [(number, piece) for piece in _pieces(scope, incoming, answers[number])]
+        weights = [sum(one.scope.files[file][1].size for file in one.files) for _, one in pieces]
+        looked = engine.map_tasks([one for _, one in pieces], self.look, stage, weights)
+        for (number, _), one in zip(pieces, looked, strict=True):
+            found[number].append(one)
+        settlements = [
+            Settlement(scope, incoming, tuple(some))
+            for scope, incoming, some in zip(with_files, left, found, strict=True)
+        ]
+        tagged = engine.map_tasks(settlements, self.tagging.settle, stage)
+        return files, {one.partition_path: one for some in tagged for one in some}
+
+    def _owner(self, scope: Scope) -> PartitionPath | None:
+        """Return the partition whose part of the index has the keys of a scope."""
+        if self._context.is_global:
+            return None
+        (path,) = scope.sources.paths
+        return path
+
+    def _with_files(self, scope: Scope, files: BaseFiles) -> Scope:
+        paths = files if self._context.is_global else scope.sources.paths
+        return replace(
+            scope, files=tuple((path, file) for path in paths for file in files.get(path, ()))
+        )
 
     def ask(self, task: TaskContext, item: _Look) -> _Answer:
         """Ask some shards for the keys that they hold."""
@@ -111,6 +137,9 @@ class RecordTagging:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
+    """Keys to ask some shards for; ``scope`` is the number of the scope that they are of."""
+
+    scope: int
     incoming: LeftIncoming
     lookup: ShardLookup
 
@@ -149,6 +178,19 @@ class _Piece:
     incoming: LeftIncoming
     files: tuple[int, ...]
     hints: tuple[_Hint, ...]
+
+
+def _pieces(scope: Scope, incoming: LeftIncoming, answers: Sequence[_Answer]) -> list[_Piece]:
+    """Return the files of a scope to look into, for the keys that are said to be there."""
+    named = {group for answer in answers for group in answer.file_groups}
+    ordinals = {
+        group: ordinal
+        for ordinal, (path, file) in enumerate(scope.files)
+        if (group := FileGroupId(path, file.name.file_id)) in named
+    }
+    hints = tuple(answer.hints(ordinals) for answer in answers)
+    chunks = file_chunks(scope, sorted(ordinals.values()))
+    return [_Piece(scope, incoming, chunk, hints) for chunk in chunks]
 
 
 def _locations(found: Locations) -> pa.Table:

@@ -228,10 +228,9 @@ class WriteSteps:
     def _tag_by_index(
         self, index: RecordIndex, parts: Sequence[StagedPart], in_memory: bool
     ) -> tuple[dict[PartitionPath, tuple[BaseFile, ...]], dict[PartitionPath, Tagged]]:
-        (scope,) = self._scopes(parts, {})
-        scope = replace(scope, asks_keys=True)
+        asking = [replace(scope, asks_keys=True) for scope in self._scopes(parts, {})]
         tagging = RecordTagging(self._tagging(in_memory))
-        return tagging.run(self.engine, index, scope, self._base_files_of, _TAG)
+        return tagging.run(self.engine, index, asking, self._base_files_of, _TAG)
 
     def _tag(
         self,

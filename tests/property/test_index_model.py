@@ -42,12 +42,21 @@ SCHEMA = pa.schema(
 )
 DELETED = "_hoodie_is_deleted"
 CITIES = ("rome", "oslo", "lima", None)
-INDEXES = ("SIMPLE", "BLOOM", "GLOBAL_SIMPLE", "GLOBAL_BLOOM", "BUCKET", "RECORD_INDEX")
+INDEXES = (
+    *("SIMPLE", "BLOOM", "GLOBAL_SIMPLE", "GLOBAL_BLOOM", "BUCKET"),
+    *("RECORD_INDEX", "RECORD_LEVEL_INDEX"),
+)
 RECORD_INDEX = {
     "hoodie.metadata.enable": "true",
     "hoodie.metadata.record.index.enable": "true",
     "hoodie.metadata.record.index.min.filegroup.count": "2",
     # only what finds keys is tested here
+    "hoodie.metadata.index.column.stats.enable": "false",
+}
+PARTITIONED_RECORD_INDEX = {
+    "hoodie.metadata.enable": "true",
+    "hoodie.metadata.record.level.index.enable": "true",
+    "hoodie.metadata.record.level.index.min.filegroup.count": "2",
     "hoodie.metadata.index.column.stats.enable": "false",
 }
 
@@ -166,6 +175,7 @@ def new_table(path: Path, index: str, event_time: bool, **options: str) -> hudi.
             "hoodie.copyonwrite.insert.split.size": "2",
             "hoodie.fs.fsync": "false",
             **(RECORD_INDEX if index == "RECORD_INDEX" else {}),
+            **(PARTITIONED_RECORD_INDEX if index == "RECORD_LEVEL_INDEX" else {}),
             **options,
         },
     )
@@ -198,7 +208,7 @@ def check(table: hudi.Table, held: dict[str, Row]) -> None:
     for slice_ in table.file_slices():
         assert slice_.base_file is not None
         assert slice_.base_file.path.startswith(f"{slice_.partition_path}/")
-    if table._opened.client.options["hoodie.index.type"] == "RECORD_INDEX":
+    if table._opened.client.options["hoodie.index.type"].startswith("RECORD"):
         assert indexed_keys(table) == stored_keys(table)
 
 

@@ -25,6 +25,10 @@ RECORD_INDEX = {
     "hoodie.metadata.record.index.enable": "true",
     "hoodie.record.index.update.partition.path": "true",
 }
+PARTITIONED_RECORD_INDEX = {
+    "hoodie.metadata.enable": "true",
+    "hoodie.metadata.record.level.index.enable": "true",
+}
 Content = list[tuple[Any, ...]]
 
 
@@ -63,9 +67,10 @@ def history(path: Path, index: str, spark: Any) -> tuple[Content, Content]:
                 "hoodie.copyonwrite.insert.split.size": "20",
                 "hoodie.fs.fsync": "false",
                 **(RECORD_INDEX if index == "RECORD_INDEX" else {}),
+                **(PARTITIONED_RECORD_INDEX if index == "RECORD_LEVEL_INDEX" else {}),
             },
         )
-        moved = 1 if index.startswith(("GLOBAL", "RECORD")) else 0
+        moved = 1 if index.startswith("GLOBAL") or index == "RECORD_INDEX" else 0
         for operation, batch in (
             ("upsert", rows(range(90), 5, 0)),
             ("upsert", rows(range(40, 120), 6, moved)),
@@ -83,7 +88,9 @@ def history(path: Path, index: str, spark: Any) -> tuple[Content, Content]:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("index", ["BLOOM", "GLOBAL_SIMPLE", "BUCKET", "RECORD_INDEX"])
+@pytest.mark.parametrize(
+    "index", ["BLOOM", "GLOBAL_SIMPLE", "BUCKET", "RECORD_INDEX", "RECORD_LEVEL_INDEX"]
+)
 def test_executors_do_the_same(tmp_path: Path, spark: Any, index: str) -> None:
     local, distributed = history(tmp_path, index, spark)
     assert len(local) == 102

@@ -146,7 +146,8 @@ def test_every_option_reaches_its_attribute(
             "FLINK_STATE",
             (
                 r"hoodie\.index\.type='FLINK_STATE'.*Supported: SIMPLE, GLOBAL_SIMPLE, BLOOM, "
-                r"GLOBAL_BLOOM, BUCKET, RECORD_INDEX, GLOBAL_RECORD_LEVEL_INDEX\."
+                r"GLOBAL_BLOOM, BUCKET, RECORD_INDEX, GLOBAL_RECORD_LEVEL_INDEX, "
+                r"RECORD_LEVEL_INDEX\."
             ),
         ),
         ("hoodie.index.type", "HBASE", "Supported: SIMPLE"),

@@ -191,10 +191,14 @@ def test_columns_are_those_that_are_named_and_those_that_were(path: Path) -> Non
     assert found == {*kept, "id"}
 
 
-def test_a_record_index_kept_by_partitions_is_no_empty_promise(path: Path) -> None:
+def test_a_table_has_one_record_index(path: Path) -> None:
     table = create(path, OFF)
-    options = {**ON, "hoodie.metadata.record.level.index.enable": "true"}
-    with pytest.raises(InvalidOptionError, match="record"):
+    options = {
+        **ON,
+        "hoodie.metadata.record.level.index.enable": "true",
+        "hoodie.metadata.record.index.enable": "true",
+    }
+    with pytest.raises(InvalidOptionError, match="Give only one of them"):
         hudi.Table.open(str(path), options).insert(rows("a"))
     assert table.to_arrow().num_rows == 0
 

@@ -294,8 +294,12 @@ def test_looking(tmp_path: Path) -> None:
         look_up_keys(opened(path), ["x0"])
     operator(opened(path)).index(RECORD_INDEX)
     located = look_up_keys(opened(path), ["x0", "none"])
-    assert {key: one.partition_name for key, one in located.items()} == {"x0": "x"}
-    assert f"{located['x0'].file_id}_" in listed[0].name
+    assert {key: [one.partition_name for one in some] for key, some in located.items()} == {
+        "x0": ["x"]
+    }
+    assert f"{located['x0'][0].file_id}_" in listed[0].name
+    assert look_up_keys(opened(path), ["x0"], "x") == located
+    assert look_up_keys(opened(path), ["x0"], "y") == {}
     hudi.Table.open(str(path), OPTIONS).upsert(rows("y"))
     metadata = metadata_client(opened(path))
     metadata.active.delete(metadata.timeline().completed_writes()[-1])

@@ -1,0 +1,508 @@
+"""A record index that is kept by partitions: its file groups, what it finds, and what it costs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import hypothesis.strategies as st
+import pyarrow as pa
+import pytest
+from hudi import HudiTableBuilder
+from hypothesis import given
+from typer.testing import CliRunner
+
+import hudi_core as hudi
+from hudi_core.cli.app import app
+from hudi_core.config.write import WriteConfig
+from hudi_core.errors import CorruptMetadataError, InvalidOptionError, StorageError
+from hudi_core.index.record_index import Locations, RecordIndex, ShardLookup
+from hudi_core.metadata.hfile import HFileReader
+from hudi_core.metadata.index_definitions import read_definitions
+from hudi_core.metadata.partition_types import GroupPlace, group_place, shard_file_id
+from hudi_core.metadata.snapshot import MetadataSnapshot
+from hudi_core.metadata.validator import Check, validate
+from hudi_core.model.files import FileId, PartitionPath
+from hudi_core.services.metadata import MetadataOperator, look_up_keys
+from hudi_core.storage.posix import PosixStorage
+from hudi_core.txn.table_lock import lock_at
+from hudi_core.txn.transaction import Transaction
+from tests.property.test_partitioned_index_model import indexed, stored
+
+SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("value", pa.int64())])
+PLAIN = {"hoodie.fs.fsync": "false", "hoodie.metadata.index.column.stats.enable": "false"}
+ON = {
+    **PLAIN,
+    "hoodie.metadata.enable": "true",
+    "hoodie.metadata.record.level.index.enable": "true",
+    "hoodie.index.type": "RECORD_LEVEL_INDEX",
+}
+MIN = "hoodie.metadata.record.level.index.min.filegroup.count"
+GLOBAL = {
+    **PLAIN,
+    "hoodie.metadata.enable": "true",
+    "hoodie.metadata.global.record.level.index.enable": "true",
+}
+
+
+def create(path: Path, options: dict[str, str], partition_by: str | None = "city") -> hudi.Table:
+    return hudi.Table.create(
+        str(path / "table"), SCHEMA, record_key="id", partition_by=partition_by, options=options
+    )
+
+
+def rows(keys: Sequence[int], city: str, value: int = 1) -> pa.Table:
+    return pa.table(
+        {
+            "id": [f"k{key:06d}" for key in keys],
+            "city": [city] * len(keys),
+            "value": [value] * len(keys),
+        },
+        schema=SCHEMA,
+    )
+
+
+def group_ids(table: hudi.Table) -> set[str]:
+    client = hudi.Table.open(table.path)._opened.client
+    return {str(one.slice.file_id) for one in MetadataSnapshot.open(client).groups("record_index")}
+
+
+def check(table: hudi.Table, groups: int = 1) -> None:
+    assert indexed(table, groups) == stored(table)
+    report = validate(hudi.Table.open(table.path)._opened.client)
+    assert report.is_valid, report.findings
+    read = HudiTableBuilder.from_base_uri(table.path).build().read()
+    assert sum(batch.num_rows for batch in read) == table.to_arrow().num_rows
+
+
+def operator(table: hudi.Table, options: dict[str, str]) -> MetadataOperator:
+    opened = hudi.Table.open(table.path, options=options)._opened
+    config = WriteConfig.from_options(options)
+    lock = lock_at(opened.client.base_path, opened.client.storage, config)
+    return MetadataOperator(opened, lock, config)
+
+
+# --- file groups ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "spelled"),
+    [
+        ("rome", "record-index-rome-0003-0"),
+        ("2026/11/21", "record-index-2026%2F11%2F21-0003-0"),
+        ("dt=2026-11-21", "record-index-dt%3D2026%2D11%2D21-0003-0"),
+        ("a_b", "record-index-a%5Fb-0003-0"),
+        ("1.5", "record-index-1.5-0003-0"),
+        ("São Paulo", "record-index-São Paulo-0003-0"),
+        ("a%2Fb", "record-index-a%252Fb-0003-0"),
+        ("", "record-index--0003-0"),
+    ],
+)
+def test_file_groups_are_named_after_their_partition(path: str, spelled: str) -> None:
+    assert shard_file_id("record_index", 3, PartitionPath(path)) == spelled
+    assert group_place("record_index", FileId(spelled)) == GroupPlace(PartitionPath(path), 3)
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), max_size=20), st.integers(0, 9999))
+def test_no_two_partitions_share_a_file_group(path: str, shard: int) -> None:
+    spelled = shard_file_id("record_index", shard, PartitionPath(path))
+    assert group_place("record_index", spelled) == GroupPlace(PartitionPath(path), shard)
+    assert spelled.count("-") == 4
+    assert not set(spelled) & {"/", "_", "\0"}
+    assert unquote(spelled) == f"record-index-{path}-{shard:04d}-0"
+
+
+def test_file_groups_of_the_whole_table_belong_to_no_partition() -> None:
+    whole = shard_file_id("record_index", 12)
+    assert group_place("record_index", whole) == GroupPlace(None, 12)
+    assert group_place("column_stats", FileId("record-index-a-0001-0")) is None
+    assert group_place("column_stats", FileId("col-stats-0001-0")) == GroupPlace(None, 1)
+
+
+# --- writes ---------------------------------------------------------------------------------------
+
+
+def test_a_key_is_unique_in_its_partition(tmp_path: Path) -> None:
+    table = create(tmp_path, {**ON, MIN: "2"})
+    table.upsert(rows([1, 2], "rome"))
+    table.upsert(rows([2, 3], "a/b-c"))
+    result = table.upsert(pa.concat_tables([rows([2, 4], "rome", 2), rows([3], "a/b-c", 2)]))
+    assert (result.inserted, result.updated) == (1, 2)
+    assert sorted(table.to_arrow().select(["id", "city", "value"]).to_pylist(), key=str) == sorted(
+        [
+            {"id": f"k00000{key}", "city": city, "value": value}
+            for key, city, value in [
+                *((1, "rome", 1), (2, "rome", 2), (4, "rome", 2)),
+                *((2, "a/b-c", 1), (3, "a/b-c", 2)),
+            ]
+        ],
+        key=str,
+    )
+    assert group_ids(table) == {
+        f"record-index-{path}-{shard:04d}-0" for path in ("rome", "a%2Fb%2Dc") for shard in (0, 1)
+    }
+    check(table, 2)
+    table.delete(rows([2], "rome"))
+    table.delete_partitions(["a/b-c"])
+    check(table, 2)
+    assert {key for _, key in indexed(table, 2)} == {"k000001", "k000004"}
+    # what was deleted comes back to the file groups that are there
+    table.upsert(rows([9], "a/b-c"))
+    check(table, 2)
+
+
+def test_a_table_without_partitions_has_one_set_of_file_groups(tmp_path: Path) -> None:
+    table = create(tmp_path, ON, None)
+    assert group_ids_or_none(table) == set()
+    table.upsert(rows(range(5), "rome"))
+    result = table.upsert(rows(range(3, 8), "oslo", 2))
+    assert (result.inserted, result.updated) == (3, 2)
+    assert group_ids(table) == {"record-index--0000-0"}
+    check(table)
+
+
+def group_ids_or_none(table: hudi.Table) -> set[str]:
+    folder = Path(table.path, ".hoodie/metadata/record_index")
+    return set() if not folder.exists() else group_ids(table)
+
+
+def test_an_index_of_an_empty_table_has_no_file_group(tmp_path: Path) -> None:
+    table = create(tmp_path, ON)
+    table.upsert(rows([], "rome"))
+    assert group_ids(table) == set()
+    assert table.metadata("record_index").num_rows == 0
+    table.upsert(rows(range(5), "rome"))
+    check(table)
+
+
+def test_a_lookup_asks_the_partitions_of_the_rows_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = create(tmp_path, {**ON, MIN: "2"})
+    for city in ("rome", "oslo", "lima"):
+        table.bulk_insert(rows(range(20), city))
+    asked: list[set[str]] = []
+    find = ShardLookup.find
+
+    def counted(lookup: ShardLookup, keys: pa.StringArray) -> Locations:
+        asked.append({str(one.slice.file_id) for one in lookup.shards.values()})
+        return find(lookup, keys)
+
+    monkeypatch.setattr(ShardLookup, "find", counted)
+    result = table.upsert(
+        pa.concat_tables([rows([1, 90], "oslo", 2), rows([1, 2], "lima"), rows([1], "new")])
+    )
+    assert (result.inserted, result.updated) == (2, 3)
+    assert sorted(sorted(one) for one in asked) == [
+        [f"record-index-{city}-000{shard}-0" for shard in (0, 1)] for city in ("lima", "oslo")
+    ]
+
+
+def test_a_lookup_reads_the_blocks_it_touches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = create(tmp_path, {**PLAIN, "hoodie.metadata.enable": "false"})
+    table.bulk_insert(rows(range(60_000), "rome"))
+    table.bulk_insert(rows(range(60_000), "oslo"))
+    operator(table, ON).create()
+    assert group_ids(table) == {"record-index-rome-0000-0", "record-index-oslo-0000-0"}
+    opened = hudi.Table.open(table.path)._opened
+    blocks: list[int] = []
+    cells = HFileReader._cells
+
+    def counted(reader: HFileReader, number: int, *rest: Any) -> Any:
+        blocks.append(number)
+        return cells(reader, number, *rest)
+
+    monkeypatch.setattr(HFileReader, "_cells", counted)
+    index = RecordIndex.open(opened.client, opened.timeline())
+    (lookup,) = index.lookups(4, PartitionPath("rome"))
+    found = lookup.find(pa.array(["k000003", "k000004", "k031000", "nowhere"]))
+    assert found.keys.tolist() == [0, 1, 2]
+    assert {group.partition_path for group in found.file_groups} == {"rome"}
+    assert len(blocks) == len(set(blocks)) == 3  # of more than fifty; one may hold `nowhere`
+    assert [str(one.slice.file_id) for one in lookup.shards.values()] == [
+        "record-index-rome-0000-0"
+    ]
+    assert index.lookups(4, PartitionPath("nowhere")) == []
+
+
+def test_only_files_that_hold_a_key_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from hudi_core.write import locating, stored_file  # noqa: PLC0415
+
+    table = create(tmp_path, ON)
+    for first in range(0, 40, 10):
+        table.bulk_insert(rows(range(first, first + 10), "rome"))
+        table.bulk_insert(rows(range(first, first + 10), "oslo"))
+    read: list[str] = []
+    keys = stored_file.read_record_keys
+
+    def counted(context: Any, path: str) -> Any:
+        read.append(path)
+        return keys(context, path)
+
+    monkeypatch.setattr(locating, "read_record_keys", counted)
+    table.upsert(rows([12, 33, 90], "rome", 2))
+    assert len(read) == 2
+    assert all(path.startswith("rome/") for path in read)
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_write_that_fails_leaves_no_key_and_no_file_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, late: bool
+) -> None:
+    table = create(tmp_path, {**ON, MIN: "2"})
+    table.upsert(rows(range(4), "rome"))
+
+    def failing(*_: Any) -> Any:
+        raise StorageError("the store failed", "Try again.")
+
+    monkeypatch.setattr(Transaction, "_complete" if late else "_record", failing)
+    with pytest.raises(StorageError):
+        table.upsert(rows(range(4), "oslo"))
+    monkeypatch.undo()
+    table.upsert(rows(range(2), "rome", 2))
+    check(table, 2)
+    result = table.upsert(rows(range(4), "oslo", 2))
+    assert result.inserted == 4
+    check(table, 2)
+
+
+def test_file_groups_outlive_the_write_that_made_them(tmp_path: Path) -> None:
+    """Of two writers that bring a partition the first makes its file groups, and is undone."""
+    both = {
+        **ON,
+        "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
+        "hoodie.write.lock.provider": "in_process",
+    }
+    table = create(tmp_path, {**both, MIN: "3"})
+    table.upsert(rows(range(4), "rome"))
+    begun: list[Transaction] = []
+
+    def forsaken(transaction: Transaction) -> None:
+        begun.append(transaction)
+
+    put = PosixStorage.put_if_absent
+
+    def dying(self: PosixStorage, path: str, data: bytes) -> None:
+        if path.startswith(".hoodie/timeline/") and path.endswith(".commit"):
+            raise KeyboardInterrupt
+        put(self, path, data)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(PosixStorage, "put_if_absent", dying)
+        patched.setattr(Transaction, "abort", forsaken)
+        with pytest.raises(KeyboardInterrupt):
+            table.upsert(rows(range(10), "oslo"))
+    # the one shard that has the key, and the two that have none: all are there without the first
+    other = hudi.Table.open(table.path, options={**both, MIN: "1"})
+    other.upsert(rows([7], "oslo", 2))
+    begun[0].heartbeat.stop()
+    other.upsert(rows([7, 8], "oslo", 3))
+    assert {one for one in group_ids(table) if "oslo" in one} == {
+        f"record-index-oslo-{shard:04d}-0" for shard in range(3)
+    }
+    check(table, 3)
+    assert table.upsert(rows(range(10), "oslo", 4)).updated == 2
+    check(table, 3)
+
+
+def test_names_that_other_writers_gave_are_kept(tmp_path: Path) -> None:
+    """What they escape more than we do means the same partition."""
+    table = create(tmp_path, ON)
+    table.upsert(rows(range(4), "a.b"))
+    folder = Path(table.path, ".hoodie/metadata/record_index")
+    (log,) = folder.glob(".record-index-a.b-*")
+    renamed = log.name.replace("a.b", "a%2Eb")
+    log.rename(folder / renamed)
+    timeline = Path(table.path, ".hoodie/metadata/.hoodie/timeline")
+    for instant in timeline.glob("*.deltacommit"):
+        data = instant.read_bytes()
+        if log.name.encode() in data:
+            # names one letter longer would need another length: the instant tells no files then
+            _without_index_files(instant)
+    table.upsert(rows(range(2, 6), "a.b", 2))
+    assert group_ids(table) == {"record-index-a%2Eb-0000-0"}
+    assert indexed(table, 1) == stored(table)
+
+
+def _without_index_files(path: Path) -> None:
+    from hudi_core.model.commit import CommitMetadata  # noqa: PLC0415
+    from hudi_core.timeline.serde import decode_commit, encode  # noqa: PLC0415
+
+    body = decode_commit(path.read_bytes(), str(path))
+    assert isinstance(body, CommitMetadata)
+    stats = {
+        name: found
+        for name, found in body.partition_to_write_stats.items()
+        if name != "record_index"
+    }
+    path.write_bytes(
+        encode(
+            CommitMetadata(
+                stats, extra_metadata=body.extra_metadata, operation_type=body.operation_type
+            )
+        )
+    )
+
+
+# --- building and dropping ------------------------------------------------------------------------
+
+
+def test_it_is_built_and_dropped_like_any_partition(tmp_path: Path) -> None:
+    table = create(tmp_path, {**PLAIN, "hoodie.metadata.enable": "true"})
+    for city in ("rome", "a/b", "oslo"):
+        table.insert(rows(range(6), city))
+    table.delete_partitions(["oslo"])
+    operator(table, ON).index("record_index")
+    client = hudi.Table.open(table.path)._opened.client
+    definition = read_definitions(client.storage, client.config).raw["record_index"]
+    assert definition["indexOptions"] == {"isPartitioned": "true"}
+    assert definition["indexName"] == definition["indexType"] == "record_index"
+    # those of a partition without rows are there, too: other engines make those of new ones only
+    assert group_ids(table) == {f"record-index-{path}-0000-0" for path in ("rome", "a%2Fb", "oslo")}
+    check(table)
+    table = hudi.Table.open(table.path, options=ON)
+    assert table.upsert(rows(range(3, 9), "a/b", 2)).updated == 3
+    check(table)
+    operator(table, PLAIN).drop("record_index")
+    assert not Path(table.path, ".hoodie/metadata/record_index").exists()
+    client = hudi.Table.open(table.path)._opened.client
+    assert "record_index" not in read_definitions(client.storage, client.config).raw
+    # the next write that asks for it builds it
+    table.upsert(rows([1], "rome", 3))
+    check(table)
+
+
+def test_the_number_of_file_groups_follows_the_rows_of_a_partition(tmp_path: Path) -> None:
+    table = create(tmp_path, PLAIN)
+    table.insert(rows(range(100), "big"))
+    table.insert(rows(range(2), "small"))
+    options = {
+        **ON,
+        "hoodie.metadata.record.index.max.filegroup.size": "2000",
+        "hoodie.metadata.record.level.index.max.filegroup.count": "4",
+    }
+    operator(table, options).create()
+    found = sorted(group_ids(table))
+    assert found == [
+        *(f"record-index-big-{number:04d}-0" for number in range(4)),
+        "record-index-small-0000-0",
+    ]
+    table = hudi.Table.open(table.path, options=ON)
+    assert table.upsert(rows(range(50, 150), "big", 2)).updated == 50
+
+
+@pytest.mark.parametrize(
+    ("have", "index", "refusal"),
+    [
+        (GLOBAL, "RECORD_LEVEL_INDEX", "of the whole table, and this needs one that is kept by"),
+        (ON, "RECORD_INDEX", "kept by partitions, and this needs one that is of the whole"),
+    ],
+)
+def test_the_other_kind_of_record_index_does_not_do(
+    tmp_path: Path, have: dict[str, str], index: str, refusal: str
+) -> None:
+    table = create(tmp_path, have)
+    table.insert(rows(range(4), "rome"))
+    table = hudi.Table.open(table.path, options={**PLAIN, "hoodie.index.type": index})
+    for dry_run in (True, False):
+        with pytest.raises(InvalidOptionError, match=refusal):
+            table.upsert(rows([1], "rome"), dry_run=dry_run)
+    # what reads the files does, and keeps the index
+    simple = hudi.Table.open(table.path, options={**PLAIN, "hoodie.index.type": "SIMPLE"})
+    assert simple.upsert(rows([1, 9], "rome", 2)).updated == 1
+    assert validate(hudi.Table.open(table.path)._opened.client).is_valid
+
+
+@pytest.mark.parametrize(("have", "asked"), [(GLOBAL, ON), (ON, GLOBAL)])
+def test_asking_for_the_other_kind_names_both(
+    tmp_path: Path, have: dict[str, str], asked: dict[str, str]
+) -> None:
+    table = create(tmp_path, have)
+    table.insert(rows(range(4), "rome"))
+    with pytest.raises(InvalidOptionError, match="hudi metadata drop"):
+        hudi.Table.open(table.path, options=asked).insert(rows([9], "rome"))
+    assert table.to_arrow().num_rows == 4
+
+
+def test_without_the_index_a_write_is_refused(tmp_path: Path) -> None:
+    table = create(tmp_path, {**PLAIN, "hoodie.index.type": "RECORD_LEVEL_INDEX"})
+    with pytest.raises(InvalidOptionError, match="has no record index") as caught:
+        table.upsert(rows([1], "rome"))
+    assert "hoodie.metadata.record.level.index.enable=true" in str(caught.value)
+    assert not list(Path(table.path).rglob("*.parquet"))
+
+
+# --- damage and tools -----------------------------------------------------------------------------
+
+
+def test_a_lost_file_group_is_named(tmp_path: Path) -> None:
+    table = create(tmp_path, {**ON, MIN: "2"})
+    table.upsert(rows(range(9), "rome"))
+    table.upsert(rows(range(9), "oslo"))
+    for lost in ("record-index-rome-0000-0", "record-index-oslo-0001-0"):
+        (log,) = Path(table.path, ".hoodie/metadata/record_index").glob(f".{lost}*")
+        content = log.read_bytes()
+        log.unlink()
+        with pytest.raises(CorruptMetadataError, match="missing"):
+            table.upsert(rows([1], "rome", 2))
+        log.write_bytes(content)
+    check(table, 2)
+
+
+def test_validation_tells_wrong_places(tmp_path: Path) -> None:
+    table = create(tmp_path, ON)
+    table.upsert(rows(range(3), "rome"))
+    table.upsert(rows(range(3), "oslo"))
+    folder = Path(table.path, ".hoodie/metadata/record_index")
+    (rome,), (oslo,) = folder.glob(".record-index-rome*"), folder.glob(".record-index-oslo*")
+    # each has the keys of the other, under its own name
+    other, own = rome.read_bytes(), oslo.read_bytes()
+    instants = [one.name.split("_")[1][:17].encode() for one in (rome, oslo)]
+    rome.write_bytes(own.replace(instants[1], instants[0]))
+    oslo.write_bytes(other.replace(instants[0], instants[1]))
+    report = validate(hudi.Table.open(table.path)._opened.client)
+    assert len(report.findings) == 6
+    assert all("in file group" in str(one) for one in report.findings)
+    counted = validate(hudi.Table.open(table.path)._opened.client, [Check.RECORD_INDEX_COUNT])
+    assert counted.is_valid
+    assert counted.checked == {"record_index": 6}
+
+
+def test_keys_are_looked_up_in_one_partition_or_in_all(tmp_path: Path) -> None:
+    table = create(tmp_path, ON)
+    table.upsert(rows([1, 2], "rome"))
+    table.upsert(rows([2, 3], "oslo"))
+    client = hudi.Table.open(table.path)._opened.client
+    found = look_up_keys(client, ["k000002", "k000003", "none"])
+    assert {key: sorted(one.partition_name for one in some) for key, some in found.items()} == {
+        "k000002": ["oslo", "rome"],
+        "k000003": ["oslo"],
+    }
+    assert [*look_up_keys(client, ["k000002", "k000003"], "rome")] == ["k000002"]
+    told = CliRunner().invoke(
+        app,
+        [
+            *("metadata", "lookup-record-index", table.path, "--json"),
+            *("--record-key", "k000002", "--record-key", "none", "--partition", "rome"),
+        ],
+    )
+    assert told.exit_code == 0, told.output
+    places = [one["partition"] for one in json.loads(told.stdout)["locations"]]
+    assert places == ["rome", None]
+
+
+def test_a_secondary_index_beside_it_is_kept_and_not_relied_on(tmp_path: Path) -> None:
+    table = create(tmp_path, ON)
+    table.upsert(rows(range(4), "rome"))
+    operator(table, ON).index("secondary_index_value", "value")
+    table.upsert(rows(range(2, 8), "rome", 5))
+    table.upsert(rows(range(3), "oslo", 5))
+    check(table)
+    assert table.to_arrow(filter=[("value", "=", 5)]).num_rows == 9
