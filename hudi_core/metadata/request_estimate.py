@@ -7,6 +7,7 @@ from typing import Final
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.groups import list_all_groups
+from hudi_core.metadata.index_definitions import read_definitions
 from hudi_core.metadata.initialize import wanted_partitions
 from hudi_core.metadata.table import metadata_client, stored_partitions
 from hudi_core.model.dry_run import StorageRequests
@@ -53,7 +54,10 @@ def metadata_requests(client: TableMetaClient, config: MetadataConfig) -> Storag
         built = _BOOTSTRAP_WRITES + count * (1 + _TIMELINE_WRITES)
         return StorageRequests(_READS, built + count + _TIMELINE_WRITES, _LISTS + 2 * count, 0)
     metadata = metadata_client(client)
-    groups = sum(found.count for found in list_all_groups(metadata, list(partitions)).values())
+    definitions = read_definitions(client.storage, client.config)
+    with_owners = [name for name in partitions if definitions.is_partitioned(name)]
+    listed = list_all_groups(metadata, list(partitions), with_owners)
+    groups = sum(len(groups) for found in listed.values() for groups in found.owned.values())
     return StorageRequests(
         reads=_READS + 2 * len(partitions),
         writes=_TIMELINE_WRITES + groups,
