@@ -32,7 +32,7 @@ from hudi_core.metadata.locked import LockedMetadata
 from hudi_core.metadata.merged_group import merge_group
 from hudi_core.metadata.partition_types import shard_number
 from hudi_core.metadata.record_codec import RecordEncoder
-from hudi_core.metadata.record_schema import record_schema
+from hudi_core.metadata.record_schema import record_schema, table_schema
 from hudi_core.metadata.table import has_value_types, stored_partitions
 from hudi_core.model.actions import CompactionOperation
 from hudi_core.model.commit import NO_PREVIOUS_COMMIT, SCHEMA_KEY, WriteStat
@@ -160,7 +160,7 @@ def _run(locked: LockedMetadata, instant: Instant) -> Instant:
         completion,
         _listed(metadata, work),
     )
-    schema = record_schema(has_value_types(metadata.config))
+    schema = table_schema(has_value_types(metadata.config))
     body = merge_slices(metadata, work, merge_one, {SCHEMA_KEY: schema})
     return complete_compaction(metadata, work, locked.next_time(timeline), body)
 

@@ -380,7 +380,7 @@ def test_it_is_built_and_dropped_like_any_partition(tmp_path: Path) -> None:
 
 
 def test_the_number_of_file_groups_follows_the_rows_of_a_partition(tmp_path: Path) -> None:
-    table = create(tmp_path, PLAIN)
+    table = create(tmp_path, {**PLAIN, "hoodie.metadata.enable": "false"})
     table.insert(rows(range(100), "big"))
     table.insert(rows(range(2), "small"))
     options = {
