@@ -108,13 +108,18 @@ class Machine:
             if state.planned >> me & 1:
                 yield from self._tell(state, me, FAILED if mine == PENDING else UNKNOWN)
                 return
+        planned = [
+            one for one in range(self.protocol.writers) if (state.planned & there) >> one & 1
+        ]
         left = [
             one
             for one in range(self.protocol.writers)
-            if state.timeline[one] == COMPLETED
-            and (state.planned >> one & 1 or not there >> one & 1)
+            if state.timeline[one] == COMPLETED and not there >> one & 1
         ]
-        if left and self.protocol.policy is not Policy.IGNORE:
+        if planned:
+            kept = state._replace(planned=state.planned & ~(1 << planned[0]))
+            yield f"leaves {planned[0]} be", self._at(kept, me, self._again(process))
+        elif left and self.protocol.policy is not Policy.IGNORE:
             oldest = min(left, key=lambda one: state.times[one])
             yield from self._make_good(state, me, process, oldest)
         elif is_writer and state.timeline[me] == COMPLETED:  # ignored, as those of others are
@@ -125,17 +130,19 @@ class Machine:
             yield from self._clear_up(state, me, process)
 
     def _make_good(self, state: State, me: int, process: Process, target: int) -> Moves:
-        policy = self.protocol.policy
+        policy, bit = self.protocol.policy, 1 << target
         facing = process._replace(target=target, seen=0)
-        if state.planned >> target & 1:
-            after = facing._replace(at=Step.LOOK_AT_LINEAGE)
-            yield f"goes on rolling {target} back", self._at(state, me, after)
-        elif policy is Policy.PLAIN:
-            yield f"deletes {target}", self._at(state, me, facing._replace(at=Step.UNDO))
-        elif policy is Policy.FORWARD and self._may_follow(state, process, target):
+        if policy is Policy.PLAIN or (state.revoked & bit and process.is_current):
+            after = facing._replace(at=Step.UNDO, is_current=False)
+            yield f"goes to roll {target} back", self._at(state, me, after)
+        elif (
+            policy is Policy.FORWARD
+            and not state.planned & bit
+            and self._may_follow(state, process, target)
+        ):
             yield f"replays {target}", self._at(state, me, facing._replace(at=Step.PUBLISH))
         else:
-            yield f"gives {target} up", self._at(state, me, facing._replace(at=Step.PLAN_ROLLBACK))
+            yield f"gives {target} up", self._at(state, me, facing._replace(at=Step.FENCE))
 
     def _may_follow(self, state: State, process: Process, target: int) -> bool:
         """The checks of a replay, against the lineage that it would follow."""
@@ -168,7 +175,7 @@ class Machine:
                 yield f"goes on rolling {one} back", self._at(state, me, after)
                 is_clear = False
             elif self.protocol.zombies or state.processes[one].at is Step.DEAD:
-                after = facing._replace(at=Step.PLAN_ROLLBACK, saw_pending=True)
+                after = facing._replace(at=Step.PLAN_ROLLBACK)
                 yield f"takes {one} for dead", self._at(state, me, after)
                 is_clear &= state.processes[one].at is not Step.DEAD
         if is_clear:
@@ -216,31 +223,22 @@ class Machine:
                 planned = state
                 if state.timeline[target] in (PENDING, COMPLETED):
                     planned = state._replace(planned=state.planned | 1 << target)
-                following = Step.LOOK_AT_LINEAGE
-                if process.saw_pending:
-                    looks = self.protocol.looks_at_target
-                    following = Step.LOOK_AT_TARGET if looks else Step.UNDO
-                after = process._replace(at=following, saw_pending=False, is_current=False)
+                following = Step.LOOK_AT_TARGET if self.protocol.looks_at_target else Step.UNDO
+                after = process._replace(at=following, is_current=False)
                 yield f"plans to roll {target} back", self._at(planned, me, after)
+            case Step.LOOK_AT_TARGET if state.timeline[target] == COMPLETED:
+                # no files are gone: as any that the format does not hold, or holds
+                yield f"finds {target} completed", self._at(state, me, self._again(process))
             case Step.LOOK_AT_TARGET:
-                following = Step.UNDO
-                if state.timeline[target] == COMPLETED:
-                    following = Step.LOOK_AT_LINEAGE
-                yield f"looks at {target}", self._at(state, me, process._replace(at=following))
-            case Step.LOOK_AT_LINEAGE if held(state.lineage) >> target & 1:
-                kept = state._replace(planned=state.planned & ~(1 << target))
-                yield f"leaves {target} be", self._at(kept, me, self._again(process))
-            case Step.LOOK_AT_LINEAGE:
-                after = process._replace(at=Step.FENCE, is_current=True)
-                yield f"does not find {target} in the format", self._at(state, me, after)
+                after = process._replace(at=Step.UNDO)
+                yield f"finds {target} as it was", self._at(state, me, after)
+            case Step.FENCE if process.is_current or not self.protocol.compare_and_set:
+                after = process._replace(at=Step.UNDO, is_current=False)
+                fenced = changed(self._at(state, me, after), state.lineage, self.protocol)
+                revoked = state.revoked | 1 << target
+                yield f"fences {target} off", fenced._replace(revoked=revoked)
             case Step.FENCE:
-                if process.is_current or not self.protocol.compare_and_set:
-                    after = process._replace(at=Step.UNDO, is_current=False)
-                    fenced = changed(self._at(state, me, after), state.lineage, self.protocol)
-                    yield f"fences {target} off", fenced
-                else:
-                    after = process._replace(at=Step.LOOK_AT_LINEAGE)
-                    yield "finds the format changed", self._at(state, me, after)
+                yield "finds the format changed", self._at(state, me, self._again(process))
             case Step.UNDO:
                 undone = self._at(self._rolled_back(state, target), me, self._again(process))
                 yield f"rolls {target} back", in_order(undone)
@@ -257,6 +255,7 @@ class Machine:
             times=put(state.times, target, 0),
             bases=put(state.bases, target, 0),
             planned=state.planned & ~bit,
+            revoked=state.revoked & ~bit,
         )
 
     def _tell(self, state: State, me: int, what: int) -> Moves:

@@ -31,6 +31,7 @@ def representative(state: State) -> State:
         bases=tuple(bits(state.bases[one]) for one in order),
         planned=bits(state.planned),
         lineage=tuple(place_of[one] for one in state.lineage),
+        revoked=bits(state.revoked),
         travelling=bits(state.travelling),
         lock=place_of[state.lock] if 0 <= state.lock < count else state.lock,
         told=tuple(state.told[one] for one in order),
@@ -54,6 +55,7 @@ def _standing(state: State, one: int) -> tuple[int, ...]:
         process.has_sent,
         state.bases[one].bit_count(),
         state.planned >> one & 1,
+        state.revoked >> one & 1,
         state.travelling >> one & 1,
         state.processes[-1].target == one,
     )

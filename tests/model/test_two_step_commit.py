@@ -37,7 +37,7 @@ CRASHES = 2 if WRITERS == 2 else 1
 def test_nothing_goes_wrong(protocol: Protocol) -> None:
     verdict = explore(protocol)
     assert not verdict.violations, str(verdict)
-    print(verdict)
+    print(verdict)  # how many states there are
 
 
 ABLATIONS = {

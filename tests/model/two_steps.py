@@ -41,13 +41,12 @@ class Step(IntEnum):
     PUBLISH = auto()
     """Step 2: compare-and-set on the parent. After any answer but yes: from the start again."""
     PLAN_ROLLBACK = auto()
-    """Put the plan of a rollback on the timeline: nobody publishes the instant from now on."""
+    """Put the plan of a rollback of a pending instant on the timeline."""
     LOOK_AT_TARGET = auto()
     """Read the timeline again: has the instant been completed meanwhile?"""
-    LOOK_AT_LINEAGE = auto()
-    """Read the format: if it holds the instant by now, the plan is withdrawn."""
     FENCE = auto()
-    """Compare-and-set a state of the format that changes nothing: requests on their way fail."""
+    """Compare-and-set a state of the format that changes nothing but to say that the instant will
+    never be taken: requests on their way fail, and nobody sends another."""
     UNDO = auto()
     """Delete the files and complete the rollback."""
     ENDED = auto()
@@ -85,7 +84,7 @@ class Protocol:
     parent_first
         Whether the format is read before the timeline, and not after the decision.
     looks_at_target
-        Whether the target is read again when the plan of its rollback is on the timeline.
+        Whether a pending target is read again when the plan of its rollback is on the timeline.
     looks_for_plan
         Whether a writer looks for such a plan between the two steps.
     plan_is_failure
@@ -133,7 +132,6 @@ class Process(NamedTuple):
     target: int = -1
     time: int = 0
     has_sent: bool = False
-    saw_pending: bool = False
 
 
 class State(NamedTuple):
@@ -148,6 +146,8 @@ class State(NamedTuple):
     """The instants with a pending rollback."""
     lineage: tuple[int, ...]
     """The instants that the format holds, in order."""
+    revoked: int
+    """The instants that the format will never hold."""
     travelling: int
     """The instants for which a request for step 2 may land yet."""
     lock: int
@@ -170,6 +170,7 @@ def first_state(protocol: Protocol) -> State:
         bases=zeros,
         planned=0,
         lineage=(),
+        revoked=0,
         travelling=0,
         lock=FREE,
         told=(NOTHING,) * count,
