@@ -24,11 +24,13 @@ from hudi_core.spi import (
     FileSystemViewManager,
     FormatCapabilities,
     FormatCommit,
+    Granularity,
     Instant,
     MetaClientView,
     Publication,
     ReplaceCommitMetadata,
     TableSchema,
+    TouchConflicts,
     WriteStatus,
     hookimpl,
 )
@@ -96,6 +98,11 @@ class DeltaTableFormat:
     def find_publication(self, meta_client: MetaClientView, instant: Instant) -> Publication | None:
         """An instant is published when the newest version has its transaction."""
         return open_log(meta_client).publication(instant)
+
+    @hookimpl
+    def get_conflict_resolution_strategy(self) -> TouchConflicts:
+        """Versions replace files of file groups: two of different ones can both stand."""
+        return TouchConflicts(Granularity.FILE_GROUP)
 
     @hookimpl
     def complete_write(

@@ -61,6 +61,7 @@ from hudi_core.model.commit import (
     WriteStat,
     WriteStatus,
 )
+from hudi_core.model.conflicts import TouchConflicts
 from hudi_core.model.files import (
     BaseFile,
     BaseFileName,
@@ -109,6 +110,7 @@ from hudi_core.plugin.host import FormatHost
 from hudi_core.plugin.registry import FORMAT_GROUP, OBSERVER_GROUP
 from hudi_core.storage.options import StorageOptions
 from hudi_core.timeline.timeline import Timeline
+from hudi_core.txn.locks import InProcessLock
 from hudi_core.view.storage_lister import StorageLister
 
 __all__ = [
@@ -161,6 +163,7 @@ __all__ = [
     "Instant",
     "InstantInfo",
     "InstantNotFoundError",
+    "InProcessLock",
     "InstantTime",
     "InvalidOptionError",
     "Lineage",
@@ -205,6 +208,7 @@ __all__ = [
     "Timeline",
     "TimelineFactory",
     "TimelineView",
+    "TouchConflicts",
     "UnsafePathError",
     "UnsupportedCapabilityError",
     "UnsupportedTableError",

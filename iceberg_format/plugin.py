@@ -14,12 +14,15 @@ from hudi_core.spi import (
     FileSystemViewManager,
     FormatCapabilities,
     FormatCommit,
+    Granularity,
     Instant,
+    LockProvider,
     MetaClientView,
     Publication,
     ReplaceCommitMetadata,
     RestorePlan,
     TableSchema,
+    TouchConflicts,
     WriteStatus,
     hookimpl,
 )
@@ -27,6 +30,7 @@ from iceberg_format import creation, rollback, services
 from iceberg_format.catalog import TableState, missing
 from iceberg_format.commit import change_updates, publish
 from iceberg_format.lineage import lineage_of, refuse_foreign
+from iceberg_format.locks import catalog_lock
 from iceberg_format.metadata import IcebergMetadataFactory
 from iceberg_format.schema import iceberg_schema
 from iceberg_format.table import IcebergTable, version_of
@@ -105,6 +109,16 @@ class IcebergTableFormat:
             return found
         action, done = instant.action.completed_action, instant.completion_time
         return Publication(instant.requested_time, action, version_of(metadata), done)
+
+    @hookimpl
+    def get_lock_provider(self, meta_client: MetaClientView) -> LockProvider | None:
+        """A lease in the database of a sql catalog."""
+        return catalog_lock(meta_client)
+
+    @hookimpl
+    def get_conflict_resolution_strategy(self) -> TouchConflicts:
+        """Commits replace files of file groups: two of different ones can both stand."""
+        return TouchConflicts(Granularity.FILE_GROUP)
 
     # --- writes ----------------------------------------------------------------------------------
 

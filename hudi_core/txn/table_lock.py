@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Final
 
 from hudi_core.config.kinds import ConcurrencyMode, LockKind
+from hudi_core.config.lock import LockConfig
 from hudi_core.config.write import WriteConfig
-from hudi_core.errors import LockError
+from hudi_core.errors import LockError, UnsafeStoreError
 from hudi_core.model.files import BasePath
 from hudi_core.model.protocols import LockProvider, Storage
 from hudi_core.storage.conditional import require_conditional_puts
 from hudi_core.storage.location import parse_location
-from hudi_core.txn.locks import StorageLock, lock_provider
+from hudi_core.txn.locks import BothLocks, StorageLock, lock_provider
 from hudi_core.txn.open_table import OpenTable
+from hudi_core.txn.publication import is_two_step
 
 LOCK_FOLDER: Final = ".hoodie/.locks"
 """Holds the files of locks that are kept with the table."""
 _LEASE_NEEDED_S: Final = 5.0
 """More than a put takes."""
+_LOCK_OPTIONS: Final = "hoodie.write.lock."
+_log = logging.getLogger(__name__)
 
 
 class TableLock:
@@ -105,8 +111,29 @@ class TableLock:
 
 
 def table_lock(table: OpenTable, config: WriteConfig) -> TableLock:
-    """Return the lock of an open table; see :func:`lock_at`."""
-    return lock_at(table.client.base_path, table.client.storage, config)
+    """Return the lock of an open table.
+
+    Where the user names none it is, beside the lock that suits the table's place, the one that the
+    table's format offers. Step 2 and the metadata table need a lock that excludes other processes,
+    so that a format which offers none gets one in the table's store, also for a single writer.
+
+    Raises
+    ------
+    InvalidOptionError, UnsafeStoreError
+        See :func:`lock_at`.
+    """
+    client, options = table.client, config.lock
+    place = partial(_place_lock, client.base_path, client.storage, options)
+    if options.provider is not None or not is_two_step(table):
+        return _waiting(place(), options)
+    offered = _offered(table)
+    if offered is not None:
+        return _waiting(BothLocks(place(), offered), options)
+    try:
+        return _waiting(place(alone=False), options)
+    except UnsafeStoreError:
+        # it has no lock in it: told to whoever expects other writers, and else as without a format
+        return _waiting(place(), options)
 
 
 def lock_at(base_path: BasePath, storage: Storage, config: WriteConfig) -> TableLock:
@@ -122,21 +149,55 @@ def lock_at(base_path: BasePath, storage: Storage, config: WriteConfig) -> Table
     UnsafeStoreError
         Several writers are expected, and the store ignores the conditions of puts.
     """
-    options = config.lock
-    alone = options.concurrency_mode is ConcurrencyMode.SINGLE_WRITER
+    return _waiting(_place_lock(base_path, storage, config.lock), config.lock)
+
+
+def _waiting(provider: LockProvider, options: LockConfig) -> TableLock:
+    return TableLock(
+        provider,
+        options.wait_ms / 1000,
+        0 if _is_alone(options) else options.retries,
+        options.retry_wait_ms / 1000,
+    )
+
+
+def _is_alone(options: LockConfig) -> bool:
+    return options.concurrency_mode is ConcurrencyMode.SINGLE_WRITER
+
+
+def _place_lock(
+    base_path: BasePath, storage: Storage, options: LockConfig, *, alone: bool | None = None
+) -> LockProvider:
+    """Return the lock that suits a table's place.
+
+    Parameters
+    ----------
+    alone
+        Whether no other process needs to be kept out; as the options say, if not given.
+    """
     kind = options.provider
+    alone = _is_alone(options) if alone is None else alone
     if not (alone or parse_location(base_path).is_local):
         require_conditional_puts(storage)
         kind = kind or LockKind.STORAGE
-    provider = lock_provider(
+    return lock_provider(
         kind,
         base_path,
         options.path,
         lambda: StorageLock(storage, options.lease_s, options.renew_s),
     )
-    return TableLock(
-        provider,
-        options.wait_ms / 1000,
-        0 if alone else options.retries,
-        options.retry_wait_ms / 1000,
-    )
+
+
+def _offered(table: OpenTable) -> LockProvider | None:
+    """Return the lock that the table's format offers, if it is one."""
+    client = table.client
+    given = {
+        key.removeprefix(_LOCK_OPTIONS): value
+        for key, value in client.options.items()
+        if key.startswith(_LOCK_OPTIONS)
+    }
+    offered = table.host.get_lock_provider(client, given)
+    if offered is not None and not offered.excludes_processes:
+        _log.info("the lock of the %s format excludes no other process", table.host.name)
+        return None
+    return offered

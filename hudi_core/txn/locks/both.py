@@ -1,0 +1,50 @@
+"""Two locks held as one: that of the table's place, and that of the format's catalog."""
+
+from __future__ import annotations
+
+import time
+
+from hudi_core.model.protocols import LockProvider
+
+
+class BothLocks:
+    """Held when both are; whoever holds one of them keeps its holder out.
+
+    Parameters
+    ----------
+    first, second
+        Taken in this order, given back in the other one.
+    """
+
+    def __init__(self, first: LockProvider, second: LockProvider) -> None:
+        self._first, self._second = first, second
+
+    def try_lock(self, timeout_s: float) -> bool:
+        """Take both within ``timeout_s`` seconds; ``False``, with none held, when one stays
+        taken."""
+        deadline = time.monotonic() + max(timeout_s, 0.0)
+        if not self._first.try_lock(timeout_s):
+            return False
+        taken = False
+        try:
+            taken = self._second.try_lock(max(deadline - time.monotonic(), 0.0))
+        finally:
+            if not taken:
+                self._first.unlock()
+        return taken
+
+    def unlock(self) -> None:
+        """Give both back; no effect when they are not held."""
+        try:
+            self._second.unlock()
+        finally:
+            self._first.unlock()
+
+    def lease_left(self) -> float:
+        """Return the seconds until one of them may be taken by another."""
+        return min(self._first.lease_left(), self._second.lease_left())
+
+    @property
+    def excludes_processes(self) -> bool:
+        """Whether one of them excludes other processes."""
+        return self._first.excludes_processes or self._second.excludes_processes

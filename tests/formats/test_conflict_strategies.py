@@ -1,0 +1,163 @@
+"""Which concurrent writes are given up: by file group, by partition, by table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hudi_core as hudi
+from hudi_core.errors import CommitConflictError, InvalidOptionError
+from hudi_core.model.commit import CommitMetadata, ReplaceCommitMetadata, WriteStat
+from hudi_core.model.conflicts import TouchConflicts
+from hudi_core.model.format import Granularity
+from hudi_core.plugin.host import FormatHost
+from hudi_core.txn.transaction import Transaction
+from tests.formats.two_steps import FORMATS, batch, new_table, read_at_rest
+
+SHARED = {
+    "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
+    "hoodie.fs.fsync": "false",
+}
+STRATEGY = "hoodie.write.lock.conflict.resolution.strategy"
+Write = Callable[[hudi.Table], object]
+PAIRS: dict[str, tuple[Write, Write]] = {
+    "one file group": (lambda t: t.upsert(batch(2, "a")), lambda t: t.upsert(batch(3, "b"))),
+    "one partition": (
+        lambda t: t.upsert(batch(2, "a")),
+        lambda t: t.bulk_insert(batch(3, "c")),
+    ),
+    "one table": (lambda t: t.upsert(batch(2, "a")), lambda t: t.upsert(batch(3, "x"))),
+}
+"""What one writer does while the other one is at work: they share no more than that."""
+ORDER = ("one file group", "one partition", "one table")
+
+
+def meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+    table: hudi.Table,
+    pair: str,
+    strategy: str | None = None,
+) -> None:
+    """Do two writes of which each begins before the other one commits; theirs commits first."""
+    mine, theirs = PAIRS[pair]
+    named = {STRATEGY: strategy} if strategy else {}
+    real = Transaction.commit
+    done: list[object] = []
+
+    def commit(self: Transaction, *arguments: Any) -> Any:
+        if not done:
+            done.append(self)
+            theirs(hudi.Table.open(table.path, SHARED))
+        return real(self, *arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Transaction, "commit", commit)
+        mine(hudi.Table.open(table.path, {**SHARED, **named}))
+
+
+@pytest.mark.parametrize("granularity", list(Granularity))
+@pytest.mark.parametrize("pair", ORDER)
+@pytest.mark.parametrize("format_name", [*FORMATS])
+def test_a_strategy_gives_up_what_it_says(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    format_name: str,
+    pair: str,
+    granularity: Granularity,
+) -> None:
+    table = new_table(tmp_path / "t", format_name)
+    if ORDER.index(pair) <= list(Granularity).index(granularity):
+        with pytest.raises(CommitConflictError, match="both changed") as caught:
+            meanwhile(monkeypatch, table, pair, granularity.value)
+        assert caught.value.facts["other"]
+        assert read_at_rest(table)["a"] == 1
+    else:
+        meanwhile(monkeypatch, table, pair, granularity.value)
+        assert read_at_rest(table)["a"] == 2
+
+
+@pytest.mark.parametrize("format_name", FORMATS)
+def test_formats_ask_for_file_groups(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format_name: str
+) -> None:
+    table = new_table(tmp_path / "t", format_name)
+    opened = table._opened
+    strategy = opened.host.get_conflict_resolution_strategy(opened.client)
+    assert strategy is not None
+    assert strategy.granularity is Granularity.FILE_GROUP
+    meanwhile(monkeypatch, table, "one partition")
+    assert read_at_rest(table) == {"a": 2, "b": 1, "c": 3, "x": 1}
+
+
+def test_a_format_can_be_stricter_and_a_user_has_the_last_word(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = new_table(tmp_path / "t", "iceberg")
+    strict = TouchConflicts(Granularity.TABLE)
+    monkeypatch.setattr(FormatHost, "get_conflict_resolution_strategy", lambda *_: strict)
+    with pytest.raises(CommitConflictError, match="both changed the table"):
+        meanwhile(monkeypatch, table, "one table")
+    meanwhile(monkeypatch, table, "one table", "file_group")
+    assert read_at_rest(table) == {"a": 2, "b": 1, "x": 3}
+
+
+def test_a_format_cannot_be_laxer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = new_table(tmp_path / "t", "delta")
+
+    class Careless(TouchConflicts):
+        def conflict(self, *_: object) -> str | None:
+            return None
+
+    monkeypatch.setattr(FormatHost, "get_conflict_resolution_strategy", lambda *_: Careless())
+    with pytest.raises(CommitConflictError, match="both changed file group"):
+        meanwhile(monkeypatch, table, "one file group")
+
+
+def test_the_strategy_is_a_word_or_a_class_of_hudi(tmp_path: Path) -> None:
+    table = new_table(tmp_path / "t", "delta")
+    name = "org.apache.hudi.client.transaction."
+    known = f"{name}SimpleConcurrentFileWritesConflictResolutionStrategy"
+    hudi.Table.open(table.path, {**SHARED, STRATEGY: known}).upsert(batch(2, "a"))
+    odd = {**SHARED, STRATEGY: "my.own.Strategy"}
+    with pytest.raises(InvalidOptionError, match=r"my\.own\.Strategy"):
+        hudi.Table.open(table.path, odd).upsert(batch(3, "a"))
+
+
+def _touching(partition: str, *groups: str) -> CommitMetadata:
+    stats = tuple(WriteStat(file_id=group, partition_path=partition) for group in groups)
+    return CommitMetadata({partition: stats})
+
+
+def _replacing(partition: str, *groups: str) -> CommitMetadata:
+    return ReplaceCommitMetadata({}, partition_to_replace_file_ids={partition: groups})
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "shared"),
+    [
+        (_touching("p", "1"), _touching("p", "1"), Granularity.FILE_GROUP),
+        (_touching("p", "1"), _replacing("p", "1"), Granularity.FILE_GROUP),
+        (_replacing("p", "1", "2"), _replacing("p", "2"), Granularity.FILE_GROUP),
+        (_touching("p", "1"), _touching("p", "2"), Granularity.PARTITION),
+        (_replacing("p"), _touching("p", "2"), Granularity.PARTITION),
+        (_touching("p", "1"), _touching("q", "1"), Granularity.TABLE),
+        (CommitMetadata(), CommitMetadata(), Granularity.TABLE),
+    ],
+)
+def test_what_two_commits_share(
+    mine: CommitMetadata, theirs: CommitMetadata, shared: Granularity
+) -> None:
+    order = list(Granularity)
+    for one in order:
+        reason = TouchConflicts(one).conflict(mine, theirs)
+        assert (reason is not None) is (order.index(one) >= order.index(shared)), one
+
+
+def test_groups_of_one_bucket_are_one_place() -> None:
+    one = _touching("p", "00000003-aaaa-0")
+    other = _touching("p", "00000003-bbbb-0")
+    assert TouchConflicts().conflict(one, other) is None
+    assert TouchConflicts(has_buckets=True).conflict(one, other) is not None
