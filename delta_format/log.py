@@ -7,10 +7,11 @@ versions (``commitInfo``) tell the rest, and may be cleaned away.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import logging
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Final
 
 import pyarrow as pa
@@ -48,9 +49,7 @@ _VACUUM: Final = ("VACUUM START", "VACUUM END")
 _FEW: Final = 16
 _STAGES: Final = (1, 20, None)
 """How many versions are read at first, then, and at last."""
-_REBUILD: Final = (
-    f"Bring {LOG_FOLDER} back from a backup of the table; rows and Hudi timeline are not touched."
-)
+_log = logging.getLogger(__name__)
 
 
 def app_id(instant: Instant) -> str:
@@ -145,6 +144,9 @@ class Head:
         """Return what the newest versions report, enough of them for so many instants."""
         with translated(self.root):
             reports = self.table.history(_FEW + 2 * instants)
+        stranger = _foreign(reports)
+        if stranger is not None:
+            _tell_of(self.root, stranger.version, stranger.text)
         held, taken = set(), set()
         for info in reports:  # the newest first
             time = info.get(INSTANT_KEY)
@@ -191,20 +193,16 @@ class Head:
         CommitConflictError
             Names the foreign version.
         """
-        for info in self.versions():
-            if INSTANT_KEY in info or STEP_KEY in info:
-                return
-            operation = info.get("operation")
-            if operation not in _VACUUM:
-                by = info.get("engineInfo") or info.get("clientVersion") or "an unknown engine"
-                raise CommitConflictError(
-                    f"Version {info['version']} of the Delta log of {self.root} ({operation}, by "
-                    f"{by}) was not written through Hudi",
-                    "Nothing was written. See what that version changed; where it may go, take its "
-                    f"file out of {LOG_FOLDER}, and write to this table through Hudi only.",
-                    version=info["version"],
-                    operation=operation,
-                )
+        stranger = _foreign(self.versions())
+        if stranger is not None:
+            raise CommitConflictError(
+                f"{stranger.text} of the Delta log of {self.root} was not written through Hudi",
+                "Nothing was written. See what that version changed; where it may go, take its "
+                f"file out of {LOG_FOLDER}, or let `hudi table repair {self.root}` make the log "
+                "anew, and write to this table through Hudi only.",
+                version=stranger.version,
+                operation=stranger.operation,
+            )
 
     def require_parent(self, parent: str | None, instant: Instant) -> None:
         """Refuse to build on another version than the one recorded with a commit.
@@ -234,6 +232,41 @@ class Head:
             parent=parent,
             version=self.version,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _Stranger:
+    """A version that no Hudi writer made."""
+
+    version: int
+    operation: str
+    text: str
+
+
+def _foreign(newest_first: Iterable[Mapping[str, Any]]) -> _Stranger | None:
+    """Return the newest version that is not ours, of those after the newest that is."""
+    for info in newest_first:
+        if INSTANT_KEY in info or STEP_KEY in info:
+            return None
+        operation = str(info.get("operation"))
+        if operation not in _VACUUM:
+            by = info.get("engineInfo") or info.get("clientVersion") or "an unknown engine"
+            version = int(info["version"])
+            return _Stranger(version, operation, f"Version {version} ({operation}, by {by})")
+    return None
+
+
+@lru_cache(maxsize=256)
+def _tell_of(root: str, version: int, text: str) -> None:
+    """Tell of a foreign version, once."""
+    del version
+    _log.warning(
+        "%s of the Delta log of %s was not written through Hudi: rows that it added are not read, "
+        "and files that it removed are missing. `hudi table repair %s` makes the log anew.",
+        text,
+        root,
+        root,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,13 +324,17 @@ def open_log(meta_client: MetaClientView, version: int | None = None) -> Head:
 def translated(root: str) -> Iterator[None]:
     """Turn what deltalake raises while it reads into errors of the project."""
     where = f"{root}/{LOG_FOLDER}"
+    remedy = (
+        f"`hudi table repair {root}` makes the log anew from the timeline and the data files, "
+        "which are not touched."
+    )
     try:
         yield
     except TableNotFoundError as error:
-        raise CorruptMetadataError(where, f"there is no Delta log ({error})", _REBUILD) from error
+        raise CorruptMetadataError(where, f"there is no Delta log ({error})", remedy) from error
     except OSError as error:
         raise StorageError(
             f"The Delta log {where} cannot be read: {error}", "Try again once the store answers."
         ) from error
     except (DeltaError, ValueError, RuntimeError, pa.ArrowException) as error:
-        raise CorruptMetadataError(where, str(error), _REBUILD) from error
+        raise CorruptMetadataError(where, str(error), remedy) from error

@@ -318,7 +318,10 @@ def _parse(data: bytes, path: str) -> TableMetadataV2:
         return _checked(TableMetadataUtil.parse_raw(data.decode("utf-8")), path)
     except (ValidationError, ValueError) as error:
         raise CorruptMetadataError(
-            path, f"it is no metadata of an Iceberg table ({type(error).__name__})"
+            path,
+            f"it is no metadata of an Iceberg table ({type(error).__name__})",
+            "`hudi table repair` with the table's path makes it anew from the timeline and the "
+            "data files.",
         ) from error
 
 
@@ -371,5 +374,6 @@ def missing(client: MetaClientView, folder: str) -> CorruptMetadataError:
         f"{client.base_path}/{folder}",
         "the table has the format iceberg, and no Iceberg metadata is there",
         "If the table is in a catalog, give its hoodie.table.format.iceberg.catalog.* options; "
-        "otherwise restore the folder from a backup of the table.",
+        f"otherwise `hudi table repair {client.base_path}` makes it anew from the timeline and the "
+        "data files.",
     )

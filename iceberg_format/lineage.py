@@ -8,7 +8,9 @@ still be listed elsewhere. Before snapshots are expired, a watermark takes their
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Final
 
 from pyiceberg.table.metadata import TableMetadata
@@ -28,6 +30,8 @@ from hudi_core.spi import (
     parse_instant_time,
     to_datetime,
 )
+
+_log = logging.getLogger(__name__)
 
 STATE_KEY: Final = "hudi.state"
 """Key of a snapshot that is no instant's: the first one, or one that a rollback goes on from."""
@@ -84,17 +88,46 @@ def refuse_foreign(metadata: TableMetadata, where: str) -> None:
     TableServiceError
         Names the snapshot.
     """
+    snapshot = _foreign(metadata)
+    if snapshot is not None:
+        raise TableServiceError(
+            f"Snapshot {_named(snapshot)} of the Iceberg table at {where} was not made by a Hudi "
+            "writer",
+            "Roll the Iceberg table back to the snapshot before it, or let `hudi table repair` "
+            "make its metadata anew: a table of this format is written through Hudi only.",
+            snapshot_id=snapshot.snapshot_id,
+        )
+
+
+def tell_of_foreign(metadata: TableMetadata, where: str) -> None:
+    """Tell the log of a snapshot that no Hudi writer made, once: reads go on."""
+    snapshot = _foreign(metadata)
+    if snapshot is not None:
+        _tell_of(_named(snapshot), where)
+
+
+@lru_cache(maxsize=256)
+def _tell_of(name: str, where: str) -> None:
+    _log.warning(
+        "Snapshot %s of the Iceberg table at %s was not made by a Hudi writer: rows that it added "
+        "are not read, and files that it removed are missing. `hudi table repair` makes the "
+        "metadata anew.",
+        name,
+        where,
+    )
+
+
+def _foreign(metadata: TableMetadata) -> Snapshot | None:
     for snapshot in ancestors(metadata):
         summary = summary_of(snapshot)
         if INSTANT_KEY not in summary and STATE_KEY not in summary:
-            operation = snapshot.summary.operation.value if snapshot.summary else "unknown"
-            raise TableServiceError(
-                f"Snapshot {snapshot.snapshot_id} ({operation}) of the Iceberg table at {where} "
-                "was not made by a Hudi writer",
-                "Roll the Iceberg table back to the snapshot before it: a table of this format is "
-                "written through Hudi only.",
-                snapshot_id=snapshot.snapshot_id,
-            )
+            return snapshot
+    return None
+
+
+def _named(snapshot: Snapshot) -> str:
+    operation = snapshot.summary.operation.value if snapshot.summary else "unknown"
+    return f"{snapshot.snapshot_id} ({operation})"
 
 
 def instant_keys(instant: Instant, operation: str | None) -> dict[str, str]:

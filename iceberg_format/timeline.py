@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hudi_core.spi import MetaClientView, Timeline, TimelineView, fence
-from iceberg_format.lineage import lineage_of
+from iceberg_format.lineage import lineage_of, tell_of_foreign
 from iceberg_format.table import IcebergTable
 
 
@@ -20,4 +20,7 @@ class IcebergTimelineFactory:
         """
         seen = meta_client.timeline()
         timeline = seen if isinstance(seen, Timeline) else Timeline.of(seen.instants)
-        return fence(timeline, (lineage_of(IcebergTable.open(meta_client).load().metadata),))
+        table = IcebergTable.open(meta_client)
+        metadata = table.load().metadata
+        tell_of_foreign(metadata, table.location)
+        return fence(timeline, (lineage_of(metadata),))

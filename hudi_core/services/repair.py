@@ -15,8 +15,10 @@ from hudi_core.config.table_keys import NATIVE
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import (
     CommitConflictError,
+    CommitStateUnknownError,
     ConcurrentWriterError,
     CorruptMetadataError,
+    IncompleteCommitError,
     InvalidOptionError,
     TableServiceError,
 )
@@ -127,7 +129,8 @@ def repair_table(
         if plan.metadata_table:
             others = _rebuild_metadata_table(table)
             table = open_table(path, options)
-        timeline = _recovered(table, config, progress if plan.format_metadata else None)
+        timeline, is_stuck = _recovered(table, config, plan.format_metadata)
+        plan = replace(plan, format_metadata=plan.format_metadata or is_stuck)
         for pending in timeline.pending():
             raise ConcurrentWriterError(table.client.base_path, pending.requested_time)
         if plan.format_metadata:
@@ -156,20 +159,32 @@ def _plan(table: OpenTable, force: bool, progress: Progress) -> Repair:
     )
 
 
-def _recovered(table: OpenTable, config: WriteConfig, rebuilt: Progress | None) -> Timeline:
+def _recovered(table: OpenTable, config: WriteConfig, is_rebuilt: bool) -> tuple[Timeline, bool]:
     """Make good what dead writers left.
 
-    Where the format's metadata is about to be made anew and cannot be asked, step 1 alone decides
-    what is complete.
+    Where the format's metadata is about to be made anew and cannot be asked, or cannot take an
+    instant any more, step 1 alone decides what is complete.
+
+    Returns
+    -------
+    tuple of Timeline and bool
+        The timeline then, and whether the format's metadata has to be made anew for an instant that
+        it cannot take.
     """
+    is_stuck = False
     try:
-        return recover(table, config)
+        return recover(table, config), False
     except ConcurrentWriterError:
         raise
-    except (CorruptMetadataError, CommitConflictError, InvalidOptionError, TableServiceError):
-        if rebuilt is None:
+    except IncompleteCommitError:
+        is_stuck = True
+    except (
+        *(CorruptMetadataError, CommitConflictError, CommitStateUnknownError),
+        *(InvalidOptionError, TableServiceError),
+    ):
+        if not is_rebuilt:
             raise
-        return recover(replace(table, host=load_format(NATIVE)), config)
+    return recover(replace(table, host=load_format(NATIVE)), config), is_stuck
 
 
 def _rebuild_metadata_table(table: OpenTable) -> tuple[str, ...]:

@@ -214,6 +214,10 @@ def test_one_that_cannot_be_published_is_refused_by_its_name(
     assert "knows nothing of the" in caught.value.what
     assert f"hudi table repair {table.path}" in caught.value.hint
     assert files_of(table, ignored) == before
+    hudi.Table.open(table.path).repair()  # the way out that the error names
+    assert read_at_rest(table) == {"a": 2, "b": 1, "x": 3}
+    table.upsert(batch(4, "b"))
+    assert read_at_rest(table) == {"a": 2, "b": 4, "x": 3}
 
 
 def test_a_write_that_others_build_on_is_not_taken_back(

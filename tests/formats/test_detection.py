@@ -1,0 +1,124 @@
+"""What was not written through Hudi, and what is not there any more: named, never passed over."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+import hudi_core as hudi
+from hudi_core.errors import CommitStateUnknownError, CorruptMetadataError, HudiError
+from tests.formats.test_iceberg_protocol import foreign_append
+from tests.formats.two_steps import (
+    FORMATS,
+    READ,
+    batch,
+    files_of,
+    left_between,
+    new_table,
+    read_at_rest,
+)
+
+
+def foreign_version(path: Path) -> int:
+    """Append rows as any Delta writer would; return the number of its version."""
+    handle = DeltaTable(str(path))
+    write_deltalake(handle, pa.table(handle.to_pyarrow_table()).slice(0, 1), mode="append")
+    return int(DeltaTable(str(path)).version())
+
+
+FOREIGN: dict[str, Callable[[Path], int]] = {"delta": foreign_version, "iceberg": foreign_append}
+METADATA = {"delta": "_delta_log", "iceberg": "metadata"}
+
+
+@pytest.fixture(params=FORMATS)
+def table(tmp_path: Path, request: pytest.FixtureRequest) -> hudi.Table:
+    return new_table(tmp_path / "t", str(request.param))
+
+
+def test_a_foreign_commit_stops_every_write_by_its_name(table: hudi.Table) -> None:
+    number = FOREIGN[table.format](Path(table.path))
+    before = sorted(Path(table.path).rglob("*"))
+    writes: list[Callable[[], object]] = [
+        lambda: table.upsert(batch(2, "a")),
+        lambda: table.delete(batch(2, "a")),
+        lambda: table.insert_overwrite_table(batch(2, "a")),
+        lambda: table.alter(add_columns={"note": pa.string()}),
+        lambda: table.rollback(table.timeline.completed_writes()[-1]),
+    ]
+    for write in writes:
+        with pytest.raises(HudiError, match=rf"{number}\b.*(Hudi|hudi)"):
+            write()
+    left = {path for path in Path(table.path).rglob("*") if path.is_file()} - set(before)
+    assert not [path for path in left if path.suffix == ".parquet"]
+
+
+def test_reads_go_on_and_tell_of_it_once(
+    table: hudi.Table, caplog: pytest.LogCaptureFixture
+) -> None:
+    number = FOREIGN[table.format](Path(table.path))
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            found = hudi.Table.open(table.path).to_arrow()
+            assert sorted(found.column("id").to_pylist()) == ["a", "b", "x"]
+    told = [one.getMessage() for one in caplog.records if "Hudi" in one.getMessage()]
+    assert len(told) == 1
+    assert str(number) in told[0]
+    assert "hudi table repair" in told[0]
+
+
+def test_a_write_that_a_foreign_commit_came_upon_stays_as_it_is(
+    table: hudi.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pending = left_between(monkeypatch, table, lambda: table.upsert(batch(2, "a")))
+    number = FOREIGN[table.format](Path(table.path))
+    with pytest.raises(CommitStateUnknownError, match=rf"{number}\b") as caught:
+        table.upsert(batch(3, "b"))
+    assert pending.requested_time in caught.value.what
+    assert files_of(table, pending)
+    hudi.Table.open(table.path).repair()
+    assert read_at_rest(table) == {"a": 2, "b": 1, "x": 1}
+    table.upsert(batch(3, "b"))
+    assert read_at_rest(table) == {"a": 2, "b": 3, "x": 1}
+
+
+@pytest.mark.parametrize("step", ["gone", "empty"])
+def test_missing_metadata_is_an_error_with_the_command_that_helps(
+    table: hudi.Table, step: str
+) -> None:
+    folder = Path(table.path) / METADATA[table.format]
+    shutil.rmtree(folder)
+    if step == "empty":
+        folder.mkdir()
+    calls: list[Callable[[], object]] = [
+        lambda: hudi.Table.open(table.path).to_arrow(),
+        lambda: hudi.Table.open(table.path).timeline,
+        lambda: hudi.Table.open(table.path).file_slices(),
+        lambda: table.upsert(batch(2, "a")),
+    ]
+    for call in calls:
+        with pytest.raises(CorruptMetadataError) as caught:
+            call()
+        assert f"hudi table repair {table.path}" in caught.value.hint
+    hudi.Table.open(table.path).repair()
+    assert READ[table.format](Path(table.path)) == {"a": 1, "b": 1, "x": 1}
+    table.upsert(batch(2, "a"))
+    assert read_at_rest(table) == {"a": 2, "b": 1, "x": 1}
+
+
+@pytest.mark.parametrize("format_name", FORMATS)
+def test_a_table_of_before_its_first_write_is_no_exception(
+    tmp_path: Path, format_name: str
+) -> None:
+    table = new_table(tmp_path / "t", format_name)
+    empty = hudi.Table.create(
+        str(tmp_path / "u"), table.schema, record_key="id", format=format_name
+    )
+    shutil.rmtree(tmp_path / "u" / METADATA[format_name])
+    with pytest.raises(CorruptMetadataError, match=f"hudi table repair {empty.path}"):
+        empty.to_arrow()
