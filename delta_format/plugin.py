@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from delta_format.change import NOTHING, change_of_write
 from delta_format.commit import Record, record
 from delta_format.creation import find_or_make
+from delta_format.found import find_table
 from delta_format.log import open_log
 from delta_format.metadata import DeltaMetadataFactory
 from delta_format.schema import refuse_unknown
@@ -24,6 +25,7 @@ from hudi_core.spi import (
     FileSystemViewManager,
     FormatCapabilities,
     FormatCommit,
+    FoundTable,
     Granularity,
     Instant,
     MetaClientView,
@@ -41,6 +43,7 @@ _UNMAPPED = (
 )
 _CAPABILITIES = FormatCapabilities.of(
     Capability.COPY_ON_WRITE,
+    Capability.VIRTUAL_KEYS,
     Capability.UNPARTITIONED,
     Capability.IDENTITY_PARTITIONS,
     Capability.REPLACE,
@@ -93,6 +96,11 @@ class DeltaTableFormat:
     def check_schema(self, schema: TableSchema) -> None:
         """Delta has no times of day, and names that differ in case only are one to it."""
         refuse_unknown(schema.with_meta())
+
+    @hookimpl
+    def find_table(self, meta_client: MetaClientView) -> FoundTable | None:
+        """The files of the newest version, without deletion vectors."""
+        return find_table(meta_client)
 
     @hookimpl
     def find_publication(self, meta_client: MetaClientView, instant: Instant) -> Publication | None:

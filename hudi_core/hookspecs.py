@@ -58,6 +58,7 @@ from hudi_core.model.format import (
     Publication,
     TimelineFactory,
 )
+from hudi_core.model.found_table import FoundTable
 from hudi_core.model.instant import Instant
 from hudi_core.model.protocols import LockProvider
 from hudi_core.model.schema import TableSchema
@@ -150,6 +151,28 @@ class TableFormatHooks(Protocol):
         ------
         SchemaError
             Names the column and its type.
+        """
+
+    @hookspec(firstresult=True)
+    def find_table(self, meta_client: MetaClientView) -> FoundTable | None:
+        """Find a table of this format that no Hudi writer has made. Optional.
+
+        Called without lock, before there is a Hudi table, when a folder is to be adopted; changes
+        nothing. ``meta_client`` has an empty timeline, and of its settings the format alone. Tables
+        of a format without it cannot be adopted. Added to RFC-93, which tells of new tables only.
+
+        Returns
+        -------
+        FoundTable or None
+            The present state; ``None`` where the folder holds no table of this format.
+
+        Raises
+        ------
+        UnsupportedTableError
+            There is one, with something that its data files alone do not tell, such as deleted
+            rows; names it.
+        CorruptMetadataError
+            Its metadata is damaged.
         """
 
     @hookspec(firstresult=True)

@@ -91,6 +91,7 @@ from hudi_core.model.format import (
     PublishedInstants,
     TimelineFactory,
 )
+from hudi_core.model.found_table import FoundFile, FoundTable
 from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant, State
 from hudi_core.model.instant_time import (
     EARLIEST,
@@ -157,13 +158,15 @@ __all__ = [
     "FormatCapabilities",
     "FormatCommit",
     "FormatHost",
+    "FoundFile",
+    "FoundTable",
     "Granularity",
     "HudiError",
+    "InProcessLock",
     "IncompleteCommitError",
     "Instant",
     "InstantInfo",
     "InstantNotFoundError",
-    "InProcessLock",
     "InstantTime",
     "InvalidOptionError",
     "Lineage",

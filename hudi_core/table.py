@@ -29,7 +29,7 @@ from hudi_core.services.alter import alter_table, schema_change
 from hudi_core.services.create import SchemaLike, as_arrow_schema, create_table
 from hudi_core.services.opening import open_table
 from hudi_core.services.rollback import roll_back_instant
-from hudi_core.table_upkeep import TableUpkeep
+from hudi_core.table_upkeep import TableUpkeep, named_options
 from hudi_core.txn.table_lock import table_lock
 
 if TYPE_CHECKING:
@@ -90,15 +90,8 @@ class Table(TableUpkeep):
         UnknownTableFormatError
             No installed plugin provides the format.
         """
-        named = {
-            "hoodie.table.name": name,
-            "hoodie.datasource.write.recordkey.field": _joined(record_key),
-            "hoodie.datasource.write.partitionpath.field": _joined(partition_by),
-            "hoodie.table.ordering.fields": ordering_field,
-            "hoodie.table.format": format,
-        }
-        given = {key: value for key, value in named.items() if value is not None}
-        merged = text_options({**(options or {}), **given})
+        named = named_options(name, record_key, partition_by, ordering_field, format)
+        merged = text_options({**(options or {}), **named})
         return cls(create_table(path, as_arrow_schema(schema), merged), merged)
 
     @classmethod
@@ -306,9 +299,3 @@ def requested_time(moment: Moment | None) -> str | None:
 def completed_time(moment: Moment | None) -> str | None:
     """Return the time by which changes compare."""
     return moment.effective_completion_time if isinstance(moment, Instant) else moment
-
-
-def _joined(names: str | Sequence[str] | None) -> str | None:
-    if names is None or isinstance(names, str):
-        return names
-    return ",".join(names)

@@ -112,7 +112,7 @@ def _whole(
 
 def _empty(table: IcebergTable) -> TableMetadataV2:
     client = table.client
-    schema = iceberg_schema(client.schema, 0)
+    schema = iceberg_schema(client.schema, 0, with_meta=client.config.populate_meta_fields)
     specs = partition_specs(client.config, schema)
     return TableMetadataV2.model_validate(
         {

@@ -14,6 +14,7 @@ from hudi_core.spi import (
     FileSystemViewManager,
     FormatCapabilities,
     FormatCommit,
+    FoundTable,
     Granularity,
     Instant,
     LockProvider,
@@ -29,6 +30,7 @@ from hudi_core.spi import (
 from iceberg_format import creation, rollback, services
 from iceberg_format.catalog import TableState, missing
 from iceberg_format.commit import change_updates, publish
+from iceberg_format.found import find_table
 from iceberg_format.lineage import lineage_of, refuse_foreign
 from iceberg_format.locks import catalog_lock
 from iceberg_format.metadata import IcebergMetadataFactory
@@ -39,6 +41,7 @@ from iceberg_format.writes import change_of_write
 
 _CAPABILITIES = FormatCapabilities.of(
     Capability.COPY_ON_WRITE,
+    Capability.VIRTUAL_KEYS,
     Capability.UNPARTITIONED,
     Capability.IDENTITY_PARTITIONS,
     Capability.REPLACE,
@@ -98,6 +101,11 @@ class IcebergTableFormat:
     def check_schema(self, schema: TableSchema) -> None:
         """Iceberg has every type that tables have; a type of later is refused by its name."""
         iceberg_schema(schema, 0)
+
+    @hookimpl
+    def find_table(self, meta_client: MetaClientView) -> FoundTable | None:
+        """The files of the current snapshot, without files of deleted rows."""
+        return find_table(IcebergTable.open(meta_client))
 
     @hookimpl
     def find_publication(self, meta_client: MetaClientView, instant: Instant) -> Publication | None:

@@ -47,15 +47,21 @@ _TYPES: dict[pa.DataType, type[IcebergType]] = {
 }
 
 
-def iceberg_schema(schema: TableSchema, schema_id: int) -> Schema:
+def iceberg_schema(schema: TableSchema, schema_id: int, *, with_meta: bool = True) -> Schema:
     """Return a table's schema as Iceberg's.
+
+    Parameters
+    ----------
+    with_meta
+        Whether the table's files have the meta columns.
 
     Raises
     ------
     SchemaError
         A column has a type that Iceberg lacks, or a field has no id.
     """
-    return Schema(*[_field(field) for field in schema.with_meta()], schema_id=schema_id)
+    fields = schema.with_meta() if with_meta else schema.arrow
+    return Schema(*[_field(field) for field in fields], schema_id=schema_id)
 
 
 def schema_left(client: MetaClientView, commit: CommitMetadata) -> TableSchema:

@@ -43,7 +43,7 @@ def change_of_write(
         The files with their statistics; what is missing is read from the footers.
     """
     columns = schema_left(table.client, commit)
-    schema = iceberg_schema(columns, 0)
+    schema = iceberg_schema(columns, 0, with_meta=table.client.config.populate_meta_fields)
     described = {status.stat.path: status for status in statuses}
     added = [
         _added(table, metadata, stat, described.get(stat.path), schema=schema, columns=columns)

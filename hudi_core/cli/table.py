@@ -16,6 +16,7 @@ from hudi_core.cli.arguments import (
     parse_options,
 )
 from hudi_core.cli.schema_file import read_avro_schema, read_parquet_schema
+from hudi_core.cli.table_adopt import adopt
 from hudi_core.cli.table_convert import convert
 from hudi_core.cli.table_document import table_document
 from hudi_core.cli.table_repair import repair
@@ -24,6 +25,7 @@ from hudi_core.cli.terminal import write_facts, write_grid, write_json, write_li
 from hudi_core.table import Table
 
 table_app = typer.Typer(no_args_is_help=True, help="Create, show, convert, repair tables.")
+table_app.command()(adopt)
 table_app.command()(convert)
 table_app.command()(validate)
 table_app.command()(repair)

@@ -86,6 +86,22 @@ class TableSchema:
         return cls._with_ids(fields, _meta_fields(), {}, 0)
 
     @classmethod
+    def adopt(cls, schema: pa.Schema) -> TableSchema:
+        """Return the schema of a new table over files that are there: as :meth:`create`, but fields
+        keep the ids that they carry.
+
+        Raises
+        ------
+        SchemaError
+            As there; or two fields carry one id.
+        """
+        cls.create(schema)
+        own = [field for field in schema if field.name not in META_COLUMNS]
+        carried = {path: number for path, field in walk(own) if (number := field_id(field))}
+        fields = [normalise_field(field, field.name) for field in own]
+        return cls._with_ids(fields, _meta_fields(), carried, 0)
+
+    @classmethod
     def from_avro(
         cls,
         text: str,

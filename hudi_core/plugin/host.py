@@ -21,6 +21,7 @@ from hudi_core.model.format import (
     Publication,
     TimelineFactory,
 )
+from hudi_core.model.found_table import FoundTable
 from hudi_core.model.instant import Instant
 from hudi_core.model.protocols import LockProvider, TimelineView
 from hudi_core.model.schema import TableSchema
@@ -111,6 +112,12 @@ class FormatHost:
         self, settings: TableSettings, schema: TableSchema, before: TableSchema | None = None
     ) -> None:
         self._calls.answer("check_schema", settings, schema, before, kinds=(NOTHING,))
+
+    def find_table(self, meta_client: MetaClientView) -> FoundTable | None:
+        found: FoundTable | None = self._calls.answer(
+            "find_table", meta_client, kinds=(FoundTable, NOTHING)
+        )
+        return found
 
     def find_publication(self, meta_client: MetaClientView, instant: Instant) -> Publication | None:
         found: Publication | None = self._calls.answer(

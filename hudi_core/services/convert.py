@@ -19,6 +19,7 @@ from hudi_core.config.stored_form import id_properties
 from hudi_core.config.table_keys import FORMAT
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import ConcurrentWriterError, TableServiceError
+from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.lister import table_lister
 from hudi_core.model.capability import Capability
 from hudi_core.model.format import FormatCommit
@@ -216,9 +217,22 @@ def without_format(options: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in options.items() if key not in FORMAT.names}
 
 
+def require_recoverable(client: TableMetaClient) -> None:
+    """Refuse a table that this release cannot make good after a dead writer.
+
+    No row is written, so that the files need not have meta columns.
+
+    Raises
+    ------
+    UnsupportedTableError
+        Names the feature.
+    """
+    replace(client.config, populate_meta_fields=True).validate_for_write(client.base_path)
+
+
 def _refuse_unfit(table: OpenTable, host: FormatHost, timeline: Timeline) -> None:
     client = table.client
-    client.require_writable()
+    require_recoverable(client)
     host.require(Capability.CONVERSION, *table_needs(client.config))
     host.check_schema(client.config, client.schema_at(timeline))
     saved = [one for one in timeline.completed() if one.action is Action.SAVEPOINT]

@@ -35,7 +35,12 @@ from hudi_core.metadata.preparation import create_metadata_table, prepare
 from hudi_core.metadata.table import metadata_client, stored_partitions
 from hudi_core.metadata.upkeep import current_client
 from hudi_core.model.capability import Capability
-from hudi_core.services.convert import build_format, load_format, new_properties
+from hudi_core.services.convert import (
+    build_format,
+    load_format,
+    new_properties,
+    require_recoverable,
+)
 from hudi_core.services.opening import open_table
 from hudi_core.services.progress import Progress, no_progress
 from hudi_core.services.validate import Difference, Source, TableValidation, validate_table
@@ -123,7 +128,7 @@ def repair_table(
     with lock.held():
         recover_properties(open_table(path, options).client.storage)
         table = open_table(path, options)
-        table.client.require_writable()
+        require_recoverable(table.client)
         plan = _plan(table, force, progress)
         others: tuple[str, ...] = ()
         if plan.metadata_table:

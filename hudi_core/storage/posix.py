@@ -102,6 +102,28 @@ class PosixStorage(PosixReader):
             self._replace(temporary, full)
             return tag
 
+    def link(self, source: str, target: str) -> None:
+        """Give a file a second name; no effect where the name is the file's already.
+
+        Disks alone have this: a store of objects has one name for each.
+
+        Raises
+        ------
+        PathNotFoundError
+            There is no such file.
+        AlreadyExistsError
+            Another file has the name.
+        """
+        old, new = self._for_change(source), self._for_change(target)
+        with translated(old):
+            self._make_folders(os.path.dirname(new))
+            try:
+                self._disk.link(old, new)
+            except FileExistsError as error:
+                if not os.path.samefile(old, new):
+                    raise AlreadyExistsError(new) from error
+            self._sync(os.path.dirname(new))
+
     def delete(self, path: str) -> bool:
         """Delete a file (of a symbolic link the link); ``False`` when there was none."""
         full = self._for_change(path)

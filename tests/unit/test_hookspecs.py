@@ -33,6 +33,7 @@ ADDED = {
     "complete_restore",
     "complete_schema_change",
     "find_publication",
+    "find_table",
     "get_capabilities",
 }
 

@@ -1,0 +1,54 @@
+"""A Delta table that no Hudi writer has made."""
+
+from __future__ import annotations
+
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from delta_format.log import has_log, open_log, translated
+from hudi_core.spi import FoundFile, FoundTable, MetaClientView, UnsupportedTableError
+
+_PLAIN_READER = 1
+_HARMLESS = frozenset({"timestampNtz"})
+_PREFIX = "partition."
+
+
+def find_table(meta_client: MetaClientView) -> FoundTable | None:
+    """Return the newest version of the table in the folder; ``None`` where there is none.
+
+    Raises
+    ------
+    UnsupportedTableError
+        Its files alone do not tell its rows: deletion vectors, mapped columns and the like.
+    CorruptMetadataError
+        Its log is damaged.
+    """
+    if not has_log(meta_client):
+        return None
+    head = open_log(meta_client)
+    with translated(head.root):
+        protocol = head.table.protocol()
+        features = set(protocol.reader_features or ()) - _HARMLESS
+        if protocol.min_reader_version > _PLAIN_READER and (
+            features or not protocol.reader_features
+        ):
+            raise UnsupportedTableError(
+                meta_client.base_path,
+                f"needs reader version {protocol.min_reader_version} of Delta "
+                f"({', '.join(sorted(features)) or 'column mapping'})",
+                "Have its engine rewrite it without these features first.",
+            )
+        schema = pa.schema(head.table.schema().to_arrow())
+        names = tuple(head.table.metadata().partition_columns)
+        actions = pa.table(head.table.get_add_actions(flatten=True))
+    wanted = ["path", "size_bytes", *(f"{_PREFIX}{name}" for name in names)]
+    files = tuple(
+        FoundFile(
+            unquote(row["path"]),
+            row["size_bytes"],
+            {name: row[f"{_PREFIX}{name}"] for name in names},
+        )
+        for row in actions.select(wanted).to_pylist()
+    )
+    return FoundTable(schema, names, files, str(head.version))

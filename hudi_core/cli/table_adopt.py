@@ -1,0 +1,119 @@
+"""`hudi table adopt`: make a Hudi table of what a folder holds."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from hudi_core.cli.arguments import (
+    DryRunOption,
+    JsonOption,
+    OptionsOption,
+    parse_names,
+    parse_options,
+)
+from hudi_core.cli.progress import progress_bar
+from hudi_core.cli.terminal import write_facts, write_json, write_line
+from hudi_core.services.adopt_plan import Adoption
+from hudi_core.table import Table
+
+
+def adopt(
+    path: Annotated[
+        str,
+        typer.Argument(
+            metavar="PATH", help="A folder of Parquet files, or a table of an installed format."
+        ),
+    ],
+    *,
+    key: Annotated[
+        str | None, typer.Option("--key", metavar="COLUMNS", help="Columns of the record key.")
+    ] = None,
+    partition_by: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMNS", help="Partition columns; by default those found there."),
+    ] = None,
+    ordering_field: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Of two rows with one key the greater value wins."),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Name of the table; by default the last part of the path.")
+    ] = None,
+    table_format: Annotated[
+        str | None, typer.Option("--format", help="Table format; by default the one found there.")
+    ] = None,
+    source: Annotated[
+        str | None,
+        typer.Option("--from", help="What to adopt, of several: a format, or parquet."),
+    ] = None,
+    rewrite: Annotated[
+        str | None,
+        typer.Option(metavar="NEW_PATH", help="Write the rows into a new table there instead."),
+    ] = None,
+    dry_run: DryRunOption = False,
+    option: OptionsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a Hudi table of a folder of Parquet files, or of a table of another format.
+
+    The files stay as they are and get new names; the table is then read by all, and not written by
+    this release, as its files have no meta columns. With --rewrite the rows are written into a new
+    table that is like any other, and the folder stays as it is.
+    """
+    with progress_bar("files") as progress:
+        done = Table.adopt(
+            path,
+            record_key=parse_names(key),
+            partition_by=parse_names(partition_by),
+            ordering_field=ordering_field,
+            name=name,
+            format=table_format,
+            source=source,
+            rewrite=rewrite,
+            options=parse_options(option),
+            dry_run=dry_run,
+            progress=progress,
+        )
+    if as_json:
+        write_json(
+            {
+                "path": done.path,
+                "dry_run": dry_run,
+                "from": done.source,
+                "format": done.table_format,
+                "files": done.files,
+                "rows": done.rows,
+                "bytes": done.size,
+                "partitions": done.partitions,
+                "rewritten": done.is_rewritten,
+                "obstacles": list(done.obstacles),
+            }
+        )
+    elif dry_run:
+        _write_plan(done)
+    else:
+        how = "written anew" if done.is_rewritten else "as they are"
+        write_line(
+            f"Adopted {done.files:,} files with {done.rows:,} rows, {how}, as the "
+            f"{done.table_format} table {done.path}."
+        )
+        if not done.is_rewritten:
+            write_line("Its files have no meta columns: this release reads it, and does not write.")
+
+
+def _write_plan(plan: Adoption) -> None:
+    write_facts(
+        [
+            ("table", plan.path),
+            ("from", plan.source),
+            ("to", plan.table_format),
+            ("files", f"{plan.files:,}, {plan.size:,} bytes"),
+            ("rows", f"{plan.rows:,}, {'written anew' if plan.is_rewritten else 'as they are'}"),
+            ("partitions", "-" if plan.partitions is None else f"{plan.partitions:,}"),
+        ]
+    )
+    for obstacle in plan.obstacles:
+        write_line(f"not possible without --rewrite: {obstacle}")
+    write_line("Nothing was changed (--dry-run).")

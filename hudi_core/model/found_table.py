@@ -1,0 +1,52 @@
+"""A table of some format that no Hudi writer has made, as the format's plugin finds it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """A data file of the table's present state.
+
+    Attributes
+    ----------
+    path
+        Relative to the table's folder.
+    size
+        Bytes.
+    values
+        Values of columns that the format keeps beside the file, which may lack them: those of its
+        partition, as Python has them.
+    """
+
+    path: str
+    size: int
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundTable:
+    """What is there.
+
+    Attributes
+    ----------
+    schema
+        The columns; with ``PARQUET:field_id`` where the format knows columns by ids and the files
+        carry them.
+    partition_by
+        Columns whose values make the partitions; empty where there are none, or computed ones.
+    files
+        The files of the present state, in Parquet.
+    version
+        The format's own id of that state.
+    """
+
+    schema: pa.Schema
+    partition_by: tuple[str, ...]
+    files: tuple[FoundFile, ...]
+    version: str

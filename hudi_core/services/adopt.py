@@ -1,0 +1,258 @@
+"""Turning a folder that holds rows already into a Hudi table, without writing them again.
+
+Every data file becomes a base file: it gets a second name, that of a base file in the folder of its
+partition, and loses the first one. Readers of Hudi tables know no other names; the marker that Hudi
+has for foreign names (``_hudiext``) is passed over without a word by readers outside of Java, rows
+and all, and so is not used. The files have no meta columns: the table has virtual keys.
+
+Order: record, names, timeline, metadata of the format, properties, which make it a table, then the
+old names and the record go. A crash at any point leaves what the same command goes on with. Readers
+of the format that was there find what they know until its metadata names the new names; those of
+plain files find each file under one name or, for a moment, two.
+"""
+
+from __future__ import annotations
+
+import contextlib
+
+from hudi_core.config.catalog import FORMAT_PREFIX
+from hudi_core.config.metadata_keys import MetadataConfig
+from hudi_core.config.resolve import resolve_table_config
+from hudi_core.config.table import TableConfig
+from hudi_core.config.write import WriteConfig
+from hudi_core.errors import (
+    AlreadyExistsError,
+    CorruptMetadataError,
+    StorageError,
+    UnsupportedTableError,
+)
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata.preparation import prepare
+from hudi_core.model.capability import Capability
+from hudi_core.model.commit import (
+    NO_PREVIOUS_COMMIT,
+    SCHEMA_KEY,
+    CommitMetadata,
+    WriteOperation,
+    WriteStat,
+)
+from hudi_core.model.files import (
+    PARTITION_METADATA_FILE,
+    BaseFileName,
+    derive_file_id,
+    join_path,
+)
+from hudi_core.model.instant import Action, Instant, State
+from hudi_core.model.protocols import Storage
+from hudi_core.plugin.host import FormatHost
+from hudi_core.plugin.registry import FormatRegistry
+from hudi_core.services.adopt_plan import (
+    Adoption,
+    Folder,
+    InPlace,
+    in_place_document,
+    plan_in_place,
+)
+from hudi_core.services.adopt_source import PLAIN
+from hudi_core.services.adoption_record import RECORD_PATH, AdoptionRecord, Placement
+from hudi_core.services.opening import open_table
+from hudi_core.storage.posix import PosixStorage
+from hudi_core.storage.properties_file import PROPERTIES_PATH, write_new
+from hudi_core.timeline.clock import TimelineClock
+from hudi_core.timeline.serde import encode
+from hudi_core.txn.table_lock import TableLock, lock_at
+
+REWRITE = (
+    "Write its rows into a new table: `hudi table adopt PATH --rewrite NEW_PATH`; the folder stays "
+    "as it is."
+)
+
+
+def plan_adoption(folder: Folder) -> Adoption:
+    """Return what an adoption would do; nothing is written, and no lock is taken.
+
+    Raises
+    ------
+    HudiError
+        See :func:`~hudi_core.services.adopt_plan.plan_in_place`.
+    """
+    return in_place_document(folder, plan_in_place(folder))
+
+
+def adopt_in_place(folder: Folder) -> Adoption:
+    """Make a folder a Hudi table; one that was begun goes on as it was begun.
+
+    Raises
+    ------
+    UnsupportedTableError
+        Files cannot stay as they are; nothing has changed.
+    HudiError
+        See :func:`~hudi_core.services.adopt_plan.plan_in_place`.
+    LockError
+        Another process is at work.
+    """
+    plain = folder.client(TableConfig(name="unnamed", record_key_fields=()))
+    config = WriteConfig.from_options(folder.options)
+    plan = None
+    if AdoptionRecord.load(plain.storage) is None:
+        # before the lock, whose file would be left among what is not ours
+        plan = plan_in_place(folder)
+        _require_possible(folder, plan)
+    lock = lock_at(folder.base_path, plain.storage, config)
+    with lock.held():
+        record = AdoptionRecord.load(plain.storage)
+        if record is None:
+            record = _begin(folder, plan or plan_in_place(folder))
+        return _carry_out(folder, record, lock)
+
+
+def _require_possible(folder: Folder, plan: InPlace) -> None:
+    if plan.obstacles:
+        raise UnsupportedTableError(
+            folder.base_path,
+            f"has files that cannot stay as they are: {'; '.join(plan.obstacles)}",
+            REWRITE,
+        )
+
+
+def _begin(folder: Folder, plan: InPlace) -> AdoptionRecord:
+    _require_possible(folder, plan)
+    client = folder.client(plan.config)
+    instant = TimelineClock(client.active).next_time()
+    placements = tuple(
+        Placement(
+            source=one.file.path,
+            partition_path=one.partition_path,
+            name=BaseFileName(derive_file_id(instant, number, 0), f"{number}-0-0", instant),
+            size=one.file.size,
+            rows=one.rows,
+        )
+        for number, one in enumerate(plan.files)
+    )
+    properties = plan.config.to_properties()
+    record = AdoptionRecord(instant, properties, folder.found.kind, placements)
+    record.put(client.storage)
+    return record
+
+
+def _carry_out(folder: Folder, record: AdoptionRecord, lock: TableLock) -> Adoption:
+    where = f"{folder.base_path}/{PROPERTIES_PATH}"
+    stored = TableConfig.from_properties(record.properties, where)
+    client = folder.client(resolve_table_config(folder.options, stored))
+    _place(folder, client.storage, record)
+    _commit(client, record)
+    lock.require_lease()
+    _make_table(client, record)
+    _remove_sources(client.storage, record)
+    _make_metadata_table(folder)
+    client.storage.delete(RECORD_PATH)
+    return Adoption(
+        path=folder.base_path,
+        source=record.source,
+        table_format=client.config.table_format,
+        files=len(record.placements),
+        rows=sum(one.rows for one in record.placements),
+        size=sum(one.size for one in record.placements),
+        partitions=len({one.partition_path for one in record.placements}),
+        is_rewritten=False,
+    )
+
+
+# --- the steps -----------------------------------------------------------------------------------
+
+
+def _place(folder: Folder, storage: Storage, record: AdoptionRecord) -> None:
+    if not isinstance(storage, PosixStorage):
+        raise UnsupportedTableError(folder.base_path, "is in an object store", REWRITE)
+    marked = set()
+    for done, one in enumerate(record.placements, start=1):
+        if one.partition_path not in marked:
+            marked.add(one.partition_path)
+            _mark(storage, one, record)
+        found = storage.head(one.path)
+        if found is None:
+            storage.link(one.source, one.path)
+            found = storage.head(one.path)
+        if found is None or found.size != one.size:
+            raise StorageError(
+                f"{folder.base_path}/{one.path} should have {one.size} bytes",
+                "Its file was changed while the folder was adopted. Stop who writes to it; where "
+                "no file has a new name yet, delete .hoodie and run the adoption again.",
+            )
+        is_base_file = BaseFileName.parse(one.source.rpartition("/")[2]) is not None
+        if record.source == PLAIN or is_base_file:
+            # who reads the folder, as plain files or as a Hudi table, finds it once
+            storage.delete(one.source)
+        folder.progress(done, len(record.placements))
+
+
+def _mark(storage: Storage, one: Placement, record: AdoptionRecord) -> None:
+    path = one.partition_path
+    depth = len(path.split("/")) if path else 0
+    lines = ("#partition metadata", f"commitTime={record.instant}", f"partitionDepth={depth}")
+    with contextlib.suppress(AlreadyExistsError):
+        storage.put_if_absent(
+            join_path(path, PARTITION_METADATA_FILE), ("\n".join(lines) + "\n").encode()
+        )
+
+
+def _commit(client: TableMetaClient, record: AdoptionRecord) -> None:
+    """Put the one commit that holds all files on the timeline."""
+    timeline = client.timeline()
+    found = timeline.find(record.instant)
+    if found is not None and found.is_completed:
+        return
+    instant = Instant(record.instant, Action.COMMIT, State.REQUESTED)
+    with contextlib.suppress(AlreadyExistsError):
+        client.active.create_requested(instant)
+    with contextlib.suppress(AlreadyExistsError):
+        client.active.to_inflight(instant)
+    stats: dict[str, list[WriteStat]] = {}
+    for one in record.placements:
+        stat = WriteStat(
+            file_id=one.name.file_id,
+            path=one.path,
+            prev_commit=NO_PREVIOUS_COMMIT,
+            num_writes=one.rows,
+            num_inserts=one.rows,
+            total_write_bytes=one.size,
+            file_size_in_bytes=one.size,
+            partition_path=one.partition_path,
+        )
+        stats.setdefault(one.partition_path, []).append(stat)
+    metadata = CommitMetadata(
+        partition_to_write_stats={path: tuple(some) for path, some in stats.items()},
+        extra_metadata={SCHEMA_KEY: client.config.create_schema or ""},
+        operation_type=WriteOperation.BULK_INSERT,
+    )
+    completion = TimelineClock(client.active).next_time()
+    client.active.complete(instant.to(State.INFLIGHT), completion, encode(metadata))
+
+
+def _make_table(client: TableMetaClient, record: AdoptionRecord) -> None:
+    host = FormatHost.load(FormatRegistry(), client.config.table_format)
+    properties = dict(record.properties)
+    if Capability.SINGLE_STEP not in host.capabilities:
+        receipt = host.initialize(client, create=True, rebuild=True)
+        if receipt.location is not None:
+            key = f"{FORMAT_PREFIX}{host.name}.location"
+            properties[key] = client.options.get(key, receipt.location)
+    with contextlib.suppress(AlreadyExistsError):
+        write_new(client.storage, properties)
+
+
+def _remove_sources(storage: Storage, record: AdoptionRecord) -> None:
+    for one in record.placements:
+        found = storage.head(one.path)
+        if found is None:
+            raise CorruptMetadataError(
+                f"{storage.root}/{one.path}", "it is gone, and an adoption has just placed it"
+            )
+        storage.delete(one.source)
+
+
+def _make_metadata_table(folder: Folder) -> None:
+    config = MetadataConfig.from_options(folder.options)
+    if config.enabled:
+        client = open_table(folder.base_path, folder.options).client
+        prepare(client, config, client.timeline())

@@ -1,0 +1,280 @@
+"""What would become of a folder that is to be a Hudi table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
+
+import pyarrow as pa
+
+from hudi_core.config.storage import FSYNC
+from hudi_core.config.table import TableConfig
+from hudi_core.config.table_keys import FORMAT, HIVE_STYLE, NATIVE, PARTITION_PATH, RECORD_KEY
+from hudi_core.errors import NotATableError
+from hudi_core.meta_client import TableMetaClient, run_in_threads, run_serially
+from hudi_core.model.capability import Capability
+from hudi_core.model.files import BasePath
+from hudi_core.model.found_table import FoundTable
+from hudi_core.model.schema import TableSchema
+from hudi_core.plugin.capability import table_needs
+from hudi_core.plugin.host import FormatHost
+from hudi_core.plugin.registry import FormatRegistry
+from hudi_core.services.adopt_files import Examined, Examiner, repeated_keys
+from hudi_core.services.adopt_source import (
+    PLAIN,
+    FoundSource,
+    OpenFile,
+    choose_source,
+    plain_files,
+    plain_table,
+    read_schema,
+)
+from hudi_core.services.create import design_table
+from hudi_core.services.progress import CountedMap, Progress
+from hudi_core.storage.data_files import data_filesystem
+from hudi_core.storage.location import parse_location
+from hudi_core.storage.open import open_storage
+from hudi_core.storage.options import StorageOptions
+from hudi_core.storage.properties_file import has_properties
+
+_SHOWN: Final = 5
+"""How many files with obstacles are named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Adoption:
+    """An adoption that is planned, or was made.
+
+    Attributes
+    ----------
+    path
+        The folder that is a table then.
+    source, table_format
+        What is adopted (a format, or plain files), and the format that the table has.
+    files, rows, size
+        What becomes the table's: files, rows and bytes.
+    partitions
+        In how many partitions they are; ``None`` where that is not known before the rows are
+        written.
+    is_rewritten
+        Whether the rows are written anew, into another folder and with meta columns. Otherwise the
+        table has virtual keys, which this release reads and does not write.
+    obstacles
+        Of a plan: why files cannot stay as they are.
+    """
+
+    path: str
+    source: str
+    table_format: str
+    files: int
+    rows: int
+    size: int
+    partitions: int | None
+    is_rewritten: bool
+    obstacles: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A folder that is to be adopted.
+
+    Attributes
+    ----------
+    path
+        Its path or URI.
+    options
+        Hudi options, and credentials of the store.
+    source
+        Which of several tables there is meant: the name of a format, or ``parquet``.
+    progress
+        Is told of the files that are looked into.
+    """
+
+    path: str
+    options: Mapping[str, str]
+    source: str | None
+    progress: Progress
+
+    @cached_property
+    def base_path(self) -> BasePath:
+        """Its absolute path or URI."""
+        return BasePath(parse_location(self.path).uri)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether its files can have second names."""
+        return parse_location(self.base_path).is_local
+
+    def client(self, config: TableConfig) -> TableMetaClient:
+        """Return the client of the table that it is to be."""
+        options = StorageOptions.from_options(self.options)
+        storage = open_storage(self.base_path, options, fsync=FSYNC.read(self.options))
+        run_map = run_serially if self.is_local else run_in_threads
+        counted = CountedMap(run_map, self.progress)
+        return TableMetaClient(self.base_path, storage, config, options, counted, self.options)
+
+    @cached_property
+    def found(self) -> FoundSource:
+        """What it holds.
+
+        Raises
+        ------
+        NotATableError
+            A Hudi table, nothing, or more than one thing.
+        UnsupportedTableError, CorruptMetadataError
+            A table that cannot be adopted, or a damaged one.
+        """
+        client = self.client(TableConfig(name="unnamed", record_key_fields=()))
+        if has_properties(client.storage):
+            raise NotATableError(
+                self.base_path,
+                "is a Hudi table already",
+                "To give it another format, use `hudi table convert`.",
+            )
+        found: dict[str, FoundTable] = {}
+        for name in FormatRegistry().names():
+            if self.source not in (None, name):
+                continue
+            host = FormatHost.load(FormatRegistry(), name)
+            as_format = replace(client, config=replace(client.config, table_format=name))
+            table = host.find_table(as_format)
+            if table is not None:
+                found[name] = table
+        return choose_source(self.base_path, found, self.source, self._plain)
+
+    def _plain(self) -> FoundTable:
+        client = self.client(TableConfig(name="unnamed", record_key_fields=()))
+        files = plain_files(client.storage)
+        opened = self.opened
+
+        def schema(path: str) -> pa.Schema:
+            return read_schema(path, opened)
+
+        schemas = list(client.run_map(schema, [one.path for one in files]))
+        return plain_table(files, schemas)
+
+    @property
+    def opened(self) -> OpenFile:
+        """What opens a file of it."""
+        filesystem, root = data_filesystem(
+            self.base_path, StorageOptions.from_options(self.options)
+        )
+        return lambda path: filesystem.open_input_file(f"{root}/{path}")
+
+    @cached_property
+    def table_options(self) -> dict[str, str]:
+        """The options, and what follows from what is there."""
+        found, given = self.found, dict(self.options)
+        if not FORMAT.is_given(given):
+            given[FORMAT.key] = NATIVE if found.kind == PLAIN else found.kind
+        if not PARTITION_PATH.is_given(given) and found.table.partition_by:
+            given[PARTITION_PATH.key] = ",".join(found.table.partition_by)
+        if not HIVE_STYLE.is_given(given) and found.is_hive:
+            given[HIVE_STYLE.key] = "true"
+        return given
+
+
+@dataclass(frozen=True, slots=True)
+class InPlace:
+    """How a folder becomes a table whose files stay.
+
+    Attributes
+    ----------
+    config, schema
+        What the table is.
+    host
+        Its format.
+    files
+        What was found out of each file.
+    obstacles
+        Why it cannot be so; empty where it can.
+    """
+
+    config: TableConfig
+    schema: TableSchema
+    host: FormatHost
+    files: tuple[Examined, ...]
+    obstacles: tuple[str, ...]
+
+
+def plan_in_place(folder: Folder) -> InPlace:
+    """Return how a folder becomes a table without its rows being written again.
+
+    Raises
+    ------
+    NotATableError, UnsupportedTableError, CorruptMetadataError, DataFileError
+        What is there cannot be adopted, or not be read.
+    SchemaError, RecordKeyError, ConfigError, PluginError
+        What was asked for cannot be.
+    """
+    source, options = folder.found, folder.table_options
+    designed, _ = design_table(folder.base_path, source.table.schema, options)
+    schema = TableSchema.adopt(source.table.schema)
+    config = replace(
+        designed,
+        populate_meta_fields=False,
+        create_schema=schema.to_avro(designed.name),
+        last_column_id=schema.last_column_id,
+        field_ids=schema.field_ids(),
+    )
+    host = FormatHost.load(FormatRegistry(), config.table_format)
+    host.require(Capability.CONVERSION, *table_needs(config))
+    host.check_schema(config, schema)
+    client = folder.client(config)
+    examiner = Examiner(config, schema, folder.opened)
+    files = tuple(client.run_map(examiner, list(source.table.files)))
+    return InPlace(config, schema, host, files, tuple(_obstacles(folder, client, files)))
+
+
+def _obstacles(folder: Folder, client: TableMetaClient, files: tuple[Examined, ...]) -> list[str]:
+    found = []
+    if not folder.is_local:
+        found.append("it is in an object store, where a file has one name for ever")
+    if not client.config.record_key_fields:
+        found.append(f"it has no record key ({RECORD_KEY.key}), which virtual keys are made of")
+    bad = [one for one in files if one.obstacle is not None]
+    found += [f"{one.file.path}: {one.obstacle}" for one in bad[:_SHOWN]]
+    if len(bad) > _SHOWN:
+        found.append(f"and {len(bad) - _SHOWN} more files")
+    strange = _unnamed(folder, client, files)
+    if strange:
+        found.append(
+            f"{len(strange)} Parquet files there are none of the table's, such as {strange[0]}; "
+            "have its engine delete (vacuum) them first"
+        )
+    for partition, count in sorted(repeated_keys(files).items())[:_SHOWN]:
+        found.append(f"partition {partition!r}: {count} rows have the key of another row")
+    return found
+
+
+def _unnamed(folder: Folder, client: TableMetaClient, files: tuple[Examined, ...]) -> list[str]:
+    """Return the files in the folders of partitions that the table does not name any more.
+
+    Some readers of Hudi tables fail on a file whose name they do not know.
+    """
+    if folder.found.kind == PLAIN:
+        return []
+    named = {one.file.path for one in files}
+    folders = {one.partition_path for one in files}
+    return [
+        one.path
+        for one in plain_files(client.storage)
+        if one.path not in named and one.path.rpartition("/")[0] in folders
+    ]
+
+
+def in_place_document(folder: Folder, plan: InPlace) -> Adoption:
+    """Return a plan as what is told of it."""
+    return Adoption(
+        path=folder.base_path,
+        source=folder.found.kind,
+        table_format=plan.config.table_format,
+        files=len(plan.files),
+        rows=sum(one.rows for one in plan.files),
+        size=sum(one.file.size for one in plan.files),
+        partitions=len({one.partition_path for one in plan.files}),
+        is_rewritten=False,
+        obstacles=plan.obstacles,
+    )

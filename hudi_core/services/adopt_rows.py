@@ -1,0 +1,139 @@
+"""The rows of a folder that is to become a Hudi table, for writing them into a new one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hudi_core.config.table_keys import FORMAT
+from hudi_core.errors import DataFileError, NotATableError, SchemaError
+from hudi_core.model.arrow_types import field_id
+from hudi_core.model.found_table import FoundFile
+from hudi_core.model.schema import META_COLUMNS
+from hudi_core.services.adopt_plan import Adoption, Folder
+from hudi_core.services.opening import open_table, table_exists
+from hudi_core.storage.location import parse_location
+
+
+@dataclass(frozen=True, slots=True)
+class AdoptedRows:
+    """The rows of a folder.
+
+    Attributes
+    ----------
+    folder
+        The folder; it stays as it is.
+    schema
+        The columns, without those of Hudi's own.
+    """
+
+    folder: Folder
+    schema: pa.Schema
+
+    @classmethod
+    def of(cls, folder: Folder) -> AdoptedRows:
+        """Return the rows of a folder; nothing but the list of its files is read.
+
+        Raises
+        ------
+        NotATableError, UnsupportedTableError, CorruptMetadataError, DataFileError, SchemaError
+            What is there cannot be adopted, or not be read.
+        """
+        own = [one for one in folder.found.table.schema if one.name not in META_COLUMNS]
+        return cls(folder, pa.schema(own))
+
+    def read(self) -> pa.RecordBatchReader:
+        """Return the rows as a stream, file by file.
+
+        Raises
+        ------
+        DataFileError, SchemaError
+            A file is damaged, or holds a column in a type that does not fit; while it is read.
+        """
+        return pa.RecordBatchReader.from_batches(self.schema, self._batches())
+
+    def document(self, path: str) -> Adoption:
+        """Return what is told of writing them into a table at ``path``."""
+        files = self.folder.found.table.files
+        return Adoption(
+            path=parse_location(path).uri,
+            source=self.folder.found.kind,
+            table_format=FORMAT.read(self.folder.table_options),
+            files=len(files),
+            rows=sum(self._row_count(one.path) for one in files),
+            size=sum(one.size for one in files),
+            partitions=None,
+            is_rewritten=True,
+        )
+
+    def _row_count(self, path: str) -> int:
+        try:
+            with self.folder.opened(path) as source:
+                return int(pq.ParquetFile(source).metadata.num_rows)
+        except (OSError, pa.ArrowInvalid) as error:
+            raise DataFileError(path, str(error)) from error
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        files = self.folder.found.table.files
+        for done, file in enumerate(files, start=1):
+            try:
+                with self.folder.opened(file.path) as source:
+                    parquet = pq.ParquetFile(source)
+                    for batch in parquet.iter_batches():
+                        yield self._fitted(batch, parquet.schema_arrow, file)
+            except (OSError, pa.ArrowInvalid) as error:
+                raise DataFileError(file.path, str(error)) from error
+            self.folder.progress(done, len(files))
+
+    def _fitted(self, batch: pa.RecordBatch, stored: pa.Schema, file: FoundFile) -> pa.RecordBatch:
+        """Return rows in the columns of the table: found by id where files have ids."""
+        by_id = {field_id(field): at for at, field in enumerate(stored) if field_id(field)}
+        columns = []
+        for field in self.schema:
+            number = field_id(field)
+            at = by_id.get(number, -1) if by_id and number else stored.get_field_index(field.name)
+            if at >= 0:
+                columns.append(_cast(batch.column(at), field, file))
+            else:
+                # where neither file nor format know a value it is null
+                columns.append(
+                    pa.repeat(pa.scalar(file.values.get(field.name), field.type), batch.num_rows)
+                )
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+
+def rows_written(path: str, folder: Folder) -> int | None:
+    """Return how many rows the table at a path got by its one write; ``None`` where it has none.
+
+    Raises
+    ------
+    NotATableError
+        The table has had other writes than that of an adoption.
+    """
+    options = folder.table_options
+    if not table_exists(path, options):
+        return None
+    opened = open_table(path, options)
+    writes = opened.timeline().completed_writes()
+    if not writes:
+        return None
+    if len(writes) > 1:
+        raise NotATableError(path, "is a table with rows of its own", "Name another folder.")
+    return sum(stat.num_writes or 0 for stat in opened.client.read_commit(writes[0]).stats)
+
+
+def _cast(column: pa.Array, field: pa.Field, file: FoundFile) -> pa.Array:
+    if column.type.equals(field.type):
+        return column
+    try:
+        return column.cast(field.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise SchemaError(
+            f"Column {field.name} of {file.path} has the type {column.type}, and the table "
+            f"{field.type}: {error}",
+            "Write the file again with the table's type.",
+            column=field.name,
+        ) from error

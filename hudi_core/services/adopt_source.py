@@ -1,0 +1,224 @@
+"""What a folder holds that is to become a Hudi table: plain Parquet files, or a table of a format.
+
+Which formats there are, and what they find, their plugins say. Without any of them a folder is
+taken for plain files: every ``*.parquet`` below it, but for what lies under names that begin with a
+dot or an underscore. Folders named ``column=value`` tell values of columns that the files lack.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hudi_core.errors import DataFileError, NotATableError, SchemaError
+from hudi_core.model.files import FileStatus
+from hudi_core.model.found_table import FoundFile, FoundTable
+from hudi_core.model.protocols import Storage
+
+PLAIN: Final = "parquet"
+"""What a folder of plain files is called."""
+_NULL: Final = "__HIVE_DEFAULT_PARTITION__"
+_WHOLE: Final = re.compile(r"-?(0|[1-9][0-9]{0,17})")
+
+OpenFile = Callable[[str], pa.NativeFile]
+"""Opens a file by its path below the folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundSource:
+    """What is there.
+
+    Attributes
+    ----------
+    kind
+        Name of the format, or :data:`PLAIN`.
+    table
+        Its columns and files.
+    is_hive
+        Whether its files lie in folders ``column=value``.
+    """
+
+    kind: str
+    table: FoundTable
+    is_hive: bool
+
+
+def choose_source(
+    base_path: str,
+    found: Mapping[str, FoundTable],
+    wanted: str | None,
+    plain: Callable[[], FoundTable],
+) -> FoundSource:
+    """Return the one table that a folder holds.
+
+    Parameters
+    ----------
+    found
+        What the formats have found, by their names.
+    wanted
+        Which of them is meant; needed where there are several.
+    plain
+        Finds plain files.
+
+    Raises
+    ------
+    NotATableError
+        There is no such table, or there are several and none is named.
+    """
+    if wanted is not None and wanted != PLAIN and wanted not in found:
+        names = ", ".join(found) or "none"
+        raise NotATableError(
+            base_path, f"holds no table of the format {wanted}", f"Formats found there: {names}."
+        )
+    if wanted is None and len(found) > 1:
+        raise NotATableError(
+            base_path,
+            f"holds tables of several formats ({', '.join(sorted(found))})",
+            "Name the one whose rows are to be taken.",
+        )
+    kind = wanted or next(iter(found), PLAIN)
+    table = plain() if kind == PLAIN else found[kind]
+    if not table.files:
+        raise NotATableError(
+            base_path, "holds no data file", "Create a table there with `hudi table create`."
+        )
+    return FoundSource(kind, table, all(_hive_parts(one.path) for one in table.files))
+
+
+# --- plain files ---------------------------------------------------------------------------------
+
+
+def plain_files(storage: Storage) -> tuple[FileStatus, ...]:
+    """Return the Parquet files of a folder, by path."""
+    found = [
+        one
+        for one in storage.list("", recursive=True)
+        if one.path.endswith(".parquet")
+        and not any(part.startswith((".", "_")) for part in one.path.split("/"))
+    ]
+    return tuple(sorted(found, key=lambda one: one.path))
+
+
+def plain_table(files: Sequence[FileStatus], schemas: Sequence[pa.Schema]) -> FoundTable:
+    """Return plain files as a table.
+
+    Parameters
+    ----------
+    files, schemas
+        The files, and the columns of each.
+
+    Raises
+    ------
+    SchemaError
+        Two files have one column in two types, or not all have the same partition folders.
+    """
+    merged = merge_schemas([(one.path, schema) for one, schema in zip(files, schemas, strict=True)])
+    parts = [_hive_parts(one.path) for one in files]
+    names = tuple(parts[0]) if parts else ()
+    if any(tuple(one) != names for one in parts):
+        raise SchemaError(
+            "Files lie in folders that name different partition columns, or none",
+            "Move the files into folders of one kind.",
+        )
+    lacking = [name for name in names if name not in merged.names]
+    kinds = {name: _kind_of([one[name] for one in parts]) for name in lacking}
+    for name, (kind, _) in kinds.items():
+        merged = merged.append(pa.field(name, kind))
+    found = tuple(
+        FoundFile(
+            one.path,
+            one.size,
+            {name: None if part[name] is None else kinds[name][1](part[name]) for name in lacking},
+        )
+        for one, part in zip(files, parts, strict=True)
+    )
+    return FoundTable(merged, names, found, "")
+
+
+def merge_schemas(schemas: Sequence[tuple[str, pa.Schema]]) -> pa.Schema:
+    """Return all columns of some files, in the order in which they first occur.
+
+    A column that a file lacks may be null.
+
+    Raises
+    ------
+    SchemaError
+        Two files have one column in two types.
+    """
+    fields: dict[str, tuple[str, pa.Field]] = {}
+    count: dict[str, int] = {}
+    for path, schema in schemas:
+        for field in schema:
+            first = fields.setdefault(field.name, (path, field))
+            if not first[1].type.equals(field.type):
+                raise SchemaError(
+                    f"Column {field.name} has the type {field.type} in {path}, and {first[1].type} "
+                    f"in {first[0]}",
+                    "Write one of them again with the type of the other.",
+                    column=field.name,
+                )
+            if field.nullable:
+                fields[field.name] = (first[0], first[1].with_nullable(True))
+            count[field.name] = count.get(field.name, 0) + 1
+    return pa.schema(
+        [
+            field if count[name] == len(schemas) else field.with_nullable(True)
+            for name, (_, field) in fields.items()
+        ]
+    )
+
+
+def read_schema(path: str, opened: OpenFile) -> pa.Schema:
+    """Return the columns of a file.
+
+    Raises
+    ------
+    DataFileError
+        It is no Parquet file, or is damaged.
+    """
+    try:
+        with opened(path) as file:
+            schema: pa.Schema = pq.read_schema(file)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise DataFileError(path, str(error)) from error
+    return schema.remove_metadata()
+
+
+def _hive_parts(path: str) -> dict[str, str | None]:
+    """Return the values that the folders of a path name; empty unless the last one does."""
+    found: dict[str, str | None] = {}
+    for part in path.split("/")[:-1]:
+        name, equals, value = part.partition("=")
+        if not equals:
+            found.clear()
+            continue
+        text = unquote(value)
+        found[unquote(name)] = None if text == _NULL else text
+    return found
+
+
+def _kind_of(texts: Sequence[str | None]) -> tuple[pa.DataType, Callable[[Any], Any]]:
+    """Return the type that all values of a folder's column have, and what makes them of text."""
+    known = [text for text in texts if text is not None]
+    if known and all(_WHOLE.fullmatch(text) for text in known):
+        return pa.int64(), int
+    if known and all(_is_date(text) for text in known):
+        return pa.date32(), dt.date.fromisoformat
+    return pa.string(), str
+
+
+def _is_date(text: str) -> bool:
+    if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
+        return False
+    try:
+        dt.date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,555 @@
+"""Folders that become Hudi tables: every reader sees the rows that were there before."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.table import StaticTable
+from pyiceberg.transforms import IdentityTransform
+from typer.testing import CliRunner
+
+import hudi_core as hudi
+from hudi_core.cli.app import app
+from hudi_core.errors import (
+    CorruptMetadataError,
+    DataFileError,
+    HudiError,
+    NotATableError,
+    OptionConflictError,
+    RecordKeyError,
+    SchemaError,
+    UnsupportedTableError,
+)
+from hudi_core.storage.posix import PosixStorage
+from tests.formats.service_tables import FORMATS, READERS, bag, by_delta, by_hudi_rs
+
+ALL = ("native", *FORMATS)
+ROWS = pa.table(
+    {
+        "id": ["a", "b", "x", "y"],
+        "city": ["rome", "rome", "new york", None],
+        "n": pa.array([1, 2, 3, None], pa.int64()),
+        "price": pa.array([Decimal("1.50"), None, Decimal("2.25"), Decimal("0.00")]),
+        "at": pa.array([dt.datetime(2024, 1, 1, 12, tzinfo=dt.UTC)] * 4, pa.timestamp("us", "UTC")),
+        "tags": [["t"], [], None, ["u", "v"]],
+    }
+)
+FOLDERS = {
+    "city=rome": (0, 2),
+    "city=new%20york": (2, 1),
+    "city=__HIVE_DEFAULT_PARTITION__": (3, 1),
+}
+ENCODED = {"hoodie.datasource.write.partitionpath.urlencode": "true"}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "lake"
+
+
+def plain(path: Path, *, drop: tuple[str, ...] = (), rows: pa.Table = ROWS) -> Path:
+    """A folder as Spark or pyarrow leaves it, with one file in each folder of a partition."""
+    for folder, (offset, length) in FOLDERS.items():
+        (path / folder).mkdir(parents=True)
+        some = rows.slice(offset, length).drop_columns(list(drop))
+        pq.write_table(some, path / folder / "part-00000-abc.snappy.parquet")
+    (path / "_SUCCESS").touch()
+    return path
+
+
+def agree(path: Path, rows: pa.Table = ROWS) -> hudi.Table:
+    """Every reader of the table sees just these rows."""
+    table = hudi.Table.open(str(path))
+    names = sorted(rows.column_names)
+    assert bag(table.to_arrow(), names) == bag(rows, names)
+    for read in READERS[table.format]:
+        assert bag(read(path), names) == bag(rows, names), read.__name__
+    assert table.validate().differences == ()
+    return table
+
+
+def data_of(path: Path) -> Counter[bytes]:
+    """The bytes of every data file, whatever it is called."""
+    files = [one for one in path.rglob("*.parquet") if "_delta_log" not in one.parts]
+    return Counter(one.read_bytes() for one in files)
+
+
+# --- plain files ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("table_format", ALL)
+def test_plain_files_become_a_table_as_they_are(path: Path, table_format: str) -> None:
+    plain(path)
+    before, inodes = data_of(path), {one.stat().st_ino for one in path.rglob("*.parquet")}
+    done = hudi.Table.adopt(str(path), record_key="id", format=table_format, options=ENCODED)
+    assert (done.source, done.files, done.rows, done.partitions) == ("parquet", 3, 4, 3)
+    assert data_of(path) == before
+    found = [one for one in path.rglob("*.parquet") if "_delta_log" not in one.parts]
+    assert {one.stat().st_ino for one in found} == inodes  # nothing was copied
+    table = agree(path)
+    assert (table.format, table.config.partition_fields) == (table_format, ("city",))
+    assert not table.config.populate_meta_fields
+    assert not (path / ".hoodie/adoption.json").exists()
+    assert (path / "_SUCCESS").exists()
+
+
+def test_who_reads_the_folder_as_files_goes_on(path: Path) -> None:
+    plain(path)
+    hudi.Table.adopt(str(path), record_key="id", options=ENCODED)
+    files = [str(one) for one in path.rglob("*.parquet") if ".hoodie" not in str(one)]
+    assert bag(ds.dataset(files).to_table()) == bag(ROWS)
+
+
+def test_hudi_rs_reads_it_without_a_metadata_table_too(path: Path) -> None:
+    plain(path)
+    off = {"hoodie.metadata.enable": "false"}
+    hudi.Table.adopt(str(path), record_key="id", options={**ENCODED, **off})
+    assert not (path / ".hoodie/metadata").exists()
+    assert bag(by_hudi_rs(path)) == bag(ROWS)
+
+
+def test_a_folder_without_partitions(path: Path) -> None:
+    path.mkdir()
+    pq.write_table(ROWS.slice(0, 2), path / "one.parquet")
+    pq.write_table(ROWS.slice(2), path / "two.parquet")
+    hudi.Table.adopt(str(path), record_key=["id", "n"])
+    assert agree(path).config.record_key_fields == ("id", "n")
+
+
+def test_files_of_several_sizes_of_schema(path: Path) -> None:
+    """A column that came later is null in older files."""
+    path.mkdir()
+    pq.write_table(ROWS.slice(0, 2).drop_columns(["n", "tags"]), path / "old.parquet")
+    pq.write_table(ROWS.slice(2), path / "young.parquet")
+    hudi.Table.adopt(str(path), record_key="id")
+    rows = pa.concat_tables(
+        [ROWS.slice(0, 2).drop_columns(["n", "tags"]), ROWS.slice(2)], promote_options="default"
+    )
+    agree(path, rows)
+
+
+def test_folders_and_values_need_not_agree(path: Path) -> None:
+    """The rows say what their partition is."""
+    (path / "x/y").mkdir(parents=True)
+    pq.write_table(ROWS.slice(0, 2), path / "x/y/1.parquet")
+    pq.write_table(ROWS.slice(2, 1), path / "x/2.parquet")
+    hudi.Table.adopt(str(path), record_key="id", partition_by="city", options=ENCODED)
+    table = agree(path, ROWS.slice(0, 3))
+    assert sorted(one.partition_path for one in table.file_slices()) == ["new york", "rome"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        (ROWS.set_column(0, "id", pa.array(["a", None, "x", "y"])), "key .* is null or empty"),
+        (ROWS.set_column(0, "id", pa.array(["a", "a", "x", "y"])), "key of another row"),
+        (ROWS.set_column(1, "city", pa.array(["rome", "oslo", "b", None])), "several partitions"),
+        (ROWS.set_column(2, "n", pa.array([1, 2, 3, 4], pa.uint8())), "type uint8, not int32"),
+        (ROWS.set_column(2, "n", pa.array([1, 2, 3, 4], pa.timestamp("ns"))), "timestamp"),
+        (ROWS.append_column("_hoodie_file_name", pa.array(["f"] * 4)), "which is Hudi's"),
+    ],
+)
+def test_files_that_cannot_stay_are_named_and_nothing_changes(
+    path: Path, rows: pa.Table, told: str
+) -> None:
+    plain(path, rows=rows)
+    before = {str(one): one.stat().st_mtime_ns for one in path.rglob("*")}
+    with pytest.raises(UnsupportedTableError, match=told) as refused:
+        hudi.Table.adopt(str(path), record_key="id", options=ENCODED)
+    assert "--rewrite" in str(refused.value)
+    plan = hudi.Table.adopt(str(path), record_key="id", options=ENCODED, dry_run=True)
+    assert plan.obstacles
+    assert {str(one): one.stat().st_mtime_ns for one in path.rglob("*")} == before
+
+
+def test_partition_columns_that_only_folders_tell_need_new_files(path: Path) -> None:
+    plain(path, drop=("city",))
+    with pytest.raises(UnsupportedTableError, match="it has no column city"):
+        hudi.Table.adopt(str(path), record_key="id", options=ENCODED)
+
+
+@pytest.mark.parametrize("table_format", ALL)
+def test_rows_are_written_into_a_new_table(path: Path, tmp_path: Path, table_format: str) -> None:
+    plain(path, drop=("city",))
+    before = sorted(map(str, path.rglob("*")))
+    target = tmp_path / "table"
+    done = hudi.Table.adopt(
+        str(path), record_key="id", format=table_format, rewrite=str(target), options=ENCODED
+    )
+    assert (done.path, done.rows, done.is_rewritten) == (str(target), 4, True)
+    table = agree(target)
+    assert table.config.populate_meta_fields
+    table.upsert(ROWS.slice(0, 1))
+    agree(target)
+    assert sorted(map(str, path.rglob("*"))) == before
+    again = hudi.Table.adopt(str(tmp_path / "lake"), record_key="id", rewrite=str(tmp_path / "t2"))
+    assert again.table_format == "native"
+
+
+def test_values_of_folders_have_the_type_they_look_like(path: Path, tmp_path: Path) -> None:
+    for folder, key in {"day=2024-01-31/hour=7": "a", "day=2024-02-01/hour=23": "b"}.items():
+        (path / folder).mkdir(parents=True)
+        pq.write_table(pa.table({"id": [key]}), path / folder / "f.parquet")
+    target = tmp_path / "table"
+    hudi.Table.adopt(str(path), record_key="id", rewrite=str(target))
+    rows = hudi.Table.open(str(target)).to_arrow(columns=["id", "day", "hour"]).to_pylist()
+    assert sorted(rows, key=lambda one: one["id"]) == [
+        {"id": "a", "day": dt.date(2024, 1, 31), "hour": 7},
+        {"id": "b", "day": dt.date(2024, 2, 1), "hour": 23},
+    ]
+
+
+def test_a_rewriting_that_died_is_run_again(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Died(BaseException):
+        pass
+
+    def die(*_: Any, **__: Any) -> None:
+        raise Died
+
+    plain(path)
+    target = tmp_path / "table"
+    arguments: dict[str, Any] = {"record_key": "id", "rewrite": str(target), "options": ENCODED}
+    monkeypatch.setattr("hudi_core.txn.transaction.Transaction._complete", die)
+    with pytest.raises(Died):
+        hudi.Table.adopt(str(path), **arguments)
+    monkeypatch.undo()
+    hudi.Table.adopt(str(path), **arguments)
+    agree(target)
+    hudi.Table.adopt(str(path), **arguments)  # is done: its rows are not written twice
+    agree(target)
+    hudi.Table.open(str(target)).delete(ROWS.slice(0, 1))
+    with pytest.raises(NotATableError, match="rows of its own"):
+        hudi.Table.adopt(str(path), **arguments)
+
+
+# --- tables of formats ---------------------------------------------------------------------------
+
+
+def test_a_delta_table_becomes_one_as_it_is(path: Path) -> None:
+    write_deltalake(str(path), ROWS.slice(0, 2))
+    write_deltalake(str(path), ROWS.slice(2), mode="append")
+    before, version = data_of(path), DeltaTable(str(path)).version()
+    done = hudi.Table.adopt(str(path), record_key="id")
+    assert (done.source, done.table_format, done.files) == ("delta", "delta", 2)
+    agree(path)
+    assert data_of(path) == before
+    assert DeltaTable(str(path)).version() == version + 1
+    names = {one.name for one in path.glob("*.parquet")}
+    assert all(name.count("_") == 2 for name in names)
+
+
+def test_a_partitioned_delta_table_is_written_anew(path: Path, tmp_path: Path) -> None:
+    """Its files never have the partition columns."""
+    write_deltalake(str(path), ROWS, partition_by=["city"])
+    with pytest.raises(UnsupportedTableError, match="it has no column city"):
+        hudi.Table.adopt(str(path), record_key="id")
+    target = tmp_path / "table"
+    hudi.Table.adopt(str(path), record_key="id", rewrite=str(target), options=ENCODED)
+    table = agree(target)
+    assert (table.format, table.config.partition_fields) == ("delta", ("city",))
+    assert bag(by_delta(path)) == bag(ROWS)
+
+
+def test_files_that_a_delta_table_deleted_stand_in_the_way(path: Path) -> None:
+    write_deltalake(str(path), ROWS)
+    write_deltalake(str(path), ROWS.slice(0, 2), mode="overwrite")
+    with pytest.raises(UnsupportedTableError, match="vacuum"):
+        hudi.Table.adopt(str(path), record_key="id")
+    DeltaTable(str(path)).vacuum(0, dry_run=False, enforce_retention_duration=False)
+    hudi.Table.adopt(str(path), record_key="id")
+    agree(path, ROWS.slice(0, 2))
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Iterator[tuple[SqlCatalog, dict[str, str]]]:
+    uri = f"sqlite:///{tmp_path}/catalog.db"
+    prefix = "hoodie.table.format.iceberg.catalog."
+    options = {
+        f"{prefix}type": "sql",
+        f"{prefix}name": "lake",
+        f"{prefix}uri": uri,
+        f"{prefix}identifier": "own.trips",
+        **ENCODED,
+    }
+    made = SqlCatalog("lake", uri=uri, warehouse=f"file://{tmp_path}")
+    made.create_namespace("own")
+    yield made, options
+    made.engine.dispose()
+
+
+def iceberg_table(catalog: SqlCatalog, path: Path, transform: Any = None) -> None:
+    table = catalog.create_table("own.trips", schema=ROWS.schema, location=f"file://{path}")
+    if transform is not None:
+        with table.update_spec() as update:
+            update.add_field("city", transform, "part")
+    table.append(ROWS)
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.parametrize("is_partitioned", [False, True])
+def test_an_iceberg_table_becomes_one_as_it_is(
+    path: Path, catalog: tuple[SqlCatalog, dict[str, str]], is_partitioned: bool
+) -> None:
+    found, options = catalog
+    iceberg_table(found, path, IdentityTransform() if is_partitioned else None)
+    before = data_of(path)
+    ids = {one.name: one.field_id for one in found.load_table("own.trips").schema().fields}
+    uuid = found.load_table("own.trips").metadata.table_uuid
+
+    done = hudi.Table.adopt(str(path), record_key="id", options=options)
+
+    assert (done.source, done.table_format) == ("iceberg", "iceberg")
+    assert data_of(path) == before
+    table = hudi.Table.open(str(path), options)
+    assert table.config.partition_fields == (("city",) if is_partitioned else ())
+    published = found.load_table("own.trips")
+    assert {one.name: one.field_id for one in published.schema().fields} == ids
+    assert published.metadata.table_uuid == uuid
+    for rows in (table.to_arrow(), by_hudi_rs(path), published.scan().to_arrow()):
+        assert bag(rows, ROWS.column_names) == bag(ROWS)
+    assert table.validate().differences == ()
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_an_iceberg_table_becomes_a_native_one_of_new_files(
+    path: Path, catalog: tuple[SqlCatalog, dict[str, str]], tmp_path: Path
+) -> None:
+    found, options = catalog
+    iceberg_table(found, path)
+    with found.load_table("own.trips").update_schema() as update:
+        update.rename_column("n", "number")
+        update.add_column("note", pa_string())
+    target = tmp_path / "table"
+    hudi.Table.adopt(
+        str(path),
+        record_key="id",
+        partition_by="city",
+        format="native",
+        rewrite=str(target),
+        options=options,
+    )
+    rows = ROWS.rename_columns(["id", "city", "number", "price", "at", "tags"])
+    agree(target, rows.append_column("note", pa.nulls(4, pa.string())))
+
+
+def pa_string() -> Any:
+    from pyiceberg.types import StringType  # noqa: PLC0415
+
+    return StringType()
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_an_iceberg_table_of_a_catalog_needs_the_catalog(
+    path: Path, catalog: tuple[SqlCatalog, dict[str, str]]
+) -> None:
+    iceberg_table(catalog[0], path)
+    with pytest.raises(UnsupportedTableError, match="of which a catalog knows the version"):
+        hudi.Table.adopt(str(path), record_key="id")
+
+
+def test_an_iceberg_table_of_a_folder(path: Path, tmp_path: Path) -> None:
+    """As Hadoop tables have it: what this project itself leaves, without its timeline."""
+    plain(path)
+    hudi.Table.adopt(str(path), record_key="id", format="iceberg", options=ENCODED)
+    shutil.rmtree(path / ".hoodie")
+    hudi.Table.adopt(str(path), record_key="id", options=ENCODED)
+    agree(path)
+    assert len(StaticTable.from_metadata(str(path)).metadata.snapshots) == 1
+
+
+# --- what may happen -----------------------------------------------------------------------------
+
+
+class Died(BaseException):
+    """The process is no more."""
+
+
+@pytest.mark.parametrize("table_format", ALL)
+def test_an_adoption_that_died_goes_on_as_it_was_begun(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table_format: str
+) -> None:
+    plain(path)
+    left = [0]
+
+    def dying(name: str) -> None:
+        whole = getattr(PosixStorage, name)
+
+        def one(*arguments: Any, **named: Any) -> Any:
+            left[0] -= 1
+            if left[0] == 0:
+                raise Died
+            return whole(*arguments, **named)
+
+        monkeypatch.setattr(PosixStorage, name, one)
+
+    for name in ("put", "put_if_absent", "compare_and_set", "delete", "delete_tree", "link"):
+        dying(name)
+    options = {**ENCODED, "hoodie.metadata.enable": "false", "hoodie.fs.fsync": "false"}
+    arguments: dict[str, Any] = {"record_key": "id", "format": table_format, "options": options}
+    for calls in range(1, 200):
+        copy = tmp_path / f"t{calls}"
+        shutil.copytree(path, copy)
+        left[0] = calls
+        try:
+            hudi.Table.adopt(str(copy), **arguments)
+        except Died:
+            left[0] = 0
+            if (copy / ".hoodie/hoodie.properties").exists():
+                # it is a table from then on
+                found = hudi.Table.open(str(copy)).to_arrow()
+                assert bag(found, ROWS.column_names) == bag(ROWS)
+            if (copy / ".hoodie/adoption.json").exists() or not (
+                copy / ".hoodie/hoodie.properties"
+            ).exists():
+                hudi.Table.adopt(str(copy), **arguments)
+            for read in READERS[table_format][:2]:
+                assert bag(read(copy), ROWS.column_names) == bag(ROWS), calls
+        else:
+            break
+    assert calls > 15
+
+
+def test_it_goes_on_with_what_was_begun_and_nothing_else(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain(path)
+
+    def die(*_: Any, **__: Any) -> None:
+        raise Died
+
+    monkeypatch.setattr("hudi_core.services.adopt._commit", die)
+    with pytest.raises(Died):
+        hudi.Table.adopt(str(path), record_key="id", options=ENCODED)
+    monkeypatch.undo()
+    with pytest.raises(OptionConflictError):
+        hudi.Table.adopt(str(path), record_key="n", options=ENCODED)
+    hudi.Table.adopt(str(path), record_key="id")
+    agree(path)
+
+
+def test_a_forged_record_does_not_lead_out_of_the_folder(path: Path, tmp_path: Path) -> None:
+    plain(path)
+    outside = tmp_path / "outside.parquet"
+    pq.write_table(ROWS, outside)
+    (path / ".hoodie").mkdir()
+    base = "00000000-0000-0000-0000-000000000000-0_0-0-0_20240101000000000.parquet"
+    record = {
+        "version": 1,
+        "instant": "20240101000000000",
+        "source": "parquet",
+        "properties": {"hoodie.table.name": "t"},
+        "files": [["../outside.parquet", "", base, outside.stat().st_size, 4]],
+    }
+    (path / ".hoodie/adoption.json").write_text(json.dumps(record))
+    with pytest.raises(HudiError):
+        hudi.Table.adopt(str(path), record_key="id")
+    record["files"] = [["city=rome/x.parquet", "../..", base, 1, 1]]
+    (path / ".hoodie/adoption.json").write_text(json.dumps(record))
+    with pytest.raises(HudiError):
+        hudi.Table.adopt(str(path), record_key="id")
+    (path / ".hoodie/adoption.json").write_text("{")
+    with pytest.raises(CorruptMetadataError, match="adoption"):
+        hudi.Table.adopt(str(path), record_key="id")
+    assert outside.exists()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "error", "told"),
+    [
+        (shutil.rmtree, NotATableError, "no data file"),
+        (
+            lambda path: (path / "city=rome/b.parquet").write_bytes(b"no"),
+            DataFileError,
+            "b.parquet",
+        ),
+        (
+            lambda path: pq.write_table(pa.table({"id": [1]}), path / "city=rome/b.parquet"),
+            SchemaError,
+            "Column id has the type",
+        ),
+        (
+            lambda path: pq.write_table(ROWS, path / "top.parquet"),
+            SchemaError,
+            "different partition columns",
+        ),
+    ],
+)
+def test_what_cannot_be_adopted_is_told(
+    path: Path, spoil: Callable[[Path], Any], error: type[Exception], told: str
+) -> None:
+    plain(path)
+    spoil(path)
+    with pytest.raises(error, match=told):
+        hudi.Table.adopt(str(path), record_key="id", options=ENCODED)
+
+
+def test_keys_and_tables_that_there_are_not(path: Path) -> None:
+    plain(path)
+    with pytest.raises(RecordKeyError, match="nothing_of_the_kind"):
+        hudi.Table.adopt(str(path), record_key="nothing_of_the_kind")
+    with pytest.raises(UnsupportedTableError, match="no record key"):
+        hudi.Table.adopt(str(path), options=ENCODED)
+    with pytest.raises(NotATableError, match="no table of the format delta"):
+        hudi.Table.adopt(str(path), record_key="id", source="delta")
+    hudi.Table.adopt(str(path), record_key="id", options=ENCODED)
+    with pytest.raises(NotATableError, match="is a Hudi table already"):
+        hudi.Table.adopt(str(path), record_key="id")
+
+
+def test_of_several_tables_one_is_named(path: Path) -> None:
+    write_deltalake(str(path), ROWS)
+    (path / "metadata").mkdir()
+    (path / "metadata/v1.metadata.json").write_text("{}")
+    with pytest.raises(CorruptMetadataError):
+        hudi.Table.adopt(str(path), record_key="id")
+    hudi.Table.adopt(str(path), record_key="id", source="delta")
+    agree(path)
+
+
+def test_an_adopted_table_is_not_written_and_can_be_converted(path: Path) -> None:
+    plain(path)
+    hudi.Table.adopt(str(path), record_key="id", options=ENCODED)
+    table = hudi.Table.open(str(path))
+    with pytest.raises(UnsupportedTableError, match="no meta columns"):
+        table.upsert(ROWS.slice(0, 1))
+    for to in ("delta", "iceberg", "native"):
+        table.convert(to)
+        agree(path)
+    table.convert("delta")
+    shutil.rmtree(path / "_delta_log")
+    hudi.Table.open(str(path)).repair()
+    agree(path)
+
+
+def test_the_command(path: Path, tmp_path: Path) -> None:
+    plain(path)
+    run = CliRunner().invoke
+    base = ["table", "adopt", str(path), "--key", "id"]
+    encoded = ["-o", next(iter(f"{key}={value}" for key, value in ENCODED.items()))]
+    plan = run(app, [*base, *encoded, "--dry-run"])
+    assert plan.exit_code == 0, plan.output
+    assert "Nothing was changed" in plan.stdout
+    assert not (path / ".hoodie").exists()
+
+    written = run(app, [*base, "--rewrite", str(tmp_path / "new"), "--json"])
+    assert json.loads(written.stdout)["rewritten"] is True
+
+    done = run(app, [*base, *encoded, "--format", "delta"])
+    assert "Adopted 3 files with 4 rows, as they are, as the delta table" in done.stdout
+    assert "does not write" in done.stdout
+    agree(path)
