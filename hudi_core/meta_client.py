@@ -18,6 +18,7 @@ from hudi_core.model.client import RunMap
 from hudi_core.model.commit import CommitMetadata
 from hudi_core.model.files import BasePath
 from hudi_core.model.instant import Instant
+from hudi_core.model.metering import NO_METER, Meter
 from hudi_core.model.protocols import Storage, TimelineView
 from hudi_core.model.schema import TableSchema
 from hudi_core.storage.layout import Layout, StrategyLayout
@@ -73,6 +74,8 @@ class TableMetaClient:
     seen
         The timeline that :meth:`timeline` returns; by default it is read each time. See
         :meth:`seeing`.
+    meter
+        Takes down what is measured of the metadata table.
     """
 
     base_path: BasePath
@@ -82,6 +85,7 @@ class TableMetaClient:
     run_map: RunMap = run_serially
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
     seen: Timeline | None = field(default=None, repr=False)
+    meter: Meter = field(default=NO_METER, repr=False)
 
     @cached_property
     def layout(self) -> Layout:

@@ -7,6 +7,7 @@ from typing import Any, Final
 from hudi_core.config import (
     lock,
     metadata_keys,
+    metrics,
     read,
     schema,
     storage,
@@ -25,6 +26,7 @@ ALL_KEYS: Final[tuple[ConfigKey[Any], ...]] = (
     *lock.KEYS,
     *storage.KEYS,
     *metadata_keys.KEYS,
+    *metrics.KEYS,
 )
 """Every option a user may give."""
 

@@ -50,6 +50,7 @@ _TITLES: Final = {
             "and indexes of them."
         ),
     ),
+    Group.METRICS: ("Metrics", "What is measured of the metadata table, for Prometheus."),
 }
 
 

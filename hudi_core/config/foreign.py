@@ -39,7 +39,6 @@ ABSENT_FEATURES: Final[Mapping[str, AbsentFeature]] = {
     "hoodie.compact.inline": AbsentFeature("false", "false", "compaction after a commit"),
     "hoodie.datasource.meta.sync.enable": AbsentFeature("false", "false", "catalog sync"),
     "hoodie.datasource.hive_sync.enable": AbsentFeature("false", "false", "Hive sync"),
-    "hoodie.metrics.on": AbsentFeature("false", "false", "metrics reporters"),
 }
 """Options that ask for what this release does not do, by name."""
 

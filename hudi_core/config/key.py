@@ -27,6 +27,7 @@ class Group(StrEnum):
     LOCK = "lock"
     STORAGE = "storage"
     METADATA = "metadata"
+    METRICS = "metrics"
 
 
 class Secret:

@@ -190,11 +190,14 @@ VALIDATE: Final[ConfigKey[bool]] = _key(
     parse=boolean,
     doc="Whether readers compare the metadata table with the storage, and answer from the storage.",
 )
-METRICS: Final[ConfigKey[bool]] = _key(
+METRICS: Final[ConfigKey[bool | None]] = _key(
     "metrics.enable",
-    default=False,
-    parse=boolean,
-    doc="Whether the metadata table publishes metrics.",
+    default=None,
+    default_text="(as hoodie.metrics.on)",
+    parse=optional_flag,
+    doc="Whether what is measured of the metadata table is published, where metrics are.",
+    hudi_default="false",
+    reason="The metadata table is what there are metrics of.",
 )
 
 KEYS: Final[tuple[ConfigKey[Any], ...]] = (
@@ -256,8 +259,8 @@ class MetadataConfig:
         Commits between compactions, and the most that may wait for one.
     clean_commits_retained, keep_min_commits, keep_max_commits
         Cleaning and archiving of the metadata table itself.
-    validate, metrics
-        Whether readers compare it with the storage; whether metrics are published.
+    validate
+        Whether readers compare it with the storage.
     """
 
     enabled: bool
@@ -284,7 +287,6 @@ class MetadataConfig:
     keep_min_commits: int
     keep_max_commits: int
     validate: bool
-    metrics: bool
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> MetadataConfig:
@@ -329,5 +331,4 @@ class MetadataConfig:
             keep_min_commits=KEEP_MIN_COMMITS.read(options),
             keep_max_commits=KEEP_MAX_COMMITS.read(options),
             validate=VALIDATE.read(options),
-            metrics=METRICS.read(options),
         )

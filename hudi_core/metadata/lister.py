@@ -24,6 +24,7 @@ from hudi_core.metadata.table import active_partitions
 from hudi_core.metadata.value_index import groups_of_values
 from hudi_core.model.client import MetaClientView
 from hudi_core.model.files import FileGroupId, FileStatus, PartitionPath, join_path
+from hudi_core.model.metering import Metric
 from hudi_core.model.protocols import FileLister
 from hudi_core.model.ranges import MayMatch, ValueRanges
 from hudi_core.storage.safe_path import check_folder
@@ -80,7 +81,8 @@ class MetadataLister:
         """
         if not self.client.config.is_partitioned:
             return [PartitionPath("")]
-        return sorted(map(self._checked, self._known))
+        with self.client.meter.time(Metric.LOOKUP_PARTITIONS):
+            return sorted(map(self._checked, self._known))
 
     def list_files(
         self, partitions: Sequence[PartitionPath]
@@ -92,14 +94,16 @@ class MetadataLister:
         CorruptMetadataError
             As above, or a partition that is listed has no list of files.
         """
-        return {path: _statuses(path, files) for path, files in self._lists(partitions).items()}
+        with self.client.meter.time(Metric.LOOKUP_FILES):
+            return {path: _statuses(path, files) for path, files in self._lists(partitions).items()}
 
     def list_matching(
         self, partitions: Sequence[PartitionPath], may_match: MayMatch
     ) -> Mapping[PartitionPath, Sequence[FileStatus]]:
         """Return the files of those file groups of which a base file may match; see
         :class:`~hudi_core.model.ranges.MatchingLister`."""
-        lists = self._lists(partitions)
+        with self.client.meter.time(Metric.LOOKUP_FILES):
+            lists = self._lists(partitions)
         paths = [path for path, files in lists.items() for _ in files]
         names = [name for files in lists.values() for name in files]
         kept: dict[PartitionPath, set[str]] = {}
@@ -211,7 +215,8 @@ class ValidatingLister:
 
     def list_partitions(self) -> Sequence[PartitionPath]:
         """Return every partition path as the storage has it."""
-        stored = self._storage.list_partitions()
+        with self._metadata.client.meter.time(Metric.VALIDATE_PARTITIONS):
+            stored = self._storage.list_partitions()
         listed = self._metadata.list_partitions()
         # the folder of a partition may outlive its files, and the other way round
         self._note(
@@ -230,7 +235,8 @@ class ValidatingLister:
         self, partitions: Sequence[PartitionPath]
     ) -> Mapping[PartitionPath, Sequence[FileStatus]]:
         """Return the files of each partition as the storage has them."""
-        stored = self._storage.list_files(partitions)
+        with self._metadata.client.meter.time(Metric.VALIDATE_FILES):
+            stored = self._storage.list_files(partitions)
         listed = self._metadata.list_files(partitions)
         timeline = self._metadata.client.timeline()
         for path in partitions:
@@ -241,6 +247,7 @@ class ValidatingLister:
         for difference in found:
             _log.warning("the metadata table of %s is wrong: %s", self._where, difference)
             self._differences.append(difference)
+            self._metadata.client.meter.count(Metric.VALIDATE_ERRORS)
 
     @property
     def _where(self) -> str:

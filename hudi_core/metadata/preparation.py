@@ -20,6 +20,7 @@ from hudi_core.metadata.table import (
 from hudi_core.metadata.undo import recover
 from hudi_core.metadata.upkeep import current_client, open_upkeep
 from hudi_core.model.instant_time import InstantTime
+from hudi_core.model.metering import Metric
 from hudi_core.storage.properties_file import update_properties, write_new
 from hudi_core.timeline.timeline import Timeline
 
@@ -76,6 +77,11 @@ def create_metadata_table(
     InvalidOptionError
         An option asks for what cannot be built.
     """
+    with client.meter.time(Metric.INITIALIZE):
+        _create(client, config, timeline)
+
+
+def _create(client: TableMetaClient, config: MetadataConfig, timeline: Timeline) -> None:
     wanted = wanted_partitions(config, client.config)
     client.storage.delete_tree(METADATA_FOLDER)
     write_new(metadata_storage(client), metadata_properties(client.config))

@@ -24,8 +24,9 @@ from hudi_core.metadata.merging import present
 from hudi_core.metadata.partition_types import RECORD_INDEX, SECONDARY_INDEX, shards_of
 from hudi_core.metadata.records import MetadataRecord
 from hudi_core.metadata.table import active_partitions, has_value_types, metadata_client
-from hudi_core.model.files import PartitionPath
+from hudi_core.model.files import FileGroupId, PartitionPath
 from hudi_core.model.instant_time import InstantTime
+from hudi_core.model.metering import Metric
 from hudi_core.model.protocols import TimelineView
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_system import FileSystemView
@@ -57,6 +58,7 @@ class MetadataSnapshot:
         }
         lister = StorageLister(client.storage, partitioned=True, run_map=client.run_map)
         self._view = FileSystemView(lister, timeline, {})
+        self._read: set[FileGroupId] = set()
         self._groups: dict[str, dict[PartitionPath | None, tuple[GroupReader, ...]]] = {}
         self.partitions: tuple[str, ...] = tuple(partitions)
         """Names of the partitions that readers may use."""
@@ -137,7 +139,7 @@ class MetadataSnapshot:
         wanted = list(dict.fromkeys(keys)) if groups else []
         found: dict[str, MetadataRecord] = {}
         for shard, some in self._by_shard(partition, wanted, len(groups)).items():
-            found |= _present(groups[shard].lookup(some))
+            found |= _present(self._scanned(groups[shard]).lookup(some))
         return found
 
     def scan(self, partition: str, prefix: str = "") -> Iterator[MetadataRecord]:
@@ -149,15 +151,23 @@ class MetadataSnapshot:
             As :meth:`lookup`.
         """
         for group in self.groups(partition):
-            found = _present(group.scan([prefix]))
+            found = _present(self._scanned(group).scan([prefix]))
             yield from (found[key] for key in sorted(found))
 
     def scan_many(self, partition: str, prefixes: Sequence[str]) -> dict[str, MetadataRecord]:
         """Return the records whose keys begin with one of some prefixes, by key."""
         found: dict[str, MetadataRecord] = {}
         for group in self.groups(partition):
-            found |= _present(group.scan(prefixes))
+            found |= _present(self._scanned(group).scan(prefixes))
         return found
+
+    def _scanned(self, group: GroupReader) -> GroupReader:
+        """Return a file group whose log files are read, which takes place once."""
+        if group.slice.group not in self._read:
+            self._read.add(group.slice.group)
+            with self._table.meter.time(Metric.SCAN):
+                _ = group.layers
+        return group
 
     def groups(self, partition: str) -> Sequence[GroupReader]:
         """Return the file groups of a partition, by the number of their shard.

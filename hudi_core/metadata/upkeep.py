@@ -34,6 +34,7 @@ from hudi_core.metadata.table import StoredPartitions, metadata_client, stored_p
 from hudi_core.metadata.writer import write_deltacommit
 from hudi_core.model.files import FileStatus, PartitionPath, join_path
 from hudi_core.model.instant_time import InstantTime
+from hudi_core.model.metering import Metric
 from hudi_core.storage.properties_file import PROPERTIES_PATH, read_properties
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_system import FileSystemView
@@ -68,7 +69,8 @@ class Upkeep:
         """Commit what an instant of the table changes, which is about to complete."""
         by_value = [name for name in changes if self.definitions.is_by_value(name)]
         least, _ = self.config.partitioned_index_groups
-        write_deltacommit(self.tables, time, changes, by_value, least)
+        with self.tables.client.meter.time(Metric.SYNC):
+            write_deltacommit(self.tables, time, changes, by_value, least)
 
     def current_files(self, partitions: Sequence[PartitionPath]) -> list[DataFile]:
         """Return the base files of some partitions that readers see, as the metadata table lists

@@ -8,6 +8,7 @@ from hudi_core.config.resolve import resolve_table_config
 from hudi_core.config.storage import FSYNC
 from hudi_core.config.table import TableConfig
 from hudi_core.meta_client import TableMetaClient, run_in_threads, run_serially
+from hudi_core.metrics import meter_of
 from hudi_core.model.files import BasePath
 from hudi_core.plugin.host import FormatHost
 from hudi_core.plugin.registry import FormatRegistry
@@ -34,6 +35,8 @@ def open_table(path: str, options: Mapping[str, str]) -> OpenTable:
         The properties are damaged and the backup does not help.
     OptionConflictError
         An option contradicts the table.
+    InvalidOptionError
+        An option cannot be used, or metrics that it asks for cannot be published.
     UnknownTableFormatError, PluginError
         The table's format cannot be used.
     """
@@ -46,7 +49,15 @@ def open_table(path: str, options: Mapping[str, str]) -> OpenTable:
     host = FormatHost.load(FormatRegistry(), config.table_format)
     # a request to an object store is waited for, one to a disk is answered by the processor
     run_map = run_serially if parse_location(base_path).is_local else run_in_threads
-    client = TableMetaClient(base_path, storage, config, storage_options, run_map, options)
+    client = TableMetaClient(
+        base_path,
+        storage,
+        config,
+        storage_options,
+        run_map,
+        options,
+        meter=meter_of(options, config.name, base_path),
+    )
     return OpenTable(client, host)
 
 

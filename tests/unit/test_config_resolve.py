@@ -316,11 +316,12 @@ def test_the_warning_points_at_the_caller() -> None:
 
 
 def test_features_that_are_absent_are_warned_of_when_asked_for() -> None:
-    with pytest.warns(UnknownOptionWarning, match="asks for metrics reporters"):
-        warn_unknown_options({"hoodie.metrics.on": "true"})
+    with pytest.warns(UnknownOptionWarning, match="asks for catalog sync"):
+        warn_unknown_options({"hoodie.datasource.meta.sync.enable": "true"})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warn_unknown_options({"hoodie.metrics.on": "False", "path": "x", "mergeSchema": "1"})
+        absent = {"hoodie.datasource.meta.sync.enable": "False"}
+        warn_unknown_options({**absent, "path": "x", "mergeSchema": "1"})
         warn_unknown_options({"hoodie.table.format.iceberg.location": "x"})
         warn_unknown_options({"hoodie.table.own": "x"}, known=["hoodie.table.own"])
 
