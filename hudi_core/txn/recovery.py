@@ -27,7 +27,7 @@ from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn import heartbeat, rollback
 from hudi_core.txn.markers import TEMP_FOLDER, Markers
 from hudi_core.txn.open_table import OpenTable
-from hudi_core.txn.settlement import settled
+from hudi_core.txn.settlement import record_service, settled
 
 _OWN_WRITES: Final = frozenset({Action.COMMIT, Action.REPLACECOMMIT})
 
@@ -166,5 +166,6 @@ def finish_undone(table: OpenTable, timeline: Timeline) -> dict[InstantTime, Ins
             named = pending.keys() & set(metadata.commits_rollback)
             found |= dict.fromkeys(named, instant)
     for time in sorted(found):
+        record_service(table, found[time])
         rollback.finish(table, pending[time])
     return found

@@ -114,14 +114,27 @@ def _settle(table: OpenTable, timeline: Timeline, instant: Instant) -> None:
     if begun is not None:
         rollback.resume(table, begun)
         return
-    if table.host.find_publication(table.client, instant) is not None:
-        return
-    _log.warning("%s is published again: its writer did not get that far", instant)
     if instant.action not in WRITE_ACTIONS:
-        recorded(table, instant, _service_call(table, instant))
+        record_service(table, instant)
         return
-    due = _Due(table, table.client.read_commit(instant), instant)
-    due.publish(is_replay=True)
+    if table.host.find_publication(table.client, instant) is None:
+        _log.warning("%s is published again: its writer did not get that far", instant)
+        due = _Due(table, table.client.read_commit(instant), instant)
+        due.publish(is_replay=True)
+
+
+def record_service(table: OpenTable, instant: Instant) -> None:
+    """Make the format hold a completed action that writes no rows, if it does not yet; runs under
+    the table's lock.
+
+    Raises
+    ------
+    CommitStateUnknownError
+        It does not hold it, and may do so yet.
+    """
+    if table.host.find_publication(table.client, instant) is None:
+        _log.warning("%s is published again: its writer did not get that far", instant)
+        recorded(table, instant, _service_call(table, instant))
 
 
 class _Due:

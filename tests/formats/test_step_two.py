@@ -1,0 +1,361 @@
+"""After any error of step 2 the format is asked; what it says is the truth, whatever the error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import CommitProperties
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.exceptions import CommitFailedException
+from typer.testing import CliRunner
+
+import delta_format.commit
+import hudi_core as hudi
+import hudi_core.txn.publication
+from hudi_core.cli import app
+from hudi_core.errors import (
+    CommitConflictError,
+    CommitStateUnknownError,
+    HudiError,
+    IncompleteCommitError,
+    PluginHookError,
+    StorageError,
+    TableServiceError,
+)
+from hudi_core.model.format import PARENT_KEY
+from hudi_core.plugin.host import FormatHost
+from hudi_core.storage.posix import PosixStorage
+from hudi_core.timeline.active import ActiveTimeline
+from hudi_core.txn.transaction import Transaction
+from tests.formats.test_format_locks import sql
+from tests.formats.two_steps import (
+    FORMATS,
+    batch,
+    blind,
+    files_of,
+    last_write,
+    new_table,
+    newest_iceberg,
+    opened,
+    read,
+    read_at_rest,
+)
+
+__all__ = ["sql"]
+
+ERRORS: dict[str, HudiError] = {
+    "the store failed": StorageError("The store is gone", "Wait for it."),
+    "a bug of the plugin": PluginHookError("toy", "complete_write", "KeyError: 'x'"),
+    "said to be lost": CommitConflictError("Somebody was first", "Run it again."),
+    "said to be open": CommitStateUnknownError("Who knows", "Look."),
+    "said to be wrong": TableServiceError("It cannot be", "Do something else."),
+}
+
+
+@dataclass
+class Faults:
+    """What the next calls of a hook do, before or after the hook itself, or instead of it."""
+
+    before: list[HudiError] = field(default_factory=list)
+    after: list[HudiError] = field(default_factory=list)
+    always: HudiError | None = None
+    parents: list[str | None] = field(default_factory=list)
+
+    def around(self, hook: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
+            commit = getattr(arguments[2], "extra_metadata", {})
+            self.parents.append(commit.get(PARENT_KEY))
+            if self.always is not None:
+                raise self.always
+            if self.before:
+                raise self.before.pop(0)
+            result = hook(*arguments)
+            if self.after:
+                raise self.after.pop(0)
+            return result
+
+        return call
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hudi_core.txn.publication, "_PAUSE_S", 0)
+
+
+@pytest.fixture(params=FORMATS)
+def table(tmp_path: Path, request: pytest.FixtureRequest) -> hudi.Table:
+    return new_table(tmp_path / "t", str(request.param))
+
+
+@pytest.fixture
+def faults(monkeypatch: pytest.MonkeyPatch) -> Faults:
+    made = Faults()
+    for hook in ("complete_write", "complete_rollback", "complete_schema_change"):
+        monkeypatch.setattr(FormatHost, hook, made.around(getattr(FormatHost, hook)))
+    return made
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_what_the_format_holds_is_done_whatever_the_error_says(
+    table: hudi.Table, faults: Faults, error: str
+) -> None:
+    faults.after.append(ERRORS[error])
+    result = table.upsert(batch(2, "a"))
+    assert read_at_rest(table) == {"a": 2, "b": 1, "x": 1}
+    here = opened(table)
+    found = here.host.find_publication(here.client, result.instant)
+    assert found is not None
+    assert result.receipt.version == found.version
+
+
+def test_a_receipt_that_never_comes_is_made_of_what_the_format_says(
+    table: hudi.Table, faults: Faults
+) -> None:
+    faults.after += [StorageError("The answer was lost", "Look.")] * 5
+    result = table.upsert(batch(2, "a"))
+    here = opened(table)
+    found = here.host.find_publication(here.client, result.instant)
+    assert found is not None
+    assert result.receipt.version == found.version
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_what_the_format_does_not_hold_is_tried_again_on_the_same_parent(
+    table: hudi.Table, faults: Faults, error: str
+) -> None:
+    faults.before += [ERRORS[error]] * 2
+    table.upsert(batch(2, "a"))
+    assert read_at_rest(table) == {"a": 2, "b": 1, "x": 1}
+    assert len(faults.parents) == 3
+    assert len(set(faults.parents)) == 1
+    assert faults.parents[0]
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_what_stays_open_is_said_to_be_open_and_nothing_is_deleted(
+    table: hudi.Table, faults: Faults, error: str
+) -> None:
+    faults.always = ERRORS[error]
+    with pytest.raises(CommitStateUnknownError) as caught:
+        table.upsert(batch(2, "a", "n"))
+    instant = last_write(table)
+    assert caught.value.facts["instant"] == instant.requested_time
+    assert instant.requested_time in caught.value.what
+    assert caught.value.__cause__ is faults.always
+    assert len(faults.parents) == 3
+    assert len(files_of(table, instant)) == 2
+    assert read(table) == {"a": 1, "b": 1, "x": 1}
+    faults.always = None
+    table.upsert(batch(3, "b"))
+    assert read_at_rest(table) == {"a": 2, "b": 3, "n": 2, "x": 1}
+
+
+def test_a_format_that_cannot_be_asked_leaves_the_outcome_open(
+    table: hudi.Table, faults: Faults, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faults.after.append(StorageError("The answer was lost", "Look."))
+    asked: list[object] = []
+
+    def silent(*_: object) -> None:
+        asked.append(1)
+        raise StorageError("The store is gone", "Wait for it.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(FormatHost, "find_publication", silent)
+        with pytest.raises(CommitStateUnknownError):
+            table.upsert(batch(2, "a"))
+    assert len(asked) == 1
+    assert read_at_rest(table) == {"a": 2, "b": 1, "x": 1}
+
+
+def test_an_instant_that_the_format_was_told_never_to_take_is_taken_back(
+    table: hudi.Table, faults: Faults
+) -> None:
+    faults.before.append(IncompleteCommitError("It was taken out", "Run it again."))
+    with pytest.raises(CommitConflictError, match="was rolled back"):
+        table.upsert(batch(2, "a"))
+    assert read_at_rest(table) == {"a": 1, "b": 1, "x": 1}
+
+
+# --- rollbacks have a step 2 as well -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_rollback_whose_answer_is_lost_is_done(
+    table: hudi.Table, faults: Faults, when: str
+) -> None:
+    undone = table.upsert(batch(2, "a"))
+    getattr(faults, when).append(StorageError("The answer was lost", "Look."))
+    table.rollback(undone.instant)
+    assert read_at_rest(table) == {"a": 1, "b": 1, "x": 1}
+
+
+def test_a_rollback_that_stays_open_ends_the_command_with_the_code_for_it(
+    table: hudi.Table, faults: Faults
+) -> None:
+    undone = table.upsert(batch(2, "a"))
+    faults.always = StorageError("The store is gone", "Wait for it.")
+    arguments = ["rollback", table.path, undone.instant.requested_time]
+    ended = CliRunner().invoke(app, arguments)
+    assert ended.exit_code == 3
+    assert "does not hold it yet: The store is gone" in ended.stderr
+    assert "Nothing was deleted" not in ended.stdout
+    assert CliRunner().invoke(app, arguments).exit_code == 3
+    faults.always = None
+    assert CliRunner().invoke(app, arguments).exit_code == 0
+    assert all(one.is_completed for one in hudi.Table.open(table.path).timeline.instants)
+    table.upsert(batch(3, "b"))
+    assert read_at_rest(table) == {"a": 1, "b": 3, "x": 1}
+
+
+# --- a commit that is repeated -------------------------------------------------------------------
+
+
+@pytest.fixture
+def commits(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], Any]]:
+    """Every commit of a transaction, to be called again."""
+    kept: list[Callable[[], Any]] = []
+    real = Transaction.commit
+
+    def commit(self: Transaction, *arguments: Any) -> Any:
+        kept.append(lambda: real(self, *arguments))
+        return real(self, *arguments)
+
+    monkeypatch.setattr(Transaction, "commit", commit)
+    return kept
+
+
+def test_a_complete_commit_that_is_repeated_returns_what_it_did(
+    table: hudi.Table, commits: list[Callable[[], Any]]
+) -> None:
+    result = table.upsert(batch(2, "a"))
+    before = read_at_rest(table)
+    for _ in range(2):
+        again = commits[-1]()
+        assert (again.instant, again.receipt) == (result.instant, result.receipt)
+    table.upsert(batch(3, "b"))
+    again = commits[0]()
+    assert (again.instant, again.receipt) == (result.instant, result.receipt)
+    assert read_at_rest(table) == {**before, "b": 3}
+
+
+@pytest.mark.parametrize("by", ["itself", "the next writer"])
+def test_a_commit_that_was_left_open_is_repeated(
+    table: hudi.Table, faults: Faults, commits: list[Callable[[], Any]], by: str
+) -> None:
+    faults.always = StorageError("The store is gone", "Wait for it.")
+    with pytest.raises(CommitStateUnknownError):
+        table.upsert(batch(2, "a"))
+    with pytest.raises(CommitStateUnknownError):
+        commits[0]()
+    faults.always = None
+    if by == "the next writer":
+        table.upsert(batch(3, "b"))
+    done = commits[0]()
+    here = opened(table)
+    found = here.host.find_publication(here.client, done.instant)
+    assert found is not None
+    assert found.version == done.receipt.version
+    assert read_at_rest(table)["a"] == 2
+
+
+def test_a_commit_that_was_taken_back_says_so_when_it_is_repeated(
+    table: hudi.Table,
+    faults: Faults,
+    commits: list[Callable[[], Any]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    faults.always = StorageError("The store is gone", "Wait for it.")
+    with pytest.raises(CommitStateUnknownError):
+        table.upsert(batch(2, "a"))
+    faults.always = None
+    with blind(monkeypatch):
+        table.upsert(batch(3, "x"))
+    with pytest.raises(CommitConflictError, match="was rolled back"):
+        commits[0]()
+    with pytest.raises(IncompleteCommitError, match="was, rolled back"):
+        commits[0]()
+    assert read_at_rest(table) == {"a": 1, "b": 1, "x": 3}
+
+
+@pytest.mark.parametrize("format_name", ["native", *FORMATS])
+def test_a_step_1_that_nobody_can_tell_of_is_said_to_be_open(
+    tmp_path: Path, format_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = new_table(tmp_path / "t", format_name)
+    put, load = PosixStorage.put_if_absent, ActiveTimeline.load
+    gone: list[str] = []
+
+    def lost(self: PosixStorage, path: str, data: bytes) -> None:
+        put(self, path, data)
+        if path.startswith(".hoodie/timeline") and path.endswith(".commit"):
+            gone.append(path)
+            raise StorageError("The connection broke", "Try again.")
+
+    def unread(self: ActiveTimeline) -> Any:
+        if gone:
+            raise StorageError("The connection broke", "Try again.")
+        return load(self)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(PosixStorage, "put_if_absent", lost)
+        patched.setattr(ActiveTimeline, "load", unread)
+        with pytest.raises(CommitStateUnknownError):
+            table.upsert(batch(2, "a"))
+    table.upsert(batch(3, "b"))
+    found = hudi.Table.open(table.path).to_arrow(columns=["id", "ts"]).to_pydict()
+    assert dict(zip(found["id"], found["ts"], strict=True)) == {"a": 2, "b": 3, "x": 1}
+
+
+# --- nothing is repeated by a library ----------------------------------------------------------
+
+
+def test_delta_makes_every_version_in_one_attempt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    real = CommitProperties
+
+    def kept(**given: Any) -> Any:
+        asked.append(given["max_commit_retries"])
+        return real(**given)
+
+    monkeypatch.setattr(delta_format.commit, "CommitProperties", kept)
+    table = new_table(tmp_path / "t", "delta")
+    table.alter(add_columns={"note": pa.string()})
+    wide = batch(2, "a").append_column("note", pa.array(["n"])).append_column("m", pa.array(["m"]))
+    table.upsert(wide)
+    table.rollback(last_write(table))
+    assert asked == [0] * len(asked)
+    # created, inserted, altered, added a column, upserted, restored, rolled back
+    assert len(asked) == 7
+
+
+def test_iceberg_asks_a_catalog_once_for_each_commit(
+    tmp_path: Path,
+    sql: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    new_table(tmp_path / "folder", "iceberg")
+    metadata = newest_iceberg(tmp_path / "folder").metadata
+    assert metadata.properties["commit.retry.num-retries"] == "0"
+
+    table = new_table(tmp_path / "t", "iceberg", **sql)
+    calls: list[object] = []
+
+    def lose(*_: object) -> None:
+        calls.append(1)
+        raise CommitFailedException("somebody was first")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(SqlCatalog, "commit_table", lose)
+        here = table._opened
+        done = last_write(table)
+        with pytest.raises(CommitConflictError, match="somebody was first"):
+            here.host.before_rollback(here.client, done)
+    assert len(calls) == 1
