@@ -23,6 +23,10 @@ demo: setup  ## A year of real flights: load, upsert, delete, travel in time, co
 test: setup  ## Run all tests
 	$(RUN) -m pytest --durations=10 --session-timeout=1500 $(ARGS)
 
+.PHONY: prove
+prove: setup  ## Let writers die at every step of every action, and check what they leave
+	$(RUN) -m tests.crash.prove $(ARGS)
+
 .PHONY: matrix
 matrix: setup  ## Run every combination of what a write can be; hours, where make test takes a sample
 	HUDI_MATRIX=$${HUDI_MATRIX:-complete} $(RUN) -m pytest tests/interop/test_write_matrix.py $(ARGS)

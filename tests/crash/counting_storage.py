@@ -23,6 +23,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn
 
+from hudi_core.errors import StorageError
 from hudi_core.storage.disk import Disk
 from hudi_core.storage.posix_reader import TEMPORARY_PREFIX
 from hudi_core.write.base_file import BaseFileWriter
@@ -61,6 +62,11 @@ def broken() -> Exception:
     return OSError(errno.EIO, "The disk is broken")
 
 
+def unwritable() -> Exception:
+    """Return what the writing of a data file raises that fails."""
+    return StorageError("The data file cannot be written", "Check free space, then write again.")
+
+
 class CountedSteps:
     """Counts the steps of this process while it is entered, and lets one of them go wrong.
 
@@ -87,8 +93,8 @@ class CountedSteps:
     def __enter__(self) -> CountedSteps:
         for method in DISK:
             self.watch(Disk, method, torn=_torn_write if method == "write_new" else None)
-        self.watch(BaseFileWriter, "write", name=_data_file)
-        self.watch(BaseFileWriter, "close", name=_data_file, torn=_torn_data_file)
+        self.watch(BaseFileWriter, "write", name=_data_file, error=unwritable)
+        self.watch(BaseFileWriter, "close", name=_data_file, torn=_torn_data_file, error=unwritable)
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -1,0 +1,175 @@
+"""All cases of the crash rig, and the processes that run them."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing.pool import Pool
+from multiprocessing.sharedctypes import Synchronized
+from pathlib import Path
+from typing import Any, Final
+
+from tests.crash.counting_storage import Fault, faults
+from tests.crash.late_requests import LANDS, LATE
+from tests.crash.rig import Case, Rig, Verdict
+from tests.crash.scenes import FORMATS, SCENES
+
+STEPS_FILE: Final = Path(__file__).with_name("steps.json")
+"""Every step of every scene that is known, by format and scene."""
+HOWS: Final = ("before", "torn", "err_before", "err_after")
+"""What can go wrong at every step. To die after one is to die before the next."""
+PAIRED: Final = ("upsert", "insert_overwrite", "rollback")
+"""Scenes whose recovery is interrupted at a second step, too."""
+LATE_SCENES: Final = ("upsert", "insert_overwrite", "delete_partitions")
+"""Scenes whose commit arrives late."""
+_SEED: Final = 93
+_GROUP: Final = 4
+"""Cases that a process is given at a time."""
+
+_rigs: list[Rig] = []
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """A scene whose steps were counted, with nothing going wrong."""
+
+    verdict: Verdict
+
+    @property
+    def name(self) -> str:
+        """Format and scene, as one word."""
+        return f"{self.verdict.case.format_name}.{self.verdict.case.scene}"
+
+    def number(self, step: str) -> int:
+        """Return the number of the last step of a name."""
+        return max(at for at, name in enumerate(self.verdict.steps, 1) if name == step)
+
+    def cases(self, hows: Sequence[str] = HOWS) -> Iterator[Case]:
+        """Yield every case of the scene."""
+        count, case = len(self.verdict.steps), self.verdict.case
+        yield case
+        for fault in faults((count, self.verdict.tearable), hows):
+            yield case._replace(fault=fault)
+        if "before" in hows:
+            yield case._replace(fault=Fault(count, "after"))
+
+
+@contextmanager
+def workers(count: int | None = None) -> Iterator[Pool]:
+    """Start processes that run cases, one for each processor."""
+    processors = sorted(os.sched_getaffinity(0))
+    context = multiprocessing.get_context("spawn")
+    with tempfile.TemporaryDirectory(prefix="crashes-") as folder:
+        number = context.Value("i", 0)
+        with context.Pool(count or len(processors), _start, (number, processors, folder)) as pool:
+            yield pool
+
+
+def _start(number: Synchronized[int], processors: Sequence[int], folder: str) -> None:
+    with number.get_lock():
+        mine = number.value
+        number.value += 1
+    # on one processor nothing runs side by side: the steps come in the same order every time
+    os.sched_setaffinity(0, {processors[mine % len(processors)]})
+    own = Path(folder, f"worker-{mine}")
+    own.mkdir()
+    _rigs.append(Rig(own))
+
+
+def _run(case: Case) -> Verdict:
+    return _rigs[0].run(case)
+
+
+def _count(case: Case) -> Verdict:
+    return _rigs[0].count(case)
+
+
+def run(pool: Pool, cases: Iterable[Case]) -> Iterator[Verdict]:
+    """Run cases; yield how they ended, in any order."""
+    return pool.imap_unordered(_run, cases, _GROUP)
+
+
+def scenes(
+    formats: Sequence[str] = FORMATS, names: Sequence[str] = tuple(SCENES)
+) -> Iterator[Case]:
+    """Yield every scene once, with nothing going wrong."""
+    for format_name in formats:
+        for name in names:
+            if format_name in SCENES[name].formats:
+                yield Case(format_name, name)
+
+
+def count(pool: Pool, cases: Iterable[Case]) -> list[Counted]:
+    """Count the steps of scenes."""
+    return [Counted(verdict) for verdict in pool.imap(_count, cases, _GROUP)]
+
+
+def all_cases(counted: Sequence[Counted], hows: Sequence[str], second: int) -> list[Case]:
+    """Return every case of the campaign.
+
+    Parameters
+    ----------
+    counted
+        The scenes.
+    hows
+        What can go wrong.
+    second
+        How many times, for each format and scene, recovery is interrupted as well.
+    """
+    cases = [case for one in counted for case in one.cases(hows)]
+    cases += pairs(counted, second)
+    cases += late(counted, second)
+    return cases
+
+
+def sample(cases: Sequence[Case], number: int) -> list[Case]:
+    """Return some of the cases, always the same, in an order that makes each scene once."""
+    chosen = random.Random(_SEED).sample(range(len(cases)), min(number, len(cases)))
+    return [cases[at] for at in sorted(chosen)]
+
+
+def late(counted: Sequence[Counted], number: int) -> Iterator[Case]:
+    """Yield cases in which the format's commit arrives after its sender has died.
+
+    It lands at every step of the write that follows an upsert, and at some after other scenes.
+    """
+    chosen = random.Random(_SEED)
+    steps = {one.verdict.case[:2]: len(one.verdict.steps) for one in counted}
+    for (format_name, scene), length in steps.items():
+        if format_name == "native" or scene not in LATE_SCENES or number == 0:
+            continue
+        # the next write makes good what is left and does what any write does
+        places = range(1, 2 * length + 1)
+        some = places if scene == "upsert" else chosen.sample(places, min(number, len(places)))
+        for place in some:
+            yield Case(format_name, scene, Fault(0, LATE), Fault(place, LANDS))
+
+
+def pairs(counted: Sequence[Counted], number: int) -> Iterator[Case]:
+    """Yield cases in which both a writer and the one that makes good what it left die.
+
+    Parameters
+    ----------
+    number
+        How many for each format and scene.
+    """
+    chosen = random.Random(_SEED)
+    for one in counted:
+        verdict = one.verdict
+        if verdict.case.scene not in PAIRED:
+            continue
+        for _ in range(number):
+            first = Fault(chosen.randint(1, len(verdict.steps)), "before")
+            # a recovery has more steps than a write; one that has fewer ends well
+            second = Fault(chosen.randint(1, 2 * len(verdict.steps)), chosen.choice(HOWS[:2]))
+            yield verdict.case._replace(fault=first, second=second)
+
+
+def steps_by_name(counted: Iterable[Counted]) -> Mapping[str, Any]:
+    """Return the names of the steps of every scene."""
+    return {one.name: one.verdict.steps for one in counted}

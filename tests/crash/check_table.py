@@ -1,0 +1,339 @@
+"""What must hold of a table at any moment, whatever happened to its writers.
+
+The promises, by the numbers that violations carry:
+
+1. Every reader sees the same rows, each key once; the format's own reader is one of them.
+2. They are the rows of some of the effects that were tried, each wholly or not at all: those that
+   a caller was told took place, and none that a caller was told failed; what was seen once stays.
+3. The metadata table tells the files that a listing tells.
+4. Every file that the format names exists, and is as large and as long as it says.
+5. No data file and nothing else remains of a dead writer after the next write.
+6. The format holds every instant once, in the order of completion, and goes back in time to the
+   same rows.
+7. After the next write nothing is half complete.
+8. All of this holds when recovery itself is interrupted: the scenes take care of that.
+9. The lock is free.
+10. No lister sees a file that is not whole.
+11. No secret is written to any file.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import hudi_core as hudi
+from hudi_core.config.write import WriteConfig
+from hudi_core.errors import LockError
+from hudi_core.metadata.table import metadata_client
+from hudi_core.metadata.validator import ALL_CHECKS, Check, validate
+from hudi_core.model.files import BaseFileName
+from hudi_core.model.instant import WRITE_ACTIONS, Instant
+from hudi_core.storage.posix_reader import TEMPORARY_PREFIX
+from hudi_core.txn.table_lock import table_lock
+from tests.crash.readers import (
+    ForeignReader,
+    Row,
+    as_tuples,
+    by_hudi_rs,
+    disagreement,
+    foreign_reader,
+)
+from tests.crash.scenes import CANARY, OPTIONS, Effect, Rows, matching
+
+ACKED: Final = "acked"
+FAILED: Final = "failed"
+OPEN: Final = "open"
+"""The caller was told that the outcome is not known, or died before it was told."""
+
+_RECENT: Final = 2
+"""How many instants are travelled to."""
+
+
+@dataclass(slots=True)
+class Tried:
+    """One thing that was tried on a table.
+
+    Attributes
+    ----------
+    name
+        Its name, once per history.
+    effect
+        What it makes of the rows.
+    told
+        What its caller was told: :data:`ACKED`, :data:`FAILED` or :data:`OPEN`.
+    format_name
+        The table's format once it is done; ``None`` where that stays.
+    """
+
+    name: str
+    effect: Effect
+    told: str = OPEN
+    format_name: str | None = None
+
+
+class Report(NamedTuple):
+    """What a check found.
+
+    Attributes
+    ----------
+    shown
+        Names of the effects that the rows show; ``None`` where the rows are those of no choice.
+    violations
+        Broken promises, in words, each with its number first.
+    """
+
+    shown: frozenset[str] | None
+    violations: list[str]
+
+
+@dataclass
+class _Check:
+    """One check of a table.
+
+    Attributes
+    ----------
+    at_rest
+        Whether a write has completed since the last writer died: then nothing may be left open.
+    """
+
+    path: Path
+    tried: Sequence[Tried]
+    at_rest: bool
+    found: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.table = hudi.Table.open(str(self.path), OPTIONS)
+        self.client = self.table._opened.client
+        self.raw = self.client.timeline().instants
+        self.fenced = self.table.timeline
+        self.format_name = self.table.format
+        self.foreign = foreign_reader(self.path, self.format_name)
+
+    def require(self, number: int, holds: bool, words: str) -> None:
+        if not holds:
+            self.found.append(f"{number}: {words}")
+
+    # --- rows ------------------------------------------------------------------------------------
+
+    def rows(self, seen: frozenset[str]) -> frozenset[str] | None:
+        own = self.once("our reader", as_tuples(self.table.to_arrow()))
+        if not self.at_rest:  # or the metadata table is compared with the listing in full
+            plain = hudi.Table.open(str(self.path), {"hoodie.metadata.enable": "false"})
+            self.same("our reader without the metadata table", as_tuples(plain.to_arrow()), own)
+        if self.foreign is not None:
+            self.same(f"the reader of {self.format_name}", self.foreign.rows(), own)
+            if self.at_rest:
+                self.same("a reader given the path", self.foreign.by_path(), own)
+        if self.foreign is None or self.at_rest:
+            self.same("hudi-rs", by_hudi_rs(self.path), own)
+        else:
+            # it does not know the fence: it may be early, and never see a part
+            early = self.once("hudi-rs", by_hudi_rs(self.path))
+            self.require(2, self.shown(early) is not None, f"hudi-rs sees {sorted(early)}")
+        return self.effects(own, seen)
+
+    def once(self, who: str, rows: Sequence[Row]) -> Rows:
+        twice = [key for key, count in Counter(row[0] for row in rows).items() if count > 1]
+        self.require(1, not twice, f"{who} sees {twice} more than once")
+        return frozenset(rows)
+
+    def same(self, who: str, rows: Sequence[Row], own: Rows) -> None:
+        found = self.once(who, rows)
+        difference = f"{sorted(found - own)} more and {sorted(own - found)} less than ours"
+        self.require(1, found == own, f"{who} sees {difference}")
+
+    def shown(self, rows: Rows) -> frozenset[str] | None:
+        return matching(rows, [(one.name, one.effect) for one in self.tried])
+
+    def effects(self, own: Rows, seen: frozenset[str]) -> frozenset[str] | None:
+        shown = self.shown(own)
+        if shown is None:
+            self.found.append(f"2: the rows are those of no whole effects: {sorted(own)}")
+            return None
+        for one in self.tried:
+            there = one.name in shown
+            self.require(2, there or one.told != ACKED, f"{one.name} was told done and is not seen")
+            self.require(2, not there or one.told != FAILED, f"{one.name} was told failed: is seen")
+            self.require(2, there or one.name not in seen, f"{one.name} was seen and is gone")
+        for one in self.tried:
+            same = one.told != ACKED or one.format_name in (None, self.format_name)
+            self.require(2, same, f"{one.name} was told done, and the format is {self.format_name}")
+        return shown
+
+    # --- files -----------------------------------------------------------------------------------
+
+    def metadata(self) -> None:
+        report = validate(self.client, ALL_CHECKS if self.at_rest else frozenset({Check.FILES}))
+        for finding in (*report.findings, *report.unreadable.items()):
+            self.found.append(f"3: {finding}")
+
+    def named_files(self) -> None:
+        for file in self.foreign.files() if self.foreign is not None else ():
+            wrong = disagreement(file)
+            self.require(4, wrong is None, str(wrong))
+        for one in self.table.file_slices():
+            if one.base_file is not None:
+                status = one.base_file.status
+                there = self.client.storage.head(status.path)
+                right = there is not None and there.size == status.size
+                self.require(4, right, f"{status.path} is named with {status.size} bytes: {there}")
+
+    def leftovers(self) -> None:
+        named = {
+            stat.path
+            for instant in self.raw
+            if instant.is_completed and instant.action in WRITE_ACTIONS
+            for stat in self.client.read_commit(instant).stats
+        }
+        known = {str(one.requested_time) for one in self.raw}
+        for file in self.files():
+            inside = file.relative_to(self.path).as_posix()
+            parsed = BaseFileName.parse(file.name)
+            if parsed is not None and not inside.startswith(".hoodie/"):
+                self.require(5, inside in named, f"{inside} is of no completed write")
+            self.require(5, not inside.startswith(".hoodie/.temp/"), f"{inside} remains")
+            # one that was begun before its instant, and had not said yet on which machine, is left
+            # for its age to decide
+            early = file.name not in known and b'"host": null' in file.read_bytes()
+            heart = inside.startswith(".hoodie/.heartbeat/") and not early
+            self.require(5, not heart, f"{inside} remains")
+            if inside.startswith(".hoodie/timeline/") and "/history/" not in inside:
+                self.require(5, file.name[:17] in known, f"{inside} is of no known instant")
+
+    def visible(self) -> None:
+        listed = list(self.client.storage.list("", recursive=True))
+        for status in listed:
+            hidden = status.name.startswith(TEMPORARY_PREFIX)
+            self.require(10, not hidden, f"a lister sees {status.path}")
+
+    def secrets(self) -> None:
+        for file in self.path.rglob("*"):
+            if file.is_file() and CANARY.encode() in file.read_bytes():
+                self.found.append(f"11: {file} holds a secret")
+
+    def files(self) -> Iterator[Path]:
+        """Yield the files that a lister sees."""
+        for file in self.path.rglob("*"):
+            if file.is_file() and not file.name.startswith(TEMPORARY_PREFIX):
+                yield file
+
+    # --- instants --------------------------------------------------------------------------------
+
+    def times(self) -> None:
+        times = [one.requested_time for one in self.raw]
+        times += [one.completion_time for one in self.raw if one.completion_time]
+        self.require(6, len(set(times)) == len(times), f"a time is given twice: {sorted(times)}")
+
+    def recorded(self, foreign: ForeignReader) -> None:
+        """The format holds what the fence says, nothing twice, and nothing that Hudi has not."""
+        writes, others = foreign.instants(), foreign.other_instants()
+        ids = [(one.requested, one.action) for one in (*writes, *others)]
+        self.require(6, len(set(ids)) == len(ids), f"the format holds an instant twice: {ids}")
+        order = [one.completed for one in writes]
+        self.require(6, order == sorted(order), f"the format holds them in the order {order}")
+        hudi_has = {_identity(one) for one in self.raw if one.is_completed}
+        early = {one[:3] for one in (*writes, *others)} - hudi_has
+        self.require(6, not early, f"only the format holds {sorted(early)}")
+        mark = foreign.watermark()
+        known = {one[:3] for one in (*writes, *others)}
+        late = {one for one in hudi_has - known if mark is None or one[2] > mark}
+        self.require(7, not (late and self.at_rest), f"the format lacks {sorted(late)}")
+        fenced = {_identity(one) for one in self.fenced.instants if one.is_completed}
+        both = hudi_has - late
+        self.require(6, fenced == both, f"the fence says {sorted(fenced)}, the format {both}")
+
+    def history(self, foreign: ForeignReader) -> None:
+        """Our travel in time and the format's lead to the same rows."""
+        for one in foreign.instants()[-_RECENT:]:
+            own = as_tuples(self.table.to_arrow(as_of=one.requested))
+            then = foreign.rows_at(one.version)
+            same = sorted(own) == sorted(then)
+            self.require(6, same, f"as of {one.requested} ours are {own}, the format's {then}")
+
+    def changes(self, writes: Iterable[Instant]) -> None:
+        """What came with a write is what its own snapshot has of it."""
+        for one in writes:
+            then = self.table.to_arrow(as_of=one)
+            mine = [
+                row
+                for row, time in zip(
+                    as_tuples(then), then.column("_hoodie_commit_time").to_pylist(), strict=True
+                )
+                if time == one.requested_time
+            ]
+            before = [
+                other.effective_completion_time
+                for other in self.fenced.completed_writes()
+                if other.effective_completion_time < one.effective_completion_time
+            ]
+            found = as_tuples(self.table.incremental(max(before, default=None), one))
+            same = sorted(found) == sorted(mine)
+            self.require(6, same, f"changes of {one.requested_time}: {found}, not {mine}")
+
+    def nothing_open(self) -> None:
+        pending = [str(one) for one in self.raw if not one.is_completed]
+        self.require(7, not pending, f"still pending: {pending}")
+        fenced = [str(one) for one in self.fenced.instants if not one.is_completed]
+        self.require(7, not fenced, f"still pending in the format: {fenced}")
+        inner = [str(one) for one in metadata_client(self.client).timeline().pending()]
+        self.require(7, not inner, f"still pending in the metadata table: {inner}")
+
+    def lock(self) -> None:
+        config = WriteConfig.from_options({**OPTIONS, "hoodie.write.lock.wait_time_ms": "1"})
+        try:
+            with table_lock(self.table._opened, config).held():
+                pass
+        except LockError as error:
+            self.found.append(f"9: {error}")
+
+
+def check_table(
+    path: Path,
+    tried: Sequence[Tried],
+    *,
+    at_rest: bool,
+    seen: frozenset[str] = frozenset(),
+) -> Report:
+    """Return which promises a table breaks.
+
+    Parameters
+    ----------
+    path
+        The table.
+    tried
+        What was tried on it, in order, since it held the rows that every scene begins with.
+    at_rest
+        Whether a write has completed since the last writer died: then nothing may be left open.
+    seen
+        Names of the effects that an earlier check of the table has seen.
+
+    Notes
+    -----
+    Whatever a reader raises is not caught: a table that cannot be read breaks the first promise.
+    """
+    check = _Check(path, tried, at_rest)
+    shown = check.rows(seen)
+    check.metadata()
+    check.named_files()
+    check.visible()
+    check.secrets()
+    check.times()
+    if check.foreign is not None:
+        check.recorded(check.foreign)
+    check.lock()
+    if at_rest:
+        check.leftovers()
+        check.nothing_open()
+        check.changes(check.fenced.completed_writes()[-1:])
+        if check.foreign is not None:
+            check.history(check.foreign)
+    return Report(shown, check.found)
+
+
+def _identity(instant: Instant) -> tuple[str, str, str]:
+    action = instant.action.completed_action.value
+    return str(instant.requested_time), action, str(instant.effective_completion_time)

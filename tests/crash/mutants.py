@@ -1,0 +1,112 @@
+"""Changes to the protocol that break it; the rig must catch every one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final, TypeVar
+
+from hudi_core.errors import CommitConflictError, HudiError
+from hudi_core.model.commit import CommitMetadata
+from hudi_core.model.instant import Instant, State
+from hudi_core.plugin.fenced import pending_publications
+from hudi_core.timeline.clock import TimelineClock
+from hudi_core.timeline.serde import encode
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.txn import publication, recovery, rollback, settlement, transaction
+from hudi_core.txn.open_table import OpenTable
+from hudi_core.txn.transaction import Transaction
+
+T = TypeVar("T")
+Mutant = Callable[[], AbstractContextManager[None]]
+
+
+@contextmanager
+def _changed(*changes: tuple[Any, str, Any]) -> Iterator[None]:
+    """Put other values in the place of attributes."""
+    with ExitStack() as stack:
+        for owner, name, value in changes:
+            stack.callback(setattr, owner, name, getattr(owner, name))
+            setattr(owner, name, value)
+        yield
+
+
+def _nothing(*_: Any, **__: Any) -> None:
+    """Do nothing."""
+
+
+# --- what a write does in which order ------------------------------------------------------------
+
+
+def _format_first(self: Transaction, metadata: CommitMetadata, timeline: Timeline) -> Instant:
+    """Step 2 before step 1."""
+    active = self.table.client.active
+    completion = TimelineClock(active).next_time(timeline)
+    done = replace(self.instant, state=State.COMPLETED, completion_time=completion)
+    publication.tell(self.table, metadata, done)
+    return active.complete(self.instant, completion, encode(metadata), timeline)
+
+
+def _metadata_last() -> AbstractContextManager[None]:
+    """The metadata table is told after the timeline."""
+    record, complete = Transaction._record, Transaction._complete
+    told: list[tuple[Any, ...]] = []
+
+    def later(self: Transaction, *given: Any) -> None:
+        told.append(given)
+
+    def complete_first(self: Transaction, *given: Any) -> Instant:
+        completed = complete(self, *given)
+        record(self, *told.pop())
+        return completed
+
+    return _changed((Transaction, "_record", later), (Transaction, "_complete", complete_first))
+
+
+def _believing(self: Transaction, metadata: CommitMetadata, timeline: Timeline) -> Instant:
+    """An error of the store means that nothing has happened."""
+    active = self.table.client.active
+    completion = TimelineClock(active).next_time(timeline)
+    return active.complete(self.instant, completion, encode(metadata), timeline)
+
+
+def _recorded_at_once(_: Any, instant: Instant, call: Callable[[], T], *__: Any) -> T:
+    """An error of the format means that nothing has happened."""
+    try:
+        return call()
+    except HudiError as error:
+        raise CommitConflictError(f"{instant} is not recorded", "Run it again.") from error
+
+
+# --- what recovery does --------------------------------------------------------------------------
+
+
+def _rolled_back_plainly(table: OpenTable, timeline: Timeline) -> settlement.Settled:
+    """What only step 1 holds is undone, without a word to the format."""
+    for instant in pending_publications(table.seeing(timeline).timeline()):
+        rollback.roll_back(table, instant)
+    return settlement.Settled(table.client.timeline(), table.timeline())
+
+
+def _plain_rollback() -> AbstractContextManager[None]:
+    return _changed(
+        (rollback, "_leave_format", _nothing),
+        (recovery, "settled", _rolled_back_plainly),
+        (transaction, "settled", _rolled_back_plainly),
+    )
+
+
+MUTANTS: Final[Mapping[str | None, Mutant]] = {
+    None: nullcontext,
+    "no replay": partial(_changed, (settlement, "_settle", _nothing)),
+    "plain rollback": _plain_rollback,
+    "rollback without the format": partial(_changed, (rollback, "_leave_format", _nothing)),
+    "format before timeline": partial(_changed, (Transaction, "_complete", _format_first)),
+    "no look after an error": partial(_changed, (Transaction, "_complete", _believing)),
+    "no look at the format after an error": partial(
+        _changed, (settlement, "recorded", _recorded_at_once)
+    ),
+    "metadata table last": _metadata_last,
+}

@@ -1,0 +1,90 @@
+"""Every crash at every step: ``make prove``.
+
+Prints a table with the runs, the seconds of the processor and the violations of every action and
+format, and ends with 1 when a promise was broken or a step is not on record.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from tests.crash.campaign import (
+    HOWS,
+    STEPS_FILE,
+    Counted,
+    all_cases,
+    count,
+    run,
+    sample,
+    scenes,
+    steps_by_name,
+    workers,
+)
+from tests.crash.counting_storage import pinned
+from tests.crash.rig import Verdict
+from tests.crash.scenes import FORMATS, SCENES
+
+_SHOWN = 5
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the campaign; return the exit status."""
+    options = _parser().parse_args(arguments)
+    started = time.monotonic()
+    with workers(options.jobs) as pool:
+        counted = count(pool, scenes(options.formats, options.scenes))
+        unknown = pinned(STEPS_FILE, steps_by_name(counted))
+        cases = all_cases(counted, options.hows, options.second)
+        if options.sample is not None:
+            cases = sample(cases, options.sample)
+        verdicts = []
+        for verdict in run(pool, cases):
+            verdicts.append(verdict)
+            if verdict.violations:
+                print(f"{verdict.case}: {_short(verdict)}", flush=True)
+    print(_table(counted, verdicts))
+    for name, said in sorted(unknown.items()):
+        print(f"the steps of {name} are not those on record: {'; '.join(said)}")
+    broken = sum(1 for verdict in verdicts if verdict.violations)
+    minutes = (time.monotonic() - started) / 60
+    print(f"{len(verdicts)} runs in {minutes:.1f} minutes, {broken} with violations")
+    return 1 if broken or unknown else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="make prove", description=__doc__)
+    parser.add_argument("--formats", nargs="+", choices=FORMATS, default=FORMATS)
+    parser.add_argument("--scenes", nargs="+", choices=tuple(SCENES), default=tuple(SCENES))
+    parser.add_argument("--hows", nargs="+", choices=HOWS, default=HOWS)
+    parser.add_argument("--second", type=int, default=20, help="second crashes per scene")
+    parser.add_argument("--sample", type=int, help="run so many of the cases, always the same")
+    parser.add_argument("--jobs", type=int, help="processes; by default one for each processor")
+    return parser
+
+
+def _short(verdict: Verdict) -> str:
+    return " | ".join(one[:600] for one in verdict.violations[:_SHOWN])
+
+
+def _table(counted: Iterable[Counted], verdicts: Iterable[Verdict]) -> str:
+    groups: dict[tuple[str, str], list[Verdict]] = defaultdict(list)
+    for verdict in verdicts:
+        groups[verdict.case.format_name, verdict.case.scene].append(verdict)
+    steps = {one.name: len(one.verdict.steps) for one in counted}
+    lines = [f"{'format':8} {'action':20} {'steps':>6} {'runs':>6} {'cpu s':>7} {'violations':>10}"]
+    for (format_name, scene), found in groups.items():
+        seconds = sum(one.cpu_s for one in found)
+        broken = sum(1 for one in found if one.violations)
+        known = steps[f"{format_name}.{scene}"]
+        lines.append(
+            f"{format_name:8} {scene:20} {known:6} {len(found):6} {seconds:7.1f} {broken:10}"
+        )
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,221 @@
+"""Tables as their formats' own readers see them; none of these readers is this project's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+from hudi import HudiTableBuilder
+from pyiceberg.table import StaticTable
+from pyiceberg.table.snapshots import Snapshot, ancestors_of
+
+from hudi_core.model.format import ACTION_KEY, COMPLETION_TIME_KEY, INSTANT_KEY, WATERMARK_KEY
+from hudi_core.model.instant_time import instant_time_of
+
+COLUMNS = ("id", "part", "ts")
+TAKEN_KEY = "hudi.step-of"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+Row = tuple[str, str, int]
+
+
+class Recorded(NamedTuple):
+    """An instant as a format records it."""
+
+    requested: str
+    action: str
+    completed: str
+    version: str
+
+
+class NamedFile(NamedTuple):
+    """A data file as a format names it: its path, bytes and rows."""
+
+    path: Path
+    size: int
+    rows: int
+
+
+class ForeignReader(Protocol):
+    """What is asked of the reader of a format."""
+
+    def rows(self) -> list[Row]:
+        """Return the rows as of now."""
+        ...
+
+    def by_path(self) -> list[Row]:
+        """Return the rows that a reader sees which is given the table's path and nothing else."""
+        ...
+
+    def rows_at(self, version: str) -> list[Row]:
+        """Return the rows of a version that was recorded."""
+        ...
+
+    def instants(self) -> Sequence[Recorded]:
+        """Return the instants that changed rows, the oldest first."""
+        ...
+
+    def other_instants(self) -> Sequence[Recorded]:
+        """Return the other instants that are recorded."""
+        ...
+
+    def watermark(self) -> str | None:
+        """Return the time up to which every instant is complete that is not recorded."""
+        ...
+
+    def files(self) -> Iterator[NamedFile]:
+        """Yield the files of every version that can be read."""
+        ...
+
+
+def foreign_reader(path: Path, format_name: str) -> ForeignReader | None:
+    """Return the reader of a format; ``None`` for Hudi's own, which has no second step."""
+    readers: dict[str, type[IcebergReader | DeltaReader]] = {
+        "iceberg": IcebergReader,
+        "delta": DeltaReader,
+    }
+    return readers[format_name](path) if format_name in readers else None
+
+
+def by_hudi_rs(path: Path) -> list[Row]:
+    """Return the rows that hudi-rs sees."""
+    batches = HudiTableBuilder.from_base_uri(str(path)).build().read()
+    return [row for batch in batches for row in as_tuples(pa.table(batch))]
+
+
+def as_tuples(table: pa.Table) -> list[Row]:
+    """Return rows as values that can be compared."""
+    return list(zip(*(table.column(name).to_pylist() for name in COLUMNS), strict=True))
+
+
+def disagreement(file: NamedFile) -> str | None:
+    """Return what is wrong with what a format says of a file; ``None`` if nothing is."""
+    if not file.path.is_file():
+        return f"{file.path} is named and not there"
+    size, rows = file.path.stat().st_size, pq.read_metadata(file.path).num_rows
+    if (size, rows) != (file.size, file.rows):
+        return f"{file.path} has {size} bytes, {rows} rows; named are {file.size}, {file.rows}"
+    return None
+
+
+class IcebergReader:
+    """pyiceberg, without a catalog."""
+
+    def __init__(self, path: Path) -> None:
+        versions = (path / "metadata").glob("v*.metadata.json")
+        # the hint may be behind: a version is there once it has its name
+        newest = max(versions, key=lambda one: int(one.name.split(".")[0][1:]))
+        self._path = path
+        self._table = StaticTable.from_metadata(str(newest))
+
+    def rows(self) -> list[Row]:
+        return as_tuples(self._table.scan(selected_fields=COLUMNS).to_arrow())
+
+    def by_path(self) -> list[Row]:
+        table = StaticTable.from_metadata(str(self._path))
+        return as_tuples(table.scan(selected_fields=COLUMNS).to_arrow())
+
+    def rows_at(self, version: str) -> list[Row]:
+        scan = self._table.scan(snapshot_id=int(version), selected_fields=COLUMNS)
+        return as_tuples(scan.to_arrow())
+
+    def instants(self) -> Sequence[Recorded]:
+        return [found for one in self._lineage() if (found := _of_snapshot(one)) is not None]
+
+    def other_instants(self) -> Sequence[Recorded]:
+        prefix = f"{INSTANT_KEY}."
+        found = []
+        for key, value in self._table.metadata.properties.items():
+            if key.startswith(prefix):
+                requested, _, action = key.removeprefix(prefix).partition(".")
+                completed, _, version = value.partition(" ")
+                found.append(Recorded(requested, action, completed, version))
+        return found
+
+    def watermark(self) -> str | None:
+        return self._table.metadata.properties.get(WATERMARK_KEY)
+
+    def files(self) -> Iterator[NamedFile]:
+        seen = set()
+        for snapshot in self._lineage():
+            for task in self._table.scan(snapshot_id=snapshot.snapshot_id).plan_files():
+                file = task.file
+                if file.file_path not in seen:
+                    seen.add(file.file_path)
+                    where = Path(file.file_path.removeprefix("file://"))
+                    yield NamedFile(where, file.file_size_in_bytes, file.record_count)
+
+    def _lineage(self) -> list[Snapshot]:
+        metadata = self._table.metadata
+        return list(ancestors_of(metadata.current_snapshot(), metadata))[::-1]
+
+
+def _of_snapshot(snapshot: Snapshot) -> Recorded | None:
+    said = snapshot.summary.additional_properties if snapshot.summary else {}
+    if INSTANT_KEY not in said:
+        return None
+    return Recorded(
+        said[INSTANT_KEY], said[ACTION_KEY], said[COMPLETION_TIME_KEY], str(snapshot.snapshot_id)
+    )
+
+
+class DeltaReader:
+    """deltalake."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._table = DeltaTable(str(path))
+
+    def rows(self) -> list[Row]:
+        return as_tuples(self._table.to_pyarrow_table(columns=list(COLUMNS)))
+
+    def by_path(self) -> list[Row]:
+        return self.rows()
+
+    def rows_at(self, version: str) -> list[Row]:
+        table = DeltaTable(str(self._path), version=int(version))
+        return as_tuples(table.to_pyarrow_table(columns=list(COLUMNS)))
+
+    def instants(self) -> Sequence[Recorded]:
+        return [one for one in self._recorded() if one.action in ("commit", "replacecommit")]
+
+    def other_instants(self) -> Sequence[Recorded]:
+        return [one for one in self._recorded() if one.action not in ("commit", "replacecommit")]
+
+    def watermark(self) -> str | None:
+        millis = self._table.transaction_version(WATERMARK_KEY)
+        return None if millis is None else instant_time_of(_EPOCH + timedelta(milliseconds=millis))
+
+    def files(self) -> Iterator[NamedFile]:
+        actions = pa.table(self._table.get_add_actions(flatten=True))
+        for one in actions.to_pylist():
+            where = self._path / unquote(one["path"])
+            yield NamedFile(where, one["size_bytes"], one["num_records"])
+
+    def _recorded(self) -> list[Recorded]:
+        """Return the instants of the versions, without those that were taken back later."""
+        found: list[Recorded] = []
+        for info in self._table.history()[::-1]:
+            taken = info.get(TAKEN_KEY) if _takes_back(info) else None
+            if taken is not None:
+                found = [one for one in found if one.requested != taken]
+            elif INSTANT_KEY in info:
+                found.append(
+                    Recorded(
+                        info[INSTANT_KEY],
+                        info[ACTION_KEY],
+                        info[COMPLETION_TIME_KEY],
+                        str(info["version"]),
+                    )
+                )
+        return found
+
+
+def _takes_back(info: Mapping[str, Any]) -> bool:
+    return info.get("hudi.step") in ("revert", "fence")

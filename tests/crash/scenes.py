@@ -1,0 +1,235 @@
+"""What the tables of the crash rig hold, what is done to them, and what that makes of the rows.
+
+An effect turns rows into rows. Whatever happens to a writer, a table shows some of the effects that
+were tried, each of them wholly or not at all; :func:`matching` tells which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+
+import hudi_core as hudi
+
+SCHEMA: Final = pa.schema(
+    [
+        pa.field("id", pa.string()),
+        pa.field("part", pa.string()),
+        pa.field("ts", pa.int64()),
+    ]
+)
+FORMATS: Final = ("native", "iceberg", "delta")
+CANARY: Final = "canary-9c1e77d04b52"
+"""A secret that must not be found again, in no file and no message."""
+OPTIONS: Final = {
+    "hoodie.fs.fsync": "false",
+    "hoodie.metadata.enable": "true",
+    "hoodie.metadata.record.index.enable": "true",
+    "fs.s3a.access.key": "crash-rig",
+    "fs.s3a.secret.key": CANARY,
+}
+
+Rows = frozenset[tuple[str, str, int]]
+Held = Mapping[str, tuple[str, int]]
+"""Partition and ordering value by key."""
+Effect = Callable[[Held], Held]
+
+
+def as_table(held: Held) -> pa.Table:
+    """Return rows as a writer is given them."""
+    found = [{"id": key, "part": part, "ts": ts} for key, (part, ts) in held.items()]
+    return pa.Table.from_pylist(found, SCHEMA)
+
+
+def as_rows(held: Held) -> Rows:
+    """Return rows as a set."""
+    return frozenset((key, part, ts) for key, (part, ts) in held.items())
+
+
+def putting(rows: Held) -> Effect:
+    """Insert, or update by key."""
+    return lambda held: {**held, **rows}
+
+
+def dropping(*keys: str) -> Effect:
+    """Delete by key."""
+    return lambda held: {key: value for key, value in held.items() if key not in keys}
+
+
+def replacing(part: str, rows: Held) -> Effect:
+    """Replace a partition; without rows, drop it."""
+    kept: Callable[[Held], Held] = lambda held: {  # noqa: E731
+        key: value for key, value in held.items() if value[0] != part
+    }
+    return lambda held: {**kept(held), **rows}
+
+
+# two partitions that are there, and one that a write makes
+FIRST: Final[Held] = {"a": ("x", 0), "b": ("x", 0), "c": ("y", 0), "d": ("y", 0)}
+SECOND: Final[Held] = {"b": ("x", 1)}
+BASE: Final[Held] = {**FIRST, **SECOND}
+CHANGED: Final[Held] = {"a": ("x", 5), "c": ("y", 5), "n": ("z", 5)}
+NEW: Final[Held] = {"m": ("x", 5), "n": ("z", 5)}
+OTHER: Final[Held] = {"d": ("y", 7), "r": ("x", 7)}
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One thing done to a table.
+
+    Attributes
+    ----------
+    run
+        Does it.
+    effect
+        What it makes of the rows.
+    is_finished_by_others
+        Whether the next writer finishes it once it is begun, whatever its caller was told.
+    format_name
+        The table's format once it is done; ``None`` where that stays.
+    """
+
+    run: Callable[[hudi.Table], Any]
+    effect: Effect
+    is_finished_by_others: bool = False
+    format_name: str | None = None
+
+
+def _rollback(table: hudi.Table) -> hudi.Instant:
+    return table.rollback(table.timeline.completed_writes()[-1])
+
+
+def _rollback_dead(table: hudi.Table) -> hudi.Instant:
+    pending = [one for one in table.timeline.instants if not one.is_completed]
+    return table.rollback(pending[-1])
+
+
+def _conversion(to: str) -> Action:
+    return Action(lambda table: table.convert(to), dict, True, to)
+
+
+ACTIONS: Final[Mapping[str, Action]] = {
+    "insert": Action(lambda table: table.insert(as_table(NEW)), putting(NEW)),
+    "upsert": Action(lambda table: table.upsert(as_table(CHANGED)), putting(CHANGED)),
+    "delete": Action(
+        lambda table: table.delete(as_table({"a": ("x", 9), "c": ("y", 9)})), dropping("a", "c")
+    ),
+    "bulk_insert": Action(lambda table: table.bulk_insert(as_table(NEW)), putting(NEW)),
+    "insert_overwrite": Action(
+        lambda table: table.insert_overwrite(as_table({"q": ("x", 5)})),
+        replacing("x", {"q": ("x", 5)}),
+    ),
+    "delete_partitions": Action(
+        lambda table: table.delete_partitions([{"part": "x"}]), replacing("x", {})
+    ),
+    "rollback": Action(_rollback, putting({"b": ("x", 0)}), is_finished_by_others=True),
+    "to_native": _conversion("native"),
+    "to_iceberg": _conversion("iceberg"),
+    "to_delta": _conversion("delta"),
+    "rollback_dead": Action(_rollback_dead, dict, is_finished_by_others=True),
+    "other": Action(lambda table: table.upsert(as_table(OTHER)), putting(OTHER)),
+}
+
+
+def next_write(number: int) -> Action:
+    """Return a write that follows; every number has a row of its own."""
+    rows: Held = {f"next{number}": ("y", 100 + number)}
+    return Action(lambda table: table.upsert(as_table(rows)), putting(rows))
+
+
+@dataclass(frozen=True, slots=True)
+class Wound:
+    """A writer that died before the action came.
+
+    Attributes
+    ----------
+    action
+        What it was doing.
+    step
+        Name of the step that it did not get to do; see :mod:`tests.crash.counting_storage`.
+    which
+        Which of the steps of that name, from the first (0) on, or from the last (-1).
+    """
+
+    action: str
+    step: str
+    which: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A table, and what is done to it.
+
+    Attributes
+    ----------
+    action
+        Name of the action.
+    wounds
+        What happened to the table before.
+    formats
+        Those for which there is such a scene.
+    is_repeated
+        Whether the action is done again by the one who comes after.
+    """
+
+    action: str
+    wounds: tuple[Wound, ...] = ()
+    formats: Collection[str] = FORMATS
+    is_repeated: bool = False
+
+
+OPERATIONS: Final = (
+    *("insert", "upsert", "delete", "bulk_insert"),
+    *("insert_overwrite", "delete_partitions", "rollback"),
+)
+COMPLETED_FILE: Final = "link timeline/N_N.commit"
+BETWEEN: Final = "complete_write of the format"
+SCENES: Final[Mapping[str, Scene]] = {
+    **{name: Scene(name) for name in OPERATIONS},
+    "to_iceberg": Scene("to_iceberg", (), ("native",), True),
+    "to_delta": Scene("to_delta", (), ("native",), True),
+    "to_native": Scene("to_native", (), ("iceberg", "delta"), True),
+    # what a writer finds and makes good: a write that is in the metadata table only, one that has
+    # files and nothing else, one that the format lacks, and a rollback half done
+    "recover_recorded": Scene("other", (Wound("upsert", COMPLETED_FILE),)),
+    "recover_written": Scene("other", (Wound("insert", "link .temp/marker"),)),
+    "recover_unpublished": Scene("other", (Wound("upsert", BETWEEN),), ("iceberg", "delta")),
+    "recover_rollback": Scene("other", (Wound("rollback", "complete_rollback of the format"),)),
+    "rollback_pending": Scene("rollback_dead", (Wound("upsert", COMPLETED_FILE),)),
+}
+
+
+def create(path: Path, format_name: str) -> None:
+    """Make the table that every scene begins with."""
+    table = hudi.Table.create(
+        str(path),
+        SCHEMA,
+        name="crashing",
+        record_key="id",
+        partition_by="part",
+        ordering_field="ts",
+        format=format_name,
+        options=OPTIONS,
+    )
+    table.insert(as_table(FIRST))
+    table.upsert(as_table(SECOND))
+
+
+def matching(rows: Rows, effects: Sequence[tuple[str, Effect]]) -> frozenset[str] | None:
+    """Return the names of the effects that rows show, in the order they were tried; ``None`` where
+    no choice of them gives these rows."""
+    return next((frozenset(names) for names, seen in _choices(effects) if seen == rows), None)
+
+
+def _choices(effects: Sequence[tuple[str, Effect]]) -> Iterator[tuple[list[str], Rows]]:
+    for count in range(len(effects), -1, -1):
+        for chosen in combinations(effects, count):
+            held: Held = BASE
+            for _, effect in chosen:
+                held = effect(held)
+            yield [name for name, _ in chosen], as_rows(held)

@@ -1,0 +1,95 @@
+"""A sample of the crash rig, and proof that the rig sees what it is to see; see ``make prove``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from multiprocessing.pool import Pool
+from typing import Any
+
+import pytest
+
+from tests.crash.campaign import (
+    HOWS,
+    STEPS_FILE,
+    Counted,
+    all_cases,
+    count,
+    run,
+    sample,
+    scenes,
+    steps_by_name,
+    workers,
+)
+from tests.crash.counting_storage import Fault, pinned
+from tests.crash.late_requests import LANDS, LATE
+from tests.crash.rig import Case, Verdict
+from tests.crash.scenes import BETWEEN, COMPLETED_FILE
+
+SAMPLE = 40
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[Pool]:
+    with workers(1) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def counted(pool: Pool) -> list[Counted]:
+    return count(pool, scenes())
+
+
+def ended(pool: Pool, *cases: Case) -> list[Verdict]:
+    return list(run(pool, cases))
+
+
+def test_every_step_is_on_record(counted: list[Counted]) -> None:
+    """Run with HUDI_PIN=1 to accept steps that are new or gone."""
+    assert pinned(STEPS_FILE, steps_by_name(counted)) == {}
+
+
+def test_a_sample_of_all_faults_breaks_no_promise(pool: Pool, counted: list[Counted]) -> None:
+    cases = sample(all_cases(counted, HOWS, 10), SAMPLE)
+    verdicts = ended(pool, *cases)
+    assert len(verdicts) == SAMPLE
+    assert {str(one.case): one.violations for one in verdicts if one.violations} == {}
+
+
+UNDONE = "remove timeline/N.commit.requested"
+MUTANTS = [
+    ("no replay", "iceberg", "upsert", "before", BETWEEN),
+    ("no replay", "delta", "upsert", "before", BETWEEN),
+    ("rollback without the format", "iceberg", "rollback", "after", UNDONE),
+    ("rollback without the format", "delta", "rollback", "after", UNDONE),
+    ("format before timeline", "iceberg", "upsert", "before", COMPLETED_FILE),
+    ("format before timeline", "delta", "upsert", "before", COMPLETED_FILE),
+    ("no look after an error", "native", "upsert", "err_after", COMPLETED_FILE),
+    ("no look at the format after an error", "iceberg", "upsert", "err_after", BETWEEN),
+    ("no look at the format after an error", "delta", "upsert", "err_after", BETWEEN),
+    ("metadata table last", "native", "upsert", "after", COMPLETED_FILE),
+]
+
+
+@pytest.mark.parametrize(("mutant", "format_name", "scene", "how", "step"), MUTANTS)
+def test_a_broken_protocol_is_caught(
+    mutant: str, format_name: str, scene: str, how: str, step: str, pool: Pool
+) -> None:
+    whole = Case(format_name, scene)
+    cases = [whole, whole._replace(mutant=mutant)]
+    right, wrong = [
+        one.verdict.case._replace(fault=Fault(one.number(step), how)) for one in count(pool, cases)
+    ]
+    verdicts: dict[Any, Verdict] = {one.case: one for one in ended(pool, right, wrong)}
+    assert verdicts[right].violations == ()
+    assert verdicts[wrong].violations != ()
+
+
+@pytest.mark.parametrize("format_name", ["iceberg", "delta"])
+def test_a_rollback_that_the_format_is_not_told_of_is_caught_by_a_late_request(
+    format_name: str, pool: Pool
+) -> None:
+    right = Case(format_name, "upsert", Fault(0, LATE), Fault(20, LANDS))
+    wrong = right._replace(mutant="plain rollback")
+    verdicts = {one.case: one for one in ended(pool, right, wrong)}
+    assert verdicts[right].violations == ()
+    assert verdicts[wrong].violations != ()
