@@ -1,24 +1,18 @@
-"""Every operation on a Delta table, read after each step by readers that are not ours."""
+"""What versions of the Delta log tell, columns and partition values, as foreign readers see them."""
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass, field
 from pathlib import Path
 
-import hypothesis.strategies as st
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
-from hypothesis import HealthCheck, given, settings
 
 import hudi_core as hudi
 from hudi_core.errors import SchemaError, UnsupportedCapabilityError
 from tests.formats.delta_tables import (
-    CITIES,
     OPTIONS,
     SCHEMA,
-    Row,
     assert_all_read,
     by_deltalake,
     content,
@@ -27,93 +21,6 @@ from tests.formats.delta_tables import (
     rows,
     versions,
 )
-
-
-def held(*each: Row) -> Counter[str]:
-    return content(pa.Table.from_pylist(list(each), SCHEMA))
-
-
-@dataclass
-class Model:
-    """The rows that the table must hold, by key."""
-
-    partitioned: bool
-    held: dict[str, Row] = field(default_factory=dict)
-
-    def apply(self, operation: str, batch: list[Row]) -> None:
-        keys = {each["id"] for each in batch}
-        match operation:
-            case "delete":
-                self.held = {key: one for key, one in self.held.items() if key not in keys}
-            case "insert_overwrite" | "delete_partitions":
-                gone = {each["city"] for each in batch} if self.partitioned else {*CITIES}
-                self.held = {key: one for key, one in self.held.items() if one["city"] not in gone}
-            case "insert_overwrite_table":
-                self.held = {}
-        if operation not in ("delete", "delete_partitions"):
-            self.held |= {each["id"]: each for each in batch}
-
-    def runnable(self, operation: str, batch: list[Row]) -> list[Row]:
-        """Inserts bring new keys only; only partitions with rows are deleted."""
-        once = list({each["id"]: each for each in batch}.values())
-        if operation in ("insert", "bulk_insert"):
-            return [each for each in once if each["id"] not in self.held]
-        if operation == "delete_partitions":
-            cities = {each["city"] for each in self.held.values()} if self.partitioned else set()
-            return [each for each in once if each["city"] in cities]
-        return once
-
-
-OPERATIONS = (
-    *("upsert", "upsert", "delete", "insert", "bulk_insert"),
-    *("insert_overwrite", "insert_overwrite_table", "delete_partitions", "rollback"),
-)
-BATCHES = st.lists(
-    st.builds(row, st.integers(0, 11), st.integers(0, 5), st.none() | st.floats(width=32)),
-    min_size=1,
-    max_size=8,
-)
-
-
-def perform(table: hudi.Table, operation: str, batch: list[Row]) -> None:
-    if operation == "delete_partitions":
-        table.delete_partitions([{"city": city} for city in {each["city"] for each in batch}])
-    else:
-        getattr(table, operation)(pa.Table.from_pylist(batch, SCHEMA))
-
-
-@given(
-    plan=st.lists(st.tuples(st.sampled_from(OPERATIONS), BATCHES), min_size=2, max_size=6),
-    partitioned=st.booleans(),
-    metadata_table=st.booleans(),
-)
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_all_readers_see_the_rows_of_the_model_after_every_step(
-    tmp_path_factory: pytest.TempPathFactory,
-    plan: list[tuple[str, list[Row]]],
-    partitioned: bool,
-    metadata_table: bool,
-) -> None:
-    path = tmp_path_factory.mktemp("delta") / "table"
-    flag = str(metadata_table).lower()
-    table = new_table(path, partitioned=partitioned, more={"hoodie.metadata.enable": flag})
-    model = Model(partitioned)
-    before: list[dict[str, Row]] = []
-    for operation, drawn in plan:
-        if operation == "rollback":
-            if before:
-                table.rollback(table.timeline.completed_writes()[-1])
-                model.held = before.pop()
-        else:
-            batch = model.runnable(operation, drawn)
-            if not batch:
-                continue
-            before.append(dict(model.held))
-            perform(table, operation, batch)
-            model.apply(operation, batch)
-        expected = held(*model.held.values())
-        assert_all_read(path, expected)
-        assert content(hudi.Table.open(str(path)).to_arrow()) == expected
 
 
 def test_each_instant_is_one_version_and_time_travel_agrees(tmp_path: Path) -> None:
