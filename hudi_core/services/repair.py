@@ -22,6 +22,7 @@ from hudi_core.errors import (
     InvalidOptionError,
     TableServiceError,
 )
+from hudi_core.metadata.index_definitions import read_definitions
 from hudi_core.metadata.indexing import build_partition
 from hudi_core.metadata.locked import LockedMetadata
 from hudi_core.metadata.partition_types import (
@@ -205,7 +206,7 @@ def _rebuild_metadata_table(table: OpenTable) -> tuple[str, ...]:
     client = table.client
     timeline = client.timeline()
     names = stored_partitions(client.storage).complete
-    config = _with_partitions(MetadataConfig.from_options(client.options), names)
+    config = _with_partitions(table, MetadataConfig.from_options(client.options), names)
     create_metadata_table(current_client(client, timeline), config, timeline)
     built = stored_partitions(client.storage).complete
     return tuple(name for name in names if name not in built)
@@ -222,12 +223,18 @@ def _add_partitions(table: OpenTable, timeline: Timeline, names: Sequence[str]) 
         timeline = client.timeline()
 
 
-def _with_partitions(config: MetadataConfig, names: Sequence[str]) -> MetadataConfig:
+def _with_partitions(
+    table: OpenTable, config: MetadataConfig, names: Sequence[str]
+) -> MetadataConfig:
+    """Return the options under which a new metadata table has these partitions."""
+    definitions = read_definitions(table.client.storage, table.client.config)
+    by_partition = definitions.is_partitioned(RECORD_INDEX)
     return replace(
         config,
         enabled=FILES in names,
         column_stats=COLUMN_STATS in names,
         partition_stats=PARTITION_STATS in names,
         bloom_filters=BLOOM_FILTERS in names,
-        record_index=RECORD_INDEX in names,
+        record_index=RECORD_INDEX in names and not by_partition,
+        partitioned_record_index=RECORD_INDEX in names and by_partition,
     )

@@ -152,6 +152,25 @@ def test_a_damaged_metadata_table_is_made_anew(tmp_path: Path, part: str) -> Non
     assert again.validate().is_valid
 
 
+def test_a_record_index_by_partitions_comes_back_as_one(tmp_path: Path) -> None:
+    option = {"hoodie.metadata.record.level.index.enable": "true"}
+    table = new_table(tmp_path / "t", "delta", **option)
+    folder = tmp_path / "t/.hoodie/metadata/record_index"
+
+    def groups() -> set[str]:
+        return {one.name.strip(".").partition("_")[0] for one in folder.glob("*record-index*")}
+
+    before = groups()
+    assert any("rome" in name for name in before)
+    for one in (tmp_path / "t/.hoodie/metadata/files").glob("*"):
+        one.write_bytes(b"\0" * 64)
+    done = hudi.Table.open(table.path).repair()
+    assert (done.metadata_table, done.left) == (True, ())
+    assert groups() == before
+    hudi.Table.open(table.path).upsert(batch(3, "a"))
+    agree(tmp_path / "t")
+
+
 def agree_without_us(table: hudi.Table) -> Any:
     from tests.formats.service_tables import SCHEMA, by_iceberg  # noqa: PLC0415
 
