@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.manifest import DataFile, ManifestFile
@@ -268,8 +269,17 @@ def expiry(
 
 
 def new_snapshot_id(metadata: TableMetadata, what: str) -> int:
-    """Return the id of a snapshot: the same for the same change of the same state."""
+    """Return the id of a snapshot: the same for the same change of the same state.
+
+    One that was left behind when somebody went back in the lineage keeps its id.
+    """
+    known = {one.snapshot_id for one in metadata.snapshots}
     text = f"{metadata.table_uuid} {metadata.current_snapshot_id} {what}"
+    ids = (_id_of(text + " again" * number) for number in count())
+    return next(one for one in ids if one not in known)
+
+
+def _id_of(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest()) >> 1 or 1
 
 

@@ -1,0 +1,157 @@
+"""Only the current lineage of a format counts, and what it has forgotten is complete."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+from pyiceberg.table.update import SetSnapshotRefUpdate
+
+import hudi_core as hudi
+from hudi_core.errors import HudiError
+from hudi_core.model.instant import Instant, State
+from iceberg_format.commit import requirements
+from iceberg_format.table import IcebergTable
+from tests.formats.two_steps import (
+    FORMATS,
+    batch,
+    left_between,
+    new_table,
+    newest_iceberg,
+    opened,
+    read,
+    read_at_rest,
+)
+
+
+@pytest.fixture(params=FORMATS)
+def table(tmp_path: Path, request: pytest.FixtureRequest) -> hudi.Table:
+    return new_table(tmp_path / "t", str(request.param))
+
+
+def state_of(table: hudi.Table, instant: Instant) -> State | None:
+    found = hudi.Table.open(table.path).timeline.find(instant.requested_time, instant.action)
+    return None if found is None else found.state
+
+
+def is_published(table: hudi.Table, instant: Instant) -> bool:
+    here = opened(table)
+    return here.host.find_publication(here.client, instant) is not None
+
+
+def go_back(table: hudi.Table, snapshot_id: int) -> None:
+    """Make an older snapshot the current one, as Iceberg's own rollback does: all stay listed."""
+    ice = IcebergTable.open(opened(table).client)
+    found = ice.load()
+    change = {"ref-name": "main", "type": "branch", "snapshot-id": snapshot_id}
+    update = SetSnapshotRefUpdate.model_validate(change)
+    ice.catalog.commit(found, requirements(found.metadata), (update,))
+
+
+def test_a_snapshot_that_was_left_behind_completes_nothing(tmp_path: Path) -> None:
+    table = new_table(tmp_path / "t", "iceberg")
+    before = newest_iceberg(tmp_path / "t").metadata.current_snapshot_id
+    assert before is not None
+    instant = table.upsert(batch(2, "a", "y")).instant
+    assert state_of(table, instant) is State.COMPLETED
+    go_back(table, before)
+    listed = newest_iceberg(tmp_path / "t").metadata
+    assert len(listed.snapshots) == 3
+    assert any(
+        one.summary is not None
+        and one.summary.additional_properties.get("hudi.instant") == instant.requested_time
+        for one in listed.snapshots
+    )
+    assert any(entry.snapshot_id != before for entry in listed.snapshot_log)
+    assert not is_published(table, instant)
+    assert state_of(table, instant) is State.INFLIGHT
+    assert read(table) == {"a": 1, "b": 1, "x": 1}
+    # nothing has taken its place: it is published again
+    table.upsert(batch(3, "b"))
+    assert read_at_rest(table) == {"a": 2, "b": 3, "x": 1, "y": 2}
+
+
+def test_what_was_rolled_back_is_complete_nowhere_though_the_format_remembers_it(
+    table: hudi.Table,
+) -> None:
+    kept = table.timeline.completed_writes()[-1]
+    instant = table.upsert(batch(2, "a")).instant
+    here = opened(table)
+    metadata = here.client.read_commit(instant)
+    here.host.before_rollback(here.client, instant)
+    if table.format == "delta":
+        reports = DeltaTable(table.path).history()
+        assert any(one.get("hudi.instant") == instant.requested_time for one in reports)
+    assert not is_published(table, instant)
+    assert state_of(table, instant) is State.INFLIGHT
+    assert is_published(table, kept)
+    assert read(table) == {"a": 1, "b": 1, "x": 1}
+    with pytest.raises(HudiError):
+        here.host.complete_write(here.client, metadata, instant)
+    table.rollback(instant)
+    assert state_of(table, instant) is None
+    assert not is_published(table, instant)
+    table.upsert(batch(3, "b"))
+    assert read_at_rest(table) == {"a": 1, "b": 3, "x": 1}
+
+
+def forget(table: hudi.Table) -> None:
+    """Let the format forget all that it can of what is complete now."""
+    here = opened(table)
+    done = [one for one in here.timeline().instants if one.is_completed]
+    here.host.archive_instants(here.client, done)
+    if table.format == "delta":
+        handle = DeltaTable(table.path)
+        handle.create_checkpoint()
+        for old in (Path(table.path) / "_delta_log").glob("*.json"):
+            if int(old.stem) < handle.version():
+                old.unlink()
+
+
+def test_all_that_is_forgotten_stays_complete(table: hudi.Table) -> None:
+    undone = table.upsert(batch(2, "a")).instant
+    table.rollback(undone)
+    table.upsert(batch(3, "a", "n"))
+    before = read_at_rest(table)
+    known = [*table.timeline.instants]
+    forget(table)
+    if table.format == "iceberg":
+        assert len(newest_iceberg(Path(table.path)).metadata.snapshots) == 1
+    assert [*hudi.Table.open(table.path).timeline.instants] == known
+    assert all(is_published(table, one) for one in known if one.is_completed)
+    assert read_at_rest(table) == before
+    hudi.Table.open(table.path).upsert(batch(4, "b"))
+    forget(table)
+    assert read_at_rest(table) == {**before, "b": 4}
+
+
+def test_the_watermark_completes_nothing_that_came_after_it(
+    table: hudi.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forget(table)
+    pending = left_between(monkeypatch, table, lambda: table.upsert(batch(2, "a")))
+    assert not is_published(table, pending)
+    assert state_of(table, pending) is State.INFLIGHT
+    forget(table)  # by a writer that does not know of it: it gives what is complete
+    assert state_of(table, pending) is State.INFLIGHT
+    table.upsert(batch(3, "b"))
+    assert read_at_rest(table) == {"a": 2, "b": 3, "x": 1}
+
+
+CUTS: dict[str, Callable[[Path], object]] = {
+    "iceberg": lambda path: max(
+        (path / "metadata").glob("v*.metadata.json"),
+        key=lambda one: int(one.stem.split(".")[0][1:]),
+    ).unlink(),
+    "delta": lambda path: max((path / "_delta_log").glob("*.json")).unlink(),
+}
+
+
+def test_a_format_that_lost_its_newest_state_is_brought_up_again(table: hudi.Table) -> None:
+    table.upsert(batch(2, "a"))
+    CUTS[table.format](Path(table.path))  # as a backup of yesterday would
+    assert read(table) == {"a": 1, "b": 1, "x": 1}
+    table.upsert(batch(3, "b"))
+    assert read_at_rest(table) == {"a": 2, "b": 3, "x": 1}
