@@ -90,10 +90,8 @@ class Columns:
             return pa.nulls(self._count, kind)
         lengths = np.zeros(self._count, np.int64)
         lengths[column.rows] = column.lengths
-        ends = np.cumsum(lengths)
-        shift = np.repeat(column.values - (ends - lengths)[column.rows], column.lengths)
-        content = self._data[np.arange(len(shift)) + shift]
-        offsets = np.concatenate([np.zeros(1, np.int64), ends])
+        content = _taken(self._data, column.values, column.lengths)
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
         valid = np.packbits(~self._missing(column), bitorder="little")
         buffers = [pa.py_buffer(valid), pa.py_buffer(offsets), pa.py_buffer(content)]
         found = pa.Array.from_buffers(pa.large_binary(), self._count, buffers)
@@ -106,6 +104,26 @@ class Columns:
         missing = np.ones(self._count, np.bool_)
         missing[column.rows] = False
         return missing
+
+
+def _taken(data: npt.NDArray[np.uint8], begins: Ints, lengths: Ints) -> npt.NDArray[np.uint8]:
+    """Return parts of the data, one behind the other."""
+    begins, lengths = begins[lengths > 0], lengths[lengths > 0]
+    ends = begins + lengths
+    if (ends[:-1] > begins[1:]).any():
+        shift = np.repeat(begins - (np.cumsum(lengths) - lengths), lengths)
+        apart: npt.NDArray[np.uint8] = data[np.arange(len(shift)) + shift]
+        return apart
+    # in the order of the data: what lies between the parts is left out
+    if not len(begins):
+        return data[:0]
+    first = begins[0]
+    inside = np.zeros(ends[-1] - first + 1, np.int8)
+    inside[begins - first] += 1
+    inside[ends - first] -= 1
+    np.cumsum(inside, out=inside)
+    found: npt.NDArray[np.uint8] = data[first : ends[-1]][inside[:-1].view(np.bool_)]
+    return found
 
 
 def decode_columns(
@@ -133,13 +151,15 @@ def decode_columns(
     CorruptMetadataError
         Bytes are not a record of that schema, or one has a long array or map.
     """
-    data = np.frombuffer(content + bytes(_PADDING), np.uint8)
-    batch = _Batch(data, np.array(begins, np.int64), np.array(ends, np.int64), path)
-    batch.names = named_types(schema)
-    batch.read(schema, np.arange(len(begins)), "")
-    if (batch.position != batch.ends).any():
-        raise batch.damage("a record is shorter than the file says")
+    data = padded(content)
+    batch = Batch(data, np.array(begins, np.int64), np.array(ends, np.int64), path)
+    batch.read_all(schema)
     return Columns(data, len(begins), batch.found)
+
+
+def padded(content: bytes) -> npt.NDArray[np.uint8]:
+    """Return the bytes as a :class:`Batch` reads them."""
+    return np.frombuffer(content + bytes(_PADDING), np.uint8)
 
 
 def named_types(schema: ParsedSchema) -> dict[str, Any]:
@@ -163,13 +183,47 @@ def _branch_name(branch: Any) -> str:
     return str(name).rpartition(".")[2]
 
 
-class _Batch:
-    """The records while they are read; ``position`` is how far each has been."""
+class Batch:
+    """Many records while they are read.
+
+    Parameters
+    ----------
+    data
+        Holds them all, from :func:`padded`.
+    begins, ends
+        Where each begins and ends.
+    path
+        The file they come from, for errors.
+
+    Attributes
+    ----------
+    position
+        How far each was read.
+    found
+        The fields that were read, by path.
+    names
+        Types of the schema that have names.
+    data
+        See above.
+    """
 
     def __init__(self, data: npt.NDArray[np.uint8], begins: Ints, ends: Ints, path: str) -> None:
-        self._data, self.position, self.ends, self._path = data, begins.copy(), ends, path
+        self.data, self.position, self.ends, self._path = data, begins.copy(), ends, path
         self.found: dict[str, Column] = {}
         self.names: dict[str, Any] = {}
+
+    def read_all(self, schema: ParsedSchema) -> None:
+        """Read the records, which are of one schema, to their ends.
+
+        Raises
+        ------
+        CorruptMetadataError
+            See :func:`decode_columns`.
+        """
+        self.names = named_types(schema)
+        self.read(schema, np.arange(len(self.position)), "")
+        if (self.position != self.ends).any():
+            raise self.damage("a record is shorter than the file says")
 
     def damage(self, reason: str) -> CorruptMetadataError:
         return CorruptMetadataError(self._path, f"its records cannot be decoded: {reason}")
@@ -190,14 +244,14 @@ class _Batch:
                 below = path if path is None else f"{path}.{name}" if path else name
                 self.read(field["type"], rows, below)
         elif schema["type"] in ("array", "map"):
-            self._skip_items(schema, rows)
+            self.read_items(schema, rows, path)
         elif schema["type"] == "fixed":
             self._advance(rows, np.full(len(rows), schema["size"]))
         else:
-            self._numbers(rows)  # an enum
+            self.numbers(rows)  # an enum
 
     def _read_union(self, branches: list[Any], rows: Ints, path: str | None) -> None:
-        chosen = self._numbers(rows)
+        chosen = self.numbers(rows)
         several = sum(branch != "null" for branch in branches) > 1
         # in most fields all records are alike
         alike = (chosen == chosen[0]).all()
@@ -214,7 +268,7 @@ class _Batch:
         lengths = None
         values: npt.NDArray[Any]
         if kind in _WHOLE:
-            values = self._numbers(rows)
+            values = self.numbers(rows)
         elif kind == "boolean":
             values = self._bytes(rows, 1)[:, 0]
             if (values > 1).any():
@@ -224,7 +278,7 @@ class _Batch:
             form = np.dtype(_FLOATS[kind])
             values = self._bytes(rows, form.itemsize).view(form)[:, 0]
         else:
-            lengths = self._numbers(rows)
+            lengths = self.numbers(rows)
             values = self.position[rows]
             self._advance(rows, lengths)
         if path is not None:
@@ -233,15 +287,17 @@ class _Batch:
                 raise self.damage(f"it has {path} twice")
             self.found[path] = Column(rows, values, lengths)
 
-    def _skip_items(self, schema: Mapping[str, Any], rows: Ints) -> None:
+    def read_items(self, schema: Mapping[str, Any], rows: Ints, path: str | None) -> None:
+        """Step over the entries of an array or map."""
+        del path
         inner = schema["items"] if schema["type"] == "array" else schema["values"]
         total = np.zeros(len(self.position), np.int64)
         while len(rows):
-            counts = self._numbers(rows)
+            counts = self.numbers(rows)
             sized = counts < 0
             if sized.any():
                 # such a block says its bytes, too
-                self._advance(rows[sized], self._numbers(rows[sized]))
+                self._advance(rows[sized], self.numbers(rows[sized]))
             rows, counts = rows[counts != 0], np.maximum(counts[counts != 0], 0)
             # in small numbers first: a count may be close to the greatest there is
             if (counts > MAX_ITEMS).any() or ((total[rows] + counts) > MAX_ITEMS).any():
@@ -253,17 +309,17 @@ class _Batch:
                     self._read_scalar("string", left, None)
                 self.read(inner, left, None)
 
-    def _numbers(self, rows: Ints) -> Ints:
+    def numbers(self, rows: Ints) -> Ints:
         """Read a zigzag number of varying length."""
         position = self.position[rows]
-        byte = self._data[position]
+        byte = self.data[position]
         total = (byte & 0x7F).astype(np.uint64)
         position += 1
         more, shift = np.flatnonzero(byte >= 0x80), 7
         while len(more):
             if shift > 63:
                 raise self.damage("a number is longer than 64 bits")
-            byte = self._data[position[more]]
+            byte = self.data[position[more]]
             total[more] |= (byte & 0x7F).astype(np.uint64) << np.uint64(shift)
             position[more] += 1
             more, shift = more[byte >= 0x80], shift + 7
@@ -273,7 +329,7 @@ class _Batch:
     def _bytes(self, rows: Ints, count: int) -> npt.NDArray[np.uint8]:
         position = self.position[rows]
         self._set(rows, position + count)
-        taken: npt.NDArray[np.uint8] = self._data[position[:, None] + np.arange(count)]
+        taken: npt.NDArray[np.uint8] = self.data[position[:, None] + np.arange(count)]
         return taken
 
     def _advance(self, rows: Ints, lengths: Ints) -> None:

@@ -19,19 +19,19 @@ from hudi_core.errors import CorruptMetadataError
 from hudi_core.metadata.bound_arrays import bound_arrays
 from hudi_core.metadata.group_reader import GroupReader
 from hudi_core.metadata.keys import id64, partition_name, partition_stats_key
-from hudi_core.metadata.layers import Layer
+from hudi_core.metadata.layers import BaseLayer, Entry, Layer
+from hudi_core.metadata.merging import present
 from hudi_core.metadata.partition_types import COLUMN_STATS, PARTITION_STATS
 from hudi_core.metadata.range_cache import SHARED
 from hudi_core.metadata.range_columns import decode_ranges
 from hudi_core.metadata.records import ColumnRange
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.model.files import PartitionPath
-from hudi_core.model.ranges import ValueRanges
+from hudi_core.model.ranges import Texts, ValueRanges
 
-_Entry = tuple[bytes, bytes]
 _ID_LENGTH = len(id64(""))
-_FEW_PREFIXES = 16
-_MAX_PREFIXES = 256
+_STATED = ["minimum", "maximum", "null_count", "value_count", "is_deleted"]
+_FEW_PARTITIONS = 16
 """For more partitions the whole column is read."""
 _INTS = frozenset(
     {
@@ -48,8 +48,8 @@ _FLOATS = frozenset({"FloatWrapper", "DoubleWrapper"})
 
 def file_ranges(
     snapshot: MetadataSnapshot,
-    partitions: Sequence[PartitionPath],
-    names: Sequence[str],
+    partitions: Texts,
+    names: Texts,
     column: str,
     kind: pa.DataType,
 ) -> ValueRanges | None:
@@ -62,19 +62,29 @@ def file_ranges(
     """
     if COLUMN_STATS not in snapshot.partitions:
         return None
-    coded = pa.array(partitions, pa.string()).dictionary_encode()
+    coded = _coded(partitions)
     hashes = [id64(partition_name(PartitionPath(path))) for path in coded.dictionary.to_pylist()]
     prefix = id64(column)
-    prefixes = [prefix + one for one in hashes] if len(hashes) <= _MAX_PREFIXES else [prefix]
+    prefixes = [prefix + one for one in hashes] if len(hashes) <= _FEW_PARTITIONS else [prefix]
     tables = list(_tables(snapshot.groups(COLUMN_STATS), _Column(prefix, kind), prefixes))
     if not tables:
         return ValueRanges.unknown(kind, len(names))
     # newer statistics come first, and of several the first is found
     table = pa.concat_tables(tables)
     wanted = pc.binary_join_element_wise(
-        pa.array(hashes, pa.string()).take(coded.indices), pa.array(names, pa.string()), ""
+        pa.array(hashes, pa.string()).take(coded.indices), _texts(names), ""
     )
-    return _ranges(table.take(pc.index_in(wanted, value_set=table["place"].combine_chunks())))
+    places = pc.index_in(wanted, value_set=table["place"].combine_chunks())
+    return _ranges(table.select(_STATED).take(places))
+
+
+def _texts(texts: Texts) -> pa.Array:
+    return texts if isinstance(texts, pa.Array) else pa.array(texts, pa.string())
+
+
+def _coded(texts: Texts) -> pa.DictionaryArray:
+    array = _texts(texts)
+    return array if isinstance(array, pa.DictionaryArray) else array.dictionary_encode()
 
 
 def partition_ranges(
@@ -90,14 +100,28 @@ def partition_ranges(
     """
     if PARTITION_STATS not in snapshot.partitions:
         return None
-    keys = [partition_stats_key(column, path) for path in partitions]
-    if len(keys) <= _MAX_PREFIXES:
-        records = snapshot.lookup(PARTITION_STATS, keys)
-    else:
-        records = snapshot.scan_many(PARTITION_STATS, [id64(column)])
-    payloads = [records[key].payload if key in records else None for key in keys]
-    table = as_table([one if isinstance(one, ColumnRange) else None for one in payloads])
-    ranges = _ranges(pa.table(_typed(table, kind, f"{snapshot.root}/{PARTITION_STATS}")))
+    path = f"{snapshot.root}/{PARTITION_STATS}"
+    keys = [partition_stats_key(column, one) for one in partitions]
+    wanted = _Column(id64(column), kind)
+    tables: list[pa.Table] = []
+    for group in snapshot.groups(PARTITION_STATS):
+        # records of the log are merged with those of the base file; what it does not mention is
+        # taken from there as it is
+        told = {key: present(record) for key, record in group.changed(keys).items()}
+        payloads = [record.payload if record is not None else None for record in told.values()]
+        stored = as_table([one if isinstance(one, ColumnRange) else None for one in payloads])
+        changed = pa.table({"key": pa.array(told, pa.string()), **_typed(stored, kind, path)})
+        tables.append(changed)
+        if group.base is not None and len(told) < len(keys):
+            rest = [key for key in keys if key not in told]
+            prefixes = rest if len(rest) <= _FEW_PARTITIONS else [wanted.prefix]
+            found = _of_base(group.base, wanted, prefixes, group.base.reader.schema)
+            if found is not None:
+                tables.append(found.select(changed.column_names))
+    table = pa.concat_tables(tables)
+    # of several records of a key the first counts
+    places = pc.index_in(pa.array(keys, pa.string()), value_set=table["key"].combine_chunks())
+    ranges = _ranges(table.select(_STATED).take(places))
     anything = np.ones(len(keys), np.bool_)
     return ValueRanges(ranges.minimum, ranges.maximum, anything, ranges.may_have_value)
 
@@ -119,24 +143,23 @@ def _tables(
     """
     for group in groups:
         gone: set[str] = set()
-        layers = list(reversed(group.layers))
-        base = layers.pop() if layers and layers[-1].identity is not None else None
+        base = group.base
         # neighbours of one schema are decoded at once
-        for schema, run in groupby(layers, key=_schema):
+        for schema, run in groupby(reversed(group.logs), key=_schema):
             some = list(run)
             gone.update(*(layer.deleted for layer in some))
             if schema is not None:
                 yield from _without(gone, _scanned(some, column, prefixes, schema))
-        if base is not None and base.reader is not None:
+        if base is not None:
             yield from _without(gone, _of_base(base, column, prefixes, base.reader.schema))
 
 
 def _of_base(
-    layer: Layer, column: _Column, prefixes: Sequence[str], schema: str
+    layer: BaseLayer, column: _Column, prefixes: Sequence[str], schema: str
 ) -> pa.Table | None:
     """Return the statistics of a base file: of a few partitions, or those of all."""
     key = (layer.identity, column.prefix, str(column.kind))
-    if len(prefixes) <= _FEW_PREFIXES and column.prefix not in prefixes and not SHARED.holds(key):
+    if column.prefix not in prefixes and not SHARED.holds(key):
         return _scanned([layer], column, prefixes, schema)
 
     def decode() -> pa.Table:
@@ -152,7 +175,7 @@ def _scanned(
     return _decoded(parts, column, schema) if any(entries for entries, _ in parts) else None
 
 
-def _entries(layer: Layer, prefixes: Sequence[str]) -> Sequence[_Entry]:
+def _entries(layer: Layer, prefixes: Sequence[str]) -> Sequence[Entry]:
     if layer.reader is None:
         return ()
     return list(layer.reader.scan_prefixes(prefix.encode() for prefix in prefixes))
@@ -168,7 +191,7 @@ def _without(gone: Collection[str], table: pa.Table | None) -> Iterator[pa.Table
 
 
 def _decoded(
-    parts: Sequence[tuple[Sequence[_Entry], str]], column: _Column, schema: str
+    parts: Sequence[tuple[Sequence[Entry], str]], column: _Column, schema: str
 ) -> pa.Table:
     try:
         together = list(chain.from_iterable(entries for entries, _ in parts))

@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from hudi_core.metadata.counted import CountedInstants
-from hudi_core.metadata.layers import Layer, LogLayer, StoredFile, base_layer, log_layers
+from hudi_core.metadata.layers import (
+    BaseLayer,
+    Layer,
+    LogLayer,
+    StoredFile,
+    base_layer,
+    log_layers,
+)
 from hudi_core.metadata.merging import merge
 from hudi_core.metadata.records import MetadataRecord
 from hudi_core.model.files import FileSlice, LogFile
@@ -68,13 +75,26 @@ class GroupReader:
         self._counts = counts
         self._completion = completion
 
+    @property
+    def path(self) -> str:
+        """Where its partition of the metadata table is, for errors."""
+        return f"{self._storage.root}/{self.slice.partition_path}"
+
     @cached_property
     def layers(self) -> Sequence[Layer]:
         """The base file and the log blocks that count, the oldest first."""
-        found = []
-        if self.slice.base_file is not None:
-            found.append(base_layer(StoredFile(self._storage, self.slice.base_file.status)))
-        return [*found, *_without_undone(self._log_layers())]
+        return [*self.logs] if self.base is None else [self.base, *self.logs]
+
+    @cached_property
+    def base(self) -> BaseLayer | None:
+        """The base file; ``None`` where there is none yet."""
+        found = self.slice.base_file
+        return None if found is None else base_layer(StoredFile(self._storage, found.status))
+
+    @cached_property
+    def logs(self) -> Sequence[Layer]:
+        """The log blocks that count, the oldest first."""
+        return list(_without_undone(self._log_layers()))
 
     def lookup(self, keys: Sequence[str]) -> dict[str, MetadataRecord | None]:
         """Return what holds of some keys; those that no layer names are left out.
@@ -83,6 +103,13 @@ class GroupReader:
         :func:`~hudi_core.metadata.merging.present`.
         """
         return _merged(layer.lookup(keys) for layer in self.layers)
+
+    def changed(self, keys: Sequence[str]) -> dict[str, MetadataRecord | None]:
+        """Return what holds of those of some keys about which the log says anything; see above."""
+        told = [list(layer.lookup(keys)) for layer in self.logs]
+        some = list(dict.fromkeys(key for layer in told for key, _ in layer))
+        base = self.base.lookup(some) if self.base is not None and some else ()
+        return _merged([base, *told])
 
     def scan(self, prefixes: Sequence[str] = ("",)) -> dict[str, MetadataRecord | None]:
         """Return what holds of all keys that begin with one of some prefixes; see above."""

@@ -20,6 +20,8 @@ from hudi_core.metadata.records import MetadataRecord
 from hudi_core.model.files import FileStatus
 from hudi_core.model.protocols import Storage
 
+Entry = tuple[bytes, bytes]
+"""Key and value of an HFile."""
 WHOLE_BYTES: Final = 256 * 1024
 """Files of up to so many bytes are read in one piece."""
 _ROLLBACK: Final = "0"
@@ -79,33 +81,29 @@ class Layer:
         Its records; ``None`` of a delete block.
     deleted
         Keys that it deletes.
-    identity
-        Of a base file: what no other file has, nor another one of its name.
     """
 
     path: str
     reader: HFileReader | None = None
     deleted: frozenset[str] = field(default=frozenset())
-    identity: tuple[Hashable, ...] | None = None
 
     def lookup(self, keys: Sequence[str]) -> Iterator[tuple[str, MetadataRecord | None]]:
         """Yield those of some keys about which it says something; ``None``: deleted."""
         if self.reader is not None:
-            yield from self._decoded(self.reader.get_many(key.encode() for key in keys))
+            yield from self.decoded(self.reader.get_many(key.encode() for key in keys))
         if self.deleted:
             yield from ((key, None) for key in keys if key in self.deleted)
 
     def scan(self, prefixes: Sequence[str]) -> Iterator[tuple[str, MetadataRecord | None]]:
         """Yield the keys that begin with one of some prefixes; ``None``: deleted."""
         if self.reader is not None:
-            yield from self._decoded(self.reader.scan_prefixes(one.encode() for one in prefixes))
+            yield from self.decoded(self.reader.scan_prefixes(one.encode() for one in prefixes))
         for key in self.deleted:
             if key.startswith(tuple(prefixes)):
                 yield key, None
 
-    def _decoded(
-        self, entries: Iterable[tuple[bytes, bytes]]
-    ) -> Iterator[tuple[str, MetadataRecord | None]]:
+    def decoded(self, entries: Iterable[Entry]) -> Iterator[tuple[str, MetadataRecord | None]]:
+        """Yield the records of some of its entries."""
         for key, value in entries:
             try:
                 text = key.decode()
@@ -121,13 +119,29 @@ class Layer:
         return RecordDecoder(self.reader.schema, self.path)
 
 
-def base_layer(file: StoredFile) -> Layer:
+@dataclass(frozen=True)
+class BaseLayer(Layer):
+    """What a base file says, which never changes.
+
+    Attributes
+    ----------
+    reader
+        Its records.
+    identity
+        What no other file has, nor another one of its name.
+    """
+
+    reader: HFileReader
+    identity: tuple[Hashable, ...] = ()
+
+
+def base_layer(file: StoredFile) -> BaseLayer:
     """Return the layer of a base file."""
     reader = HFileReader(file, file.size, file.path)
     # tables that are made anew have base files of the same names
     said = tuple(sorted(reader.info.items()))
     identity = (file.path, file.size, file.modified_ms, reader.trailer, said)
-    return Layer(file.path, reader, identity=identity)
+    return BaseLayer(file.path, reader, identity=identity)
 
 
 @dataclass(frozen=True, slots=True)

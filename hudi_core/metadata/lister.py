@@ -5,10 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import compress
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.errors import CorruptMetadataError, UnsafePathError
@@ -16,17 +19,18 @@ from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.column_ranges import file_ranges, partition_ranges
 from hudi_core.metadata.comparison import Difference, compare_files
 from hudi_core.metadata.damage import REBUILD
+from hudi_core.metadata.file_lists import FileLists, read_lists
 from hudi_core.metadata.keys import ALL_PARTITIONS, partition_name, partition_path
 from hudi_core.metadata.partition_types import FILES
-from hudi_core.metadata.records import FileEntry, FileList, MetadataRecord
+from hudi_core.metadata.records import FileList, MetadataRecord
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.metadata.table import active_partitions
 from hudi_core.metadata.value_index import groups_of_values
 from hudi_core.model.client import MetaClientView
-from hudi_core.model.files import FileGroupId, FileStatus, PartitionPath, join_path
+from hudi_core.model.files import FileGroupId, FileStatus, PartitionPath
 from hudi_core.model.metering import Metric
 from hudi_core.model.protocols import FileLister
-from hudi_core.model.ranges import MayMatch, ValueRanges
+from hudi_core.model.ranges import MayMatch, Texts, ValueRanges
 from hudi_core.storage.safe_path import check_folder
 from hudi_core.view.storage_lister import StorageLister
 
@@ -94,42 +98,35 @@ class MetadataLister:
         CorruptMetadataError
             As above, or a partition that is listed has no list of files.
         """
+        partitions = list(dict.fromkeys(partitions))
         with self.client.meter.time(Metric.LOOKUP_FILES):
-            return {path: _statuses(path, files) for path, files in self._lists(partitions).items()}
+            lists = self._lists(partitions)
+            return _statuses(partitions, lists, np.arange(len(lists)))
 
     def list_matching(
         self, partitions: Sequence[PartitionPath], may_match: MayMatch
     ) -> Mapping[PartitionPath, Sequence[FileStatus]]:
         """Return the files of those file groups of which a base file may match; see
         :class:`~hudi_core.model.ranges.MatchingLister`."""
+        partitions = list(dict.fromkeys(partitions))
         with self.client.meter.time(Metric.LOOKUP_FILES):
             lists = self._lists(partitions)
-        paths = [path for path, files in lists.items() for _ in files]
-        names = [name for files in lists.values() for name in files]
-        kept: dict[PartitionPath, set[str]] = {}
+        paths = pa.DictionaryArray.from_arrays(lists.owners, pa.array(partitions, pa.string()))
         # rows of a log file have no ranges
-        logs = [place for place, name in enumerate(names) if name.startswith(".")]
-        for place in (*np.flatnonzero(may_match(paths, names)).tolist(), *logs):
-            kept.setdefault(paths[place], set()).add(_file_id(names[place]))
-        found: dict[PartitionPath, Sequence[FileStatus]] = dict.fromkeys(partitions, ())
-        for path, groups in kept.items():
-            files = lists[path].items()
-            some = {name: entry for name, entry in files if _file_id(name) in groups}
-            found[path] = _statuses(path, some)
-        return found
+        is_log = pc.starts_with(lists.names, ".").to_numpy(zero_copy_only=False)
+        wanted = may_match(paths, lists.names) | is_log
+        return _statuses(partitions, lists, lists.with_their_groups(wanted))
 
-    def _lists(
-        self, partitions: Sequence[PartitionPath]
-    ) -> Mapping[PartitionPath, Mapping[str, FileEntry]]:
-        names = {path: partition_name(path) for path in partitions}
-        found = self.snapshot.lookup(FILES, [*names.values(), ALL_PARTITIONS])
-        lists: dict[PartitionPath, Mapping[str, FileEntry]] = {}
-        for path, name in names.items():
-            record = found.get(name)
-            if record is None and name in self._known:
-                raise self._damaged(f"it lists the partition {name!r} and not its files")
-            lists[path] = {} if record is None else self._files(record)
-        return lists
+    def _lists(self, partitions: Sequence[PartitionPath]) -> FileLists:
+        """Return the lists of some partitions, in their order."""
+        names = [partition_name(path) for path in partitions]
+        found = read_lists(self.snapshot.groups(FILES), names)
+        if len(found.keys) < len(names):
+            missing = compress(names, pc.invert(found.known(names)).to_pylist())
+            for name in missing:
+                if name in self._known:
+                    raise self._damaged(f"it lists the partition {name!r} and not its files")
+        return found.select(names)
 
     def partition_ranges(
         self, partitions: Sequence[PartitionPath], column: str, kind: pa.DataType
@@ -140,8 +137,8 @@ class MetadataLister:
 
     def file_ranges(
         self,
-        partitions: Sequence[PartitionPath],
-        names: Sequence[str],
+        partitions: Texts,
+        names: Texts,
         column: str,
         kind: pa.DataType,
     ) -> ValueRanges | None:
@@ -161,13 +158,6 @@ class MetadataLister:
             raise self._damaged("it has no list of partitions")
         return frozenset(self._list(record).files)
 
-    def _files(self, record: MetadataRecord) -> Mapping[str, FileEntry]:
-        files = self._list(record).files
-        for name in files:
-            if "/" in name or "\0" in name or name in ("", ".", ".."):
-                raise self._damaged(f"{name!r} is not the name of a file")
-        return files
-
     def _list(self, record: MetadataRecord) -> FileList:
         if not isinstance(record.payload, FileList):
             raise self._damaged(f"the record of {record.key!r} is no list of files")
@@ -185,12 +175,23 @@ class MetadataLister:
         return CorruptMetadataError(f"{self.snapshot.root}/{FILES}", reason, REBUILD)
 
 
-def _statuses(partition: PartitionPath, files: Mapping[str, FileEntry]) -> Sequence[FileStatus]:
-    return [FileStatus(join_path(partition, name), entry.size) for name, entry in files.items()]
-
-
-def _file_id(name: str) -> str:
-    return name.partition("_")[0].removeprefix(".")
+def _statuses(
+    partitions: Sequence[PartitionPath], lists: FileLists, rows: npt.NDArray[np.int64]
+) -> Mapping[PartitionPath, Sequence[FileStatus]]:
+    """Return some of the files by their partitions, whose lists are in that order."""
+    some = lists.rows(rows)
+    names, sizes = some.names.to_pylist(), some.sizes.tolist()
+    ends = np.searchsorted(some.owners, np.arange(len(partitions)), side="right").tolist()
+    found: dict[PartitionPath, Sequence[FileStatus]] = {}
+    begin = 0
+    for partition, end in zip(partitions, ends, strict=True):
+        folder = f"{partition}/" if partition else ""
+        found[partition] = [
+            FileStatus(folder + name, size)
+            for name, size in zip(names[begin:end], sizes[begin:end], strict=True)
+        ]
+        begin = end
+    return found
 
 
 class ValidatingLister:

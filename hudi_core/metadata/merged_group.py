@@ -8,14 +8,12 @@ from typing import Final
 
 from hudi_core.avro import encode_datum, parse_writer_schema
 from hudi_core.metadata.group_reader import GroupReader
-from hudi_core.metadata.layers import Layer
+from hudi_core.metadata.layers import BaseLayer, Entry
 from hudi_core.metadata.merging import merge, present
 from hudi_core.metadata.record_codec import RecordDecoder, RecordEncoder
 from hudi_core.metadata.records import MetadataRecord
 from hudi_core.model.schema import FILE_NAME, META_COLUMNS
 
-Entry = tuple[bytes, bytes]
-"""Key and value of an HFile."""
 _META_FIELDS: Final = json.dumps(
     {
         "type": "record",
@@ -67,8 +65,7 @@ def merge_group(reader: GroupReader, encoder: RecordEncoder, file_name: str) -> 
     CorruptMetadataError
         A file is damaged.
     """
-    layers = list(reader.layers)
-    base = layers.pop(0) if reader.slice.base_file is not None else None
+    layers, base = reader.logs, reader.base
     merged = MergedGroup(log_blocks=len(layers))
     changed: dict[bytes, list[MetadataRecord | None]] = {}
     for layer in layers:
@@ -76,7 +73,7 @@ def merge_group(reader: GroupReader, encoder: RecordEncoder, file_name: str) -> 
             merged.log_records += 1
             changed.setdefault(text.encode(), []).append(record)
     waiting = sorted(changed, reverse=True)
-    if base is not None and base.reader is not None:
+    if base is not None:
         kept = _Kept(base, reader, encoder, file_name)
         for key, value in base.reader.entries():
             while waiting and waiting[-1] < key:
@@ -113,9 +110,8 @@ class _Kept:
     """Entries of the old base file, for the new one."""
 
     def __init__(
-        self, base: Layer, reader: GroupReader, encoder: RecordEncoder, file_name: str
+        self, base: BaseLayer, reader: GroupReader, encoder: RecordEncoder, file_name: str
     ) -> None:
-        assert base.reader is not None  # noqa: S101 - base files have records
         assert reader.slice.base_file is not None  # noqa: S101 - the layer is of this file
         self._encoder = encoder
         self._decoder = RecordDecoder(base.reader.schema, base.path)

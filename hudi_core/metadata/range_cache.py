@@ -1,6 +1,7 @@
-"""Column statistics of base files, decoded, for the next query of this process.
+"""What base files say, decoded, for the next query of this process.
 
-A base file never changes, so what it says of a column is decoded once, sorted by key. Only memory
+A base file never changes, so what it says of a column, sorted by key, and its lists of files are
+decoded once. Only memory
 is used, and the files stay what is true: an entry is found by what makes its file different from
 every other.
 """
@@ -10,20 +11,30 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from threading import Lock
-from typing import Final
-
-import pyarrow as pa
+from typing import Any, Final, Protocol, TypeVar
 
 MAX_BYTES: Final = 128 * 1024 * 1024
 """What all entries may have together; those that were not used for longest go first."""
 
 
+class Decoded(Protocol):
+    """A value that is not changed any more."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory it takes."""
+        ...
+
+
+_D = TypeVar("_D", bound=Decoded)
+
+
 class RangeCache:
-    """Tables by file and column."""
+    """Decoded values by file and what of it they are."""
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self._max_bytes = max_bytes
-        self._tables: OrderedDict[Hashable, pa.Table] = OrderedDict()
+        self._tables: OrderedDict[Hashable, Any] = OrderedDict()
         self._bytes = 0
         self._lock = Lock()
 
@@ -31,24 +42,30 @@ class RangeCache:
         """Tell whether there is an entry."""
         return key in self._tables
 
-    def get(self, key: Hashable, decode: Callable[[], pa.Table]) -> pa.Table:
-        """Return an entry, decoded now where there is none."""
+    def get(self, key: Hashable, decode: Callable[[], _D]) -> _D:
+        """Return an entry, decoded now where there is none; a key stands for values of one type."""
         with self._lock:
-            found = self._tables.get(key)
+            found: _D | None = self._tables.get(key)
             if found is not None:
                 self._tables.move_to_end(key)
                 return found
-        table = decode()
-        size = table.nbytes
+        decoded = decode()
+        size = decoded.nbytes
         if size <= self._max_bytes:
             with self._lock:
-                self._add(key, table, size)
-        return table
+                self._add(key, decoded, size)
+        return decoded
 
-    def _add(self, key: Hashable, table: pa.Table, size: int) -> None:
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._tables.clear()
+            self._bytes = 0
+
+    def _add(self, key: Hashable, decoded: Decoded, size: int) -> None:
         if key in self._tables:
             return
-        self._tables[key] = table
+        self._tables[key] = decoded
         self._bytes += size
         while self._bytes > self._max_bytes:
             _, oldest = self._tables.popitem(last=False)

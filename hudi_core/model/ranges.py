@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,9 @@ import pyarrow as pa
 from hudi_core.model.files import FileGroupId, FileStatus, PartitionPath
 
 Mask = npt.NDArray[np.bool_]
-MayMatch = Callable[[Sequence[PartitionPath], Sequence[str]], Mask]
+Texts: TypeAlias = Sequence[PartitionPath] | Sequence[str] | pa.Array
+"""Texts, one by one or as an Arrow array of strings, which may be dictionary encoded."""
+MayMatch = Callable[[Texts, Texts], Mask]
 """Tells of some files, by the paths of their partitions and their names, which may match."""
 
 
@@ -107,8 +109,8 @@ class RangeSource(Protocol):
 
     def file_ranges(
         self,
-        partitions: Sequence[PartitionPath],
-        names: Sequence[str],
+        partitions: Texts,
+        names: Texts,
         column: str,
         kind: pa.DataType,
     ) -> ValueRanges | None:
@@ -117,7 +119,8 @@ class RangeSource(Protocol):
         Parameters
         ----------
         partitions, names
-            Of each file the path of its partition and its name.
+            Of each file the path of its partition and its name. Arrow arrays are given only to a
+            :class:`MatchingLister` that asked with such.
         column, kind
             As above.
         """

@@ -77,12 +77,22 @@ def referenced_columns(
     """
     found = set()
     for name in among:
-        without = schema.remove(schema.get_field_index(name)).empty_table()
+        without = schema.remove(schema.get_field_index(name))
         try:
-            without.filter(expression)
+            _bind(expression, without)
         except pa.ArrowInvalid:
             found.add(name)
     return frozenset(found)
+
+
+def _bind(expression: pc.Expression, schema: pa.Schema) -> None:
+    """Bind an expression to a schema; ``ArrowInvalid`` where it has none of its columns."""
+    try:
+        # what it returns is not wanted: it runs nothing
+        expression.to_substrait(schema)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, ImportError):
+        # a column is missing, or Substrait has no word for something
+        schema.empty_table().filter(expression)
 
 
 def _may_accept(predicate: Predicate, schema: pa.Schema, is_negated: bool) -> bool:

@@ -20,6 +20,7 @@ from hudi_core.model.ranges import (
     MatchingLister,
     MayMatch,
     RangeSource,
+    Texts,
     ValueIndex,
     ValueRanges,
 )
@@ -54,6 +55,7 @@ class DataSkipper:
         schema: pa.Schema,
         expression: pc.Expression | None,
     ) -> None:
+        self._matching: set[str] = set()
         self._source = lister if isinstance(lister, RangeSource) else None
         self._index = lister if isinstance(lister, ValueIndex) else None
         if self._source is None or expression is None:
@@ -103,21 +105,36 @@ class DataSkipper:
         """
         if self._source is None or not self._columns or not isinstance(lister, MatchingLister):
             return lister
-        return _Narrowed(lister.list_partitions, lister.list_matching, self._may_match)
+        return _Narrowed(lister.list_partitions, lister.list_matching, self._noted_match)
 
     def slices(self, given: Sequence[FileSlice]) -> tuple[FileSlice, ...]:
         """Return the slices that may hold a row the filter accepts, in the same order."""
-        # log files may hold rows beyond the ranges of their base file
-        sure = [one for one in given if one.base_file is not None and not one.log_files]
-        paths = [one.partition_path for one in sure]
-        names = [one.base_file.status.name for one in sure if one.base_file is not None]
-        mask = self._may_match(paths, names)
-        dropped = {one.group for one, keep in zip(sure, mask, strict=True) if not keep}
+        # log files may hold rows beyond the ranges of their base file, and of what may match by
+        # the narrowed lister nothing new is said
+        unsure = [
+            (one.group, one.base_file.status.name)
+            for one in given
+            if one.base_file is not None
+            and not one.log_files
+            and one.base_file.status.name not in self._matching
+        ]
+        if not unsure:
+            return tuple(given)
+        mask = self._may_match(
+            [group.partition_path for group, _ in unsure], [name for _, name in unsure]
+        )
+        dropped = {group for (group, _), keep in zip(unsure, mask, strict=True) if not keep}
         return tuple(one for one in given if one.group not in dropped)
 
-    def _may_match(self, paths: Sequence[PartitionPath], names: Sequence[str]) -> Mask:
+    def _noted_match(self, paths: Texts, names: Texts) -> Mask:
+        mask = self._may_match(paths, names)
+        array = names if isinstance(names, pa.Array) else pa.array(names, pa.string())
+        self._matching.update(array.filter(pa.array(mask)).to_pylist())
+        return mask
+
+    def _may_match(self, paths: Texts, names: Texts) -> Mask:
         found: dict[str, ValueRanges] = {}
-        if self._source is not None and names:
+        if self._source is not None and len(names):
             for path, kind in self._columns.items():
                 ranges = self._source.file_ranges(paths, names, path, kind)
                 if ranges is not None:

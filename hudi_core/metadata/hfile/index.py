@@ -23,6 +23,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from hudi_core.errors import CorruptMetadataError
 from hudi_core.metadata.hfile.layout import KEY_TAIL, damaged
 from hudi_core.metadata.hfile.varint import VarintError, decode_vint, encode_vint
 
@@ -101,8 +102,9 @@ def decode_root_index(
             length, position = decode_vint(content, position + _PLACE.size)
             if length > len(content) - position:
                 raise damaged(path, "a key of its index is cut off")
-            key = content[position : position + length]
-            entries.append(_checked(IndexEntry(key, offset, size), end, path))
+            if offset < 0 or size < 0 or offset + size > end:
+                raise _outside(path)
+            entries.append(IndexEntry(content[position : position + length], offset, size))
             position += length
     except (VarintError, struct.error) as error:
         raise damaged(path, f"its index cannot be read ({error})") from error
@@ -123,8 +125,10 @@ def decode_lower_index(content: bytes, end: int, path: str) -> list[IndexEntry]:
         if not 0 <= start <= stop - _PLACE.size <= len(content) - base - _PLACE.size:
             raise damaged(path, "an index block has an entry outside of it")
         offset, size = _PLACE.unpack_from(content, base + start)
+        if offset < 0 or size < 0 or offset + size > end:
+            raise _outside(path)
         key = content[base + start + _PLACE.size : base + stop]
-        entries.append(_checked(IndexEntry(key, offset, size), end, path))
+        entries.append(IndexEntry(key, offset, size))
     return entries
 
 
@@ -142,7 +146,5 @@ def check_places(entries: Sequence[IndexEntry], path: str) -> None:
         raise damaged(path, "its index leads to the same place twice")
 
 
-def _checked(entry: IndexEntry, end: int, path: str) -> IndexEntry:
-    if entry.offset < 0 or entry.size < 0 or entry.offset + entry.size > end:
-        raise damaged(path, "its index leads outside the file")
-    return entry
+def _outside(path: str) -> CorruptMetadataError:
+    return damaged(path, "its index leads outside the file")

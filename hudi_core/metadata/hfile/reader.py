@@ -212,7 +212,9 @@ class HFileReader:
                 lower += decode_lower_index(self._read_block(entry, magic), end, self._path)
             entries = lower
         check_places(entries, self._path)
-        blocks = [entry._replace(key=row_of(entry.key, self._path)) for entry in entries]
+        blocks = [
+            IndexEntry(row_of(key, self._path), offset, size) for key, offset, size in entries
+        ]
         if any(low.key > high.key for low, high in pairwise(blocks)):
             raise damaged(self._path, "the keys of its index are not in order")
         return blocks
