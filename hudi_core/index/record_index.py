@@ -9,13 +9,14 @@ write left, or in a file group that is gone, counts as none.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_core.config.index_keys import INDEX_TYPE
 from hudi_core.config.kinds import IndexType
@@ -29,7 +30,6 @@ from hudi_core.metadata.damage import REBUILD
 from hudi_core.metadata.group_reader import GroupFiles, GroupReader
 from hudi_core.metadata.index_definitions import read_definitions
 from hudi_core.metadata.keys import partition_path
-from hudi_core.metadata.layers import Layer
 from hudi_core.metadata.partition_types import RECORD_INDEX, shards_of
 from hudi_core.metadata.record_codec import RecordDecoder
 from hudi_core.metadata.records import RecordLocation
@@ -43,8 +43,6 @@ from hudi_core.storage.properties_file import read_properties
 from hudi_core.storage.subfolder import SubfolderStorage
 
 _KEYS_PER_TASK: Final = 50_000
-_FEW: Final = 2
-"""Of a layer with up to so many times the keys that are looked up, all entries are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,37 +223,23 @@ def _group_of_each(
     reader: GroupReader, keys: pa.StringArray, known: _KnownGroups
 ) -> npt.NDArray[np.int32]:
     """Return the number of the file group of each of a shard's keys; -1 where it has none."""
-    encoded = keys.cast(pa.binary()).to_pylist()
-    wanted = {key: ordinal for ordinal, key in enumerate(encoded)}
+    encoded = keys.cast(pa.binary())
     groups = np.full(len(encoded), _ABSENT, np.int32)
     for layer in reader.layers:
-        for key, number in _said(layer, encoded, wanted, known):
-            groups[wanted[key]] = number
+        if layer.reader is not None:
+            decoder = RecordDecoder(layer.reader.schema, layer.path)
+            for ordinals, values in layer.reader.find_many(encoded):
+                # the keys of one file group have few different locations
+                coded = values.dictionary_encode()
+                numbers = [
+                    _number(decoder, value, layer.path, known)
+                    for value in coded.dictionary.to_pylist()
+                ]
+                groups[ordinals] = np.array(numbers, np.int32)[coded.indices.to_numpy()]
+        if layer.deleted:
+            deleted = pa.array([key.encode() for key in layer.deleted], pa.binary())
+            groups[pc.is_in(encoded, value_set=deleted).to_numpy(zero_copy_only=False)] = _ABSENT
     return groups
-
-
-def _said(
-    layer: Layer, keys: Sequence[bytes], wanted: Mapping[bytes, int], known: _KnownGroups
-) -> Iterable[tuple[bytes, int]]:
-    """Yield what one file or block says of the keys."""
-    if layer.reader is not None:
-        decoder = RecordDecoder(layer.reader.schema, layer.path)
-        numbers: dict[bytes, int] = {}
-        if layer.reader.entry_count <= _FEW * len(keys):
-            entries: Iterable[tuple[bytes, Any]] = layer.reader.entries()
-        else:
-            entries = layer.reader.get_many(keys)
-        for key, value in entries:
-            if key not in wanted:
-                continue
-            number = numbers.get(value)
-            if number is None:
-                number = numbers[value] = _number(decoder, value, layer.path, known)
-            yield key, number
-    for deleted in layer.deleted:
-        key = deleted.encode()
-        if key in wanted:
-            yield key, _ABSENT
 
 
 def _number(decoder: RecordDecoder, value: bytes, path: str, known: _KnownGroups) -> int:

@@ -7,6 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_core.errors import CorruptMetadataError
 from hudi_core.metadata.hfile import file_info
 from hudi_core.metadata.hfile.block import decode_block
 from hudi_core.metadata.hfile.cells import Cells, decode_cells
@@ -27,11 +32,23 @@ from hudi_core.metadata.hfile.layout import (
     ROOT_INDEX_MAGIC,
     damaged,
 )
+from hudi_core.metadata.hfile.many_cells import (
+    CellPlaces,
+    Ints,
+    by_length,
+    find_cells,
+    find_keys,
+    first_key,
+)
 from hudi_core.metadata.hfile.source import ReadRange, Window
 from hudi_core.metadata.hfile.trailer import TRAILER_BYTES, decode_trailer
 
 _READ_BYTES: Final = 4 * 1024 * 1024
 """Blocks that follow each other are fetched together, up to so many bytes."""
+_WALKED_BYTES: Final = 4 * 1024 * 1024
+"""Cells are looked for in about so many bytes at once, which fit into a processor's cache."""
+_MATCHED_BYTES: Final = 16 * 1024 * 1024
+"""Keys are looked for in the cells of about so many bytes at once."""
 
 
 class HFileReader:
@@ -149,6 +166,33 @@ class HFileReader:
                 if place < len(cells.keys) and cells.keys[place] == key:
                     yield key, cells.value(place)
 
+    def find_many(self, keys: pa.BinaryArray) -> Iterator[tuple[Ints, pa.FixedSizeBinaryArray]]:
+        """Yield those of very many keys that are there, and their values, in no order.
+
+        What is said is the same as by :meth:`get_many`, and reads the same; nothing is made for a
+        single key. One pair for values of each length: the ordinals of the keys, and the values.
+
+        Parameters
+        ----------
+        keys
+            Each once, without nulls.
+        """
+        if not len(keys) or not self._blocks:
+            return
+        firsts = pa.array(self._first_keys, pa.binary())
+        after = pc.search_sorted(firsts, keys, side="right").to_numpy()
+        numbers = np.flatnonzero(np.bincount(after, minlength=len(firsts) + 1)[1:])
+        wanted = list(by_length(keys))
+        waiting: list[CellPlaces] = []
+        size = 0
+        for cells in self._many_cells(numbers.tolist()):
+            waiting.append(cells)
+            size += len(cells.data)
+            if size >= _MATCHED_BYTES:
+                yield from find_keys(waiting, wanted)
+                waiting, size = [], 0
+        yield from find_keys(waiting, wanted)
+
     def scan_prefix(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
         """Yield the keys that begin so, with their values, in order. Reads their blocks only."""
         return self.scan_prefixes([prefix])
@@ -221,6 +265,37 @@ class HFileReader:
 
     def _load(self, numbers: Sequence[int]) -> Iterator[tuple[int, Cells]]:
         """Yield the cells of some data blocks, by ascending number."""
+        for number, content in self._contents(numbers):
+            cells = decode_cells(content, self._path)
+            following = self._first_keys[number + 1 : number + 2]
+            if (
+                not cells.keys
+                or cells.keys[0] < self._first_keys[number]
+                or (following and cells.keys[-1] >= following[0])
+            ):
+                raise self._denied()
+            yield number, cells
+
+    def _many_cells(self, numbers: Sequence[int]) -> Iterator[CellPlaces]:
+        """Yield the cells of some data blocks, of several at once."""
+        waiting: list[bytes] = []
+        size = 0
+        for number, content in self._contents(numbers):
+            if first_key(content) < self._first_keys[number]:
+                raise self._denied()
+            waiting.append(content)
+            size += len(content)
+            if size >= _WALKED_BYTES:
+                yield find_cells(waiting, self._path)
+                waiting, size = [], 0
+        if waiting:
+            yield find_cells(waiting, self._path)
+
+    def _denied(self) -> CorruptMetadataError:
+        return damaged(self._path, "a data block has keys that its index denies")
+
+    def _contents(self, numbers: Sequence[int]) -> Iterator[tuple[int, bytes]]:
+        """Yield the contents of some data blocks, by ascending number."""
         position = 0
         while position < len(numbers):
             begin = self._blocks[numbers[position]].offset
@@ -235,20 +310,9 @@ class HFileReader:
                 stop += 1
             data = self._window.take(begin, end - begin)
             for number in numbers[position:stop]:
-                yield number, self._cells(number, data, self._blocks[number].offset - begin)
+                block = self._blocks[number]
+                yield number, self._content(block, DATA_MAGIC, data, block.offset - begin)
             position = stop
-
-    def _cells(self, number: int, data: bytes, position: int) -> Cells:
-        content = self._content(self._blocks[number], DATA_MAGIC, data, position)
-        cells = decode_cells(content, self._path)
-        following = self._first_keys[number + 1 : number + 2]
-        if (
-            not cells.keys
-            or cells.keys[0] < self._first_keys[number]
-            or (following and cells.keys[-1] >= following[0])
-        ):
-            raise damaged(self._path, "a data block has keys that its index denies")
-        return cells
 
     def _read_block(self, entry: IndexEntry, magic: bytes) -> bytes:
         return self._content(entry, magic, self._window.take(entry.offset, entry.size), 0)
