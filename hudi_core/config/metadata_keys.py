@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from hudi_core.config.key import ConfigKey, Group
-from hudi_core.config.parsers import boolean, integer, names, number, optional_flag
+from hudi_core.config.parsers import boolean, integer, names, number, optional_flag, text_or_none
 
 _GROUPS: Final = integer(1, 9999)
 
@@ -141,6 +141,17 @@ RECORD_INDEX_GROUP_BYTES: Final[ConfigKey[int]] = _key(
     parse=integer(1),
     doc="Bytes that a file group of the record index is laid out for.",
 )
+RECORD_INDEX_CACHE: Final[ConfigKey[str | None]] = _key(
+    "record.index.cache.folder",
+    default=None,
+    default_text="(none)",
+    parse=text_or_none,
+    doc="A folder of the machine that looks up record keys, for what it has read of large files of "
+    "the record index; each process of the machine may use it, and everything in it may be deleted "
+    "at any time.",
+    hudi_default="(no such option; nothing is kept)",
+    reason="Keys that are sorted already are found faster, and files of an index never change.",
+)
 SECONDARY_INDEX: Final[ConfigKey[bool]] = _key(
     "index.secondary.enable",
     default=True,
@@ -218,6 +229,7 @@ KEYS: Final[tuple[ConfigKey[Any], ...]] = (
     RECORD_INDEX_MAX_GROUPS,
     RECORD_INDEX_GROWTH,
     RECORD_INDEX_GROUP_BYTES,
+    RECORD_INDEX_CACHE,
     SECONDARY_INDEX,
     DIR_FILTER,
     COMPACT_DELTA_COMMITS,
@@ -251,6 +263,8 @@ class MetadataConfig:
     partitioned_index_groups
         Least and greatest number of file groups of each partition of the table, in a record index
         that is kept by them.
+    record_index_cache
+        Folder for what was read of the record index; ``None``: nothing is kept.
     secondary_index
         Whether secondary indexes serve filters.
     dir_filter
@@ -279,6 +293,7 @@ class MetadataConfig:
     partitioned_index_groups: tuple[int, int]
     record_index_growth: float
     record_index_group_bytes: int
+    record_index_cache: str | None
     secondary_index: bool
     dir_filter: str
     compact_delta_commits: int
@@ -323,6 +338,7 @@ class MetadataConfig:
             ),
             record_index_growth=RECORD_INDEX_GROWTH.read(options),
             record_index_group_bytes=RECORD_INDEX_GROUP_BYTES.read(options),
+            record_index_cache=RECORD_INDEX_CACHE.read(options),
             secondary_index=SECONDARY_INDEX.read(options),
             dir_filter=DIR_FILTER.read(options),
             compact_delta_commits=COMPACT_DELTA_COMMITS.read(options),

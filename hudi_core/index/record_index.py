@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from hudi_core.config.index_keys import INDEX_TYPE
 from hudi_core.config.kinds import IndexType
-from hudi_core.config.metadata_keys import ENABLE, PARTITIONED_RECORD_INDEX
+from hudi_core.config.metadata_keys import ENABLE, PARTITIONED_RECORD_INDEX, MetadataConfig
 from hudi_core.config.metadata_keys import RECORD_INDEX as WHOLE_RECORD_INDEX
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import CorruptMetadataError, InvalidOptionError
@@ -29,6 +29,7 @@ from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.damage import REBUILD
 from hudi_core.metadata.group_reader import GroupFiles, GroupReader
 from hudi_core.metadata.index_definitions import read_definitions
+from hudi_core.metadata.key_cache import KeyCache
 from hudi_core.metadata.keys import partition_path
 from hudi_core.metadata.partition_types import RECORD_INDEX, shards_of
 from hudi_core.metadata.record_codec import RecordDecoder
@@ -57,12 +58,15 @@ class ShardLookup:
         Shards that share out the keys: of the whole index, or of the keys' partition.
     shards
         The files of those to look into, by number.
+    cache
+        Folder for what large files say of keys; ``None``: nothing is kept.
     """
 
     base_path: BasePath
     storage_options: StorageOptions
     count: int
     shards: Mapping[int, GroupFiles]
+    cache: str | None = None
 
     def find(self, keys: pa.StringArray) -> Locations:
         """Look up those of some keys that these shards hold.
@@ -80,7 +84,9 @@ class ShardLookup:
         for number, files in self.shards.items():
             own = np.flatnonzero(of_keys == number).astype(np.int32)
             if len(own):
-                places = _group_of_each(files.reader(storage), keys.take(pa.array(own)), known)
+                places = _group_of_each(
+                    files.reader(storage), keys.take(pa.array(own)), known, self.cache
+                )
                 held = np.flatnonzero(places >= 0)
                 found.append(own[held])
                 groups.append(places[held])
@@ -117,11 +123,14 @@ class RecordIndex:
     shards
         The files of every shard, in their order: by partition of the table where the index is kept
         by them, else under ``None``.
+    cache
+        See :class:`ShardLookup`.
     """
 
     base_path: BasePath
     storage_options: StorageOptions
     shards: Mapping[PartitionPath | None, tuple[GroupFiles, ...]]
+    cache: str | None = None
 
     @classmethod
     def open(cls, client: TableMetaClient, timeline: TimelineView) -> RecordIndex:
@@ -133,7 +142,9 @@ class RecordIndex:
             The metadata table is damaged or stale.
         """
         snapshot = MetadataSnapshot.open(_as_stored(client), timeline)
-        return cls(client.base_path, client.storage_options, snapshot.shards(RECORD_INDEX))
+        cache = MetadataConfig.from_options(client.options).record_index_cache
+        shards = snapshot.shards(RECORD_INDEX)
+        return cls(client.base_path, client.storage_options, shards, cache)
 
     def lookups(self, keys: int, owner: PartitionPath | None = None) -> list[ShardLookup]:
         """Return the tasks that look up so many keys between them, each with some shards.
@@ -154,6 +165,7 @@ class RecordIndex:
                 self.storage_options,
                 len(shards),
                 {number: shards[number] for number in range(task, len(shards), tasks)},
+                self.cache,
             )
             for task in range(tasks)
         ]
@@ -220,15 +232,21 @@ class _KnownGroups:
 
 
 def _group_of_each(
-    reader: GroupReader, keys: pa.StringArray, known: _KnownGroups
+    reader: GroupReader, keys: pa.StringArray, known: _KnownGroups, cache: str | None
 ) -> npt.NDArray[np.int32]:
     """Return the number of the file group of each of a shard's keys; -1 where it has none."""
     encoded = keys.cast(pa.binary())
     groups = np.full(len(encoded), _ABSENT, np.int32)
+    kept = None if cache is None else KeyCache(cache, f"{reader.path}/{reader.slice.file_id}")
     for layer in reader.layers:
         if layer.reader is not None:
+            found = (
+                layer.reader.find_many(encoded)
+                if kept is None
+                else kept.find(layer, encoded, reader.layers)
+            )
             decoder = RecordDecoder(layer.reader.schema, layer.path)
-            for ordinals, values in layer.reader.find_many(encoded):
+            for ordinals, values in found:
                 # the keys of one file group have few different locations
                 coded = values.dictionary_encode()
                 numbers = [

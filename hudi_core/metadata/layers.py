@@ -81,11 +81,14 @@ class Layer:
         Its records; ``None`` of a delete block.
     deleted
         Keys that it deletes.
+    identity
+        Of one with records: what no other file or block has, nor another one of its name.
     """
 
     path: str
     reader: HFileReader | None = None
     deleted: frozenset[str] = field(default=frozenset())
+    identity: tuple[Hashable, ...] = ()
 
     def lookup(self, keys: Sequence[str]) -> Iterator[tuple[str, MetadataRecord | None]]:
         """Yield those of some keys about which it says something; ``None``: deleted."""
@@ -127,21 +130,21 @@ class BaseLayer(Layer):
     ----------
     reader
         Its records.
-    identity
-        What no other file has, nor another one of its name.
     """
 
     reader: HFileReader
-    identity: tuple[Hashable, ...] = ()
 
 
 def base_layer(file: StoredFile) -> BaseLayer:
     """Return the layer of a base file."""
     reader = HFileReader(file, file.size, file.path)
-    # tables that are made anew have base files of the same names
+    return BaseLayer(file.path, reader, identity=_identity(file, reader))
+
+
+def _identity(file: StoredFile, reader: HFileReader, offset: int = 0) -> tuple[Hashable, ...]:
+    # tables that are made anew have files of the same names
     said = tuple(sorted(reader.info.items()))
-    identity = (file.path, file.size, file.modified_ms, reader.trailer, said)
-    return BaseLayer(file.path, reader, identity=identity)
+    return file.path, file.size, file.modified_ms, offset, reader.trailer, said
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +183,8 @@ def log_layers(file: StoredFile) -> Iterator[LogLayer]:
                 raise CorruptMetadataError(file.path, "a block has no instant")
             if place.type == BlockType.HFILE:
                 reader = HFileReader(file, place.size, file.path, place.offset)
-                yield LogLayer(instant, Layer(file.path, reader))
+                identity = _identity(file, reader, place.offset)
+                yield LogLayer(instant, Layer(file.path, reader, identity=identity))
             elif place.type == BlockType.DELETE:
                 content = file(place.offset, place.size)
                 deleted = decode_delete_content(content, file.path)

@@ -102,7 +102,7 @@ def test_only_the_blocks_are_read_that_may_hold_a_key() -> None:
 
 @pytest.mark.parametrize("place", [2, 3, 4, 7, 8, 9])
 def test_what_is_no_cell_is_told(place: int) -> None:
-    good = b"".join(encode_cell(f"k{number:03}".encode(), bytes(20)) for number in range(100))
+    good = b"".join(encode_cell(f"k{number:03}".encode(), bytes(23)) for number in range(100))
     assert len(find_cells([good], PATH)) == 100
     cell = len(good) // 100
     for number in (0, 50, 99):

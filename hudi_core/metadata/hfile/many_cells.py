@@ -76,6 +76,26 @@ class CellPlaces:
             some = np.flatnonzero(lengths == length)
             yield some, parts(self.data, begins[some], length)
 
+    def all_keys(self) -> pa.BinaryArray:
+        """Return the keys of all cells."""
+        return _in_one(self.data, self.key_begins, self.key_lengths)
+
+    def all_values(self) -> pa.BinaryArray:
+        """Return the values of all cells."""
+        return _in_one(self.data, self.value_begins, self.value_lengths)
+
+
+def _in_one(data: npt.NDArray[np.uint8], begins: Ints, lengths: Ints) -> pa.BinaryArray:
+    """Return parts of the data of any length."""
+    rows: list[Ints] = [np.empty(0, np.int64)]
+    arrays: list[pa.Array] = [pa.array([], pa.binary())]
+    for length in np.unique(lengths).tolist():
+        some = np.flatnonzero(lengths == length)
+        rows.append(some)
+        arrays.append(parts(data, begins[some], length).cast(pa.binary()))
+    # back into their order
+    return pa.concat_arrays(arrays).take(pa.array(np.argsort(np.concatenate(rows))))
+
 
 def parts(data: npt.NDArray[np.uint8], begins: Ints, length: int) -> pa.FixedSizeBinaryArray:
     """Return parts of the data that have the same length."""

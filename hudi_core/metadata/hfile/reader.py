@@ -177,21 +177,45 @@ class HFileReader:
         keys
             Each once, without nulls.
         """
-        if not len(keys) or not self._blocks:
-            return
-        firsts = pa.array(self._first_keys, pa.binary())
-        after = pc.search_sorted(firsts, keys, side="right").to_numpy()
-        numbers = np.flatnonzero(np.bincount(after, minlength=len(firsts) + 1)[1:])
         wanted = list(by_length(keys))
         waiting: list[CellPlaces] = []
         size = 0
-        for cells in self._many_cells(numbers.tolist()):
+        for cells in self._many_cells(self.blocks_of(keys)):
             waiting.append(cells)
             size += len(cells.data)
             if size >= _MATCHED_BYTES:
                 yield from find_keys(waiting, wanted)
                 waiting, size = [], 0
         yield from find_keys(waiting, wanted)
+
+    def blocks_of(self, keys: pa.BinaryArray) -> Sequence[int]:
+        """Return the numbers of the data blocks that may hold one of some keys."""
+        if not len(keys) or not self._blocks:
+            return []
+        firsts = pa.array(self._first_keys, pa.binary())
+        after = pc.search_sorted(firsts, keys, side="right").to_numpy()
+        numbers = np.flatnonzero(np.bincount(after, minlength=len(firsts) + 1)[1:])
+        found: list[int] = numbers.tolist()
+        return found
+
+    @property
+    def block_count(self) -> int:
+        """Number of its data blocks."""
+        return len(self._blocks)
+
+    def all_cells(self) -> Iterator[CellPlaces]:
+        """Yield all keys with their values, in order, very many at once.
+
+        Raises
+        ------
+        CorruptMetadataError
+            After the last: there were more or fewer keys than the file says.
+        """
+        count = 0
+        for cells in self._many_cells(range(len(self._blocks))):
+            count += len(cells)
+            yield cells
+        self._check_count(count)
 
     def scan_prefix(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
         """Yield the keys that begin so, with their values, in order. Reads their blocks only."""
@@ -236,11 +260,14 @@ class HFileReader:
             count += len(cells.keys)
             last = cells.keys[-1]
             yield cells
-        if count != self.entry_count:
-            raise damaged(self._path, f"it has {count} keys and says {self.entry_count}")
+        self._check_count(count)
         said = self.info.get(file_info.LAST_KEY)
         if count and said and row_of(said, self._path) != last:
             raise damaged(self._path, "its last key is not the one it says")
+
+    def _check_count(self, count: int) -> None:
+        if count != self.entry_count:
+            raise damaged(self._path, f"it has {count} keys and says {self.entry_count}")
 
     # --- blocks ---------------------------------------------------------------
 

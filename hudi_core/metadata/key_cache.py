@@ -1,0 +1,175 @@
+"""What large HFiles say of keys, sorted in Arrow files in a folder of this machine.
+
+The HFiles stay what is true. What is kept of one is found by all that makes it different from every
+other, is used only as it was written, and is made anew where it is missing or damaged. An entry::
+
+    Arrow file of one batch   key: binary, ascending; value: dictionary of binary
+    checksum                  4 bytes, CRC32 of what is before
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import zlib
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_core.errors import PathNotFoundError, StorageError
+from hudi_core.metadata.hfile.many_cells import Ints
+from hudi_core.metadata.layers import Layer
+from hudi_core.model.protocols import Storage
+from hudi_core.storage.open import open_storage
+
+_log = logging.getLogger(__name__)
+_LEAST_KEYS: Final = 10_000
+"""Files of fewer keys are read as they are."""
+_SHARE: Final = 4
+"""An entry is made when this part of the file's blocks would be read, as for many keys."""
+_CHECKSUM: Final = 4
+_IDENTITY: Final = b"identity"
+_SCHEMA: Final = pa.schema(
+    [("key", pa.binary()), ("value", pa.dictionary(pa.int32(), pa.binary()))]
+)
+_END: Final = ".arrow"
+
+Found = tuple[Ints, pa.Array]
+"""Ordinals of keys that were looked up, and their values."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyCache:
+    """The entries of one file group of the metadata table.
+
+    Parameters
+    ----------
+    folder
+        Where entries of all tables are; of a local disk.
+    group
+        What no other file group has.
+    """
+
+    folder: str
+    group: str
+
+    def find(
+        self, layer: Layer, keys: pa.BinaryArray, layers: Collection[Layer]
+    ) -> Iterator[Found]:
+        """Yield those of some keys that a file has, with their values, in no order.
+
+        Parameters
+        ----------
+        layer
+            A file with records.
+        keys
+            Each once, without nulls.
+        layers
+            All of the file group: what is kept of others is removed when an entry is made.
+        """
+        reader = layer.reader
+        if reader is None or not len(keys):
+            return
+        if reader.entry_count < _LEAST_KEYS:
+            yield from reader.find_many(keys)
+            return
+        storage = open_storage(self.folder, fsync=False)
+        entry = self._load(storage, layer)
+        if entry is None:
+            if _SHARE * len(reader.blocks_of(keys)) < reader.block_count:
+                yield from reader.find_many(keys)
+                return
+            entry = _entry_of(layer)
+            self._keep(storage, layer, entry, layers)
+        yield _found(entry, keys)
+
+    def _load(self, storage: Storage, layer: Layer) -> pa.RecordBatch | None:
+        """Return what is kept of a file; ``None`` where that is nothing that can be used."""
+        path = self._path(layer)
+        try:
+            stored = storage.read(path)
+        except PathNotFoundError:
+            return None
+        data = memoryview(stored)
+        content, checksum = data[:-_CHECKSUM], data[-_CHECKSUM:]
+        if zlib.crc32(content).to_bytes(_CHECKSUM, "big") != checksum:
+            _log.warning("%s/%s is damaged; it is made anew", self.folder, path)
+            return None
+        try:
+            with pa.ipc.open_file(pa.py_buffer(content)) as file:
+                batch = file.get_batch(0)
+                batch.validate(full=True)
+        except (pa.ArrowInvalid, OSError, IndexError) as error:
+            _log.warning("%s/%s cannot be read (%s); it is made anew", self.folder, path, error)
+            return None
+        metadata = batch.schema.metadata or {}
+        same = metadata.get(_IDENTITY) == _told(layer) and batch.schema.equals(_SCHEMA)
+        return batch if same else None
+
+    def _keep(
+        self, storage: Storage, layer: Layer, entry: pa.RecordBatch, layers: Collection[Layer]
+    ) -> None:
+        schema = entry.schema.with_metadata({_IDENTITY: _told(layer)})
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_file(sink, schema) as writer:
+            writer.write_batch(entry.replace_schema_metadata(schema.metadata))
+        content = sink.getvalue()
+        known = {self._path(one) for one in layers if one.reader is not None}
+        try:
+            storage.put(
+                self._path(layer),
+                content.to_pybytes() + zlib.crc32(content).to_bytes(_CHECKSUM, "big"),
+            )
+            for old in list(storage.list(_digest(self.group.encode()))):
+                if old.path not in known and old.path.endswith(_END):
+                    storage.delete(old.path)
+        except StorageError as error:
+            # what was asked for is known without it
+            _log.warning("nothing is kept in %s: %s", self.folder, error)
+
+    def _path(self, layer: Layer) -> str:
+        return f"{_digest(self.group.encode())}/{_digest(_told(layer))}{_END}"
+
+
+def _told(layer: Layer) -> bytes:
+    return repr(layer.identity).encode()
+
+
+def _digest(text: bytes) -> str:
+    return hashlib.sha256(text).hexdigest()[:40]
+
+
+def _entry_of(layer: Layer) -> pa.RecordBatch:
+    """Return all that a file says."""
+    assert layer.reader is not None  # noqa: S101 - only asked for where there are records
+    keys: list[pa.Array] = []
+    values: list[pa.Array] = []
+    for cells in layer.reader.all_cells():
+        keys.append(cells.all_keys())
+        values.append(cells.all_values().dictionary_encode())
+    told = pa.chunked_array(values, _SCHEMA.field("value").type).unify_dictionaries()
+    return pa.RecordBatch.from_arrays(
+        [pa.concat_arrays(keys), told.combine_chunks()], schema=_SCHEMA
+    )
+
+
+def _found(entry: pa.RecordBatch, keys: pa.BinaryArray) -> Found:
+    stored, values = entry.columns
+    # neighbours are found from where their neighbours are
+    order = pc.sort_indices(keys)
+    ordered = keys.take(order)
+    places = pc.search_sorted(stored, ordered, side="left")
+    beyond = pc.equal(places, len(stored))
+    places = pc.if_else(beyond, pa.scalar(None, places.type), places)
+    held = pc.fill_null(pc.equal(stored.take(places), ordered), False)
+    rows = np.flatnonzero(held.to_numpy(zero_copy_only=False))
+    some = values.take(places.take(pa.array(rows)))
+    # of the values of all keys, those of these
+    used = pc.unique(some.indices)
+    numbers = pc.index_in(some.indices, value_set=used)
+    told = pa.DictionaryArray.from_arrays(numbers, values.dictionary.take(used))
+    return order.to_numpy()[rows].astype(np.int64), told

@@ -1,0 +1,187 @@
+"""What is kept of an index of keys says what its files say, or is not used."""
+
+from __future__ import annotations
+
+import shutil
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import hudi_core as hudi
+from hudi_core.config.metadata_keys import RECORD_INDEX_CACHE
+from hudi_core.index.record_index import RecordIndex
+from hudi_core.metadata import key_cache
+from hudi_core.metadata.hfile import Codec, HFileOptions, HFileReader, write_hfile
+from hudi_core.metadata.key_cache import KeyCache
+from hudi_core.metadata.layers import Layer
+from hudi_core.services.opening import open_table
+
+VALUES = [b"one", b"another", b""]
+
+
+class Counted:
+    """A file that counts what is read of it."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data, self.reads = data, 0
+
+    def __call__(self, offset: int, length: int) -> bytes:
+        self.reads += 1
+        return self.data[offset : offset + length]
+
+
+def layer_of(content: dict[bytes, bytes], name: str = "a") -> tuple[Layer, Counted]:
+    data = write_hfile(sorted(content.items()), HFileOptions("{}", 0, Codec.NONE, block_bytes=500))
+    file = Counted(data)
+    reader = HFileReader(file, len(data), name)
+    file.reads = 0
+    return Layer(name, reader, identity=(name, len(data))), file
+
+
+def numbered(count: int, step: int = 1) -> dict[bytes, bytes]:
+    return {f"k{number}".encode(): VALUES[number % 3] for number in range(0, count, step)}
+
+
+def found(cache: KeyCache, layer: Layer, keys: list[bytes], *others: Layer) -> dict[bytes, bytes]:
+    told: dict[bytes, bytes] = {}
+    for ordinals, values in cache.find(layer, pa.array(keys, pa.binary()), [layer, *others]):
+        for ordinal, value in zip(ordinals.tolist(), values.to_pylist(), strict=True):
+            assert keys[ordinal] not in told
+            told[keys[ordinal]] = value
+    return told
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> KeyCache:
+    monkeypatch.setattr(key_cache, "_LEAST_KEYS", 100)
+    return KeyCache(str(tmp_path / "cache"), "group")
+
+
+def kept(cache: KeyCache) -> list[Path]:
+    return sorted(Path(cache.folder).rglob("*.arrow"))
+
+
+def test_it_says_what_the_file_says(cache: KeyCache) -> None:
+    content = numbered(2000, 2)
+    layer, file = layer_of(content)
+    keys = [f"k{number}".encode() for number in range(2000, -1, -1)]
+    assert found(cache, layer, keys) == content
+    assert len(kept(cache)) == 1
+    first = file.reads
+    assert first
+    # in another order, and of a process that knows nothing
+    assert found(cache, layer, sorted(keys)) == content
+    assert found(cache, layer, [b"", b"k1998", b"zzz"]) == {b"k1998": content[b"k1998"]}
+    assert found(cache, layer, [b"no"]) == found(cache, layer, []) == {}
+    assert file.reads == first
+
+
+def test_few_keys_and_small_files_are_read_as_they_are(cache: KeyCache) -> None:
+    content = numbered(2000)
+    layer, _ = layer_of(content)
+    assert found(cache, layer, [b"k7", b"x"]) == {b"k7": content[b"k7"]}
+    small, _ = layer_of(numbered(99), "small")
+    assert found(cache, small, list(content)) == numbered(99)
+    assert not kept(cache)
+
+
+@pytest.mark.parametrize("how", ["cut", "changed", "empty", "no arrow", "another's", "other type"])
+def test_what_is_damaged_is_made_anew(cache: KeyCache, how: str) -> None:
+    content = numbered(2000)
+    layer, file = layer_of(content)
+    other, _ = layer_of(dict.fromkeys(content, b"wrong"), "other")
+    assert found(cache, layer, list(content)) == content
+    (path,) = kept(cache)
+    good = path.read_bytes()
+    if how == "cut":
+        path.write_bytes(good[:-100])
+    elif how == "changed":
+        path.write_bytes(good.replace(b"k1000", b"k1OOO"))
+    elif how == "empty":
+        path.write_bytes(b"")
+    elif how == "no arrow":
+        path.write_bytes(b"nothing" + zlib.crc32(b"nothing").to_bytes(4, "big"))
+    elif how == "another's":
+        found(cache, other, list(content), layer)
+        (wrong,) = set(kept(cache)) - {path}
+        shutil.copy(wrong, path)
+    else:
+        sink = pa.BufferOutputStream()
+        schema = pa.schema([("key", pa.string())], {b"identity": repr(layer.identity).encode()})
+        with pa.ipc.new_file(sink, schema) as writer:
+            writer.write_batch(pa.record_batch([["k1"]], schema=schema))
+        data = sink.getvalue().to_pybytes()
+        path.write_bytes(data + zlib.crc32(data).to_bytes(4, "big"))
+    assert path.read_bytes() != good
+    before = file.reads
+    assert found(cache, layer, list(content)) == content
+    assert file.reads > before
+    assert path.read_bytes() == good
+
+
+def test_what_is_kept_of_files_that_are_gone_is_removed(cache: KeyCache) -> None:
+    content = numbered(2000)
+    (old, _), (log, _), (new, _) = (layer_of(content, name) for name in ("old", "log", "new"))
+    found(cache, old, list(content), log)
+    found(cache, log, list(content), old)
+    elsewhere = KeyCache(cache.folder, "another group")
+    found(elsewhere, old, list(content))
+    assert len(kept(cache)) == 3
+    found(cache, new, list(content), log)
+    assert len(kept(cache)) == 3
+    again, file = layer_of(content, "old")
+    found(cache, again, list(content), new)
+    assert file.reads
+
+
+def test_a_folder_that_takes_nothing_costs_no_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(key_cache, "_LEAST_KEYS", 100)
+    (tmp_path / "file").write_text("")
+    content = numbered(500)
+    layer, _ = layer_of(content)
+    assert found(KeyCache(str(tmp_path / "file"), "g"), layer, list(content)) == content
+
+
+def test_a_table_is_written_rightly_by_what_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(key_cache, "_LEAST_KEYS", 100)
+    options = {
+        "hoodie.metadata.enable": "true",
+        "hoodie.metadata.global.record.level.index.enable": "true",
+        "hoodie.metadata.global.record.level.index.min.filegroup.count": "2",
+        "hoodie.index.type": "RECORD_INDEX",
+        "hoodie.metadata.compact.max.delta.commits": "2",
+        RECORD_INDEX_CACHE.key: str(tmp_path / "cache"),
+    }
+    schema = pa.schema([("id", pa.string()), ("p", pa.string()), ("v", pa.int64())])
+
+    def rows(ids: range, v: int) -> pa.Table:
+        data: dict[str, Any] = {"id": [f"k{n}" for n in ids], "p": ["a"] * len(ids)}
+        return pa.table({**data, "v": [v] * len(ids)}, schema=schema)
+
+    table = hudi.Table.create(
+        str(tmp_path / "t"), schema, record_key="id", partition_by="p", options=options
+    )
+    table.insert(rows(range(1000), 0))
+    expected = {f"k{n}": 0 for n in range(1000)}
+    for v in range(1, 5):
+        result = table.upsert(rows(range(100 * v, 1000 + 100 * v), v))
+        assert (result.updated, result.inserted) == (900, 100)
+        expected |= {f"k{n}": v for n in range(100 * v, 1000 + 100 * v)}
+    got = table.to_arrow()
+    assert dict(zip(got["id"].to_pylist(), got["v"].to_pylist(), strict=True)) == expected
+    assert list((tmp_path / "cache").rglob("*.arrow"))
+    # each process may look keys up
+    keys = pa.array([*expected, "nowhere"])
+    told = []
+    for some in ({}, options):
+        opened = open_table(table.path, some)
+        index = RecordIndex.open(opened.client, opened.timeline())
+        told.append(sorted(key for one in index.lookups(9) for key in one.find(keys).keys.tolist()))
+    assert told[0] == told[1] == list(range(len(expected)))
