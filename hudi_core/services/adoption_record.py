@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from hudi_core.errors import CorruptMetadataError, PathNotFoundError
+from hudi_core.errors import CorruptMetadataError, InvalidInstantTimeError, PathNotFoundError
 from hudi_core.model.files import BaseFileName, PartitionPath, join_path
 from hudi_core.model.instant_time import InstantTime, parse_instant_time
 from hudi_core.model.protocols import Storage
@@ -104,7 +104,7 @@ class AdoptionRecord:
             return cls._parsed(document)
         except PathNotFoundError:
             return None
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, LookupError, TypeError, InvalidInstantTimeError) as error:
             raise CorruptMetadataError(
                 where,
                 f"it is no record of an adoption ({error})",
@@ -122,7 +122,7 @@ class AdoptionRecord:
                 raise ValueError(f"{text!r} is no name of a base file")
             folder = PartitionPath(check_folder(partition))
             placements.append(Placement(check_path(source), folder, name, int(size), int(rows)))
-        properties = {str(key): str(value) for key, value in document["properties"].items()}
+        properties = {str(key): str(value) for key, value in dict(document["properties"]).items()}
         return cls(
             parse_instant_time(document["instant"]),
             properties,

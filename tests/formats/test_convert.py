@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,8 +15,10 @@ import pytest
 from deltalake import DeltaTable
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import StaticTable
+from typer.testing import CliRunner
 
 import hudi_core as hudi
+from hudi_core.cli.app import app
 from hudi_core.errors import (
     ConcurrentWriterError,
     HudiError,
@@ -444,3 +447,30 @@ def test_a_conversion_that_died_is_run_again(
         else:
             break
     assert calls > (6 if to == "iceberg" else 3)
+
+
+# --- the command ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("to", FORMATS)
+def test_the_command(tmp_path: Path, to: str) -> None:
+    table = new_table(tmp_path / "t")
+    base = ["table", "convert", table.path, "--to", to]
+    run = CliRunner().invoke
+    plan = run(app, [*base, "--dry-run"])
+    assert plan.exit_code == 0, plan.output
+    assert "2 in 2 partitions" in plan.stdout
+    assert hudi.Table.open(table.path).format == "native"
+
+    done = json.loads(run(app, [*base, "--json"]).stdout)
+    assert (done["from"], done["to"], done["changed"], done["files"]) == ("native", to, True, 2)
+    assert done["version"]
+    assert agree(tmp_path / "t")
+
+    again = run(app, base)
+    assert again.stdout == f"{table.path} has the format {to} already: nothing to do.\n"
+    back = run(app, ["table", "convert", table.path, "--to", "native"])
+    assert f"from {to} to native: 2 files in 2 partitions" in back.stdout
+    wrong = run(app, ["table", "convert", table.path, "--to", "paimon"])
+    assert wrong.exit_code == 1
+    assert "paimon" in wrong.stderr
