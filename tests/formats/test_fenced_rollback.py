@@ -19,6 +19,7 @@ from hudi_core.plugin.host import FormatHost
 from hudi_core.timeline.serde import decode_rollback
 from hudi_core.txn import settlement
 from hudi_core.txn.publication import NotDueError
+from hudi_core.txn.transaction import Transaction
 from tests.formats.two_steps import (
     FORMATS,
     Died,
@@ -34,6 +35,11 @@ from tests.formats.two_steps import (
     read,
     read_at_rest,
 )
+
+SHARED = {
+    "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
+    "hoodie.fs.fsync": "false",
+}
 
 
 @pytest.fixture(params=FORMATS)
@@ -243,3 +249,36 @@ def test_a_write_that_others_build_on_is_not_taken_back(
     with pytest.raises(IncompleteCommitError, match="builds on files of it"):
         table.upsert(batch(4, "b"))
     assert files_of(table, instant)
+
+
+@pytest.mark.parametrize("mine", ["a", "x"])
+def test_of_two_that_did_not_see_each_other_the_later_one_is_taken_back_where_they_conflict(
+    table: hudi.Table, monkeypatch: pytest.MonkeyPatch, mine: str
+) -> None:
+    real = Transaction.commit
+    first: list[Instant] = []
+
+    def commit(self: Transaction, *arguments: Any) -> Any:
+        if not first:
+            first.append(self.instant)
+            other = hudi.Table.open(table.path, SHARED)
+            first[0] = left_between(monkeypatch, table, lambda: other.upsert(batch(2, "b")))
+        return real(self, *arguments)
+
+    with monkeypatch.context() as patched, blind(monkeypatch):
+        patched.setattr(Transaction, "commit", commit)
+        die_at(patched, "complete_write")
+        with pytest.raises(Died):
+            hudi.Table.open(table.path, SHARED).upsert(batch(3, mine))
+    second = last_write(table)
+    assert second.requested_time < first[0].requested_time
+    assert second.effective_completion_time > first[0].effective_completion_time
+    assert read(table) == {"a": 1, "b": 1, "x": 1}
+
+    table.upsert(batch(4, "c"))
+    if mine == "a":  # of the file group that the other one changed
+        assert read_at_rest(table) == {"a": 1, "b": 2, "c": 4, "x": 1}
+        assert rolled_back(table) == [second.requested_time]
+    else:
+        assert read_at_rest(table) == {"a": 1, "b": 2, "c": 4, "x": 3}
+        assert rolled_back(table) == []
