@@ -14,11 +14,11 @@ import hudi_core.txn.fenced_rollback
 import hudi_core.txn.rollback
 from hudi_core.errors import CommitConflictError, HudiError, IncompleteCommitError
 from hudi_core.model.commit import CommitMetadata
-from hudi_core.model.instant import Action, Instant
+from hudi_core.model.instant import Action, Instant, State
 from hudi_core.plugin.host import FormatHost
 from hudi_core.timeline.serde import decode_rollback
 from hudi_core.txn import settlement
-from hudi_core.txn.publication import NotDueError
+from hudi_core.txn.publication import NotDueError, on_parent
 from hudi_core.txn.transaction import Transaction
 from tests.formats.two_steps import (
     FORMATS,
@@ -282,3 +282,19 @@ def test_of_two_that_did_not_see_each_other_the_later_one_is_taken_back_where_th
     else:
         assert read_at_rest(table) == {"a": 1, "b": 2, "c": 4, "x": 3}
         assert rolled_back(table) == []
+
+
+def test_what_is_fenced_off_is_never_taken_though_its_files_are_there(
+    table: hudi.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    instant = left_between(monkeypatch, table, lambda: table.upsert(batch(2, "a")))
+    here = opened(table)
+    here.host.before_rollback(here.client, replace(instant, state=State.INFLIGHT))
+    head = here.host.initialize(here.client, create=False).version
+    late = on_parent(here.client.read_commit(instant), head)
+    with pytest.raises(IncompleteCommitError, match="taken out"):
+        here.host.complete_write(here.client, late, instant)
+    assert read(table) == {"a": 1, "b": 1, "x": 1}
+    table.upsert(batch(4, "b"))
+    assert read_at_rest(table) == {"a": 1, "b": 4, "x": 1}
+    assert rolled_back(table) == [instant.requested_time]
