@@ -27,7 +27,15 @@ from metadata_reads import (
 )
 from metadata_table import ManyFiles
 from metadata_timing import Timing, say, table_of
-from metadata_writes import FEW_LOOKUPS, LOOKUPS, UPKEEP, measure_lookups, measure_upkeep
+from metadata_writes import (
+    CACHED_LOOKUPS,
+    FEW_LOOKUPS,
+    LOOKUPS,
+    UPKEEP,
+    measure_cached_lookups,
+    measure_lookups,
+    measure_upkeep,
+)
 from page import causes, write_section
 from report import UNEXPLAINED, Machine, aligned, markdown_rows
 from targets import Target
@@ -36,7 +44,9 @@ HERE = Path(__file__).resolve().parent
 SCRATCH = HERE.parent / ".bench"
 FILES, PARTITIONS, PLANNED_FILES = 100_000, 1000, 10_000
 UPSERT_ROWS, KEYS, SOUGHT = 2_000_000, 1_000_000, 100_000
-CASES = (LISTING, PLANNING, UPKEEP, LOOKUPS, MEMORY)
+CACHED_KEYS = 10_000_000
+CACHED = "cached-lookups"
+CASES = (LISTING, PLANNING, UPKEEP, LOOKUPS, CACHED, MEMORY)
 _ONE, _SKEWED = "open, list one partition", "filter that fits in all partitions"
 
 TARGETS = (
@@ -56,6 +66,8 @@ TARGETS = (
     Target(UPKEEP, "with partition_stats, as by default", "without", None),
     Target(LOOKUPS, "record index, HFiles", "scan of the key column", 1.0),
     Target(FEW_LOOKUPS, "record index, HFiles", "scan of the key column", None),
+    Target(CACHED_LOOKUPS, "record index, sorted cache", "scan of the key column", 1.0),
+    Target(CACHED_LOOKUPS, "record index, HFiles", "scan of the key column", None),
 )
 """Of medians of one run; memory has one of its own, as its names depend on the size."""
 MEMORY_ALLOWED = 1.25
@@ -178,6 +190,12 @@ def run(folder: Path, cases: Sequence[str], scale: float, repeats: int) -> Found
         elif case == LOOKUPS:
             keys, sought = max(10_000, round(KEYS * scale)), max(1000, round(SOUGHT * scale))
             found.timings += measure_lookups(folder / LOOKUPS, keys, sought, repeats)
+        elif case == CACHED:
+            keys, sought = (
+                max(100_000, round(CACHED_KEYS * scale)),
+                max(1000, round(SOUGHT * scale)),
+            )
+            found.timings += measure_cached_lookups(folder / CACHED, keys, sought, repeats)
         else:
             found.growths = [measure_growth(one, repeats) for one in (small, large)]
     return found

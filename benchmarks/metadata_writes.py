@@ -15,10 +15,12 @@ from ours import Ours
 from workload import KEY, ORDERING, PARTITION, Change, Source, cores, make_base, make_upsert
 
 import hudi_core as hudi
+from hudi_core.config.metadata_keys import RECORD_INDEX_CACHE
 from hudi_core.index.record_index import RecordIndex
 from hudi_core.services.opening import open_table
 
 UPKEEP, LOOKUPS, FEW_LOOKUPS = "upkeep", "lookups", "few lookups"
+CACHED_LOOKUPS = "cached lookups"
 COMMITS = 10
 """As many as the metadata table takes before it is compacted."""
 WITHOUT = {"hoodie.metadata.enable": "false"}
@@ -86,6 +88,31 @@ def measure_lookups(folder: Path, keys: int, sought: int, repeats: int) -> list[
     ]
 
 
+def measure_cached_lookups(folder: Path, keys: int, sought: int, repeats: int) -> list[Timing]:
+    """Measure the same among many more keys, with a folder that keeps them sorted, and without.
+
+    The table has nothing but its keys: the others have no part in it.
+    """
+    numbers = pa.array(np.random.default_rng(keys).permutation(keys))
+    stored = pc.utf8_lpad(numbers.cast(pa.string()), 20, "0")
+    cities = pa.array([f"city-{number:02}" for number in range(20)])
+    rows = pa.table({"id": stored, "city": cities.take(pa.array(np.arange(keys) % len(cities)))})
+    table = hudi.Table.create(
+        str(folder), rows.schema, name="keys", record_key="id", partition_by="city", options=WITHOUT
+    )
+    table.bulk_insert(rows, options=INDEXED)
+    wanted = _some_of(stored, sought)
+    del rows, numbers, stored
+    cache = {RECORD_INDEX_CACHE.key: str(folder.with_name(folder.name + "-cache"))}
+    files = Ours("local").files(folder)
+    calls = {
+        "record index, sorted cache": lambda: _look_up(table, wanted, cache),
+        "record index, HFiles": lambda: _look_up(table, wanted, {}),
+        "scan of the key column": lambda: _scan(files, wanted),
+    }
+    return measure(CACHED_LOOKUPS, calls, repeats, sought * 9 // 10)
+
+
 def _some_of(stored: pa.Array, count: int) -> pa.Array:
     """Return keys in random order of which nine of ten are stored."""
     random = np.random.default_rng(count)
@@ -97,22 +124,27 @@ def _some_of(stored: pa.Array, count: int) -> pa.Array:
 def _lookups(
     case: str, table: hudi.Table, files: Sequence[Path], wanted: pa.Array, repeats: int
 ) -> list[Timing]:
-    def look_up() -> int:
-        opened = open_table(table.path, {})
-        index = RecordIndex.open(opened.client, opened.timeline())
-        with ThreadPoolExecutor(cores()) as pool:
-            tasks = pool.map(lambda task: len(task.find(wanted).keys), index.lookups(len(wanted)))
-            return sum(tasks)
-
-    def scan() -> int:
-        # what an index that keeps nothing does: all keys, and the set of them
-        read = [pq.read_table(path, columns=["_hoodie_record_key"]).column(0) for path in files]
-        known = pa.chunked_array([chunk for one in read for chunk in one.chunks])
-        found: int = pc.sum(pc.is_in(wanted, value_set=known.cast(pa.string()))).as_py()
-        return found
-
-    calls = {"record index, HFiles": look_up, "scan of the key column": scan}
+    calls = {
+        "record index, HFiles": lambda: _look_up(table, wanted, {}),
+        "scan of the key column": lambda: _scan(files, wanted),
+    }
     return measure(case, calls, repeats, len(wanted) * 9 // 10)
+
+
+def _look_up(table: hudi.Table, wanted: pa.Array, options: dict[str, str]) -> int:
+    opened = open_table(table.path, options)
+    index = RecordIndex.open(opened.client, opened.timeline())
+    with ThreadPoolExecutor(cores()) as pool:
+        tasks = pool.map(lambda task: len(task.find(wanted).keys), index.lookups(len(wanted)))
+        return sum(tasks)
+
+
+def _scan(files: Sequence[Path], wanted: pa.Array) -> int:
+    # what an index that keeps nothing does: all keys, and the set of them
+    read = [pq.read_table(path, columns=["_hoodie_record_key"]).column(0) for path in files]
+    known = pa.chunked_array([chunk for one in read for chunk in one.chunks])
+    found: int = pc.sum(pc.is_in(wanted, value_set=known.cast(pa.string()))).as_py()
+    return found
 
 
 def _create(path: Path, like: Path) -> hudi.Table:
