@@ -47,8 +47,8 @@ CONCURRENCY_MODE: Final = ConfigKey(
 PROVIDER: Final = ConfigKey(
     key="hoodie.write.lock.provider",
     default=None,
-    default_text="file_system on local paths; in object stores in_process with SINGLE_WRITER, else "
-    "storage",
+    default_text="file_system on local paths; in object stores in_process for SINGLE_WRITER and "
+    "the native format, else storage; with it the lock that the table's format offers",
     parse=lock_kind,
     doc="The lock: `in_process` (threads of one process), `file_system` (processes that share a "
     "file system) or `storage` (processes that share an object store with conditional puts), also "

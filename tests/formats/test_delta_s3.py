@@ -15,8 +15,10 @@ import pytest
 from deltalake import DeltaTable
 
 import hudi_core as hudi
-from hudi_core.errors import CommitConflictError
+from hudi_core.errors import CommitConflictError, LockError
 from hudi_core.storage.options import StorageOptions
+from hudi_core.txn.locks import StorageLock
+from hudi_core.txn.locks.storage import LOCK_PATH, LeaseFile
 from tests.formats.delta_tables import OPTIONS, SCHEMA, content, row, rows
 
 
@@ -68,6 +70,16 @@ def test_a_table_on_s3_is_read_by_deltalake(endpoint: str) -> None:
     found = handle.to_pyarrow_table()
     assert content(found) == content(expected) == content(table.to_arrow())
     assert result.receipt.version == "3" == str(handle.version())
+
+    # a single writer, too, is kept apart from other processes: by a lease in the store
+    assert not options.keys() & {"hoodie.write.lock.provider", "hoodie.write.concurrency.mode"}
+    lease = table._opened.client.storage.read(LOCK_PATH)
+    assert LeaseFile.decode(lease, LOCK_PATH).expired
+    rival = StorageLock(table._opened.client.storage)
+    assert rival.try_lock(0)
+    with pytest.raises(LockError, match="not free"):
+        hudi.Table.open(root, {**given, "hoodie.write.lock.wait_time_ms": "10"}).insert(rows(7))
+    rival.unlock()
 
     table.rollback(result.instant)
     handle.update_incremental()
