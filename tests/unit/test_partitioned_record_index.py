@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ from hudi_core.services.metadata import MetadataOperator, look_up_keys
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.txn.table_lock import lock_at
 from hudi_core.txn.transaction import Transaction
+from tests.crash.counting_storage import KILLS, CountedSteps, Fault, in_fork
 from tests.property.test_partitioned_index_model import indexed, stored
 
 SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("value", pa.int64())])
@@ -506,3 +508,41 @@ def test_a_secondary_index_beside_it_is_kept_and_not_relied_on(tmp_path: Path) -
     table.upsert(rows(range(3), "oslo", 5))
     check(table)
     assert table.to_arrow(filter=[("value", "=", 5)]).num_rows == 9
+
+
+# --- crashes --------------------------------------------------------------------------------------
+
+
+def bring_a_partition(path: str, fault: Fault | None = None) -> int:
+    """Write to a new partition and to an old one; return how many steps that takes."""
+    table = hudi.Table.open(path, options={**ON, MIN: "2"})
+    with CountedSteps(fault) as steps:
+        table.upsert(pa.concat_tables([rows(range(6), "oslo", 2), rows([3, 9], "rome", 2)]))
+    return len(steps.names)
+
+
+@pytest.mark.slow
+def test_a_writer_may_die_while_it_brings_a_partition(tmp_path: Path) -> None:
+    template = create(tmp_path / "template", {**ON, MIN: "2"})
+    template.upsert(rows(range(4), "rome"))
+    shutil.copytree(template.path, tmp_path / "whole")
+    total = bring_a_partition(str(tmp_path / "whole"))
+    assert total > 20
+    killed = 0
+    steps = range(1, total + 1, 3)
+    for number, at in enumerate(steps):
+        path = str(tmp_path / f"{at}")
+        shutil.copytree(template.path, path)
+        outcome = in_fork(bring_a_partition, path, Fault(at, KILLS[number % len(KILLS)]))
+        killed += outcome.is_killed
+        table = hudi.Table.open(path, options={**ON, MIN: "2"})
+        before = len(stored(table))
+        assert before in (4, 11)  # none of it, or all
+        check(table, 2)
+        # with another number of file groups than those that are left may have been made for
+        result = hudi.Table.open(path, options={**ON, MIN: "1"}).upsert(rows(range(5), "oslo", 3))
+        assert result.updated == (5 if before == 11 else 0)
+        groups = len([one for one in group_ids(table) if "oslo" in one])
+        assert groups == (2 if before == 11 else 1)
+        shutil.rmtree(path)
+    assert killed > len(steps) // 2
