@@ -252,16 +252,23 @@ def undone_on_failure(transaction: Transaction) -> Iterator[None]:
     """Undo the write when the block fails, unless it may have taken place."""
     try:
         yield
-    except CommitStateUnknownError:
-        transaction.heartbeat.stop()
-        raise  # the commit may have taken place: undoing it would lose rows
     except BaseException as error:
+        if _may_be_complete(transaction, error):
+            transaction.heartbeat.stop()
+            raise  # undoing it would lose rows
         try:
             transaction.abort()
         except HudiError as undo:
             # what went wrong first is what the caller must hear of; the next writer repairs
             error.add_note(f"Undoing the write failed as well: {undo}")
         raise
+
+
+def _may_be_complete(transaction: Transaction, error: BaseException) -> bool:
+    """Tell whether an error leaves open what became of this write, and not of one before it."""
+    if not isinstance(error, CommitStateUnknownError):
+        return False
+    return error.facts.get("instant") in (None, transaction.instant.requested_time)
 
 
 def commit_metadata(

@@ -23,6 +23,7 @@ from hudi_core.errors import (
     CommitStateUnknownError,
     HudiError,
     IncompleteCommitError,
+    LockError,
     PluginHookError,
     StorageError,
     TableServiceError,
@@ -31,6 +32,7 @@ from hudi_core.model.format import PARENT_KEY
 from hudi_core.plugin.host import FormatHost
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.timeline.active import ActiveTimeline
+from hudi_core.txn.table_lock import TableLock
 from hudi_core.txn.transaction import Transaction
 from tests.formats.test_format_locks import sql
 from tests.formats.two_steps import (
@@ -39,6 +41,7 @@ from tests.formats.two_steps import (
     blind,
     files_of,
     last_write,
+    left_between,
     new_table,
     newest_iceberg,
     opened,
@@ -55,6 +58,9 @@ ERRORS: dict[str, HudiError] = {
     "said to be open": CommitStateUnknownError("Who knows", "Look."),
     "said to be wrong": TableServiceError("It cannot be", "Do something else."),
 }
+
+
+ROLLBACK = FormatHost.complete_rollback
 
 
 @dataclass
@@ -180,6 +186,52 @@ def test_an_instant_that_the_format_was_told_never_to_take_is_taken_back(
     with pytest.raises(CommitConflictError, match="was rolled back"):
         table.upsert(batch(2, "a"))
     assert read_at_rest(table) == {"a": 1, "b": 1, "x": 1}
+
+
+def test_a_lock_that_is_lost_before_step_2_leaves_it_to_the_next_writer(
+    table: hudi.Table, faults: Faults, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held: list[object] = []
+
+    def require(self: TableLock) -> None:
+        held.append(self)
+        if len(held) > 2:  # it was there when step 1 was taken
+            raise LockError("The table's lock was lost", "Run it again.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(TableLock, "require_lease", require)
+        with pytest.raises(CommitStateUnknownError, match="lock was lost"):
+            table.upsert(batch(2, "a"))
+    assert faults.parents == []
+    table.upsert(batch(3, "b"))
+    assert read_at_rest(table) == {"a": 2, "b": 3, "x": 1}
+
+
+def test_who_cannot_publish_what_another_one_left_undoes_his_own_write(
+    table: hudi.Table, faults: Faults, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Transaction.commit
+    shared = {"hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"}
+    mine: list[Any] = []
+
+    def commit(self: Transaction, *arguments: Any) -> Any:
+        if not mine:
+            mine.append(self.instant)
+            other = hudi.Table.open(table.path, shared)
+            mine.append(left_between(monkeypatch, table, lambda: other.upsert(batch(2, "x"))))
+            faults.always = StorageError("The store is gone", "Wait for it.")
+        return real(self, *arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Transaction, "commit", commit)
+        patched.setattr(FormatHost, "complete_rollback", ROLLBACK)
+        with pytest.raises(CommitStateUnknownError, match=r"The store is gone") as caught:
+            hudi.Table.open(table.path, shared).upsert(batch(3, "a"))
+    assert caught.value.facts["instant"] == mine[1].requested_time
+    assert not files_of(table, mine[0])
+    faults.always = None
+    table.upsert(batch(4, "b"))
+    assert read_at_rest(table) == {"a": 1, "b": 4, "x": 2}
 
 
 # --- rollbacks have a step 2 as well -------------------------------------------------------------
