@@ -12,18 +12,18 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from hudi_core.avro.wrappers import Wrapped
 from hudi_core.config.kinds import TableType
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.errors import DataFileError
 from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata.agreement import agree, is_harmless, saying_of, subject_of
 from hudi_core.metadata.comparison import compare_files
 from hudi_core.metadata.index_definitions import read_definitions
 from hudi_core.metadata.initialize import PartitionBuilder
 from hudi_core.metadata.keys import partition_path, split_secondary_key
 from hudi_core.metadata.lister import MetadataLister
 from hudi_core.metadata.locked import LockedMetadata
-from hudi_core.metadata.merging import merge, present
+from hudi_core.metadata.merging import present
 from hudi_core.metadata.partition_types import (
     BLOOM_FILTERS,
     COLUMN_STATS,
@@ -31,11 +31,8 @@ from hudi_core.metadata.partition_types import (
     PARTITION_STATS,
     RECORD_INDEX,
     SECONDARY_INDEX,
-    RecordType,
 )
 from hudi_core.metadata.records import (
-    BloomFilterEntry,
-    ColumnRange,
     MetadataRecord,
     RecordLocation,
 )
@@ -235,13 +232,13 @@ class _Validation:
             if found is None:
                 # that nothing is known of a partition's column prunes nothing
                 if partition != PARTITION_STATS:
-                    yield Finding(partition, _subject(record), _said(record), None)
-            elif not _agree(found, record):
-                yield Finding(partition, _subject(record), _said(record), _said(found))
+                    yield Finding(partition, subject_of(record), saying_of(record), None)
+            elif not agree(found, record):
+                yield Finding(partition, subject_of(record), saying_of(record), saying_of(found))
         files = self._file_names() if partition == COLUMN_STATS else frozenset()
         for key, record in listed.items():
-            if key not in expected and not _is_harmless(record, files):
-                yield Finding(partition, _subject(record), None, _said(record))
+            if key not in expected and not is_harmless(record, files):
+                yield Finding(partition, subject_of(record), None, saying_of(record))
 
     def _listed(self, partition: str) -> dict[_Identity, MetadataRecord]:
         """Return the records of a partition of the metadata table; a key of one partition of the
@@ -335,78 +332,3 @@ def _latest(files: Collection[FileStatus]) -> list[FileStatus]:
 
 def _bytes(size: int | None) -> str | None:
     return None if size is None else f"{size} bytes"
-
-
-def _is_harmless(record: MetadataRecord, files: Collection[str]) -> bool:
-    """Tell whether nobody is misled by a record for which the files gave no reason."""
-    payload = record.payload
-    if not isinstance(payload, ColumnRange):
-        return False
-    # a column that is not indexed any more, or a log file, whose ranges its writer alone knows
-    return payload.file_name in files or _is_unknown(payload)
-
-
-def _is_unknown(one: ColumnRange) -> bool:
-    return one.min_value is None and one.max_value is None and one.value_count is None
-
-
-def _agree(listed: MetadataRecord, expected: MetadataRecord) -> bool:
-    ours, theirs = listed.payload, expected.payload
-    if isinstance(ours, ColumnRange) and isinstance(theirs, ColumnRange):
-        if listed.type == RecordType.PARTITION_STATS:
-            return _covers(listed, expected)
-        counts = (ours.value_count, ours.null_count) == (theirs.value_count, theirs.null_count)
-        return counts and all(
-            one is None or other is None or one == other for one, other in _bounds(ours, theirs)
-        )
-    if isinstance(ours, RecordLocation) and isinstance(theirs, RecordLocation):
-        return (ours.partition_name, ours.file_id) == (theirs.partition_name, theirs.file_id)
-    if isinstance(ours, BloomFilterEntry) and isinstance(theirs, BloomFilterEntry):
-        return ours.bloom == theirs.bloom
-    return ours == theirs
-
-
-def _bounds(
-    ours: ColumnRange, theirs: ColumnRange
-) -> tuple[tuple[Wrapped | None, Wrapped | None], ...]:
-    return (ours.min_value, theirs.min_value), (ours.max_value, theirs.max_value)
-
-
-def _covers(listed: MetadataRecord, expected: MetadataRecord) -> bool:
-    """Tell whether a partition's range holds for its rows: merged with theirs, it is as it was."""
-    ours, theirs = listed.payload, expected.payload
-    if not isinstance(ours, ColumnRange) or not isinstance(theirs, ColumnRange):
-        return False
-    both = merge(
-        replace(listed, payload=ours),
-        replace(expected, payload=replace(theirs, is_tight_bound=False)),
-    )
-    merged = both.payload if both is not None else None
-    return isinstance(merged, ColumnRange) and all(
-        one is None or one == other for one, other in _bounds(ours, merged)
-    )
-
-
-def _subject(record: MetadataRecord) -> str:
-    payload = record.payload
-    if isinstance(payload, ColumnRange):
-        return f"column {payload.column_name} of {payload.file_name}"
-    if isinstance(payload, RecordLocation):
-        return f"record key {record.key!r}"
-    return f"key {record.key!r}"
-
-
-def _said(record: MetadataRecord) -> str:
-    payload = record.payload
-    if isinstance(payload, ColumnRange):
-        low, high = (
-            None if one is None else one.value for one in (payload.min_value, payload.max_value)
-        )
-        return (
-            f"{low!r} to {high!r}, {payload.value_count} values, {payload.null_count} of them null"
-        )
-    if isinstance(payload, RecordLocation):
-        return f"in file group {payload.file_id} of partition {payload.partition_name!r}"
-    if isinstance(payload, BloomFilterEntry):
-        return f"a bloom filter of {len(payload.bloom)} bytes"
-    return f"a record of type {int(record.type)}"
