@@ -66,7 +66,9 @@ def file_ranges(
     hashes = [id64(partition_name(PartitionPath(path))) for path in coded.dictionary.to_pylist()]
     prefix = id64(column)
     prefixes = [prefix + one for one in hashes] if len(hashes) <= _FEW_PARTITIONS else [prefix]
-    tables = list(_tables(snapshot.groups(COLUMN_STATS), _Column(prefix, kind), prefixes))
+    tables = list(
+        _tables(snapshot.groups(COLUMN_STATS), _Column(prefix, kind, of_files=True), prefixes)
+    )
     if not tables:
         return ValueRanges.unknown(kind, len(names))
     # newer statistics come first, and of several the first is found
@@ -102,7 +104,7 @@ def partition_ranges(
         return None
     path = f"{snapshot.root}/{PARTITION_STATS}"
     keys = [partition_stats_key(column, one) for one in partitions]
-    wanted = _Column(id64(column), kind)
+    wanted = _Column(id64(column), kind, of_files=False)
     tables: list[pa.Table] = []
     for group in snapshot.groups(PARTITION_STATS):
         # records of the log are merged with those of the base file; what it does not mention is
@@ -127,10 +129,21 @@ def partition_ranges(
 
 
 class _Column(NamedTuple):
-    """A column that is asked for: what the keys of its statistics begin with, and its type."""
+    """A column that is asked for.
+
+    Attributes
+    ----------
+    prefix
+        What the keys of its statistics begin with.
+    kind
+        Its type.
+    of_files
+        Whether the statistics are of files, and not of partitions.
+    """
 
     prefix: str
     kind: pa.DataType
+    of_files: bool
 
 
 def _tables(
@@ -204,10 +217,13 @@ def _decoded(
 
 
 def _placed(table: pa.Table, column: _Column, path: str) -> pa.Table:
+    told = {"key": table["key"], **_typed(table, column.kind, path)}
+    if not column.of_files:
+        return pa.table(told)
     begin = len(column.prefix)
     partitions = pc.utf8_slice_codeunits(table["key"], begin, begin + _ID_LENGTH)
     place = pc.binary_join_element_wise(partitions, table["file_name"], "")
-    return pa.table({"key": table["key"], "place": place, **_typed(table, column.kind, path)})
+    return pa.table({**told, "place": place})
 
 
 def _schema(layer: Layer) -> str | None:
