@@ -24,6 +24,7 @@ from hudi_core.config.metadata_keys import MAX_DELTA_COMMITS_PENDING, MetadataCo
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import CorruptMetadataError, TableServiceError
 from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata.completeness import in_shard_order
 from hudi_core.metadata.counted import CountedInstants
 from hudi_core.metadata.damage import REBUILD
 from hudi_core.metadata.file_bytes import encode_base_entries
@@ -33,6 +34,7 @@ from hudi_core.metadata.merged_group import merge_group
 from hudi_core.metadata.partition_types import shard_number
 from hudi_core.metadata.record_codec import RecordEncoder
 from hudi_core.metadata.record_schema import record_schema, table_schema
+from hudi_core.metadata.recorded import OTHER_GROUPS, other_groups
 from hudi_core.metadata.table import has_value_types, stored_partitions
 from hudi_core.model.actions import CompactionOperation
 from hudi_core.model.commit import NO_PREVIOUS_COMMIT, SCHEMA_KEY, WriteStat
@@ -128,7 +130,12 @@ def compact_if_due(locked: LockedMetadata, config: MetadataConfig) -> Instant | 
     # a partition that is dropped or built just now may have any files
     partitions = [PartitionPath(one) for one in stored_partitions(locked.client.storage).complete]
     lister = StorageLister(metadata.storage, partitioned=True, run_map=metadata.run_map)
-    plan = plan_compaction(FileSystemView(lister, timeline, {}).latest_slices(partitions))
+    slices = list(FileSystemView(lister, timeline, {}).latest_slices(partitions))
+    for partition in partitions:
+        # what is missing now would not be missed any more
+        own = [one for one in slices if one.partition_path == partition]
+        in_shard_order(partition, own, timeline, metadata.read_commit, metadata.storage.root)
+    plan = plan_compaction(slices)
     if plan is None:
         return None
     return _run(locked, request_compaction(metadata, locked.next_time(timeline), plan))
@@ -153,15 +160,20 @@ def _run(locked: LockedMetadata, instant: Instant) -> Instant:
     work = start_compaction(metadata, instant)
     timeline = metadata.timeline()
     completion = {one.requested_time: one.effective_completion_time for one in timeline.completed()}
+    listed = _listed(metadata, work)
     merge_one = _MergeSlice(
         metadata.storage,
         metadata.config,
         CountedInstants.of(locked.data_timeline, timeline),
         completion,
-        _listed(metadata, work),
+        listed,
     )
-    schema = table_schema(has_value_types(metadata.config))
-    body = merge_slices(metadata, work, merge_one, {SCHEMA_KEY: schema})
+    touched = {one.file_id or "" for one in work.plan.operations or ()}
+    extra = {
+        SCHEMA_KEY: table_schema(has_value_types(metadata.config)),
+        OTHER_GROUPS: other_groups(listed, touched),
+    }
+    body = merge_slices(metadata, work, merge_one, extra)
     return complete_compaction(metadata, work, locked.next_time(timeline), body)
 
 

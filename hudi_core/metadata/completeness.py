@@ -1,8 +1,11 @@
 """Whether the files of a partition of the metadata table are all there.
 
-A file that was lost takes what it said with it, and nothing in the other files tells. What its
-deltacommit, or compaction, has recorded does. The records are read only where the names of the
-files leave room for a doubt.
+A file that was lost takes what it said with it, and nothing in the other files tells; nor does a
+log file that is cut off between two blocks. What its deltacommit, or compaction, has recorded does.
+The records are read only where the names of the files leave room for a doubt.
+
+How many file groups there are decides where every key is. The deltacommit that builds a partition
+names them all; a compaction names those that it finds nothing to do for.
 """
 
 from __future__ import annotations
@@ -13,22 +16,29 @@ from typing import Final
 
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.metadata.damage import REBUILD, naming_the_rebuild
-from hudi_core.metadata.partition_types import FILES, GroupPlace, group_place, shard_number
+from hudi_core.metadata.groups import ListedGroup
+from hudi_core.metadata.partition_types import (
+    FILES,
+    RECORD_INDEX,
+    SECONDARY_INDEX,
+    GroupPlace,
+    group_place,
+    shard_number,
+)
+from hudi_core.metadata.recorded import recorded_files
 from hudi_core.model.commit import CommitMetadata
 from hudi_core.model.files import (
-    BaseFileName,
     FileId,
     FileSlice,
-    LogFileName,
     PartitionPath,
     join_path,
 )
-from hudi_core.model.instant import Instant
+from hudi_core.model.instant import Action, Instant
 from hudi_core.model.instant_time import SOLO_PREFIX
 from hudi_core.timeline.timeline import Timeline
 
-_MAX_KNOWN: Final = 1024
-_known: dict[tuple[str, str, str], tuple[str, ...]] = {}
+_ONE_BLOCK_BYTES: Final = 256 * 1024
+"""Log files of no more than so many bytes have one block, but where keys are deleted."""
 
 
 Groups = dict[PartitionPath | None, list[FileSlice]]
@@ -72,8 +82,8 @@ def in_shard_order(
             f"{root}/{partition}", "the instant that built it is not complete", REBUILD
         )
     with naming_the_rebuild():
-        for path in _missing(partition, slices, timeline, read_commit, root):
-            raise CorruptMetadataError(f"{root}/{path}", "it is missing", REBUILD)
+        for path, reason in _damage(partition, slices, timeline, read_commit, root):
+            raise CorruptMetadataError(f"{root}/{path}", reason, REBUILD)
     return groups
 
 
@@ -116,52 +126,111 @@ def _lost_its_beginning(partition: str, slices: Sequence[FileSlice], timeline: T
     )
 
 
-def _missing(
+def _damage(
     partition: str,
     slices: Sequence[FileSlice],
     timeline: Timeline,
     read_commit: Callable[[Instant], CommitMetadata],
     root: str,
-) -> Iterator[str]:
+) -> Iterator[tuple[str, str]]:
+    """Yield paths, and whether there is nothing or too little."""
     times = {one.file_id: {log.name.instant for log in one.log_files} for one in slices}
-    names = {one.file_id: {log.status.name for log in one.log_files} for one in slices}
+    sizes = {
+        one.file_id: {log.status.name: log.status.size for log in one.log_files} for one in slices
+    }
     for one in slices:
         if one.base_file is not None:
             times[one.file_id].add(one.base_file.instant)
-            names[one.file_id].add(one.base_file.status.name)
+            sizes[one.file_id][one.base_file.status.name] = one.base_file.size
     starts = {one.file_id: one.base_instant if one.base_file else "" for one in slices}
+    divided = _maybe_divided(partition, slices)
     # how many file groups there are, the instants know that built the partition
-    telling = {max(starts.values()), min(chain.from_iterable(times.values()), default="")}
-    for write in timeline.completed_writes():
+    first = min(chain.from_iterable(times.values()), default="")
+    telling = {max(starts.values()), first}
+    is_told = False
+    for write in _newest_first(timeline):
         done = write.effective_completion_time
         concerned = [file_id for file_id, start in starts.items() if start <= done]
         holding = [file_id for file_id in concerned if write.requested_time in times[file_id]]
         if write.requested_time.startswith(SOLO_PREFIX):
             # those of these times that built other partitions hold nothing of this one
-            is_doubtful = partition != FILES or 0 < len(holding) < len(concerned)
+            is_counting = partition != FILES and not is_told
+            is_doubtful = is_counting or 0 < len(holding) < len(concerned)
         else:
             is_counting = partition != FILES and write.requested_time in telling
             is_doubtful = is_counting or len(holding) < len(concerned)
-        if not is_doubtful:
+        if not is_doubtful and write.requested_time not in divided:
             continue
-        for path in _paths(root, write, read_commit):
-            folder, _, name = path.rpartition("/")
-            parsed = BaseFileName.parse(name) or LogFileName.parse(name)
-            if folder != partition or parsed is None:
-                continue
-            start = starts.get(parsed.file_id)
-            is_gone = start is None or (start <= done and name not in names[parsed.file_id])
-            if is_gone:
-                yield join_path(partition, name)
+        recorded = recorded_files(root, write, read_commit)
+        for name, file_id, size in recorded.files(partition):
+            found = sizes.get(file_id, {}).get(name, -1)
+            if starts.get(file_id, "") <= done and found < size:
+                said = f"it has {found} bytes, and {size} were written"
+                yield join_path(partition, name), said if found >= 0 else "it is missing"
+        for other in recorded.others.get(partition, ()):
+            if other not in starts:
+                yield partition, f"its file group {other} is missing"
+        if write.requested_time == first and partition in recorded.builds:
+            return  # what was before had the same name and is no part of it
+        is_told |= partition in recorded.others
 
 
-def _paths(
-    root: str, write: Instant, read_commit: Callable[[Instant], CommitMetadata]
-) -> tuple[str, ...]:
-    """Return the files that a completed instant names; what it holds never changes."""
-    key = root, write.requested_time, write.effective_completion_time
-    if key not in _known:
-        while len(_known) >= _MAX_KNOWN:
-            _known.pop(next(iter(_known)), None)
-        _known[key] = tuple(stat.path for stat in read_commit(write).stats if stat.path)
-    return _known[key]
+def refuse_lost_groups(
+    partition: str,
+    groups: Sequence[ListedGroup],
+    timeline: Timeline,
+    read_commit: Callable[[Instant], CommitMetadata],
+    root: str,
+) -> None:
+    """Refuse to write to a partition that has lost a file group: keys would get into wrong ones.
+
+    Parameters
+    ----------
+    groups
+        The file groups of the partition that are there.
+    partition, timeline, read_commit, root
+        See :func:`in_shard_order`.
+
+    Raises
+    ------
+    CorruptMetadataError
+        Names the file group.
+    """
+    times = {time for group in groups for time in group.instants if timeline.is_committed(time)}
+    if partition == FILES or not times:
+        return
+    there = {group.file_id for group in groups}
+    compactions = timeline.completed().of_actions(Action.COMMIT)
+    merged = times.intersection(one.requested_time for one in compactions)
+    telling = {min(times), max(merged, default="")}
+    for write in _newest_first(timeline):
+        if write.requested_time not in telling:
+            continue
+        with naming_the_rebuild():
+            recorded = recorded_files(root, write, read_commit)
+        found = {file_id for _, file_id, _ in recorded.files(partition)}
+        lost = min(found.union(recorded.others.get(partition, ())) - there, default=None)
+        if lost is not None:
+            raise CorruptMetadataError(
+                f"{root}/{partition}", f"its file group {lost} is missing", REBUILD
+            )
+
+
+def _newest_first(timeline: Timeline) -> list[Instant]:
+    """Return the completed writes, the last one to complete first."""
+    writes = timeline.completed_writes()
+    return sorted(writes, key=lambda one: one.effective_completion_time, reverse=True)
+
+
+def _maybe_divided(partition: str, slices: Sequence[FileSlice]) -> frozenset[str]:
+    """Return the instants of log files that may have several blocks.
+
+    Cut off between two of them, such a file looks whole.
+    """
+    has_deletes = partition == RECORD_INDEX or partition.startswith(SECONDARY_INDEX)
+    return frozenset(
+        log.name.instant
+        for one in slices
+        for log in one.log_files
+        if has_deletes or log.status.size > _ONE_BLOCK_BYTES
+    )

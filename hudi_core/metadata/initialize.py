@@ -224,10 +224,12 @@ class PartitionBuilder:
         now = self.tables.next_time()
         for owner, own in self._by_owner(partition, records).items():
             count = self._group_count(partition, owner, len(own))
+            shards = shard_numbers([record.key for record in own], count, by_value)
+            held = set(shards)
             for shard in range(count):
                 log = LogFileName(shard_file_id(partition, shard, owner), time, 1, "0-0-0")
-                files.append(NewFile(join_path(partition, str(log)), encode_first_log_file(time)))
-            shards = shard_numbers([record.key for record in own], count, by_value)
+                # a group without a base file is named by its log, so that its loss is noticed
+                files.append(_first_log(partition, log, is_named=shard not in held))
             numbered = sorted(zip(shards, range(len(own)), strict=True))
             for shard, found in groupby(numbered, key=lambda pair: pair[0]):
                 name = BaseFileName(
@@ -370,3 +372,22 @@ class PartitionBuilder:
             return bloom_record(file.partition_path, file.name, entry)
 
         return client.run_map(one, self._all)
+
+
+def _first_log(partition: str, name: LogFileName, *, is_named: bool) -> NewFile:
+    path, data = join_path(partition, str(name)), encode_first_log_file(name.instant)
+    if not is_named:
+        return NewFile(path, data)
+    stat = WriteStat(
+        file_id=name.file_id,
+        path=path,
+        prev_commit=NO_PREVIOUS_COMMIT,
+        total_write_bytes=len(data),
+        file_size_in_bytes=len(data),
+        partition_path=partition,
+        log_version=1,
+        log_offset=0,
+        base_file="",
+        log_files=(str(name),),
+    )
+    return NewFile(path, data, stat)

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.changes import AlikeRecords, Changes, PartitionChange
+from hudi_core.metadata.completeness import refuse_lost_groups
 from hudi_core.metadata.counted import CountedInstants
 from hudi_core.metadata.file_bytes import encode_first_log_file, encode_log_file
 from hudi_core.metadata.groups import ListedGroup, MetadataGroups, list_all_groups
@@ -100,6 +101,10 @@ def write_deltacommit(
         timeline = metadata.timeline()
     names = [name for name, change in changes.items() if change]
     groups = list_all_groups(metadata, names, [name for name in names if changes[name].owned])
+    for partition, found in groups.items():
+        there = [group for some in found.owned.values() for group in some]
+        root = metadata.storage.root
+        refuse_lost_groups(partition, there, timeline, metadata.read_commit, root)
     instant, now = begin_deltacommit(metadata, time), tables.next_time(timeline)
     counts = CountedInstants.of(tables.data_timeline, timeline)
     files: list[NewFile] = []

@@ -1,0 +1,164 @@
+"""What was lost of a metadata table, or cut off, is noticed: file groups, and blocks of logs."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import hudi_core as hudi
+from hudi_core.config.write import WriteConfig
+from hudi_core.errors import CorruptMetadataError
+from hudi_core.log_format import BlockType, find_log_blocks
+from hudi_core.metadata import recorded
+from hudi_core.metadata.partition_types import RECORD_INDEX, shards_of
+from hudi_core.metadata.validator import validate
+from hudi_core.services.metadata import MetadataOperator, look_up_keys
+from hudi_core.services.opening import open_table
+from hudi_core.txn.table_lock import table_lock
+
+SCHEMA = pa.schema([("id", pa.string()), ("v", pa.int64())])
+GROUPS = "hoodie.metadata.record.index.min.filegroup.count"
+OPTIONS = {
+    "hoodie.fs.fsync": "false",
+    "hoodie.metadata.enable": "true",
+    "hoodie.metadata.record.index.enable": "true",
+    GROUPS: "4",
+}
+COMPACTED = {**OPTIONS, "hoodie.metadata.compact.max.delta.commits": "2"}
+KEYS = [f"k{number}" for number in range(60)]
+IN_LAST = [key for key in KEYS if shards_of(pa.array([key]), 4)[0] == 3]
+ELSEWHERE = [key for key in KEYS if key not in IN_LAST]
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every test read what instants recorded, as a process does that just began."""
+    monkeypatch.setattr(recorded, "_known", {})
+
+
+def rows(keys: list[str]) -> pa.Table:
+    return pa.table({"id": keys, "v": [0] * len(keys)}, schema=SCHEMA)
+
+
+def create(path: Path, keys: list[str], options: dict[str, str] = OPTIONS) -> hudi.Table:
+    table = hudi.Table.create(str(path), SCHEMA, name="t", record_key="id", options=options)
+    table.upsert(rows(keys))
+    return table
+
+
+def operator(path: Path, **options: str) -> MetadataOperator:
+    given = {**OPTIONS, **options}
+    opened, config = open_table(str(path), given), WriteConfig.from_options(given)
+    return MetadataOperator(opened, table_lock(opened, config), config)
+
+
+def lose_last_group(path: Path) -> None:
+    files = list((path / ".hoodie/metadata/record_index").glob("*record-index-0003-0*"))
+    assert files
+    for file in files:
+        file.unlink()
+
+
+def check_loss_is_noticed(path: Path) -> None:
+    for keys in (["k0"], [IN_LAST[0]]):
+        with pytest.raises(CorruptMetadataError, match=r"record.index.*0003.*metadata create"):
+            look_up_keys(open_table(str(path), {}).client, keys)
+    before = sorted(file.name for file in (path / ".hoodie/metadata/record_index").iterdir())
+    with pytest.raises(CorruptMetadataError, match=r"record.index.*0003.*metadata create"):
+        hudi.Table.open(str(path), OPTIONS).upsert(rows(["new", *IN_LAST[:3]]))
+    assert sorted(file.name for file in (path / ".hoodie/metadata/record_index").iterdir()) == (
+        before
+    )
+    # as the error says
+    operator(path).delete()
+    operator(path).create()
+    client = open_table(str(path), {}).client
+    assert validate(client).is_valid
+    assert look_up_keys(client, IN_LAST[:1]).keys() <= {IN_LAST[0]}
+
+
+@pytest.mark.parametrize("keys", [KEYS, ELSEWHERE], ids=["full", "empty"])
+def test_the_last_file_group_of_a_new_partition(keys: list[str], tmp_path: Path) -> None:
+    create(tmp_path / "t", keys)
+    lose_last_group(tmp_path / "t")
+    check_loss_is_noticed(tmp_path / "t")
+
+
+@pytest.mark.parametrize("keys", [KEYS, ELSEWHERE], ids=["full", "empty"])
+def test_the_last_file_group_of_a_partition_that_was_added(keys: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    create(path, keys)
+    operator(path).drop(RECORD_INDEX)
+    operator(path).index(RECORD_INDEX)
+    lose_last_group(path)
+    check_loss_is_noticed(path)
+
+
+def test_the_last_file_group_that_compactions_had_nothing_to_do_for(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    create(path, KEYS, COMPACTED)
+    for number in range(6):
+        hudi.Table.open(str(path), COMPACTED).upsert(rows([ELSEWHERE[number], f"n{number}"]))
+    bases = {
+        file.name.rsplit("_", 1)[1]
+        for file in (path / ".hoodie/metadata/record_index").glob("record-index-*.hfile")
+    }
+    assert len(bases) > 2
+    lose_last_group(path)
+    check_loss_is_noticed(path)
+
+
+def test_a_partition_built_anew_has_other_file_groups(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    create(path, KEYS)
+    hudi.Table.open(str(path), OPTIONS).upsert(rows(["later", *KEYS[:20]]))
+    for groups in ("2", "4", "1"):
+        operator(path).drop(RECORD_INDEX)
+        operator(path, **{GROUPS: groups}).index(RECORD_INDEX)
+        found = look_up_keys(open_table(str(path), {}).client, [*KEYS, "later"])
+        assert len(found) == 61
+        for number in range(4):
+            key = f"{groups}-{number}"
+            hudi.Table.open(str(path), COMPACTED).upsert(rows([key]))
+            assert look_up_keys(open_table(str(path), {}).client, [key])
+        assert validate(open_table(str(path), {}).client).is_valid
+
+
+def test_an_empty_partition_built_anew(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    create(path, KEYS[:1])
+    hudi.Table.open(str(path), OPTIONS).upsert(rows(KEYS))
+    hudi.Table.open(str(path), OPTIONS).delete(rows(KEYS))
+    operator(path).drop(RECORD_INDEX)
+    operator(path).index(RECORD_INDEX)
+    assert look_up_keys(open_table(str(path), {}).client, KEYS) == {}
+    hudi.Table.open(str(path), OPTIONS).upsert(rows(KEYS))
+    assert len(look_up_keys(open_table(str(path), {}).client, KEYS)) == 60
+
+
+def test_a_log_cut_off_between_two_blocks(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    create(path, KEYS)
+    hudi.Table.open(str(path), OPTIONS).insert_overwrite_table(rows([*KEYS[:20], "more"]))
+    logs = sorted((path / ".hoodie/metadata/record_index").glob(".record-index-*.log.*"))
+    cut = 0
+    for log in logs:
+        data = log.read_bytes()
+        blocks = list(find_log_blocks(lambda at, size: data[at : at + size], len(data), str(log)))  # noqa: B023 - used at once
+        if [one.type for one in blocks] != [BlockType.HFILE, BlockType.DELETE]:
+            continue
+        cut += 1
+        copy = tmp_path / f"copy-{cut}"
+        shutil.copytree(path, copy)
+        # a block ends with its own size, behind what it holds
+        size = int.from_bytes(data[6:14], "big") + 14
+        (copy / log.relative_to(path)).write_bytes(data[:size])
+        table = hudi.Table.open(str(copy), OPTIONS)
+        assert table.to_arrow().num_rows == 21
+        with pytest.raises(CorruptMetadataError, match=r"log.*bytes.*metadata create") as raised:
+            look_up_keys(open_table(str(copy), {}).client, KEYS)
+        assert raised.value.path == str(copy / log.relative_to(path))
+    assert cut
