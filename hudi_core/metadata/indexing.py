@@ -9,13 +9,20 @@ for the first and the last step alone, so their pending indexings are left to th
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
 from hudi_core.config.metadata_keys import PARTITIONED_RECORD_INDEX, MetadataConfig
 from hudi_core.config.metadata_keys import RECORD_INDEX as WHOLE_RECORD_INDEX
 from hudi_core.config.stored_keys import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
-from hudi_core.errors import CorruptMetadataError, InvalidOptionError, TableServiceError
+from hudi_core.errors import (
+    CorruptMetadataError,
+    HudiError,
+    InvalidOptionError,
+    TableServiceError,
+)
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.index_definitions import (
     PATH_KEY,
@@ -35,6 +42,7 @@ from hudi_core.metadata.partition_types import (
     SECONDARY_INDEX,
 )
 from hudi_core.metadata.table import has_value_types, metadata_client, stored_partitions
+from hudi_core.metadata.undo import recover
 from hudi_core.model.actions import IndexCommitMetadata, IndexPartitionInfo, IndexPlan
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.storage.properties_file import update_properties
@@ -87,25 +95,27 @@ def build_partition(
             f"To build it anew, run `hudi metadata drop PATH {partition}` first.",
         )
     definitions = _defined(tables.client, partition, column)
-    indexing = _begin(tables, partition, _BUILD)
-    update_properties(
-        tables.client.storage,
-        {METADATA_PARTITIONS_INFLIGHT.key: ",".join(sorted({*stored.building, partition}))},
-    )
-    tables.metadata.storage.delete_tree(partition)
-    builder = PartitionBuilder(indexing.tables, config, definitions)
-    # not at a time before all others: what was committed to an earlier one of that name is no part
-    builder.build(partition, indexing.instant.requested_time)
-    put_definitions(tables.client.storage, builder.definitions)
-    update_properties(
-        tables.client.storage,
-        {
-            METADATA_PARTITIONS.key: ",".join(sorted({*stored.complete, partition})),
-            METADATA_PARTITIONS_INFLIGHT.key: ",".join(stored.building),
-            PATH_KEY: builder.definitions.path,
-        },
-    )
-    return _complete(indexing)
+    with _made_good_on_failure(tables):
+        indexing = _begin(tables, partition, _BUILD)
+        update_properties(
+            tables.client.storage,
+            {METADATA_PARTITIONS_INFLIGHT.key: ",".join(sorted({*stored.building, partition}))},
+        )
+        tables.metadata.storage.delete_tree(partition)
+        builder = PartitionBuilder(indexing.tables, config, definitions)
+        # not at a time before all others: what was committed to an earlier one of that name is no
+        # part of it
+        builder.build(partition, indexing.instant.requested_time)
+        put_definitions(tables.client.storage, builder.definitions)
+        update_properties(
+            tables.client.storage,
+            {
+                METADATA_PARTITIONS.key: ",".join(sorted({*stored.complete, partition})),
+                METADATA_PARTITIONS_INFLIGHT.key: ",".join(stored.building),
+                PATH_KEY: builder.definitions.path,
+            },
+        )
+        return _complete(indexing)
 
 
 def build_wanted(tables: LockedMetadata, config: MetadataConfig) -> None:
@@ -168,9 +178,10 @@ def drop_partition(tables: LockedMetadata, partition: str) -> Instant:
             f"Lookups by {', '.join(needing)} go through the record index",
             "Drop them first.",
         )
-    indexing = _begin(tables, partition, _DROP)
-    _drop(tables.client, partition)
-    return _complete(indexing)
+    with _made_good_on_failure(tables):
+        indexing = _begin(tables, partition, _DROP)
+        _drop(tables.client, partition)
+        return _complete(indexing)
 
 
 def abandon(client: TableMetaClient, timeline: Timeline) -> bool:
@@ -209,6 +220,22 @@ def abandon(client: TableMetaClient, timeline: Timeline) -> bool:
         for state in (State.INFLIGHT, State.REQUESTED):
             client.active.delete(pending.to(state))
     return found
+
+
+@contextmanager
+def _made_good_on_failure(tables: LockedMetadata) -> Iterator[None]:
+    """Do at once what the next writer would, when the block fails: see :func:`abandon`."""
+    try:
+        yield
+    except BaseException as error:
+        client = tables.client
+        try:
+            abandon(client, client.active.load())
+            recover(replace(tables, data_timeline=client.active.load()))
+        except HudiError as again:
+            # what went wrong first is what the caller must hear of; the next writer repairs
+            error.add_note(f"Undoing the indexing failed as well: {again}")
+        raise
 
 
 def _refuse_pending(timeline: Timeline) -> None:
