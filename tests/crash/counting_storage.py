@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn, Self
 
 from hudi_core.errors import StorageError
 from hudi_core.storage.disk import Disk
@@ -37,7 +37,7 @@ ERRORS: Final = ("err_before", "err_after", "err_torn")
 DISK: Final = ("make_folder", "write_new", "link", "replace", "remove", "remove_folder")
 _PRELOADED: Final = (
     *("hudi_core.table", "pyarrow.parquet"),
-    *("tests.crash.counting_storage", "tests.crash.metadata_scenes"),
+    *("tests.crash.counting_storage", "tests.crash.warm_start"),
 )
 """What is imported before the first fork; what is not there is passed over."""
 
@@ -90,7 +90,7 @@ class CountedSteps:
         self._lock = threading.Lock()
         self._undo = contextlib.ExitStack()
 
-    def __enter__(self) -> CountedSteps:
+    def __enter__(self) -> Self:
         for method in DISK:
             self.watch(Disk, method, torn=_torn_write if method == "write_new" else None)
         self.watch(BaseFileWriter, "write", name=_data_file, error=unwritable)
@@ -127,6 +127,7 @@ class CountedSteps:
         kind = name or _kind_of_path
 
         def step(*arguments: Any, **named: Any) -> Any:
+            self.about_to(method, arguments)
             how = self._next(f"{method} {kind(*arguments, **named)}", torn is not None)
             if how is None:
                 return original(*arguments, **named)
@@ -144,6 +145,9 @@ class CountedSteps:
 
         setattr(owner, method, step)
         self._undo.callback(setattr, owner, method, original)
+
+    def about_to(self, method: str, arguments: Sequence[Any]) -> None:
+        """Hear of a step that comes; for those who want to look at the disk before it."""
 
     def _next(self, name: str, has_half: bool) -> str | None:
         with self._lock:

@@ -1,198 +1,278 @@
-"""A writer of a table with a metadata table is killed: readers stay right, the next writer mends.
+"""What is done about a metadata table is cut short at any step: readers stay right, and the next
+writer makes good.
 
-Writers die while they build the metadata table, while they commit to it, while they compact it, and
-while they make good what another one left that died. A step of the disk is drawn for every case;
-``HUDI_CRASHES=all`` takes every step.
+It is made, committed to, compacted, cleaned, archived, added to, partly dropped, deleted, and made
+good after another one died (``mend``). At one step of these the process dies, before it, after it
+or with half of its bytes written; or the step fails, and what was begun must be undone, and must
+succeed when it is done once more.
+
+Some steps are drawn; ``HUDI_CRASHES=all`` takes all of them. How many steps of which kind each
+scene has is in ``metadata_steps.json``: a call that is not known to it fails the test
+(``HUDI_PIN=1`` writes it anew).
 """
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
-import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 
-import hudi as hudi_rs
-import pyarrow as pa
 import pytest
+from hudi import HudiTableBuilder
 
-import hudi_core as hudi
-from hudi_core.metadata.table import metadata_client
+from hudi_core.metadata.table import metadata_client, stored_partitions
+from hudi_core.model.files import BaseFileName, LogFileName
+from hudi_core.storage.posix_reader import TEMPORARY_PREFIX
+from tests.crash.counting_storage import ERRORS, KILLS, Fault, in_fork, pinned
+from tests.crash.metadata_scenes import (
+    BATCH,
+    COLUMNS,
+    LAST,
+    SCENES,
+    Report,
+    Rows,
+    Scene,
+    own_rows,
+    pending_instants,
+    play,
+    play_and_keep,
+    play_twice,
+    prepare_table,
+    upsert,
+    write_next,
+)
 from tests.property.test_metadata_model import check_metadata, client_of
 
-SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64())])
-COLUMNS = (
-    *("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_record_key"),
-    *SCHEMA.names,
-)
-INDEXED = {"hoodie.metadata.enable": "true", "hoodie.metadata.record.index.enable": "true"}
-FAST = {"hoodie.fs.fsync": "false"}
-SAMPLE = 24
-PARTS = 10
-"""Tests that share out the steps of one scene, where every step is taken."""
-HOWS = ("before", "after", "torn")
-Rows = frozenset[tuple[str, str, int]]
+PINNED = Path(__file__).with_name("metadata_steps.json")
+STEPS = {
+    name: sum(json.loads(PINNED.read_text()).get(name, {"not counted yet": 1}).values())
+    for name in SCENES
+}
+STATES = 2
+"""States of the disk that are looked at where not all are."""
+TOGETHER = 20
+"""Steps of which one test fails each, where all are taken."""
+PAIRS = 6
+ALL_PAIRS = 200
+IS_ALL = os.environ.get("HUDI_CRASHES") == "all"
+UNKNOWN = "CommitStateUnknownError"
 
 
-class Nursery(Protocol):
-    def run(self, **job: Any) -> dict[str, Any]: ...
+class Templates:
+    """The tables of the scenes, made when they are asked for, and their steps, counted then.
 
-
-class Scene(NamedTuple):
-    """What a table is before the writer comes that dies, and what this one does.
-
-    Attributes
-    ----------
-    created
-        Options of the table.
-    given
-        Options of the writer.
-    writes
-        How many writes the table has.
-    is_wounded
-        Whether another writer died before, with its commit in the metadata table.
+    All are at one path when they are used, for plans on a timeline name files by whole paths.
     """
 
-    created: dict[str, str]
-    given: dict[str, str]
-    writes: int = 1
-    is_wounded: bool = False
+    def __init__(self, folder: Path) -> None:
+        self._kept = folder / "kept"
+        self._path = folder / "table"
+        self._reports: dict[str, Report] = {}
+
+    def report(self, name: str) -> Report:
+        """Return what happens where nothing goes wrong."""
+        if name not in self._reports:
+            scene = SCENES[name]
+            shutil.rmtree(self._path, ignore_errors=True)
+            prepare_table(self._path, scene)
+            self.keep(name)
+            done = in_fork(play, str(self._path), scene, None)
+            assert done.status == 0
+            self._reports[name] = done.answer
+            assert (done.answer.error, done.answer.warnings) == (None, [])
+            assert read(self._path) == scene.new
+            check_finished(self._path, scene, scene.new)
+        return self._reports[name]
+
+    def keep(self, name: str) -> None:
+        """Keep the table as it is now."""
+        shutil.copytree(self._path, self._kept / name)
+
+    def copy(self, name: str) -> Path:
+        """Return a table as it was kept."""
+        shutil.rmtree(self._path, ignore_errors=True)
+        shutil.copytree(self._kept / name, self._path)
+        return self._path
 
 
-OFF = {"hoodie.metadata.enable": "false"}
-SCENES = {
-    "commit": Scene(INDEXED, INDEXED),
-    "build": Scene(OFF, INDEXED),
-    "compact": Scene(INDEXED, {**INDEXED, "hoodie.metadata.compact.max.delta.commits": "2"}, 3),
-    "mend": Scene(INDEXED, INDEXED, 1, True),
-}
-BATCH = [("a", "x", 5), ("c", "y", 5), ("n", "z", 5)]
-
-
-def named(*rows: tuple[str, str, int]) -> list[dict[str, Any]]:
-    return [dict(zip(SCHEMA.names, row, strict=True)) for row in rows]
-
-
-def rows_of(found: list[dict[str, Any]]) -> Rows:
-    return frozenset((row["id"], row["part"], row["ts"]) for row in found)
-
-
-OLD = rows_of(named(("a", "x", 0), ("b", "x", 0), ("c", "y", 0), ("d", "y", 0)))
-NEW = frozenset(row for row in OLD if row[0] not in ("a", "c")) | frozenset(BATCH)
+@pytest.fixture(scope="module")
+def templates(tmp_path_factory: pytest.TempPathFactory) -> Templates:
+    return Templates(tmp_path_factory.mktemp("scenes"))
 
 
 def read(path: Path) -> Rows:
     """Return what both readers see; it must be the same."""
-    own = rows_of(hudi.Table.open(str(path)).to_arrow().to_pylist())
-    batches = hudi_rs.HudiTable(str(path)).read()
-    assert rows_of([row for batch in batches for row in batch.to_pylist()]) == own
+    builder = HudiTableBuilder.from_base_uri(str(path))
+    batches = builder.with_option("hoodie.metadata.enable", "true").build().read()
+    rows = [row for batch in batches for row in batch.to_pylist()]
+    found = [(row["id"], row["part"], row["ts"]) for row in rows]
+    own = own_rows(str(path))
+    assert own == set(found)
+    assert len(own) == len(found)
     return own
 
 
-def job(path: Path, scene: Scene, **more: Any) -> dict[str, Any]:
-    options = {**FAST, **scene.given}
-    return {"path": str(path), "operation": "upsert", "rows": named(*BATCH), "options": options} | (
-        more
-    )
+# --- counting --------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def templates(nursery: Nursery, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    folder, made = tmp_path_factory.mktemp("templates"), {}
-    for name, scene in SCENES.items():
-        made[name] = folder / name
-        table = hudi.Table.create(
-            str(made[name]),
-            SCHEMA,
-            name="killed",
-            record_key="id",
-            partition_by="part",
-            options={**FAST, **scene.created},
-        )
-        for _ in range(scene.writes):
-            table.upsert(pa.Table.from_pylist(named(*OLD), SCHEMA))
-        if scene.is_wounded:
-            kill_between_the_completions(made[name], scene, nursery)
-    return made
+@pytest.mark.parametrize("name", SCENES)
+def test_the_steps_of_a_scene_are_known(name: str, templates: Templates) -> None:
+    assert pinned(PINNED, {name: templates.report(name).names}) == {}
 
 
-def kill_between_the_completions(path: Path, scene: Scene, nursery: Nursery) -> None:
-    """Leave a write that is complete in the metadata table and nowhere else."""
-    scratch = path.with_name("scratch")
-    shutil.copytree(path, scratch)
-    steps = nursery.run(**job(scratch, scene))["steps"]
-    for at in range(steps, 0, -1):
-        shutil.rmtree(scratch)
-        shutil.copytree(path, scratch)
-        nursery.run(**job(scratch, scene, at=at, how="before"))
-        client = client_of(scratch)
-        pending = {one.requested_time for one in client.timeline().pending()}
-        if pending & {one.requested_time for one in metadata_client(client).timeline().completed()}:
-            shutil.rmtree(path)
-            scratch.rename(path)
-            return
-    raise AssertionError("no writer died between the two")
+# --- dying -----------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def lengths(
-    templates: dict[str, Path], nursery: Nursery, tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, int]:
-    folder, counted = tmp_path_factory.mktemp("lengths"), {}
-    for name, template in templates.items():
-        shutil.copytree(template, folder / name)
-        answer = nursery.run(**job(folder / name, SCENES[name]))
-        assert "steps" in answer, answer
-        counted[name] = answer["steps"]
-        assert read(folder / name) == NEW
-        check_metadata(folder / name, must=True, columns=COLUMNS)
-    return counted
-
-
-def moments() -> Iterator[tuple[str, tuple[float, float], str]]:
-    """Yield what dies, in which span of its steps, at each of these in turn, and how."""
-    if os.environ.get("HUDI_CRASHES") == "all":
-        spans = [(part / PARTS, (part + 1) / PARTS) for part in range(PARTS)]
-        yield from ((name, span, how) for name in SCENES for span in spans for how in HOWS)
-        return
-    chosen = random.Random(15)
-    for number in range(SAMPLE):
-        share = chosen.random()
-        yield list(SCENES)[number % len(SCENES)], (share, share), chosen.choice(HOWS)
-
-
-def die_and_mend(path: Path, scene: Scene, nursery: Nursery, at: int, how: str) -> None:
-    killed = nursery.run(**job(path, scene, at=at, how=how))
-    assert killed == {"killed": signal.SIGKILL}
-    held = read(path)
-    assert held in (OLD, NEW)
-    check_metadata(path, must=False, columns=COLUMNS)
-
-    answer = nursery.run(**job(path, scene, rows=named(("q", "x", 9))))
-    assert answer.get("instants"), answer
-    assert read(path) == held | {("q", "x", 9)}
-    check_metadata(path, must=True, columns=COLUMNS)
-    client = client_of(path)
-    for one in (client, metadata_client(client)):
-        assert not one.timeline().pending().instants
-
-
-@pytest.mark.parametrize(("name", "span", "how"), list(moments()))
-def test_a_killed_writer_leaves_a_table_that_reads_and_mends(
-    name: str,
-    span: tuple[float, float],
-    how: str,
-    templates: dict[str, Path],
-    lengths: dict[str, int],
-    nursery: Nursery,
-    tmp_path: Path,
+@pytest.mark.parametrize("name", SCENES)
+def test_the_disk_reads_and_mends_as_it_is_at_every_step(
+    name: str, templates: Templates, tmp_path: Path
 ) -> None:
-    path, length = tmp_path / "table", lengths[name]
-    first = 1 + int(span[0] * length)
-    for at in range(first, max(first, int(span[1] * length)) + 1):
-        shutil.copytree(templates[name], path)
-        die_and_mend(path, SCENES[name], nursery, at, how)
+    templates.report(name)
+    path = templates.copy(name)
+    states = in_fork(play_and_keep, str(path), SCENES[name], str(tmp_path)).answer
+    assert {one.at for one in states} == set(range(1, STEPS[name] + 1))
+    for state in states if IS_ALL else random.Random(name).sample(states, STATES):
         shutil.rmtree(path)
+        shutil.move(state.path, path)
+        check_aftermath(path, SCENES[name], state)
+
+
+class Part(NamedTuple):
+    """Some steps of a scene, and how each goes wrong."""
+
+    name: str
+    how: str
+    first: int
+    last: int
+
+
+def parts(hows: Sequence[str], seed: int, *, is_all: bool) -> list[Part]:
+    """Return what is tried: all steps, or one of each scene."""
+    if is_all:
+        return [
+            Part(name, how, first, min(first + TOGETHER - 1, count))
+            for name, count in STEPS.items()
+            for first in range(1, count + 1, TOGETHER)
+            for how in hows
+        ]
+    drawn = random.Random(seed)
+    some = [(name, drawn.choice(hows), drawn.randint(1, STEPS[name])) for name in SCENES]
+    return [Part(name, how, at, at) for name, how, at in some]
+
+
+def said(part: Part) -> str:
+    return "-".join(map(str, part))
+
+
+def faults(part: Part, templates: Templates) -> Iterator[Fault]:
+    """Yield the faults of some steps, where they are not the same as others."""
+    tearable = templates.report(part.name).tearable
+    for at in range(part.first, part.last + 1):
+        if not IS_ALL or not part.how.endswith("torn") or at in tearable:
+            yield Fault(at, part.how)
+
+
+@pytest.mark.parametrize("part", parts(KILLS, 15, is_all=False), ids=said)
+def test_whoever_dies_leaves_a_table_that_reads_and_mends(part: Part, templates: Templates) -> None:
+    """The same by processes that really die, for a few."""
+    for fault in faults(part, templates):
+        path = templates.copy(part.name)
+        assert in_fork(play, str(path), SCENES[part.name], fault).is_killed, fault
+        check_aftermath(path, SCENES[part.name], fault)
+
+
+def check_aftermath(path: Path, scene: Scene, at: object) -> None:
+    held = read(path)
+    assert held in (scene.old, scene.new), at
+    check_metadata(path, must=False, columns=COLUMNS)
+    assert write_next(str(path), scene) == [], at
+    # what goes on does so before anything else is written
+    rows = scene.new if scene.goes_on and scene.new | {LAST} == read(path) else held
+    check_finished(path, scene, rows | {LAST})
+
+
+def check_finished(path: Path, scene: Scene, rows: Rows) -> None:
+    """Nothing is left to do, nor of what was not done."""
+    assert read(path) == rows
+    client = client_of(path)
+    partitions = stored_partitions(client.storage)
+    assert partitions.building == ()
+    if not partitions.complete:
+        # deleted, and nobody has written since
+        assert scene is SCENES["delete"]
+        return
+    check_metadata(path, must=True, columns=COLUMNS)
+    assert pending_instants(str(path)) == []
+    own = metadata_client(client)
+    instants = own.timeline().instants
+    assert {one.action for one in instants} >= scene.services
+    known = {one.requested_time for one in instants}
+    known |= {one.instant.requested_time for one in own.archived.load()}
+    folder = path / ".hoodie/metadata"
+    assert {one.name for one in folder.iterdir() if one.name[0] != "."} == set(partitions.complete)
+    for file in folder.glob("[!.]*/*"):
+        name = BaseFileName.parse(file.name) or LogFileName.parse(file.name)
+        is_mark = file.name == ".hoodie_partition_metadata"
+        is_hidden = file.name.startswith(TEMPORARY_PREFIX)
+        assert is_mark or is_hidden or (name is not None and name.instant in known), file
+    assert not [file for file in (path / ".hoodie/.temp").rglob("*") if file.is_file()]
+
+
+def pairs() -> Iterator[tuple[str, float, float]]:
+    drawn = random.Random(93)
+    for number in range(ALL_PAIRS if IS_ALL else PAIRS):
+        yield list(STEPS)[number % len(STEPS)], drawn.random(), drawn.random()
+
+
+@pytest.mark.parametrize(("name", "first", "second"), list(pairs()))
+def test_whoever_makes_good_may_die_as_well(
+    name: str, first: float, second: float, templates: Templates
+) -> None:
+    at = 1 + int(first * len(templates.report(name).names))
+    scene, path = SCENES[name], templates.copy(name)
+    assert in_fork(play, str(path), scene, Fault(at, "torn")).is_killed
+    held = read(path)
+    written = frozenset(row for row in held if row[0] not in {one[0] for one in BATCH}) | BATCH
+    after = replace(scene, act=upsert, old=held, new=written)
+    cut = f"{name} cut short at {at}"
+    templates.keep(cut)
+    steps = len(in_fork(play, str(path), after, None).answer.names)
+    templates.copy(cut)
+    assert in_fork(play, str(path), after, Fault(1 + int(second * steps), "torn")).is_killed
+    check_aftermath(path, after, (name, first, second))
+
+
+# --- failing ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("part", parts(ERRORS, 16, is_all=IS_ALL), ids=said)
+def test_what_fails_is_undone_and_succeeds_the_next_time(part: Part, templates: Templates) -> None:
+    scene = SCENES[part.name]
+    for fault in faults(part, templates):
+        path = templates.copy(part.name)
+        check_failure(path, scene, fault)
+
+
+def check_failure(path: Path, scene: Scene, fault: Fault) -> None:
+    ended = in_fork(play_twice, str(path), scene, fault)
+    assert ended.status == 0, fault
+    failed, rows, pending, retried = ended.answer
+    if failed.error is None:
+        assert rows == scene.new, fault
+    elif failed.error != UNKNOWN:
+        assert rows == scene.old or (scene.goes_on and rows == scene.new), fault
+        # a rollback, with what it tells the metadata table, is left for the next writer to finish
+        undoing = {one[:17] for one in pending if ".rollback" in one}
+        assert scene.goes_on or {one[:17] for one in pending} == undoing, fault
+    if retried is not None:
+        # what is there already cannot be made, nor what is gone be deleted
+        assert retried.error in (None, "TableServiceError"), fault
+    assert read(path) == scene.new, fault
+    following = in_fork(write_next, str(path), scene)
+    assert following == (0, []), fault
+    check_finished(path, scene, scene.new | {LAST})
