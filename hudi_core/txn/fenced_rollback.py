@@ -54,6 +54,7 @@ def take_back(table: OpenTable, target: Instant, why: str) -> Publication | None
             "metadata anew, with this instant in it.",
             instant=target.requested_time,
         ) from kept
+    # step fence
     host.before_rollback(client, replace(target, state=State.INFLIGHT))
     held = host.find_publication(client, target)
     if held is not None:

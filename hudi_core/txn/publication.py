@@ -25,7 +25,6 @@ from hudi_core.model.commit import (
 )
 from hudi_core.model.format import PARENT_KEY, FormatCommit
 from hudi_core.model.instant import Instant
-from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.open_table import OpenTable
 
 _ATTEMPTS: Final = 3
@@ -96,7 +95,7 @@ def recorded(
     for attempt in range(_ATTEMPTS):
         time.sleep(_PAUSE_S * attempt)
         try:
-            return call()
+            return call()  # step publish
         except HudiError as error:
             failed = error
             _log.info("step 2 of %s failed", instant, exc_info=True)
@@ -122,15 +121,22 @@ def head(table: OpenTable, instant: Instant) -> str:
         raise _unknown(table, instant, error) from error
 
 
-def building_on(table: OpenTable, timeline: Timeline, metadata: CommitMetadata) -> CommitMetadata:
-    """Return a commit's metadata with the state of the format that it builds on; runs under the
-    table's lock.
+def parent_of(table: OpenTable) -> str:
+    """Return the version of the state that the format is in; runs under the table's lock.
+
+    To be read before the timeline that is looked at for conflicts: a lease may run out, and what
+    its old holder publishes in between then makes step 2 fail. Empty for a format without step 2.
+    """
+    # step record-parent
+    return table.host.initialize(table.client, create=False).version if is_two_step(table) else ""
+
+
+def building_on(table: OpenTable, parent: str, metadata: CommitMetadata) -> CommitMetadata:
+    """Return a commit's metadata with the state of the format that it builds on.
 
     Step 2 is compared and set on it, by whoever gets to it. A format without a step 2 has none.
     """
-    seeing = table.seeing(timeline)
-    receipt = seeing.host.initialize(seeing.client, create=False)
-    return on_parent(metadata, receipt.version) if is_two_step(table) else metadata
+    return on_parent(metadata, parent) if is_two_step(table) else metadata
 
 
 def on_parent(metadata: CommitMetadata, version: str) -> CommitMetadata:

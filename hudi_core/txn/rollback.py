@@ -16,7 +16,7 @@ from hudi_core.actions.rollback import (
     relative_files,
 )
 from hudi_core.config.metadata_keys import MetadataConfig
-from hudi_core.errors import PluginContractError, TableServiceError
+from hudi_core.errors import ConcurrentWriterError, PluginContractError, TableServiceError
 from hudi_core.metadata.removal_changes import record_rollback
 from hudi_core.metadata.undo import undo
 from hudi_core.metadata.upkeep import open_upkeep
@@ -49,13 +49,34 @@ def roll_back(table: OpenTable, target: Instant) -> Instant:
     -------
     Instant
         The completed rollback.
+
+    Raises
+    ------
+    ConcurrentWriterError
+        It was pending, and its writer has completed it meanwhile; nothing has changed.
     """
     active = table.client.active
     files = _files_written(table, target)
     plan = make_plan(table.client.storage.root, target, files)
     requested = Instant(TimelineClock(active).next_time(), Action.ROLLBACK, State.REQUESTED)
-    active.create_requested(requested, encode(plan))
+    active.create_requested(requested, encode(plan))  # step plan-rollback
+    _refuse_alive(table, requested, target)
     return _execute(table, requested, plan, target)
+
+
+def _refuse_alive(table: OpenTable, rollback: Instant, target: Instant) -> None:
+    """Give the rollback of a pending write up that has been completed by now.
+
+    Its writer, who was taken for dead, may have looked for a plan before there was this one, and
+    tell that the write is done. Nothing is deleted yet.
+    """
+    if target.is_completed:
+        return
+    # step look-at-target
+    found = table.client.timeline().find(target.requested_time, target.action)
+    if found is not None and found.is_completed:
+        _drop(table, rollback)
+        raise ConcurrentWriterError(table.client.base_path, target.requested_time)
 
 
 def resume(table: OpenTable, rollback: Instant) -> Instant | None:
@@ -130,6 +151,7 @@ def _execute(table: OpenTable, rollback: Instant, plan: RollbackPlan, target: In
     if target.is_completed:
         _leave_format(table, target)
         client.active.delete(target)  # from here on no reader counts it
+    # step undo
     metadata = delete_files(client.storage, files, target, rollback.requested_time)
     upkeep = open_upkeep(client, _options(table), client.active.load())
     if upkeep is not None:

@@ -177,7 +177,9 @@ class _Due:
     def _recheck(self) -> None:
         """Make sure that the write may be published on the state that the format is in now."""
         # in this order: what lands in between makes the compare-and-set fail
+        # step record-parent
         version = head(self._table, self._instant)
+        # step decide
         refuse_overtaken(self._table, self._instant, self._metadata)
         self._metadata = on_parent(self._metadata, version)
 

@@ -50,7 +50,7 @@ from hudi_core.txn.conflicts import refuse_conflicts
 from hudi_core.txn.heartbeat import Heartbeat
 from hudi_core.txn.markers import STAGE, Markers, temp_folder
 from hudi_core.txn.open_table import OpenTable
-from hudi_core.txn.publication import building_on, is_two_step, tell
+from hudi_core.txn.publication import building_on, is_two_step, parent_of, tell
 from hudi_core.txn.recovery import recover
 from hudi_core.txn.schema_step import SchemaStep, settle
 from hudi_core.txn.settlement import publish, settled
@@ -141,6 +141,7 @@ class Transaction:
         started = time.monotonic()
         client = self.table.client
         with self.lock.held():
+            parent = parent_of(self.table)
             read_at, timeline = time.monotonic(), client.timeline()
             done = self._done(timeline)
             if done is not None:
@@ -148,12 +149,16 @@ class Transaction:
                 return done
             self._require_pending(timeline)
             now = settled(self.table, timeline)
-            timeline = now.timeline
-            refuse_conflicts(self.table, metadata, self.instant, self.began, now.seen)
+            seen = now.seen
+            if now.timeline is not timeline:  # the format has moved on
+                parent, timeline = parent_of(self.table), client.timeline()
+                seen = self.table.seeing(timeline).timeline()
+            # step decide
+            refuse_conflicts(self.table, metadata, self.instant, self.began, seen)
             if self.schema_step is not None:
-                settle(self.table, self.schema_step, now.seen)
+                settle(self.table, self.schema_step, seen)
             self._delete_lost_attempts(statuses)
-            metadata = building_on(self.table, timeline, metadata)
+            metadata = building_on(self.table, parent, metadata)
             self.lock.require_lease()
             upkeep = self._record(metadata, statuses, timeline)
             self.lock.require_lease()
@@ -245,13 +250,15 @@ class Transaction:
         if self.lock.keeps_others_out or time.monotonic() - read_at < self.heartbeat.interval_s:
             return
         try:
-            timeline = self.table.client.timeline()
+            timeline = self.table.client.timeline()  # step look-for-plan
         except StorageError as error:
             raise self._unknown("The timeline cannot be read since") from error
         found = timeline.find(self.instant.requested_time, self.instant.action)
-        gone = found is None or not found.is_completed
-        if gone or rollback.planned(self.table, timeline, self.instant) is not None:
+        if found is None or not found.is_completed:
             raise self._rolled_back()
+        if rollback.planned(self.table, timeline, self.instant) is not None:
+            # who planned it leaves it alone where a third writer has published it before
+            raise self._unknown("Another writer planned its rollback while")
 
     def _require_lock(self) -> None:
         """Make sure of the lock before step 2, which closes the case; the format's compare-and-set
@@ -298,7 +305,7 @@ class Transaction:
         completion = TimelineClock(active).next_time(timeline)
         body = encode(metadata)
         try:
-            return active.complete(self.instant, completion, body, timeline)
+            return active.complete(self.instant, completion, body, timeline)  # step complete
         except StorageError as error:
             # the store may have applied the put before it failed: only the timeline can tell
             try:
@@ -369,7 +376,7 @@ def begin(
         heartbeat = Heartbeat(client.scratch, time_, config.heartbeat_interval_ms)
         heartbeat.start()
         try:
-            client.active.create_requested(requested, requested_body)
+            client.active.create_requested(requested, requested_body)  # step begin
             inflight = client.active.to_inflight(requested, inflight_body)
         except BaseException:
             heartbeat.stop()

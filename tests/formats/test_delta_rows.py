@@ -1,4 +1,4 @@
-"""What versions of the Delta log tell, columns and partition values, as foreign readers see them."""
+"""Versions of the Delta log, columns and partition values, as foreign readers see them."""
 
 from __future__ import annotations
 

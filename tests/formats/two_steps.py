@@ -155,8 +155,8 @@ def blind(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def ignorant(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let writers be such that do not know the table's format."""
 
-    def same(table: OpenTable, timeline: Timeline, metadata: Any) -> Any:
-        del table, timeline
+    def same(table: OpenTable, parent: str, metadata: Any) -> Any:
+        del table, parent
         return metadata
 
     with blind(monkeypatch), monkeypatch.context() as patched:
