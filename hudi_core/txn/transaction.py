@@ -20,6 +20,7 @@ from hudi_core.config.properties import MAX_BYTES, parse_properties
 from hudi_core.config.table import TableConfig
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import (
+    AlreadyExistsError,
     CommitConflictError,
     CommitStateUnknownError,
     CorruptMetadataError,
@@ -378,8 +379,17 @@ def begin(
         try:
             client.active.create_requested(requested, requested_body)  # step begin
             inflight = client.active.to_inflight(requested, inflight_body)
-        except BaseException:
+        except AlreadyExistsError:
             heartbeat.stop()
+            raise  # somebody else's instant
+        except BaseException as error:
+            try:
+                rollback.drop_unwritten(table, requested, timeline)
+            except HudiError as undo:
+                # what went wrong first is what the caller must hear of; the next writer repairs
+                error.add_note(f"Undoing the write failed as well: {undo}")
+            finally:
+                heartbeat.stop()
             raise
     return Transaction(table, lock, inflight, began, heartbeat, config.metadata)
 
