@@ -50,6 +50,8 @@ _FREE: Final = (
 
 def catalog_lock(meta_client: MetaClientView) -> LockProvider | None:
     """Return the lock of a table's catalog; ``None`` where it has none that lasts."""
+    if not any(key.startswith("catalog.") for key in meta_client.format_options):
+        return None  # asked of tables, too, whose metadata is yet to be brought in order
     catalog = IcebergTable.open(meta_client).catalog
     if not isinstance(catalog, ExternalCatalog):
         return None
