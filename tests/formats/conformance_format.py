@@ -1,0 +1,72 @@
+"""What the conformance suite must know of a format, and the promises that it checks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+Row = Mapping[str, Any]
+Test = TypeVar("Test", bound=Callable[..., object])
+
+PROMISES: Final[dict[str, str]] = {}
+"""What a format must do: a sentence by id."""
+
+
+@dataclass(frozen=True)
+class FormatUnderTest:
+    """A format, and what only somebody who knows it can do to its tables.
+
+    Attributes
+    ----------
+    name
+        As tables name it.
+    read
+        Reads the rows of a table with a reader of the format that is not this project's.
+    lose
+        Takes the format's metadata of a table away; ``None`` where it has none.
+    intrude
+        Commits to a table as a writer that knows nothing of Hudi; ``None`` where there is no such
+        writer.
+    options
+        Options for every table.
+    """
+
+    name: str
+    read: Callable[[Path], Iterable[Row]]
+    lose: Callable[[Path], object] | None = None
+    intrude: Callable[[Path], object] | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def rows(self, path: Path) -> Counter[str]:
+        """Return the rows of a table as the foreign reader sees them."""
+        return bag(self.read(path))
+
+
+def bag(rows: Iterable[Row]) -> Counter[str]:
+    """Return rows as they compare, without meta columns; what is null may as well be missing."""
+    return Counter(
+        repr(
+            sorted(
+                (name, value)
+                for name, value in row.items()
+                if value is not None and not name.startswith("_hoodie_")
+            )
+        )
+        for row in rows
+    )
+
+
+def promise(id_: str, sentence: str) -> Callable[[Test], Test]:
+    """Say which promise a test checks."""
+    if id_ in PROMISES:
+        raise ValueError(f"the promise {id_} is made twice")
+    PROMISES[id_] = sentence
+
+    def mark(test: Test) -> Test:
+        test.__doc__ = f"{id_}. {sentence}"
+        return test
+
+    return mark

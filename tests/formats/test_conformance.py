@@ -1,0 +1,103 @@
+"""The conformance suite over the formats of the project, and over one that somebody else wrote."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from hudi import HudiTableBuilder
+from pyiceberg.table import StaticTable
+
+from tests.formats.conformance_format import PROMISES, FormatUnderTest
+from tests.formats.conformance_suite import FormatConformance
+from tests.formats.conformance_trace import install
+from tests.formats.test_iceberg_protocol import foreign_append
+
+Rows = list[Mapping[str, Any]]
+
+
+def by_hudi_rs(path: Path) -> Rows:
+    batches = HudiTableBuilder.from_base_uri(str(path)).build().read()
+    return [row for batch in batches for row in batch.to_pylist()]
+
+
+def by_pyiceberg(path: Path) -> Rows:
+    rows: Rows = StaticTable.from_metadata(str(path)).scan().to_arrow().to_pylist()
+    return rows
+
+
+def by_deltalake(path: Path) -> Rows:
+    rows: Rows = DeltaTable(str(path)).to_pyarrow_table().to_pylist()
+    return rows
+
+
+def append_with_deltalake(path: Path) -> None:
+    some = DeltaTable(str(path)).to_pyarrow_table().slice(0, 1)
+    write_deltalake(str(path), some, mode="append")
+
+
+def newest_toy(path: Path) -> Path:
+    return max((path / ".hoodie" / "toy").glob("*.json"))
+
+
+def by_toy(path: Path) -> Rows:
+    files = json.loads(newest_toy(path).read_text())["files"]
+    return [row for file in files for row in pq.ParquetFile(path / file).read().to_pylist()]
+
+
+def intrude_on_toy(path: Path) -> None:
+    last = newest_toy(path)
+    state = {**json.loads(last.read_text()), "number": int(last.stem) + 1, "made_by": "somebody"}
+    (last.parent / f"{state['number']:08d}.json").write_text(json.dumps(state))
+
+
+UNDER_TEST = (
+    FormatUnderTest("native", by_hudi_rs),
+    FormatUnderTest(
+        "iceberg", by_pyiceberg, lambda path: shutil.rmtree(path / "metadata"), foreign_append
+    ),
+    FormatUnderTest(
+        "delta",
+        by_deltalake,
+        lambda path: shutil.rmtree(path / "_delta_log"),
+        append_with_deltalake,
+    ),
+    FormatUnderTest(
+        "toy", by_toy, lambda path: shutil.rmtree(path / ".hoodie" / "toy"), intrude_on_toy
+    ),
+)
+
+
+@pytest.fixture(autouse=True)
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Install the toy format and the observer of the suite."""
+    folder = tmp_path_factory.mktemp("site")
+    install(folder, {"toy": "tests.formats.toy_format:ToyFormat"})
+    with pytest.MonkeyPatch.context() as patched:
+        patched.syspath_prepend(str(folder))
+        yield
+
+
+class TestConformance(FormatConformance):
+    @pytest.fixture(params=UNDER_TEST, ids=lambda one: one.name)
+    def format_under_test(self, request: pytest.FixtureRequest) -> FormatUnderTest:
+        found: FormatUnderTest = request.param
+        return found
+
+
+def test_every_promise_is_a_sentence_with_an_id() -> None:
+    assert [*PROMISES] == [f"F{number:02d}" for number in range(1, len(PROMISES) + 1)]
+    for sentence in PROMISES.values():
+        assert re.fullmatch(r"[A-Z].*\.", sentence)
+
+
+def test_every_test_makes_a_promise() -> None:
+    tests = [one for name, one in vars(FormatConformance).items() if name.startswith("test_")]
+    assert sorted(str(one.__doc__)[:3] for one in tests) == [*PROMISES]

@@ -1,0 +1,372 @@
+"""A small table format kept in JSON files, as a third party would write it.
+
+Version ``n`` of a table is ``.hoodie/toy/n.json`` (``n`` in eight digits): the files of the
+table, the instants that made it what it is, and those that it will never take. A version is made by
+putting a file that was not there, which is compare-and-set on the version before.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hudi_core.spi import (
+    PARENT_KEY,
+    Action,
+    AlreadyExistsError,
+    Capability,
+    CleanerPlan,
+    CommitConflictError,
+    CommitMetadata,
+    CommitStateUnknownError,
+    CorruptMetadataError,
+    FileLister,
+    FileSystemViewManager,
+    FormatCapabilities,
+    FormatCommit,
+    IncompleteCommitError,
+    Instant,
+    InstantTime,
+    Lineage,
+    MetaClientView,
+    PathNotFoundError,
+    Publication,
+    ReplaceCommitMetadata,
+    State,
+    Storage,
+    StorageError,
+    TableServiceError,
+    Timeline,
+    TimelineView,
+    WriteStatus,
+    fence,
+    hookimpl,
+    table_lister,
+)
+
+FOLDER = ".hoodie/toy"
+OURS = "hudi"
+MAX_BYTES = 1 << 24
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a version knows of one instant, and which files there were before it."""
+
+    time: str
+    action: str
+    operation: str | None
+    completion: str
+    version: int
+    before: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Version:
+    """One state of a table."""
+
+    number: int
+    files: tuple[str, ...] = ()
+    records: tuple[Record, ...] = ()
+    revoked: tuple[str, ...] = ()
+    watermark: str | None = None
+    made_by: str = OURS
+    columns: str | None = None
+
+    def find(self, instant: Instant) -> Record | None:
+        action = str(instant.action.completed_action)
+        return next(
+            (
+                one
+                for one in self.records
+                if (one.time, one.action) == (instant.requested_time, action)
+            ),
+            None,
+        )
+
+    def lineage(self) -> Lineage:
+        held = [
+            Publication(
+                InstantTime(one.time),
+                Action(one.action),
+                str(one.version),
+                InstantTime(one.completion),
+            )
+            for one in self.records
+        ]
+        return Lineage.of(held, None if self.watermark is None else InstantTime(self.watermark))
+
+
+def path_of(number: int) -> str:
+    return f"{FOLDER}/{number:08d}.json"
+
+
+def to_json(version: Version) -> bytes:
+    return json.dumps(version, default=vars).encode()
+
+
+def from_json(data: bytes, where: str) -> Version:
+    try:
+        found: dict[str, Any] = json.loads(data)
+        records = tuple(
+            Record(**{**one, "before": tuple(one["before"])}) for one in found.pop("records")
+        )
+        files, revoked = tuple(found.pop("files")), tuple(found.pop("revoked"))
+        return Version(files=files, records=records, revoked=revoked, **found)
+    except (ValueError, TypeError, KeyError) as error:
+        raise CorruptMetadataError(where, f"it is no version of a toy table: {error}") from error
+
+
+def newest(storage: Storage) -> Version | None:
+    names = [one.name for one in storage.list(FOLDER) if one.name.endswith(".json")]
+    if not names:
+        return None
+    where = f"{FOLDER}/{max(names)}"
+    try:
+        return from_json(storage.read(where, MAX_BYTES), where)
+    except PathNotFoundError as error:
+        raise CorruptMetadataError(where, "it has just been removed") from error
+
+
+def head(client: MetaClientView) -> Version:
+    found = newest(client.storage)
+    if found is None:
+        raise CorruptMetadataError(
+            f"{client.base_path}/{FOLDER}", "the toy metadata of the table is gone"
+        )
+    return found
+
+
+def ours(version: Version) -> Version:
+    if version.made_by != OURS:
+        raise CommitConflictError(
+            f"Version {version.number} of the toy table was made by {version.made_by}",
+            "Take that version away, or build the metadata anew.",
+        )
+    return version
+
+
+def make(client: MetaClientView, version: Version) -> FormatCommit:
+    """Put the version after a head; raises when another one is there."""
+    try:
+        client.storage.put_if_absent(path_of(version.number), to_json(version))
+    except AlreadyExistsError as error:
+        raise CommitConflictError(
+            f"The toy table has a version {version.number} already", "Run the write again."
+        ) from error
+    except StorageError as error:
+        raise CommitStateUnknownError(
+            f"Version {version.number} of the toy table may be there or not ({error.what})",
+            "The next writer finds out.",
+        ) from error
+    return receipt(client, version)
+
+
+def receipt(client: MetaClientView, version: Version, number: int | None = None) -> FormatCommit:
+    return FormatCommit(str(number or version.number), f"{client.base_path}/{FOLDER}")
+
+
+def record(
+    client: MetaClientView,
+    instant: Instant,
+    operation: str | None = None,
+    parent: str | None = None,
+    added: Iterable[str] = (),
+    gone: Iterable[tuple[str, str]] = (),
+    columns: str | None = None,
+) -> FormatCommit:
+    """Make the table hold an instant, unless it does."""
+    base = head(client)
+    found = base.find(instant)
+    if found is not None:
+        return receipt(client, base, found.version)
+    if instant.requested_time in base.revoked:
+        raise IncompleteCommitError(
+            f"Instant {instant.requested_time} was taken out of the toy table",
+            "Run the write again.",
+            instant=instant.requested_time,
+        )
+    ours(base)
+    if parent is not None and parent != str(base.number):
+        raise CommitConflictError(
+            f"Instant {instant.requested_time} builds on version {parent}, not {base.number}",
+            "Run the write again.",
+        )
+    groups = set(gone)
+    files = sorted({*(one for one in base.files if group_of(one) not in groups), *added})
+    number = base.number + 1
+    made = Record(
+        instant.requested_time,
+        str(instant.action.completed_action),
+        operation,
+        instant.effective_completion_time,
+        number,
+        base.files,
+    )
+    return make(
+        client,
+        replace(
+            base,
+            number=number,
+            files=tuple(files),
+            records=(*base.records, made),
+            columns=columns or base.columns,
+        ),
+    )
+
+
+def group_of(path: str) -> tuple[str, str]:
+    folder, _, name = path.rpartition("/")
+    return folder, name.partition("_")[0]
+
+
+class ToyFactory:
+    """Both factories of the format."""
+
+    def active_timeline(self, meta_client: MetaClientView) -> TimelineView:
+        timeline = meta_client.timeline()
+        assert isinstance(timeline, Timeline)
+        return fence(timeline, [head(meta_client).lineage()])
+
+    def create(self, meta_client: MetaClientView) -> FileLister:
+        return table_lister(meta_client)
+
+
+class ToyFormat:
+    """The hooks."""
+
+    @hookimpl
+    def get_capabilities(self) -> FormatCapabilities:
+        return FormatCapabilities.of(
+            Capability.COPY_ON_WRITE,
+            Capability.IDENTITY_PARTITIONS,
+            Capability.REPLACE,
+            Capability.ADD_COLUMN,
+        )
+
+    @hookimpl
+    def get_timeline_factory(self) -> ToyFactory:
+        return ToyFactory()
+
+    @hookimpl
+    def get_metadata_factory(self) -> ToyFactory:
+        return ToyFactory()
+
+    @hookimpl
+    def initialize(
+        self, meta_client: MetaClientView, view_manager: FileSystemViewManager, create: bool
+    ) -> FormatCommit:
+        found = newest(meta_client.storage)
+        if found is not None:
+            return receipt(meta_client, ours(found))
+        if not create:
+            head(meta_client)
+        timeline = meta_client.timeline()
+        done = [one.effective_completion_time for one in timeline.instants if one.is_completed]
+        files: tuple[str, ...] = ()
+        if done:
+            slices = view_manager.view(timeline).latest_slices()
+            files = tuple(sorted(one.base_file.path for one in slices if one.base_file))
+        return make(meta_client, Version(1, files, watermark=max(done, default=None)))
+
+    @hookimpl
+    def find_publication(self, meta_client: MetaClientView, instant: Instant) -> Publication | None:
+        base = head(meta_client)
+        found = base.lineage().find(instant)
+        if found is None and instant.completion_time and base.lineage().holds(instant):
+            action = instant.action.completed_action
+            return Publication(instant.requested_time, action, str(base.number))
+        return found
+
+    @hookimpl
+    def complete_write(
+        self,
+        meta_client: MetaClientView,
+        commit_metadata: CommitMetadata,
+        instant: Instant,
+        write_statuses: Sequence[WriteStatus],
+    ) -> FormatCommit:
+        stats = commit_metadata.partition_to_write_stats
+        gone = {(folder, str(one.file_id)) for folder, all_ in stats.items() for one in all_}
+        if isinstance(commit_metadata, ReplaceCommitMetadata):
+            replaced = commit_metadata.partition_to_replace_file_ids
+            gone |= {(folder, one) for folder, ids in replaced.items() for one in ids}
+        return record(
+            meta_client,
+            instant,
+            commit_metadata.operation_type,
+            commit_metadata.extra_metadata.get(PARENT_KEY),
+            [str(one.path) for one in commit_metadata.stats if one.path and one.num_writes],
+            gone,
+            commit_metadata.schema_json,
+        )
+
+    @hookimpl
+    def complete_schema_change(
+        self, meta_client: MetaClientView, commit_metadata: CommitMetadata, instant: Instant
+    ) -> FormatCommit:
+        return record(
+            meta_client,
+            instant,
+            commit_metadata.operation_type,
+            commit_metadata.extra_metadata.get(PARENT_KEY),
+            columns=commit_metadata.schema_json,
+        )
+
+    @hookimpl
+    def before_clean(self, meta_client: MetaClientView, clean_plan: CleanerPlan) -> None:
+        live = set(head(meta_client).files)
+        planned = clean_plan.files_to_be_deleted_per_partition or {}
+        for folder, names in planned.items():
+            for name in names:
+                path = f"{folder}/{name}" if folder else name
+                if path in live:
+                    raise TableServiceError(
+                        f"The clean would delete {path}, which the toy table names",
+                        "Nothing was deleted. Remove the plan.",
+                        path=path,
+                    )
+
+    @hookimpl
+    def complete_clean(self, meta_client: MetaClientView, instant: Instant) -> FormatCommit:
+        return record(meta_client, instant)
+
+    @hookimpl
+    def archive_instants(
+        self, meta_client: MetaClientView, archived_instants: Sequence[Instant]
+    ) -> None:
+        base = ours(head(meta_client))
+        last = max((one.effective_completion_time for one in archived_instants), default=None)
+        if last is None or (base.watermark or "") >= last:
+            return
+        kept = tuple(one for one in base.records if one.completion > last)
+        number = base.number + 1
+        make(meta_client, replace(base, number=number, records=kept, watermark=last))
+
+    @hookimpl
+    def before_rollback(self, meta_client: MetaClientView, instant: Instant) -> None:
+        base = ours(head(meta_client))
+        if instant.requested_time in base.revoked:
+            return
+        found = base.find(instant)
+        fenced = replace(
+            base, number=base.number + 1, revoked=(*base.revoked, instant.requested_time)
+        )
+        if found is None:
+            make(meta_client, fenced)
+        elif instant.state is State.COMPLETED:
+            later = base.records[base.records.index(found) + 1 :]
+            if any(one.before != base.files or one.action != "rollback" for one in later):
+                raise TableServiceError(
+                    f"Later versions of the toy table build on {instant.requested_time}",
+                    "Roll the later instants back first.",
+                    instant=instant.requested_time,
+                )
+            kept = tuple(one for one in base.records if one != found)
+            make(meta_client, replace(fenced, files=found.before, records=kept))
+
+    @hookimpl
+    def complete_rollback(self, meta_client: MetaClientView, instant: Instant) -> FormatCommit:
+        return record(meta_client, instant)
