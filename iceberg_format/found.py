@@ -38,8 +38,8 @@ def find_table(table: IcebergTable) -> FoundTable | None:
             raise UnsupportedTableError(
                 table.client.base_path,
                 f"has Iceberg metadata in {table.folder} of which a catalog knows the version",
-                "Give the hoodie.table.format.iceberg.catalog.* options of that catalog, its name and "
-                "the table's identifier among them.",
+                "Give the hoodie.table.format.iceberg.catalog.* options of that catalog, its name "
+                "and the table's identifier among them.",
             )
         return None
     metadata = state.metadata
