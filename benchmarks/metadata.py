@@ -5,16 +5,13 @@
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
-import shutil
 import statistics
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from metadata_reads import (
     LISTING,
@@ -26,7 +23,7 @@ from metadata_reads import (
     measure_planning,
 )
 from metadata_table import ManyFiles
-from metadata_timing import Timing, say, table_of
+from metadata_timing import say
 from metadata_writes import (
     CACHED_LOOKUPS,
     FEW_LOOKUPS,
@@ -36,12 +33,9 @@ from metadata_writes import (
     measure_lookups,
     measure_upkeep,
 )
-from page import causes, write_section
-from report import UNEXPLAINED, Machine, aligned, markdown_rows
+from run_of_cases import Circumstances, Section, as_json, main, target_row
 from targets import Target
 
-HERE = Path(__file__).resolve().parent
-SCRATCH = HERE.parent / ".bench"
 FILES, PARTITIONS, PLANNED_FILES = 100_000, 1000, 10_000
 UPSERT_ROWS, KEYS, SOUGHT = 2_000_000, 1_000_000, 100_000
 CACHED_KEYS = 10_000_000
@@ -74,23 +68,19 @@ MEMORY_ALLOWED = 1.25
 
 
 @dataclass
-class Found:
-    """A finished run."""
+class Found(Circumstances):
+    """A finished run.
 
-    scale: float
-    timings: list[Timing] = field(default_factory=list)
+    Attributes
+    ----------
+    growths
+        Of the memory that plans take.
+    """
+
     growths: list[Growth] = field(default_factory=list)
-    loads: list[float] = field(default_factory=list)
 
     def circumstances(self) -> str:
-        machine = Machine.here()
-        sizes = "" if self.scale == 1 else f"{self.scale:g} of the sizes the targets mean; "
-        return (
-            f"{machine.when}: {sizes}{machine.cores} cores, {machine.memory_gb} GB, "
-            f"{machine.system}, load {statistics.median(self.loads):.1f} (median) and "
-            f"{max(self.loads):.1f} (greatest). Python {machine.python}, "
-            f"hudi-core {machine.versions['hudi-core']}, pyarrow {machine.versions['pyarrow']}."
-        )
+        return self.text(("hudi-core", "pyarrow"))
 
     def targets(self) -> list[tuple[Target, float | None, float | None]]:
         """Return the targets of the cases that were run, with the measured ratios: by the clock,
@@ -105,20 +95,12 @@ class Found:
         run = {case for case, _ in values}
         return [(one, one.ratio(values), one.ratio(work)) for one in targets if one.case in run]
 
-    def sections(self, known: dict[str, str]) -> list[tuple[str, list[list[str]]]]:
+    def sections(self, known: dict[str, str]) -> list[Section]:
         """Return headings with tables, the targets first."""
         table = [["target", "ratio", "of work", "allowed", "", "cause"]]
         for target, ratio, work in self.targets():
-            verdict = target.verdict(ratio)
-            cause = known.get(target.name, UNEXPLAINED) if verdict == "missed" else ""
-            numbers = [
-                "-" if one is None else f"{one:.3f}" for one in (ratio, work, target.allowed)
-            ]
-            table.append([target.name, *numbers, verdict, cause])
-        found = [("Targets", table)]
-        for case in dict.fromkeys(one.case for one in self.timings):
-            some = [one for one in self.timings if one.case == case]
-            found.append((case, list(table_of(some))))
+            table.append(target_row(target, ratio, (ratio, work, target.allowed), known))
+        found = [("Targets", table), *self.tables()]
         if self.growths:
             rows = [
                 [one.variant, *(f"{size / 1e6:.1f}" for size in (one.median, max(one.bytes)))]
@@ -127,35 +109,14 @@ class Found:
             found.append((MEMORY, [["table of", "growth MB", "max"], *rows]))
         return found
 
-
-def main() -> int:
-    arguments = parse()
-    SCRATCH.mkdir(exist_ok=True)
-    folder = Path(tempfile.mkdtemp(dir=arguments.scratch or SCRATCH, prefix="metadata-"))
-    try:
-        found = run(folder, arguments.cases, arguments.scale, arguments.repeats)
-    finally:
-        shutil.rmtree(folder)
-    page = arguments.markdown or HERE / "README.md"
-    sections = found.sections(causes(page))
-    if arguments.json:
-        document = {"scale": found.scale, "timings": [asdict(one) for one in found.timings]}
-        document["memory"] = [asdict(one) for one in found.growths]
-        document["targets"] = [
+    def document(self) -> dict[str, Any]:
+        """Return every measurement, and the targets."""
+        targets = [
             {**asdict(target), "ratio": ratio, "work": work, "verdict": target.verdict(ratio)}
-            for target, ratio, work in found.targets()
+            for target, ratio, work in self.targets()
         ]
-        print(json.dumps(document, indent=2))
-    else:
-        print(found.circumstances())
-        for heading, table in sections:
-            print("", heading, *aligned(table), sep="\n")
-    if arguments.markdown:
-        lines = [found.circumstances()]
-        for heading, table in sections:
-            lines += ["", f"### {heading}", "", *markdown_rows(table)]
-        write_section(page, "metadata", "\n".join(lines))
-    return 0
+        memory = [asdict(one) for one in self.growths]
+        return as_json(self.timings, self.scale) | {"memory": memory, "targets": targets}
 
 
 def run(folder: Path, cases: Sequence[str], scale: float, repeats: int) -> Found:
@@ -201,20 +162,5 @@ def run(folder: Path, cases: Sequence[str], scale: float, repeats: int) -> Found
     return found
 
 
-def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    add = parser.add_argument
-    add("--scale", type=float, default=1.0, help="share of the full sizes (default: all)")
-    add("--repeats", type=int, default=3, help="rounds that count (default: %(default)s)")
-    add("--cases", nargs="+", choices=CASES, default=list(CASES), help="default: all")
-    add("--json", action="store_true", help="write JSON to the standard output")
-    add("--markdown", type=Path, metavar="FILE", help="refresh the results section of this file")
-    add("--scratch", type=Path, metavar="FOLDER", help="where tables are made (default: .bench)")
-    arguments = parser.parse_args()
-    if not 0 < arguments.scale <= 1 or arguments.repeats < 1:
-        parser.error("a scale of up to 1 and at least one repeat are needed")
-    return arguments
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(__doc__, "metadata", CASES, 3, run))

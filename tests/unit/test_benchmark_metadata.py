@@ -66,7 +66,7 @@ def test_ratios_are_of_medians_and_of_work(modules: Any) -> None:
         timing.Timing("upkeep", "without", 1, [2.0], [2.0]),
     ]
     growths = [metadata.Growth("few", [100]), metadata.Growth("many", [150])]
-    found = metadata.Found(1.0, timings, growths, [1.0])
+    found = metadata.Found(1.0, timings, [1.0], growths)
 
     told = {target.name: (ratio, work) for target, ratio, work in found.targets()}
 
