@@ -29,6 +29,7 @@ from tests.crash.rig import Verdict
 from tests.crash.scenes import FORMATS, SCENES
 
 _SHOWN = 5
+_TOLD_EVERY = 500
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -41,18 +42,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         cases = all_cases(counted, options.hows, options.second)
         if options.sample is not None:
             cases = sample(cases, options.sample)
-        verdicts = []
-        for verdict in run(pool, cases):
-            verdicts.append(verdict)
-            if verdict.violations:
-                print(f"{verdict.case}: {_short(verdict)}", flush=True)
+        verdicts: list[Verdict] = []
+        try:
+            for verdict in run(pool, cases):
+                verdicts.append(verdict)
+                if verdict.violations:
+                    print(f"{verdict.case}: {_short(verdict)}", flush=True)
+                if not len(verdicts) % _TOLD_EVERY:
+                    print(f"{len(verdicts)} of {len(cases)} runs", file=sys.stderr, flush=True)
+        except KeyboardInterrupt:
+            pool.terminate()
+            print(f"stopped after {len(verdicts)} of {len(cases)} runs")
     print(_table(counted, verdicts))
     for name, said in sorted(unknown.items()):
         print(f"the steps of {name} are not those on record: {'; '.join(said)}")
     broken = sum(1 for verdict in verdicts if verdict.violations)
     minutes = (time.monotonic() - started) / 60
     print(f"{len(verdicts)} runs in {minutes:.1f} minutes, {broken} with violations")
-    return 1 if broken or unknown else 0
+    return 1 if broken or unknown or len(verdicts) < len(cases) else 0
 
 
 def _parser() -> argparse.ArgumentParser:

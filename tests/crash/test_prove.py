@@ -25,7 +25,7 @@ from tests.crash.late_requests import LANDS, LATE
 from tests.crash.rig import Case, Verdict
 from tests.crash.scenes import BETWEEN, COMPLETED_FILE
 
-SAMPLE = 40
+SAMPLE = 30
 
 
 @pytest.fixture(scope="module")
@@ -57,38 +57,38 @@ def test_a_sample_of_all_faults_breaks_no_promise(pool: Pool, counted: list[Coun
 
 UNDONE = "remove timeline/N.commit.requested"
 MUTANTS = [
-    ("no replay", "iceberg", "upsert", "before", BETWEEN),
     ("no replay", "delta", "upsert", "before", BETWEEN),
     ("rollback without the format", "iceberg", "rollback", "after", UNDONE),
-    ("rollback without the format", "delta", "rollback", "after", UNDONE),
     ("format before timeline", "iceberg", "upsert", "before", COMPLETED_FILE),
-    ("format before timeline", "delta", "upsert", "before", COMPLETED_FILE),
     ("no look after an error", "native", "upsert", "err_after", COMPLETED_FILE),
     ("no look at the format after an error", "iceberg", "upsert", "err_after", BETWEEN),
-    ("no look at the format after an error", "delta", "upsert", "err_after", BETWEEN),
     ("metadata table last", "native", "upsert", "after", COMPLETED_FILE),
 ]
 
 
 @pytest.mark.parametrize(("mutant", "format_name", "scene", "how", "step"), MUTANTS)
 def test_a_broken_protocol_is_caught(
-    mutant: str, format_name: str, scene: str, how: str, step: str, pool: Pool
+    mutant: str,
+    format_name: str,
+    scene: str,
+    how: str,
+    step: str,
+    pool: Pool,
+    counted: list[Counted],
 ) -> None:
-    whole = Case(format_name, scene)
-    cases = [whole, whole._replace(mutant=mutant)]
+    (usual,) = (one for one in counted if one.name == f"{format_name}.{scene}")
+    # a change of the order changes the numbers
+    (changed,) = count(pool, [Case(format_name, scene, mutant=mutant)])
     right, wrong = [
-        one.verdict.case._replace(fault=Fault(one.number(step), how)) for one in count(pool, cases)
+        one.verdict.case._replace(fault=Fault(one.number(step), how)) for one in (usual, changed)
     ]
     verdicts: dict[Any, Verdict] = {one.case: one for one in ended(pool, right, wrong)}
     assert verdicts[right].violations == ()
     assert verdicts[wrong].violations != ()
 
 
-@pytest.mark.parametrize("format_name", ["iceberg", "delta"])
-def test_a_rollback_that_the_format_is_not_told_of_is_caught_by_a_late_request(
-    format_name: str, pool: Pool
-) -> None:
-    right = Case(format_name, "upsert", Fault(0, LATE), Fault(20, LANDS))
+def test_a_rollback_that_the_format_is_not_told_of_is_caught_by_a_late_request(pool: Pool) -> None:
+    right = Case("delta", "upsert", Fault(0, LATE), Fault(20, LANDS))
     wrong = right._replace(mutant="plain rollback")
     verdicts = {one.case: one for one in ended(pool, right, wrong)}
     assert verdicts[right].violations == ()
