@@ -65,7 +65,7 @@ def test_a_reason_is_told() -> None:
     declared = FormatCapabilities.of(
         Capability.COPY_ON_WRITE, reasons={Capability.RESTORE: "nothing is kept"}
     )
-    with pytest.raises(UnsupportedCapabilityError, match="restore, because nothing is kept. Use"):
+    with pytest.raises(UnsupportedCapabilityError, match=r"restore, because nothing is kept\. Use"):
         require("x", declared, [Capability.RESTORE])
 
 
