@@ -14,6 +14,7 @@ plain files find each file under one name or, for a moment, two.
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 
 from hudi_core.config.catalog import FORMAT_PREFIX
 from hudi_core.config.metadata_keys import MetadataConfig
@@ -22,7 +23,9 @@ from hudi_core.config.table import TableConfig
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import (
     AlreadyExistsError,
+    CommitConflictError,
     CorruptMetadataError,
+    PathNotFoundError,
     StorageError,
     UnsupportedTableError,
 )
@@ -88,8 +91,8 @@ def adopt_in_place(folder: Folder) -> Adoption:
         Files cannot stay as they are; nothing has changed.
     HudiError
         See :func:`~hudi_core.services.adopt_plan.plan_in_place`.
-    LockError
-        Another process is at work.
+    LockError, CommitConflictError
+        Another process is at work: the folder's files change, or are not those it began with.
     """
     plain = folder.client(TableConfig(name="unnamed", record_key_fields=()))
     config = WriteConfig.from_options(folder.options)
@@ -102,6 +105,8 @@ def adopt_in_place(folder: Folder) -> Adoption:
     with lock.held():
         record = AdoptionRecord.load(plain.storage)
         if record is None:
+            if plan is not None:
+                _require_unchanged(folder)
             record = _begin(folder, plan or plan_in_place(folder))
         return _carry_out(folder, record, lock)
 
@@ -112,6 +117,19 @@ def _require_possible(folder: Folder, plan: InPlace) -> None:
             folder.base_path,
             f"has files that cannot stay as they are: {'; '.join(plan.obstacles)}",
             REWRITE,
+        )
+
+
+def _require_unchanged(folder: Folder) -> None:
+    """Refuse a folder that is not what it was when it was looked at; runs under its lock."""
+    now, then = (
+        (table.version, {(one.path, one.size) for one in table.files})
+        for table in (replace(folder).found.table, folder.found.table)
+    )
+    if now != then:
+        raise CommitConflictError(
+            f"The files of {folder.base_path} were changed while they were looked at",
+            "Nothing has changed. Stop who writes to it, and run the adoption again.",
         )
 
 
@@ -140,6 +158,13 @@ def _carry_out(folder: Folder, record: AdoptionRecord, lock: TableLock) -> Adopt
     stored = TableConfig.from_properties(record.properties, where)
     client = folder.client(resolve_table_config(folder.options, stored))
     _place(folder, client.storage, record)
+    if _is_behind(client, record):
+        _take_back(client, record)
+        raise CommitConflictError(
+            f"The {record.source} table at {folder.base_path} got a new version while it was "
+            "adopted",
+            "Its files have their names again. Stop who writes to it, and run the adoption again.",
+        )
     _commit(client, record)
     lock.require_lease()
     _make_table(client, record)
@@ -161,29 +186,73 @@ def _carry_out(folder: Folder, record: AdoptionRecord, lock: TableLock) -> Adopt
 # --- the steps -----------------------------------------------------------------------------------
 
 
-def _place(folder: Folder, storage: Storage, record: AdoptionRecord) -> None:
+def _with_names(storage: Storage) -> PosixStorage:
     if not isinstance(storage, PosixStorage):
-        raise UnsupportedTableError(folder.base_path, "is in an object store", REWRITE)
+        raise UnsupportedTableError(storage.root, "is in an object store", REWRITE)
+    return storage
+
+
+def _place(folder: Folder, storage: Storage, record: AdoptionRecord) -> None:
+    storage = _with_names(storage)
     marked = set()
     for done, one in enumerate(record.placements, start=1):
         if one.partition_path not in marked:
             marked.add(one.partition_path)
             _mark(storage, one, record)
-        found = storage.head(one.path)
-        if found is None:
-            storage.link(one.source, one.path)
-            found = storage.head(one.path)
-        if found is None or found.size != one.size:
-            raise StorageError(
-                f"{folder.base_path}/{one.path} should have {one.size} bytes",
-                "Its file was changed while the folder was adopted. Stop who writes to it; where "
-                "no file has a new name yet, delete .hoodie and run the adoption again.",
-            )
+        _link(storage, one)
         is_base_file = BaseFileName.parse(one.source.rpartition("/")[2]) is not None
         if record.source == PLAIN or is_base_file:
             # who reads the folder, as plain files or as a Hudi table, finds it once
             storage.delete(one.source)
         folder.progress(done, len(record.placements))
+
+
+def _link(storage: PosixStorage, one: Placement) -> None:
+    """Make sure that a file has its new name, and that its old one is no other file's by now."""
+    try:
+        storage.link(one.source, one.path)
+    except AlreadyExistsError as error:
+        raise CommitConflictError(
+            f"{storage.root}/{one.source} is another file than the one that is adopted from there",
+            "It was not touched. Move it out of the folder, and run the adoption again.",
+        ) from error
+    except PathNotFoundError:
+        if storage.head(one.path) is None:
+            raise
+    found = storage.head(one.path)
+    if found is None or found.size != one.size:
+        raise StorageError(
+            f"{storage.root}/{one.path} should have {one.size} bytes",
+            "Its file was changed while the folder was adopted. Stop who writes to it; where "
+            "no file has a new name yet, delete .hoodie and run the adoption again.",
+        )
+
+
+def _is_behind(client: TableMetaClient, record: AdoptionRecord) -> bool:
+    """Tell whether the table that is adopted has other files than the record, by a later write."""
+    if record.source == PLAIN:
+        return False
+    host = FormatHost.load(FormatRegistry(), record.source)
+    as_found = replace(client, config=replace(client.config, table_format=record.source))
+    table = host.find_table(as_found)
+    named = {one.path for one in table.files} if table is not None else set()
+    sources = {one.source for one in record.placements}
+    # its metadata may have been made anew, before a crash; files without rows may be left out
+    return named != sources and not named <= {one.path for one in record.placements}
+
+
+def _take_back(client: TableMetaClient, record: AdoptionRecord) -> None:
+    """Give all files their old names, and the folder no timeline; the record goes last."""
+    found = client.timeline().find(record.instant)
+    if found is not None:
+        client.active.delete(found)
+    for state in (State.INFLIGHT, State.REQUESTED):
+        client.active.delete(Instant(record.instant, Action.COMMIT, state))
+    storage = _with_names(client.storage)
+    for one in record.placements:
+        storage.link(one.path, one.source)
+        storage.delete(one.path)
+    storage.delete(RECORD_PATH)
 
 
 def _mark(storage: Storage, one: Placement, record: AdoptionRecord) -> None:
@@ -241,13 +310,15 @@ def _make_table(client: TableMetaClient, record: AdoptionRecord) -> None:
         write_new(client.storage, properties)
 
 
-def _remove_sources(storage: Storage, record: AdoptionRecord) -> None:
+def _remove_sources(stored: Storage, record: AdoptionRecord) -> None:
+    storage = _with_names(stored)
     for one in record.placements:
         found = storage.head(one.path)
         if found is None:
             raise CorruptMetadataError(
                 f"{storage.root}/{one.path}", "it is gone, and an adoption has just placed it"
             )
+        _link(storage, one)
         storage.delete(one.source)
 
 

@@ -38,6 +38,7 @@ from hudi_core.storage.location import parse_location
 from hudi_core.storage.open import open_storage
 from hudi_core.storage.options import StorageOptions
 from hudi_core.storage.properties_file import has_properties
+from hudi_core.storage.safe_path import check_path
 
 _SHOWN: Final = 5
 """How many files with obstacles are named."""
@@ -157,11 +158,19 @@ class Folder:
 
     @property
     def opened(self) -> OpenFile:
-        """What opens a file of it."""
+        """What opens a file of it; raises `UnsafePathError` where a path, or a link, leads out."""
         filesystem, root = data_filesystem(
             self.base_path, StorageOptions.from_options(self.options)
         )
-        return lambda path: filesystem.open_input_file(f"{root}/{path}")
+        options = StorageOptions.from_options(self.options)
+        storage = open_storage(self.base_path, options)
+
+        def opened(path: str) -> pa.NativeFile:
+            if self.is_local:
+                storage.head(path)  # follows links
+            return filesystem.open_input_file(f"{root}/{check_path(path)}")
+
+        return opened
 
     @cached_property
     def table_options(self) -> dict[str, str]:

@@ -24,6 +24,7 @@ from typer.testing import CliRunner
 import hudi_core as hudi
 from hudi_core.cli.app import app
 from hudi_core.errors import (
+    CommitConflictError,
     CorruptMetadataError,
     DataFileError,
     HudiError,
@@ -31,8 +32,10 @@ from hudi_core.errors import (
     OptionConflictError,
     RecordKeyError,
     SchemaError,
+    UnsafePathError,
     UnsupportedTableError,
 )
+from hudi_core.services.adopt_plan import plan_in_place
 from hudi_core.storage.posix import PosixStorage
 from tests.formats.service_tables import FORMATS, READERS, bag, by_delta, by_hudi_rs
 
@@ -440,6 +443,137 @@ def test_it_goes_on_with_what_was_begun_and_nothing_else(
         hudi.Table.adopt(str(path), record_key="n", options=ENCODED)
     hudi.Table.adopt(str(path), record_key="id")
     agree(path)
+
+
+def test_another_file_under_an_old_name_is_never_deleted(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain(path)
+    old = path / "city=rome/part-00000-abc.snappy.parquet"
+    delete = PosixStorage.delete
+
+    def dying(self: PosixStorage, name: str) -> bool:
+        if name == "city=rome/part-00000-abc.snappy.parquet":
+            raise Died
+        return delete(self, name)
+
+    monkeypatch.setattr(PosixStorage, "delete", dying)
+    with pytest.raises(Died):
+        hudi.Table.adopt(str(path), record_key="id", options=ENCODED)
+    monkeypatch.undo()
+    # whoever writes the folder puts a new file in its place
+    pq.write_table(ROWS.slice(1, 1), path / "new")
+    (path / "new").replace(old)
+    with pytest.raises(CommitConflictError, match="another file"):
+        hudi.Table.adopt(str(path), record_key="id")
+    assert pq.read_table(old, partitioning=None).num_rows == 1
+    old.rename(path.parent / "saved.parquet")
+    hudi.Table.adopt(str(path), record_key="id")
+    agree(path)
+
+
+def test_who_comes_second_finds_a_table(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain(path)
+    _while_looked_at(
+        monkeypatch, lambda: hudi.Table.adopt(str(path), record_key="id", options=ENCODED)
+    )
+    with pytest.raises(NotATableError, match="already"):
+        hudi.Table.adopt(str(path), record_key="id", options=ENCODED)
+    assert not (path / ".hoodie/adoption.json").exists()
+    agree(path)
+
+
+def test_files_that_come_while_a_folder_is_looked_at_are_not_passed_over(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain(path)
+    late = path / "city=rome/late.parquet"
+    _while_looked_at(monkeypatch, lambda: pq.write_table(ROWS.slice(0, 1), late))
+    with pytest.raises(CommitConflictError, match="were changed"):
+        hudi.Table.adopt(str(path), record_key="id", options=ENCODED)
+    assert late.exists()
+    assert not (path / ".hoodie/adoption.json").exists()
+
+
+@pytest.mark.parametrize("step", ["_place", "_commit"])
+def test_a_version_that_comes_meanwhile_is_not_lost(
+    path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    rows = ROWS.select(["id", "n"])
+    write_deltalake(path, rows.slice(0, 2))
+    before = {one.name for one in path.glob("*.parquet")}
+    more = rows.slice(2, 2)
+
+    def die(*_: Any, **__: Any) -> None:
+        raise Died
+
+    # its writer comes when the record is made; before the files have names, or before the commit
+    monkeypatch.setattr(f"hudi_core.services.adopt.{step}", die)
+    with pytest.raises(Died):
+        hudi.Table.adopt(str(path), record_key="id")
+    monkeypatch.undo()
+    write_deltalake(path, more, mode="append")
+    with pytest.raises(CommitConflictError, match="new version"):
+        hudi.Table.adopt(str(path), record_key="id")
+    assert bag(DeltaTable(path).to_pyarrow_table()) == bag(rows)
+    assert {one.name for one in path.glob("*.parquet")} > before
+    hudi.Table.adopt(str(path), record_key="id")
+    agree(path, rows)
+
+
+def test_a_version_that_comes_after_the_commit_is_not_lost(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = ROWS.select(["id", "n"])
+    write_deltalake(path, rows.slice(0, 2))
+
+    def die(*_: Any, **__: Any) -> None:
+        raise Died
+
+    monkeypatch.setattr("hudi_core.services.adopt._make_table", die)
+    with pytest.raises(Died):
+        hudi.Table.adopt(str(path), record_key="id")
+    monkeypatch.undo()
+    write_deltalake(path, rows.slice(2, 2), mode="append")
+    with pytest.raises(CommitConflictError, match="new version"):
+        hudi.Table.adopt(str(path), record_key="id")
+    hudi.Table.adopt(str(path), record_key="id")
+    agree(path, rows)
+    assert len({one.name[:17] for one in (path / ".hoodie/timeline").glob("*commit*")}) == 1
+
+
+@pytest.mark.parametrize("named", ["../outside.parquet", "%2E%2E/outside.parquet", "link.parquet"])
+def test_a_forged_table_does_not_lead_out_of_the_folder(
+    path: Path, tmp_path: Path, named: str
+) -> None:
+    write_deltalake(path, ROWS.select(["id", "n"]).slice(0, 1))
+    outside = tmp_path / "outside.parquet"
+    pq.write_table(ROWS.select(["id", "n"]).slice(1, 1), outside)
+    (path / "link.parquet").symlink_to(outside)
+    add = {
+        "path": named,
+        "partitionValues": {},
+        "size": outside.stat().st_size,
+        "modificationTime": 1,
+        "dataChange": True,
+    }
+    (path / "_delta_log/00000000000000000001.json").write_text(json.dumps({"add": add}))
+    for rewrite in (None, str(tmp_path / "new")):
+        with pytest.raises(UnsafePathError):
+            hudi.Table.adopt(str(path), record_key="id", rewrite=rewrite)
+    assert outside.exists()
+
+
+def _while_looked_at(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], object]) -> None:
+    """Let something happen once, between looking at a folder and locking it."""
+
+    def planned(folder: Any) -> Any:
+        plan = plan_in_place(folder)
+        monkeypatch.undo()
+        happens()
+        return plan
+
+    monkeypatch.setattr("hudi_core.services.adopt.plan_in_place", planned)
 
 
 def test_a_forged_record_does_not_lead_out_of_the_folder(path: Path, tmp_path: Path) -> None:
