@@ -8,25 +8,18 @@ attempts deleted, the completed file on the Hudi timeline (step 1), then the for
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
 
 from hudi_core.config.metadata_keys import MetadataConfig
-from hudi_core.config.properties import MAX_BYTES, parse_properties
-from hudi_core.config.table import TableConfig
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import (
     AlreadyExistsError,
-    CommitConflictError,
     CommitStateUnknownError,
-    CorruptMetadataError,
     HudiError,
     IncompleteCommitError,
-    PathNotFoundError,
     StorageError,
 )
 from hudi_core.metadata.commit_changes import record_commit
@@ -42,7 +35,6 @@ from hudi_core.model.files import join_path
 from hudi_core.model.format import FormatCommit
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.protocols import TimelineView
-from hudi_core.storage.properties_file import PROPERTIES_PATH, read_properties
 from hudi_core.timeline.clock import TimelineClock
 from hudi_core.timeline.serde import encode
 from hudi_core.timeline.timeline import Timeline
@@ -53,18 +45,12 @@ from hudi_core.txn.markers import STAGE, Markers, temp_folder
 from hudi_core.txn.open_table import OpenTable
 from hudi_core.txn.publication import building_on, is_two_step, parent_of, tell
 from hudi_core.txn.recovery import recover
+from hudi_core.txn.same_table import require_same_table
 from hudi_core.txn.schema_step import SchemaStep, settle
 from hudi_core.txn.settlement import publish, settled
 from hudi_core.txn.table_lock import TableLock
 
 _log = logging.getLogger(__name__)
-
-_FIXED: Final = (
-    *("name", "table_type", "version", "table_format", "record_key_fields", "partition_fields"),
-    *("partition_types", "keygen_type", "ordering_field", "merge_mode", "hive_style"),
-    *("url_encode", "drop_partition_columns", "populate_meta_fields"),
-)
-"""What decides where a row goes and how it is stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,7 +351,7 @@ def begin(
     client = table.client
     with lock.held():
         client.require_writable()
-        _require_same_table(table)
+        require_same_table(table)
         timeline = recover(table, config)
         prepare(client, config.metadata, timeline)
         seeing = table.seeing(timeline)
@@ -392,24 +378,3 @@ def begin(
                 heartbeat.stop()
             raise
     return Transaction(table, lock, inflight, began, heartbeat, config.metadata)
-
-
-def _require_same_table(table: OpenTable) -> None:
-    """Refuse a table that is not the one that was opened; runs under the table's lock."""
-    client = table.client
-    where = f"{client.base_path}/{PROPERTIES_PATH}"
-    with contextlib.suppress(CorruptMetadataError, PathNotFoundError):
-        data = client.storage.read(PROPERTIES_PATH, MAX_BYTES)
-        if parse_properties(data, where) == client.config.raw:
-            return
-    stored = read_properties(client.storage)  # from the backup, if need be
-    now, then = (
-        TableConfig.from_properties(dict(one), where) for one in (stored, client.config.raw)
-    )
-    changed = [name for name in _FIXED if getattr(now, name) != getattr(then, name)]
-    if changed:
-        raise CommitConflictError(
-            f"Another table has taken the place of the one at {client.base_path} since it was "
-            f"opened: its {', '.join(changed)} differ",
-            "Open it again, and see whether the rows still belong there.",
-        )
