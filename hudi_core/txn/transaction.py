@@ -17,6 +17,7 @@ from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import (
     AlreadyExistsError,
+    CommitConflictError,
     CommitStateUnknownError,
     HudiError,
     IncompleteCommitError,
