@@ -34,7 +34,7 @@ from hudi_core.model.files import (
     join_path,
 )
 from hudi_core.model.instant import Action, Instant
-from hudi_core.model.instant_time import SOLO_PREFIX
+from hudi_core.model.instant_time import SOLO_PREFIX, InstantTime
 from hudi_core.timeline.timeline import Timeline
 
 _ONE_BLOCK_BYTES: Final = 256 * 1024
@@ -214,6 +214,45 @@ def refuse_lost_groups(
             raise CorruptMetadataError(
                 f"{root}/{partition}", f"its file group {lost} is missing", REBUILD
             )
+
+
+def refuse_lost_index(
+    partition: str,
+    timeline: Timeline,
+    counts: Callable[[InstantTime], bool],
+    read_commit: Callable[[Instant], CommitMetadata],
+    root: str,
+) -> None:
+    """Refuse a record index kept by partitions that has lost all of its file groups.
+
+    It has none as long as the table never held a row; after that, to take it for empty would bring
+    every row back in a second time.
+
+    Parameters
+    ----------
+    counts
+        Which instants count.
+    partition, timeline, read_commit, root
+        See :func:`in_shard_order`.
+
+    Raises
+    ------
+    CorruptMetadataError
+        Names a file group.
+    """
+    for write in _newest_first(timeline):
+        if not counts(write.requested_time):
+            continue
+        with naming_the_rebuild():
+            recorded = recorded_files(root, write, read_commit)
+        ids = {file_id for _, file_id, _ in recorded.files(partition)}
+        lost = min(ids.union(recorded.others.get(partition, ())), default=None)
+        if lost is not None:
+            raise CorruptMetadataError(
+                f"{root}/{partition}", f"its file group {lost} is missing", REBUILD
+            )
+        if recorded.is_bare_build:
+            return  # what was before had the same name and is no part of it
 
 
 def _newest_first(timeline: Timeline) -> list[Instant]:

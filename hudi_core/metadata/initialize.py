@@ -51,6 +51,7 @@ from hudi_core.metadata.partition_types import (
     SECONDARY_INDEX,
     shard_file_id,
 )
+from hudi_core.metadata.recorded import BULK_INSERT
 from hudi_core.metadata.records import (
     BloomFilterEntry,
     ColumnRange,
@@ -63,7 +64,6 @@ from hudi_core.metadata.table import (
 )
 from hudi_core.metadata.value_index import repeats_keys, with_repeated_keys, with_type
 from hudi_core.metadata.writer import (
-    BULK_INSERT,
     NewFile,
     begin_deltacommit,
     complete_deltacommit,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from threading import Lock
 from typing import Final
 
 from hudi_core.model.commit import NO_PREVIOUS_COMMIT, CommitMetadata
@@ -15,6 +16,8 @@ from hudi_core.model.files import BaseFileName, FileId, LogFileName
 from hudi_core.model.instant import Action, Instant
 
 _MAX_KNOWN: Final = 1024
+BULK_INSERT: Final = "BULK_INSERT_PREPPED"
+"""Operation of the deltacommits that build a partition."""
 OTHER_GROUPS: Final = "hudi.core.other-groups"
 """Key of a compaction's extra metadata: by partition the ids of the groups that it left alone."""
 
@@ -31,11 +34,14 @@ class RecordedFiles:
         File groups that it found and wrote nothing of, by partition.
     builds
         Partitions that it wrote the first files of.
+    is_bare_build
+        Whether it built a partition that has no file group yet.
     """
 
     sizes: Mapping[str, int]
     others: Mapping[str, Sequence[str]]
     builds: frozenset[str]
+    is_bare_build: bool
 
     def files(self, partition: str) -> Iterator[tuple[str, FileId, int]]:
         """Yield name, file group and bytes of the files of a partition."""
@@ -47,6 +53,7 @@ class RecordedFiles:
 
 
 _known: dict[tuple[str, str, str], RecordedFiles] = {}
+_lock: Final = Lock()
 
 
 def other_groups(paths: Iterable[str], touched: Collection[str]) -> str:
@@ -74,20 +81,25 @@ def recorded_files(
 ) -> RecordedFiles:
     """Return what a completed instant says; that never changes."""
     key = root, write.requested_time, write.effective_completion_time
-    if key not in _known:
+    found = _known.get(key)
+    if found is not None:
+        return found
+    body = read_commit(write)
+    found = RecordedFiles(
+        {stat.path: stat.file_size_in_bytes or 0 for stat in body.stats if stat.path},
+        _decoded(body.extra_metadata.get(OTHER_GROUPS)),
+        frozenset(
+            stat.partition_path or ""
+            for stat in body.stats
+            if write.action is Action.DELTACOMMIT and stat.prev_commit == NO_PREVIOUS_COMMIT
+        ),
+        is_bare_build=body.operation_type == BULK_INSERT and not body.stats,
+    )
+    with _lock:
         while len(_known) >= _MAX_KNOWN:
-            _known.pop(next(iter(_known)), None)
-        body = read_commit(write)
-        _known[key] = RecordedFiles(
-            {stat.path: stat.file_size_in_bytes or 0 for stat in body.stats if stat.path},
-            _decoded(body.extra_metadata.get(OTHER_GROUPS)),
-            frozenset(
-                stat.partition_path or ""
-                for stat in body.stats
-                if write.action is Action.DELTACOMMIT and stat.prev_commit == NO_PREVIOUS_COMMIT
-            ),
-        )
-    return _known[key]
+            del _known[next(iter(_known))]
+        _known[key] = found
+    return found
 
 
 def _decoded(text: str | None) -> dict[str, list[str]]:

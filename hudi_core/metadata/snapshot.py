@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from hudi_core.errors import CorruptMetadataError, UnsupportedTableError
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata.completeness import Groups, in_shard_order
+from hudi_core.metadata.completeness import Groups, in_shard_order, refuse_lost_index
 from hudi_core.metadata.counted import CountedInstants, refuse_stale
 from hudi_core.metadata.damage import REBUILD, naming_the_rebuild
 from hudi_core.metadata.group_reader import GroupFiles, GroupReader
@@ -213,6 +213,9 @@ class MetadataSnapshot:
         if not slices and partition == RECORD_INDEX:
             definitions = read_definitions(self._table.storage, self._table.config)
             if definitions.is_partitioned(partition):
+                refuse_lost_index(
+                    partition, self._timeline, self._counts, self._client.read_commit, self.root
+                )
                 return {}
         return in_shard_order(
             partition, slices, self._timeline, self._client.read_commit, self.root

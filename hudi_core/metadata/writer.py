@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.changes import AlikeRecords, Changes, PartitionChange
-from hudi_core.metadata.completeness import refuse_lost_groups
+from hudi_core.metadata.completeness import refuse_lost_groups, refuse_lost_index
 from hudi_core.metadata.counted import CountedInstants
 from hudi_core.metadata.file_bytes import encode_first_log_file, encode_log_file
 from hudi_core.metadata.groups import ListedGroup, MetadataGroups, list_all_groups
@@ -34,8 +34,7 @@ from hudi_core.model.protocols import Storage
 from hudi_core.timeline.serde import encode
 
 UPSERT: Final = "UPSERT_PREPPED"
-BULK_INSERT: Final = "BULK_INSERT_PREPPED"
-"""What commits of the metadata table call themselves: changes, and the first building."""
+"""What deltacommits call themselves that tell of changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +100,15 @@ def write_deltacommit(
         timeline = metadata.timeline()
     names = [name for name, change in changes.items() if change]
     groups = list_all_groups(metadata, names, [name for name in names if changes[name].owned])
+    counts = CountedInstants.of(tables.data_timeline, timeline)
     for partition, found in groups.items():
         there = [group for some in found.owned.values() for group in some]
         root = metadata.storage.root
-        refuse_lost_groups(partition, there, timeline, metadata.read_commit, root)
+        if there:
+            refuse_lost_groups(partition, there, timeline, metadata.read_commit, root)
+        else:
+            refuse_lost_index(partition, timeline, counts, metadata.read_commit, root)
     instant, now = begin_deltacommit(metadata, time), tables.next_time(timeline)
-    counts = CountedInstants.of(tables.data_timeline, timeline)
     files: list[NewFile] = []
     for partition, found in groups.items():
         change = changes[partition]

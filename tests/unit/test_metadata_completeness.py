@@ -13,10 +13,16 @@ from hudi_core.config.write import WriteConfig
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.log_format import BlockType, find_log_blocks
 from hudi_core.metadata import recorded
+from hudi_core.metadata.completeness import refuse_lost_index
 from hudi_core.metadata.partition_types import RECORD_INDEX, shards_of
 from hudi_core.metadata.validator import validate
+from hudi_core.model.commit import CommitMetadata, WriteStat
+from hudi_core.model.files import FileId
+from hudi_core.model.instant import Action, Instant, State
+from hudi_core.model.instant_time import InstantTime
 from hudi_core.services.metadata import MetadataOperator, look_up_keys
 from hudi_core.services.opening import open_table
+from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.table_lock import table_lock
 
 SCHEMA = pa.schema([("id", pa.string()), ("v", pa.int64())])
@@ -162,3 +168,52 @@ def test_a_log_cut_off_between_two_blocks(tmp_path: Path) -> None:
             look_up_keys(open_table(str(copy), {}).client, KEYS)
         assert raised.value.path == str(copy / log.relative_to(path))
     assert cut
+
+
+@pytest.mark.parametrize("is_built_anew", [True, False])
+def test_a_partition_built_anew_is_not_what_was_before(is_built_anew: bool) -> None:
+    times = [InstantTime("20260101000000000"), InstantTime("20260102000000000")]
+    path = f"{RECORD_INDEX}/.record-index-a-0000-0_{times[0]}.log.1_0-0-0"
+    stat = WriteStat(FileId("record-index-a-0000-0"), path, partition_path=RECORD_INDEX)
+    anew = recorded.BULK_INSERT if is_built_anew else "UPSERT_PREPPED"
+    bodies = {
+        times[0]: CommitMetadata({RECORD_INDEX: (stat,)}, operation_type="UPSERT_PREPPED"),
+        times[1]: CommitMetadata(operation_type=anew),
+    }
+    timeline = Timeline(
+        tuple(Instant(time, Action.DELTACOMMIT, State.COMPLETED, time) for time in times)
+    )
+
+    def refuse(counted: set[InstantTime]) -> None:
+        refuse_lost_index(
+            RECORD_INDEX,
+            timeline,
+            counted.__contains__,
+            lambda write: bodies[write.requested_time],
+            f"root-{is_built_anew}",
+        )
+
+    if is_built_anew:
+        refuse({*times})
+    else:
+        with pytest.raises(CorruptMetadataError, match="record-index-a-0000-0 is missing"):
+            refuse({*times})
+    # what is not complete yet, or was undone, has made nothing
+    refuse({times[1]})
+
+
+class Forgetful(dict[tuple[str, str, str], recorded.RecordedFiles]):
+    """What is known while other threads make room in it."""
+
+    def __setitem__(self, key: tuple[str, str, str], value: recorded.RecordedFiles) -> None:
+        super().__setitem__(key, value)
+        self.clear()
+
+
+def test_what_another_thread_forgets_is_known_to_who_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorded, "_known", Forgetful())
+    path = tmp_path / "t"
+    create(path, KEYS)
+    assert IN_LAST[0] in look_up_keys(open_table(str(path), {}).client, IN_LAST[:1])
