@@ -19,6 +19,7 @@ from hudi_core.errors import (
     InvalidOptionError,
     TableServiceError,
 )
+from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.data_files import Footer, read_footer
 from hudi_core.metadata.partition_types import FILES
 from hudi_core.metadata.table import METADATA_FOLDER, active_partitions
@@ -37,6 +38,8 @@ from hudi_core.view.replaced import replaced_groups, written_files
 from hudi_core.view.storage_lister import StorageLister
 
 _FIRST_VERSION: Final = 8
+_ATTEMPTS: Final = 5
+"""How often timeline and format are looked at for both to be of one moment."""
 _UNREADABLE: Final = (
     *(CorruptMetadataError, CommitConflictError, TableServiceError),
     InvalidOptionError,  # the place of the metadata, in a table that was moved
@@ -137,29 +140,52 @@ def validate_table(
     StorageError
         The store does not answer.
     """
-    timeline = table.client.timeline()
     run_map = CountedMap(table.client.run_map, progress)
-    client = replace(table.client, run_map=run_map, seen=timeline)
-    return _Comparison(replace(table, client=client), timeline).run(footers)
+    client = replace(table.client, run_map=run_map)
+    for _ in range(_ATTEMPTS):
+        timeline = client.timeline()
+        comparison = _Comparison(table, replace(client, seen=timeline), timeline)
+        if comparison.is_of_one_moment():
+            break
+    else:
+        comparison.leave_out_format()
+    return comparison.run(footers)
 
 
 class _Comparison:
     """One comparison."""
 
-    def __init__(self, table: OpenTable, timeline: Timeline) -> None:
-        self._table = table
-        self._client = table.client
+    def __init__(self, table: OpenTable, client: TableMetaClient, timeline: Timeline) -> None:
+        self._now = table
+        self._table = replace(table, client=client)
+        self._client = client
         self._timeline = timeline
         self._found: list[Difference] = []
         self._checked: dict[str, int] = {}
         self._skipped: dict[str, str] = {}
         self._rows_of_commits: dict[str, int] = {}
         self._is_readable = True  # the format's metadata
+        self._fenced = self._see_fenced()
+        # at once: what is written from now on is in neither
+        self._named = self._see_named()
+
+    def is_of_one_moment(self) -> bool:
+        """Tell whether nothing was completed between the looks at timeline and format."""
+        if self._named is None:
+            return True
+        seen, now = (
+            [one for one in timeline.instants if one.completion_time is not None]
+            for timeline in (self._fenced, self._now.timeline())
+        )
+        return seen == now
+
+    def leave_out_format(self) -> None:
+        self._named = None
+        self._skipped[f"files of {self._table.host.name}"] = "the table was written all the time"
 
     def run(self, footers: bool) -> TableValidation:
-        fenced = self._fenced()
-        stored = self._stored(fenced)
-        self._compare_commits(stored, fenced)
+        stored = self._stored(self._fenced)
+        self._compare_commits(stored, self._fenced)
         rows = self._read(stored) if footers else None
         self._compare_format(stored, rows)
         self._compare_metadata(ALL_CHECKS if footers else {Check.FILES})
@@ -178,7 +204,7 @@ class _Comparison:
 
     # --- timeline ------------------------------------------------------------------------------
 
-    def _fenced(self) -> Timeline:
+    def _see_fenced(self) -> Timeline:
         """Return the timeline as the format sees it; that of step 1 where it cannot be asked."""
         table, timeline = self._table, self._timeline
         try:
@@ -280,19 +306,25 @@ class _Comparison:
 
     # --- format --------------------------------------------------------------------------------
 
-    def _compare_format(
-        self, stored: Mapping[str, FileSlice], footers: Mapping[str, Footer] | None
-    ) -> None:
+    def _see_named(self) -> dict[str, NamedFile] | None:
+        """Return what the format names, by path; ``None`` where it cannot be compared."""
         if not self._is_readable:
-            return
+            return None
         lister = self._table.lister()
         if not isinstance(lister, NamedFiles):
             self._skipped[f"files of {self._table.host.name}"] = "the format names none itself"
-            return
+            return None
         try:
-            named = {one.path: one for one in lister.named_files()}
+            return {one.path: one for one in lister.named_files()}
         except CorruptMetadataError as error:
             self._say(Source.FORMAT, f"metadata of {self._table.host.name}", _REPAIR, error.what)
+            return None
+
+    def _compare_format(
+        self, stored: Mapping[str, FileSlice], footers: Mapping[str, Footer] | None
+    ) -> None:
+        named = self._named
+        if named is None:
             return
         self._checked["files of the format"] = len(named)
         for path in sorted(named.keys() | stored.keys()):
@@ -361,10 +393,8 @@ def _holds(stated: StatedColumn, known: ColumnStats) -> bool:
     counts = (stated.null_count, known.null_count)
     if None not in counts and counts[0] != counts[1]:
         return False
-    low: Any = stated.low
-    high: Any = stated.high
-    least: Any = known.min_value
-    greatest: Any = known.max_value
+    values: Any = (stated.low, known.min_value, known.max_value, stated.high)
+    low, least, greatest, high = values
     return (low is None or least is None or low <= least) and (
         high is None or greatest is None or greatest <= high
     )

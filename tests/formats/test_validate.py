@@ -60,6 +60,40 @@ def test_a_sound_table_has_no_difference(table: hudi.Table) -> None:
         assert report.checked["files of the format"] == 2
 
 
+def test_writes_that_complete_meanwhile_are_no_difference(table: hudi.Table) -> None:
+    left = [batch(3, "a", "new"), batch(4, "x")]
+
+    def write(*_: int) -> None:
+        if left:
+            hudi.Table.open(table.path).upsert(left.pop())
+
+    report = table.validate(progress=write)
+    assert not left
+    assert report.differences == ()
+    assert (report.files, report.rows) == (2, 4)
+    assert table.validate().differences == ()
+
+
+@pytest.mark.parametrize("writes", [1, 100])
+def test_timeline_and_format_are_those_of_one_moment(
+    published: hudi.Table, monkeypatch: pytest.MonkeyPatch, writes: int
+) -> None:
+    factory = FormatHost.get_metadata_factory
+    count = [writes]
+
+    def late(self: FormatHost) -> Any:
+        if count[0]:
+            count[0], left = 0, count[0] - 1
+            hudi.Table.open(published.path).upsert(batch(3, "a", f"new{left}"))
+            count[0] = left
+        return factory(self)
+
+    monkeypatch.setattr(FormatHost, "get_metadata_factory", late)
+    report = published.validate()
+    assert report.differences == ()
+    assert any("all the time" in why for why in report.skipped.values()) == (writes > 1)
+
+
 def test_a_table_stays_sound_whatever_is_done_to_it(table: hudi.Table) -> None:
     table.delete(batch(3, "x", "y"))  # leaves a file without rows
     assert table.validate().differences == ()
