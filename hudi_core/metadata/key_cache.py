@@ -29,6 +29,8 @@ from hudi_core.storage.open import open_storage
 _log = logging.getLogger(__name__)
 _LEAST_KEYS: Final = 10_000
 """Files of fewer keys are read as they are."""
+_MOST_BYTES: Final = 1024 * 1024 * 1024
+"""Files with more of keys are read as they are: an entry is made in memory, an array has 2 GB."""
 _SHARE: Final = 4
 """An entry is made when this part of the file's blocks would be read, as for many keys."""
 _CHECKSUM: Final = 4
@@ -74,7 +76,8 @@ class KeyCache:
         reader = layer.reader
         if reader is None or not len(keys):
             return
-        if reader.entry_count < _LEAST_KEYS:
+        expected = reader.entry_count * len(reader.min_key or b"")
+        if reader.entry_count < _LEAST_KEYS or expected > _MOST_BYTES:
             yield from reader.find_many(keys)
             return
         storage = open_storage(self.folder, fsync=False)
@@ -84,6 +87,9 @@ class KeyCache:
                 yield from reader.find_many(keys)
                 return
             entry = _entry_of(layer)
+            if entry is None:
+                yield from reader.find_many(keys)
+                return
             self._keep(storage, layer, entry, layers)
         yield _found(entry, keys)
 
@@ -93,6 +99,10 @@ class KeyCache:
         try:
             stored = storage.read(path)
         except PathNotFoundError:
+            return None
+        except StorageError as error:
+            # of another user, perhaps; what was asked for is known without it
+            _log.warning("%s/%s cannot be read: %s", self.folder, path, error)
             return None
         data = memoryview(stored)
         content, checksum = data[:-_CHECKSUM], data[-_CHECKSUM:]
@@ -143,12 +153,17 @@ def _digest(text: bytes) -> str:
     return hashlib.sha256(text).hexdigest()[:40]
 
 
-def _entry_of(layer: Layer) -> pa.RecordBatch:
-    """Return all that a file says."""
+def _entry_of(layer: Layer) -> pa.RecordBatch | None:
+    """Return all that a file says; ``None`` where that is too much."""
     assert layer.reader is not None  # noqa: S101 - only asked for where there are records
     keys: list[pa.Array] = []
     values: list[pa.Array] = []
+    size = 0
     for cells in layer.reader.all_cells():
+        # not all are as long as the first
+        size += int(cells.key_lengths.sum())
+        if size > _MOST_BYTES:
+            return None
         keys.append(cells.all_keys())
         values.append(cells.all_values().dictionary_encode())
     told = pa.chunked_array(values, _SCHEMA.field("value").type).unify_dictionaries()

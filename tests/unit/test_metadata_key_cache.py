@@ -12,12 +12,14 @@ import pytest
 
 import hudi_core as hudi
 from hudi_core.config.metadata_keys import RECORD_INDEX_CACHE
+from hudi_core.errors import StorageError
 from hudi_core.index.record_index import RecordIndex
 from hudi_core.metadata import key_cache
 from hudi_core.metadata.hfile import Codec, HFileOptions, HFileReader, write_hfile
 from hudi_core.metadata.key_cache import KeyCache
 from hudi_core.metadata.layers import Layer
 from hudi_core.services.opening import open_table
+from hudi_core.storage.posix import PosixStorage
 
 VALUES = [b"one", b"another", b""]
 
@@ -145,6 +147,34 @@ def test_a_folder_that_takes_nothing_costs_no_answer(
     content = numbered(500)
     layer, _ = layer_of(content)
     assert found(KeyCache(str(tmp_path / "file"), "g"), layer, list(content)) == content
+
+
+@pytest.mark.parametrize("name", ["read", "put", "list"])
+def test_a_folder_that_refuses_costs_no_answer(
+    cache: KeyCache, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> bytes:
+        raise StorageError("Permission denied", "Ask for it.")
+
+    monkeypatch.setattr(PosixStorage, name, refuse)
+    content = numbered(2000)
+    layer, _ = layer_of(content)
+    for _ in range(2):
+        assert found(cache, layer, list(content)) == content
+
+
+@pytest.mark.parametrize("first", [b"a", b"a" * 20], ids=["seems small", "seems large"])
+def test_of_a_file_that_is_too_large_nothing_is_kept(
+    cache: KeyCache, first: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = {first: VALUES[0], **numbered(2000)}
+    layer, _ = layer_of(content)
+    monkeypatch.setattr(key_cache, "_MOST_BYTES", sum(map(len, content)) - 1)
+    assert found(cache, layer, list(content)) == content
+    assert not kept(cache)
+    monkeypatch.setattr(key_cache, "_MOST_BYTES", 20 * len(content))
+    assert found(cache, layer, list(content)) == content
+    assert kept(cache)
 
 
 def test_a_table_is_written_rightly_by_what_is_kept(
