@@ -24,11 +24,12 @@ from hudi_core.config.metadata_keys import MAX_DELTA_COMMITS_PENDING, MetadataCo
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import CorruptMetadataError, TableServiceError
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata.completeness import in_shard_order
+from hudi_core.metadata.completeness import in_shard_order, refuse_lost_index
 from hudi_core.metadata.counted import CountedInstants
 from hudi_core.metadata.damage import REBUILD
 from hudi_core.metadata.file_bytes import encode_base_entries
 from hudi_core.metadata.group_reader import GroupReader
+from hudi_core.metadata.index_definitions import read_definitions
 from hudi_core.metadata.locked import LockedMetadata
 from hudi_core.metadata.merged_group import merge_group
 from hudi_core.metadata.partition_types import shard_number
@@ -131,10 +132,16 @@ def compact_if_due(locked: LockedMetadata, config: MetadataConfig) -> Instant | 
     partitions = [PartitionPath(one) for one in stored_partitions(locked.client.storage).complete]
     lister = StorageLister(metadata.storage, partitioned=True, run_map=metadata.run_map)
     slices = list(FileSystemView(lister, timeline, {}).latest_slices(partitions))
+    definitions = read_definitions(locked.client.storage, locked.client.config)
+    root = metadata.storage.root
     for partition in partitions:
         # what is missing now would not be missed any more
         own = [one for one in slices if one.partition_path == partition]
-        in_shard_order(partition, own, timeline, metadata.read_commit, metadata.storage.root)
+        if own or not definitions.is_partitioned(partition):
+            in_shard_order(partition, own, timeline, metadata.read_commit, root)
+        else:
+            counts = CountedInstants.of(locked.data_timeline, timeline)
+            refuse_lost_index(partition, timeline, counts, metadata.read_commit, root)
     plan = plan_compaction(slices)
     if plan is None:
         return None

@@ -463,6 +463,18 @@ def test_a_lost_file_group_is_named(tmp_path: Path) -> None:
     check(table, 2)
 
 
+def test_an_index_without_rows_is_no_damage_to_a_compaction(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = create(tmp_path, {**ON, "hoodie.metadata.compact.max.delta.commits": "1"})
+    table.upsert(rows([], "rome"))
+    folder = Path(table.path, ".hoodie/metadata/.hoodie/timeline")
+    assert [*folder.glob("*.commit")]
+    assert not caplog.messages
+    table.upsert(rows([1], "rome"))
+    check(table)
+
+
 @pytest.mark.parametrize("index", ["RECORD_LEVEL_INDEX", "SIMPLE"])
 def test_an_index_that_lost_all_is_not_taken_for_an_empty_one(tmp_path: Path, index: str) -> None:
     table = create(tmp_path, ON)
