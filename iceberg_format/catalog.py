@@ -30,7 +30,7 @@ from hudi_core.spi import (
     MetaClientView,
     StorageError,
 )
-from iceberg_format.files import MAX_BYTES, TableFiles
+from iceberg_format.files import MAX_BYTES, TableFiles, refuse_unknown_version
 
 HINT: Final = "version-hint.text"
 KEPT_VERSIONS: Final = 100
@@ -38,6 +38,7 @@ KEPT_VERSIONS: Final = 100
 _PREFIX: Final = "hoodie.table.format.iceberg."
 _CATALOG: Final = "catalog."
 _TYPES: Final = frozenset({"rest", "sql", "hive", "glue", "dynamodb"})
+_SCHEME: Final = re.compile(r"^([a-z0-9]+:)?/*")
 _VERSION: Final = re.compile(r"v([1-9][0-9]{0,17})\.metadata\.json")
 
 
@@ -81,6 +82,8 @@ class IcebergCatalog(Protocol):
         ------
         CommitFailedException
             Another writer was at work.
+        UnsupportedTableError
+            Which version is the current one only another catalog knows.
         """
         ...
 
@@ -175,7 +178,10 @@ class FolderCatalog:
         return self._put(metadata, 1)
 
     def replace(self, metadata: TableMetadataV2) -> TableState:
-        return self._put(metadata, max(self._versions(), default=0) + 1)
+        versions = self._versions()
+        if not versions:
+            refuse_unknown_version(self.files, self.folder)
+        return self._put(metadata, max(versions, default=0) + 1)
 
     def commit(
         self,
@@ -263,9 +269,23 @@ class ExternalCatalog:
 
     def load(self) -> TableState | None:
         try:
-            return _state(self.catalog.load_table(self.identifier))
+            state = _state(self.catalog.load_table(self.identifier))
         except NoSuchTableError:
             return None
+        self._refuse_another(state.metadata.location)
+        return state
+
+    def _refuse_another(self, location: str) -> None:
+        """Refuse a table in another folder: it would be replaced, and its readers lose it."""
+        here, there = (_SCHEME.sub("", one).rstrip("/") for one in (self.files.root, location))
+        if here != there:
+            raise InvalidOptionError(
+                f"{_PREFIX}{_CATALOG}identifier",
+                ".".join(self.identifier),
+                f"the catalog has a table of this name at {location}, and not at {self.files.root}",
+                "Name another one. If it is this table, and was moved, drop the old one from the "
+                "catalog without its files, and run `hudi table repair`.",
+            )
 
     def create(self, metadata: TableMetadataV2) -> TableState:
         if self.load() is not None:

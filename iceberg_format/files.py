@@ -13,7 +13,13 @@ from typing import Final
 
 from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStream
 
-from hudi_core.spi import CorruptMetadataError, MetaClientView, Storage, TableMetaClient
+from hudi_core.spi import (
+    CorruptMetadataError,
+    MetaClientView,
+    Storage,
+    TableMetaClient,
+    UnsupportedTableError,
+)
 
 MAX_BYTES: Final = 1 << 28
 """No metadata file of a sound table comes near this size."""
@@ -86,6 +92,24 @@ class TableFiles(FileIO):
         """Delete a file, if it is there."""
         uri = location if isinstance(location, str) else location.location
         self.storage.delete(self.path(uri))
+
+
+def refuse_unknown_version(files: TableFiles, folder: str) -> None:
+    """Refuse metadata whose versions have no numbers, as those that a catalog keeps.
+
+    Raises
+    ------
+    UnsupportedTableError
+        There is some.
+    """
+    if any(one.name.endswith(".metadata.json") for one in files.storage.list(folder)):
+        raise UnsupportedTableError(
+            files.root,
+            f"has Iceberg metadata in {folder} of which a catalog knows the version",
+            "Give the hoodie.table.format.iceberg.catalog.* options of that catalog, its name "
+            "and the table's identifier among them; or, where no catalog has it any more, delete "
+            "that folder.",
+        )
 
 
 class _Input(InputFile):

@@ -13,6 +13,7 @@ from pyiceberg.types import DateType, TimestampType, TimestamptzType, TimeType
 
 from hudi_core.spi import FoundFile, FoundTable, UnsupportedTableError
 from iceberg_format.catalog import TableState
+from iceberg_format.files import refuse_unknown_version
 from iceberg_format.manifests import CACHE, ManifestStore
 from iceberg_format.table import IcebergTable, version_of
 
@@ -33,14 +34,7 @@ def find_table(table: IcebergTable) -> FoundTable | None:
     """
     state = table.catalog.load()
     if state is None:
-        stored = [one.name for one in table.files.storage.list(table.folder)]
-        if any(name.endswith(".metadata.json") for name in stored):
-            raise UnsupportedTableError(
-                table.client.base_path,
-                f"has Iceberg metadata in {table.folder} of which a catalog knows the version",
-                "Give the hoodie.table.format.iceberg.catalog.* options of that catalog, its name "
-                "and the table's identifier among them.",
-            )
+        refuse_unknown_version(table.files, table.folder)
         return None
     metadata = state.metadata
     fields = metadata.spec().fields

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 from pyiceberg.catalog import load_catalog
+from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table.update import SetPropertiesUpdate
 
 import hudi_core as hudi
-from hudi_core.errors import CorruptMetadataError, InvalidOptionError
+from hudi_core.errors import CorruptMetadataError, InvalidOptionError, UnsupportedTableError
 from iceberg_format.catalog import FolderCatalog
 from iceberg_format.commit import requirements
 from iceberg_format.table import IcebergTable
@@ -127,6 +128,44 @@ def test_a_sql_catalog_holds_the_table_and_the_table_no_secret(tmp_path: Path) -
         assert not file.is_file() or SECRET.encode() not in file.read_bytes()
     with pytest.raises(CorruptMetadataError, match=r"catalog\.\*"):
         hudi.Table.open(str(path)).to_arrow()
+
+
+def sql_options(where: Path) -> dict[str, str]:
+    given = {
+        "type": "sql",
+        "name": "theirs",
+        "uri": f"sqlite:///{where}/catalog.db",
+        "identifier": "lake.trips",
+    }
+    return {f"{PREFIX}{key}": value for key, value in given.items()}
+
+
+def test_a_table_of_the_same_name_stays_in_its_catalog(tmp_path: Path) -> None:
+    options = sql_options(tmp_path)
+    theirs = SqlCatalog(
+        "theirs", uri=options[f"{PREFIX}uri"], warehouse=f"file://{tmp_path}/warehouse"
+    )
+    theirs.create_namespace("lake")
+    made = theirs.create_table("lake.trips", SCHEMA)
+    made.append(rows(range(3)))
+    native = hudi.Table.create(str(tmp_path / "t"), SCHEMA, record_key="id")
+    native.insert(rows(range(2)))
+    with pytest.raises(InvalidOptionError, match="of this name"):
+        hudi.Table.open(native.path, options).convert("iceberg")
+    assert hudi.Table.open(native.path).format == "native"
+    with pytest.raises(InvalidOptionError, match="of this name"):
+        create(tmp_path / "other", **options).insert(rows(range(2)))
+    assert theirs.load_table("lake.trips").metadata == made.refresh().metadata
+
+
+def test_a_table_in_a_catalog_is_not_repaired_beside_it(tmp_path: Path) -> None:
+    options = sql_options(tmp_path)
+    table = create(tmp_path / "t", **options)
+    table.insert(rows(range(3)))
+    with pytest.raises(UnsupportedTableError, match="a catalog knows the version"):
+        hudi.Table.open(table.path).repair()
+    assert not list((tmp_path / "t/metadata").glob("v*.metadata.json"))
+    assert hudi.Table.open(table.path, options).repair(force=True).left == ()
 
 
 def test_a_file_outside_of_the_table_is_not_opened(path: Path) -> None:
