@@ -31,8 +31,10 @@ _LEAST_KEYS: Final = 10_000
 """Files of fewer keys are read as they are."""
 _MOST_BYTES: Final = 1024 * 1024 * 1024
 """Files with more of keys are read as they are: an entry is made in memory, an array has 2 GB."""
-_SHARE: Final = 4
+_MADE_AT: Final = 4
 """An entry is made when this part of the file's blocks would be read, as for many keys."""
+_USED_AT: Final = 12
+"""An entry is read, which is done in one piece, when this part of the blocks would be."""
 _CHECKSUM: Final = 4
 _IDENTITY: Final = b"identity"
 _SCHEMA: Final = pa.schema(
@@ -80,10 +82,14 @@ class KeyCache:
         if reader.entry_count < _LEAST_KEYS or expected > _MOST_BYTES:
             yield from reader.find_many(keys)
             return
+        blocks = len(reader.blocks_of(keys))
+        if _USED_AT * blocks < reader.block_count:
+            yield from reader.find_many(keys)
+            return
         storage = open_storage(self.folder, fsync=False)
         entry = self._load(storage, layer)
         if entry is None:
-            if _SHARE * len(reader.blocks_of(keys)) < reader.block_count:
+            if _MADE_AT * blocks < reader.block_count:
                 yield from reader.find_many(keys)
                 return
             entry = _entry_of(layer)
