@@ -13,11 +13,12 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
-from hudi_core.errors import IncompleteCommitError, TableServiceError
+from hudi_core.errors import HudiError, IncompleteCommitError, TableServiceError
 from hudi_core.model.format import Publication
 from hudi_core.model.instant import Instant, State
 from hudi_core.txn import rollback
 from hudi_core.txn.open_table import OpenTable
+from hudi_core.txn.publication import unknown
 from hudi_core.txn.rollback_checks import check_can_be_taken_back
 
 _log = logging.getLogger(__name__)
@@ -42,6 +43,8 @@ def take_back(table: OpenTable, target: Instant, why: str) -> Publication | None
     ------
     IncompleteCommitError
         It can neither be published nor undone, as others build on it; nothing has changed.
+    CommitStateUnknownError
+        It could not be fenced off, so that it may be published yet; nothing was deleted.
     """
     client, host = table.client, table.host
     try:
@@ -55,8 +58,11 @@ def take_back(table: OpenTable, target: Instant, why: str) -> Publication | None
             instant=target.requested_time,
         ) from kept
     # step fence
-    host.before_rollback(client, replace(target, state=State.INFLIGHT))
-    held = host.find_publication(client, target)
+    try:
+        host.before_rollback(client, replace(target, state=State.INFLIGHT))
+        held = host.find_publication(client, target)
+    except HudiError as error:
+        raise unknown(table, target, error) from error
     if held is not None:
         return held
     _log.warning("%s is rolled back: it cannot be published, for %s", target, why)

@@ -23,7 +23,7 @@ from hudi_core.model.commit import (
     WriteOperation,
     WriteStatus,
 )
-from hudi_core.model.format import PARENT_KEY, FormatCommit
+from hudi_core.model.format import PARENT_KEY, FormatCommit, Publication
 from hudi_core.model.instant import Instant
 from hudi_core.txn.open_table import OpenTable
 
@@ -99,12 +99,13 @@ def recorded(
         except HudiError as error:
             failed = error
             _log.info("step 2 of %s failed", instant, exc_info=True)
-        if _is_held(table, instant, failed):
-            return _receipt(table, instant, call)
+        held = _held(table, instant, failed)
+        if held is not None:
+            return _receipt(held, call)
         if isinstance(failed, IncompleteCommitError):
             raise NotDueError(failed.what, failed.hint) from failed
         recheck()
-    raise _unknown(table, instant, failed)
+    raise unknown(table, instant, failed)
 
 
 def head(table: OpenTable, instant: Instant) -> str:
@@ -118,7 +119,7 @@ def head(table: OpenTable, instant: Instant) -> str:
     try:
         return table.host.initialize(table.client, create=False).version
     except HudiError as error:
-        raise _unknown(table, instant, error) from error
+        raise unknown(table, instant, error) from error
 
 
 def parent_of(table: OpenTable) -> str:
@@ -144,28 +145,26 @@ def on_parent(metadata: CommitMetadata, version: str) -> CommitMetadata:
     return replace(metadata, extra_metadata={**metadata.extra_metadata, PARENT_KEY: version})
 
 
-def _is_held(table: OpenTable, instant: Instant, failed: HudiError) -> bool:
+def _held(table: OpenTable, instant: Instant, failed: HudiError) -> Publication | None:
     try:
-        return table.host.find_publication(table.client, instant) is not None
+        return table.host.find_publication(table.client, instant)
     except HudiError as error:
         failed.add_note(f"Nor could the format be asked what has happened: {error}")
-        raise _unknown(table, instant, failed) from error
+        raise unknown(table, instant, failed) from error
 
 
-def _receipt(table: OpenTable, instant: Instant, call: Callable[[], FormatCommit]) -> FormatCommit:
+def _receipt(held: Publication, call: Callable[[], FormatCommit]) -> FormatCommit:
     """Return the receipt of an instant that the format holds: what the hook says, called again."""
     try:
         return call()
     except HudiError:
-        found = table.host.find_publication(table.client, instant)
-        if found is None:
-            raise
-        return FormatCommit(found.version)
+        return FormatCommit(held.version)
 
 
-def _unknown(
+def unknown(
     table: OpenTable, instant: Instant, failed: HudiError | None
 ) -> CommitStateUnknownError:
+    """Return the error that says that step 2 of an instant has not happened, or not yet."""
     why, hint = "", ""
     if failed is not None:
         why = f": {failed.what}"

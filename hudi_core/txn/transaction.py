@@ -44,7 +44,7 @@ from hudi_core.txn.conflicts import refuse_conflicts
 from hudi_core.txn.heartbeat import Heartbeat
 from hudi_core.txn.markers import STAGE, Markers, temp_folder
 from hudi_core.txn.open_table import OpenTable
-from hudi_core.txn.publication import building_on, is_two_step, parent_of, tell
+from hudi_core.txn.publication import building_on, is_two_step, parent_of, recorded, tell
 from hudi_core.txn.recovery import recover
 from hudi_core.txn.same_table import require_same_table
 from hudi_core.txn.schema_step import SchemaStep, settle
@@ -173,7 +173,10 @@ class Transaction:
         found = now.seen.find(self.instant.requested_time, self.instant.action)
         if found is None or not found.is_completed:
             raise self._overtaken()
-        return Committed(found, tell(self.table, self.table.client.read_commit(found), found))
+        metadata, held = self.table.client.read_commit(found), found
+        return Committed(
+            found, recorded(self.table, held, lambda: tell(self.table, metadata, held))
+        )
 
     def _record(
         self, metadata: CommitMetadata, statuses: Sequence[WriteStatus], timeline: Timeline
