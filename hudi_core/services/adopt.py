@@ -7,8 +7,9 @@ and all, and so is not used. The files have no meta columns: the table has virtu
 
 Order: record, names, timeline, metadata of the format, properties, which make it a table, then the
 old names and the record go. A crash at any point leaves what the same command goes on with. Readers
-of the format that was there find what they know until its metadata names the new names; those of
-plain files find each file under one name or, for a moment, two.
+of the format that was there find what they know until its metadata names the new names, or until
+the old ones go, where the table gets another format; those of plain files find each file under one
+name or, for a moment, two.
 """
 
 from __future__ import annotations
