@@ -132,3 +132,18 @@ def test_a_block_that_the_index_denies_is_told() -> None:
     reader = HFileReader.from_bytes(bytes(data), PATH)
     with pytest.raises(CorruptMetadataError, match="keys that its index denies"):
         found(reader, list(content))
+
+
+@given(st.integers(0, 19_999), st.integers(1, 255))
+def test_damage_hides_no_key(place: int, change: int) -> None:
+    content = {f"k{number:03}".encode(): bytes([number % 7]) * 40 for number in range(300)}
+    data = bytearray(written(content, 1000))
+    data[place % data.index(b"IDXROOT2")] ^= change
+    keys = [b"before", *content, b"k1", b"z"]
+    try:
+        reader = HFileReader.from_bytes(bytes(data), PATH)
+        told = found(reader, keys)
+    except CorruptMetadataError:
+        return
+    assert told.keys() == content.keys()
+    assert told == dict(reader.get_many(keys))

@@ -30,6 +30,7 @@ from hudi_core.metadata.hfile.layout import (
     META_MAGIC,
     MIDDLE_INDEX_MAGIC,
     ROOT_INDEX_MAGIC,
+    Codec,
     damaged,
 )
 from hudi_core.metadata.hfile.many_cells import (
@@ -293,22 +294,28 @@ class HFileReader:
     def _load(self, numbers: Sequence[int]) -> Iterator[tuple[int, Cells]]:
         """Yield the cells of some data blocks, by ascending number."""
         for number, content in self._contents(numbers):
-            cells = decode_cells(content, self._path)
-            following = self._first_keys[number + 1 : number + 2]
-            if (
-                not cells.keys
-                or cells.keys[0] < self._first_keys[number]
-                or (following and cells.keys[-1] >= following[0])
-            ):
-                raise self._denied()
-            yield number, cells
+            yield number, self._cells(number, content)
+
+    def _cells(self, number: int, content: bytes) -> Cells:
+        cells = decode_cells(content, self._path)
+        following = self._first_keys[number + 1 : number + 2]
+        if (
+            not cells.keys
+            or cells.keys[0] < self._first_keys[number]
+            or (following and cells.keys[-1] >= following[0])
+        ):
+            raise self._denied()
+        return cells
 
     def _many_cells(self, numbers: Sequence[int]) -> Iterator[CellPlaces]:
         """Yield the cells of some data blocks, of several at once."""
         waiting: list[bytes] = []
         size = 0
         for number, content in self._contents(numbers):
-            if first_key(content) < self._first_keys[number]:
+            if self.trailer.codec is Codec.NONE:
+                # nothing but the cells themselves tells of damage, which hides keys
+                self._cells(number, content)
+            elif first_key(content) < self._first_keys[number]:
                 raise self._denied()
             waiting.append(content)
             size += len(content)
