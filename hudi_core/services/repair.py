@@ -111,7 +111,8 @@ def repair_table(
     path, options
         The table, as :func:`~hudi_core.services.opening.open_table` takes them.
     force
-        Whether the format's metadata is made anew where nothing is wrong with it, too.
+        Whether the format's metadata is made anew where nothing is wrong with it, too; and all of
+        it from data files that are not as their commits say, which is not done otherwise.
     progress
         Is told of the files whose footers are read.
 
@@ -131,6 +132,8 @@ def repair_table(
         table = open_table(path, options)
         require_recoverable(table.client)
         plan = _plan(table, force, progress)
+        if not force and _has_lost(plan.found):
+            return plan
         others: tuple[str, ...] = ()
         if plan.metadata_table:
             others = _rebuild_metadata_table(table)
@@ -154,15 +157,21 @@ def _plan(table: OpenTable, force: bool, progress: Progress) -> Repair:
     found: TableValidation = validate_table(table, progress=progress)
     has_own = Capability.SINGLE_STEP not in table.host.capabilities
     wrong = [one for one in found.of(Source.FORMAT) if not one.is_pending]
-    mended = (Source.FORMAT, Source.METADATA_TABLE)
+    is_safe = force or not _has_lost(found.differences)
+    mended = (Source.FORMAT, Source.METADATA_TABLE) if is_safe else ()
     return Repair(
         path=table.client.base_path,
         table_format=table.host.name,
         found=found.differences,
-        metadata_table=bool(found.of(Source.METADATA_TABLE)),
-        format_metadata=has_own and (force or bool(wrong)),
+        metadata_table=is_safe and bool(found.of(Source.METADATA_TABLE)),
+        format_metadata=is_safe and has_own and (force or bool(wrong)),
         left=tuple(one for one in found.differences if one.source not in mended),
     )
+
+
+def _has_lost(found: Sequence[Difference]) -> bool:
+    """Tell whether data files are not those of the commits: older rows would become the table's."""
+    return any(one.source is Source.STORAGE for one in found)
 
 
 def _recovered(table: OpenTable, config: WriteConfig, is_rebuilt: bool) -> tuple[Timeline, bool]:

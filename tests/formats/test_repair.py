@@ -305,3 +305,23 @@ def test_columns_that_changed_are_in_the_new_metadata(table: hudi.Table) -> None
     rows = again.to_arrow()
     assert rows.column_names[-1] == "note"
     agree(Path(table.path))
+
+
+def test_older_rows_do_not_take_the_place_of_a_lost_file(table: hudi.Table) -> None:
+    table.upsert(batch(7, "a"))
+    newest = max(table.file_slices(), key=lambda one: one.base_instant).base_file
+    assert newest is not None
+    lost, kept = Path(table.path) / newest.path, Path(table.path).parent / "kept"
+    lost.rename(kept)
+    done = hudi.Table.open(table.path).repair()
+    assert not done.metadata_table
+    assert not done.format_metadata
+    assert any(newest.path in one.subject for one in done.left)
+    if table.format == "delta":
+        shutil.rmtree(Path(table.path) / "_delta_log")
+        assert len(hudi.Table.open(table.path).repair().left) > 1
+    else:
+        kept.rename(lost)
+        assert hudi.Table.open(table.path).validate().differences == ()
+        lost.rename(kept)
+    assert hudi.Table.open(table.path).repair(force=True).metadata_table
