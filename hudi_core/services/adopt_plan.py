@@ -241,6 +241,12 @@ def _obstacles(folder: Folder, client: TableMetaClient, files: tuple[Examined, .
     found = []
     if not folder.is_local:
         found.append("it is in an object store, where a file has one name for ever")
+    own, asked = folder.found.kind, client.config.table_format
+    if own not in (PLAIN, asked):
+        found.append(
+            f"its {own} readers would look for its files under their former names; adopt it as "
+            f"{own}, then `hudi table convert --to {asked}`"
+        )
     if not client.config.record_key_fields:
         found.append(f"it has no record key ({RECORD_KEY.key}), which virtual keys are made of")
     bad = [one for one in files if one.obstacle is not None]

@@ -670,6 +670,14 @@ def test_an_adopted_table_is_not_written_and_can_be_converted(path: Path) -> Non
     agree(path)
 
 
+def test_readers_of_a_format_are_not_left_behind(path: Path) -> None:
+    write_deltalake(str(path), ROWS)
+    for other in ("native", "iceberg"):
+        with pytest.raises(UnsupportedTableError, match=f"adopt it as delta.*--to {other}"):
+            hudi.Table.adopt(str(path), record_key="id", format=other)
+    assert DeltaTable(str(path)).to_pyarrow_table().num_rows == ROWS.num_rows
+
+
 def test_the_command(path: Path, tmp_path: Path) -> None:
     plain(path)
     run = CliRunner().invoke
