@@ -219,7 +219,7 @@ def follow(history: History, steps: list[Step]) -> None:
 
 @pytest.mark.parametrize("partitioned", [True, False], ids=["partitioned", "unpartitioned"])
 @pytest.mark.parametrize("format_name", FOREIGN)
-@settings(max_examples=5, phases=PHASES, suppress_health_check=list(HealthCheck))
+@settings(max_examples=3, phases=PHASES, suppress_health_check=list(HealthCheck))
 @given(steps=st.lists(STEPS, min_size=2, max_size=7), metadata_table=st.booleans())
 def test_all_readers_see_every_state(
     tmp_path_factory: pytest.TempPathFactory,
@@ -282,7 +282,7 @@ def test_random_histories_through_spark(
 ) -> None:
     drawn: list[int] = []
 
-    @settings(max_examples=2, phases=PHASES, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=1, phases=PHASES, suppress_health_check=list(HealthCheck))
     @given(steps=st.lists(STEPS, min_size=2, max_size=5), partitioned=st.booleans())
     def check(steps: list[Step], partitioned: bool) -> None:
         path = tmp_path / str(len(drawn))
