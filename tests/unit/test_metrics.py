@@ -44,6 +44,9 @@ RFC_15 = {
 @pytest.fixture(autouse=True)
 def apart(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
     """Let each test have gauges and servers of its own."""
+    before = list(metrics._gauges.values())  # of a page, say, that was run in this process
+    for gauge in before:
+        REGISTRY.unregister(gauge)
     gauges: dict[str, Any] = {}
     servers: dict[tuple[str, int], Any] = {}
     monkeypatch.setattr(metrics, "_gauges", gauges)
@@ -55,6 +58,8 @@ def apart(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
         server.shutdown()
         server.server_close()
         thread.join()
+    for gauge in before:
+        REGISTRY.register(gauge)
 
 
 def rows(*ids: str) -> pa.Table:
