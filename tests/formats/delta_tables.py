@@ -15,22 +15,8 @@ from deltalake import DeltaTable
 from hudi import HudiTableBuilder
 
 import hudi_core as hudi
+from tests.formats.columns import CITIES, SCHEMA
 
-SCHEMA = pa.schema(
-    [
-        pa.field("id", pa.string()),
-        pa.field("city", pa.string()),
-        pa.field("ts", pa.int64()),
-        pa.field("value", pa.float64()),
-        pa.field("price", pa.decimal128(38, 10)),
-        pa.field("at", pa.timestamp("us", "UTC")),
-        pa.field("day", pa.date32()),
-        pa.field("flag", pa.bool_()),
-        pa.field("inner", pa.struct([pa.field("x", pa.int32()), pa.field("word", pa.string())])),
-        pa.field("tags", pa.list_(pa.string())),
-    ]
-)
-CITIES = ("rome", "oslo", "new york", "a%b", None)
 OPTIONS = {
     "hoodie.table.format": "delta",
     "hoodie.datasource.write.partitionpath.urlencode": "true",

@@ -20,23 +20,10 @@ from pyiceberg.table.snapshots import Snapshot, ancestors_of
 import hudi_core as hudi
 from hudi_core.services.opening import open_table
 from hudi_core.txn.open_table import OpenTable
+from tests.formats import columns
+from tests.formats.columns import CITIES
 
-SCHEMA = pa.schema(
-    [
-        pa.field("id", pa.string()),
-        pa.field("city", pa.string()),
-        pa.field("ts", pa.int64()),
-        pa.field("value", pa.float64()),
-        pa.field("price", pa.decimal128(38, 10)),
-        pa.field("at", pa.timestamp("us", "UTC")),
-        pa.field("day", pa.date32()),
-        pa.field("flag", pa.bool_()),
-        pa.field("inner", pa.struct([pa.field("x", pa.int32()), pa.field("word", pa.string())])),
-        pa.field("tags", pa.list_(pa.string())),
-        pa.field("notes", pa.map_(pa.string(), pa.int64())),
-    ]
-)
-CITIES = ("rome", "oslo", "new york", "a%b", None)
+SCHEMA = columns.SCHEMA.append(pa.field("notes", pa.map_(pa.string(), pa.int64())))
 OPTIONS = {
     "hoodie.table.format": "iceberg",
     "hoodie.datasource.write.partitionpath.urlencode": "true",

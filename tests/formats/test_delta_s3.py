@@ -19,7 +19,8 @@ from hudi_core.errors import CommitConflictError, LockError
 from hudi_core.storage.options import StorageOptions
 from hudi_core.txn.locks import StorageLock
 from hudi_core.txn.locks.storage import LOCK_PATH, LeaseFile
-from tests.formats.delta_tables import OPTIONS, SCHEMA, content, row, rows
+from tests.formats.columns import SCHEMA
+from tests.formats.delta_tables import OPTIONS, content, row, rows
 
 
 @pytest.fixture(scope="module")

@@ -23,23 +23,9 @@ from pyspark.sql import SparkSession
 import hudi_core as hudi
 from hudi_core.model.commit import CommitMetadata
 from hudi_core.txn.transaction import Transaction
+from tests.formats.columns import CITIES, SCHEMA
 from tests.formats.history_readers import FOREIGN, content
 
-SCHEMA = pa.schema(
-    [
-        pa.field("id", pa.string()),
-        pa.field("city", pa.string()),
-        pa.field("ts", pa.int64()),
-        pa.field("value", pa.float64()),
-        pa.field("price", pa.decimal128(38, 10)),
-        pa.field("at", pa.timestamp("us", "UTC")),
-        pa.field("day", pa.date32()),
-        pa.field("flag", pa.bool_()),
-        pa.field("inner", pa.struct([pa.field("x", pa.int32()), pa.field("word", pa.string())])),
-        pa.field("tags", pa.list_(pa.string())),
-    ]
-)
-CITIES = ("rome", "oslo", "new york", "a%b", None)
 OPTIONS = {
     "hoodie.datasource.write.partitionpath.urlencode": "true",
     # small files stay open for two more rows, and new files hold three
