@@ -36,8 +36,8 @@ from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.services.opening import open_table
 from hudi_core.txn.open_table import OpenTable
+from tests.formats.columns import SCHEMA
 from tests.formats.delta_tables import (
-    SCHEMA,
     assert_all_read,
     by_deltalake,
     content,

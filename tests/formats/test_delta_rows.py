@@ -10,9 +10,9 @@ from deltalake import DeltaTable
 
 import hudi_core as hudi
 from hudi_core.errors import SchemaError, UnsupportedCapabilityError
+from tests.formats.columns import SCHEMA
 from tests.formats.delta_tables import (
     OPTIONS,
-    SCHEMA,
     assert_all_read,
     by_deltalake,
     content,
