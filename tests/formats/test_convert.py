@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,17 +16,9 @@ from typer.testing import CliRunner
 
 import hudi_core as hudi
 from hudi_core.cli.app import app
-from hudi_core.errors import (
-    ConcurrentWriterError,
-    HudiError,
-    OptionConflictError,
-    TableServiceError,
-    UnknownTableFormatError,
-    UnsupportedTableError,
-)
+from hudi_core.errors import TableServiceError, UnsupportedTableError
 from hudi_core.model.format import WATERMARK_KEY
 from hudi_core.services.opening import open_table
-from hudi_core.storage.posix import PosixStorage
 from hudi_core.storage.properties_file import read_properties
 from tests.formats.service_tables import (
     FORMATS,
@@ -269,68 +258,6 @@ def test_tables_that_cannot_be_written_are_not_converted(
     assert sorted(str(one) for one in path.rglob("*") if ".locks" not in str(one)) == before
 
 
-# --- bad input -----------------------------------------------------------------------------------
-
-
-def test_a_format_that_is_not_installed_is_named(tmp_path: Path) -> None:
-    table = new_table(tmp_path / "t")
-    with pytest.raises(UnknownTableFormatError, match="paimon"):
-        table.convert("paimon")
-    assert table.format == "native"
-
-
-def test_a_column_that_the_format_lacks_is_named_before_anything_is_written(tmp_path: Path) -> None:
-    path = tmp_path / "t"
-    schema = pa.schema([("id", pa.string()), ("at", pa.time64("us"))])
-    table = hudi.Table.create(str(path), schema, record_key="id")
-    table.insert(pa.table({"id": ["a"], "at": pa.array([1], pa.time64("us"))}))
-    before = sorted(str(one) for one in path.rglob("*"))
-    with pytest.raises(HudiError, match="at"):
-        table.convert("delta")
-    assert sorted(str(one) for one in path.rglob("*")) == before
-
-
-def test_a_live_writer_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    table = new_table(tmp_path / "t")
-
-    def convert_meanwhile(*_: Any, **__: Any) -> Any:
-        hudi.Table.open(table.path).convert("delta")
-
-    monkeypatch.setattr("hudi_core.txn.transaction.Transaction.commit", convert_meanwhile)
-    with pytest.raises(ConcurrentWriterError):
-        table.upsert(batch(5, "a"))
-    monkeypatch.undo()
-    assert not (tmp_path / "t" / "_delta_log").exists()
-
-
-def test_who_opened_the_table_before_does_not_write_in_its_former_format(tmp_path: Path) -> None:
-    path = tmp_path / "t"
-    stale = new_table(path)
-    hudi.Table.open(str(path)).convert("delta")
-    with contextlib.suppress(HudiError):  # told to open it again
-        stale.upsert(batch(7, "a"))
-    hudi.Table.open(str(path)).upsert(batch(8, "b"))
-    agree(path)
-
-
-def test_a_format_among_the_options_is_no_contradiction_afterwards(tmp_path: Path) -> None:
-    path = tmp_path / "t"
-    new_table(path)
-    table = hudi.Table.open(str(path), {"hoodie.table.format": "native"})
-    table.convert("delta")
-    table.upsert(batch(3, "a"))
-    with pytest.raises(OptionConflictError):
-        hudi.Table.open(str(path), {"hoodie.table.format": "native"})
-
-
-def test_the_format_it_has_is_no_change(tmp_path: Path) -> None:
-    path = tmp_path / "t"
-    table = new_table(path, "delta")
-    done = table.convert("DELTA")
-    assert (done.is_needed, done.receipt) == (False, None)
-    assert DeltaTable(str(path)).version() == 2
-
-
 @pytest.mark.parametrize("to", FORMATS)
 def test_a_dry_run_changes_nothing(tmp_path: Path, to: str) -> None:
     path = tmp_path / "t"
@@ -393,60 +320,6 @@ def test_a_table_is_converted_into_a_catalog(
     assert bag(found.load_table("lake.trips").scan().to_arrow()) == bag(table.to_arrow())
     table.upsert(batch(4, "d"))
     assert bag(found.load_table("lake.trips").scan().to_arrow()) == bag(table.to_arrow())
-
-
-# --- crashes -------------------------------------------------------------------------------------
-
-
-class Died(BaseException):
-    """The process is no more."""
-
-
-@pytest.mark.parametrize("is_done", [False, True])
-@pytest.mark.parametrize("to", FORMATS)
-def test_a_conversion_that_died_is_run_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, to: str, is_done: bool
-) -> None:
-    path = tmp_path / "t"
-    new_table(path)
-    held = agree(path)
-    calls = 0
-    left = [0]
-
-    def count(name: str) -> None:
-        whole = getattr(PosixStorage, name)
-
-        def one(*arguments: Any, **named: Any) -> Any:
-            left[0] -= 1
-            if left[0] == 0 and not is_done:
-                raise Died
-            answer = whole(*arguments, **named)
-            if left[0] == 0:
-                raise Died
-            return answer
-
-        monkeypatch.setattr(PosixStorage, name, one)
-
-    for name in ("put", "put_if_absent", "compare_and_set", "delete", "delete_tree"):
-        count(name)
-    for calls in range(1, 100):
-        copy = tmp_path / f"t{calls}"
-        shutil.copytree(path, copy)
-        left[0] = calls
-        try:
-            hudi.Table.open(str(copy)).convert(to)
-        except Died:
-            left[0] = 0
-            # before the last step it is what it was, after it what it was to become
-            assert agree(copy) == held
-            hudi.Table.open(str(copy)).upsert(batch(6, "new"))
-            more = agree(copy)
-            hudi.Table.open(str(copy)).convert(to)
-            assert hudi.Table.open(str(copy)).format == to
-            assert agree(copy) == more
-        else:
-            break
-    assert calls > (6 if to == "iceberg" else 3)
 
 
 # --- the command ---------------------------------------------------------------------------------

@@ -18,9 +18,8 @@ import hudi_core as hudi
 from hudi_core.cli.app import app
 from hudi_core.cli.exit_codes import ExitCode
 from hudi_core.errors import CorruptMetadataError, HudiError
-from hudi_core.plugin.host import FormatHost
 from hudi_core.services.validate import Source
-from hudi_core.storage.posix import PosixStorage
+from tests.formats.dying_writers import Died, MortalStorage, death_in
 from tests.formats.service_tables import FORMATS, agree, bag, batch, new_table
 
 
@@ -106,19 +105,9 @@ def test_commits_of_a_stranger_are_taken_out(tmp_path: Path) -> None:
     agree(tmp_path / "t")
 
 
-def test_what_a_dead_writer_left_is_made_good(
-    table: hudi.Table, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Died(Exception):
-        pass
-
-    def die(*_: Any, **__: Any) -> None:
-        raise Died
-
-    monkeypatch.setattr(FormatHost, "complete_write", die)
-    with pytest.raises(Died):
+def test_what_a_dead_writer_left_is_made_good(table: hudi.Table) -> None:
+    with death_in("hudi_core.plugin.host.FormatHost.complete_write"):
         table.upsert(batch(6, "a"))
-    monkeypatch.undo()
     done = hudi.Table.open(table.path).repair()
     assert (done.is_needed, done.format_metadata, done.left) == (True, False, ())
     assert any("6" in one for one in agree(Path(table.path)))
@@ -245,41 +234,23 @@ def test_a_catalog_that_lost_the_table_gets_it_again(tmp_path: Path) -> None:
     catalog.engine.dispose()
 
 
-class Died(BaseException):
-    """The process is no more."""
-
-
 def test_a_repair_that_died_is_run_again(
     table: hudi.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held = agree(Path(table.path))
     shutil.rmtree(metadata_of(table))
-    left = [0]
-
-    def dying(name: str) -> None:
-        whole = getattr(PosixStorage, name)
-
-        def one(*arguments: Any, **named: Any) -> Any:
-            left[0] -= 1
-            if left[0] == 0:
-                raise Died
-            return whole(*arguments, **named)
-
-        monkeypatch.setattr(PosixStorage, name, one)
-
-    for name in ("put", "put_if_absent", "compare_and_set", "delete", "delete_tree"):
-        dying(name)
+    storage = MortalStorage(monkeypatch)
     for calls in range(1, 50):
         copy = tmp_path / f"t{calls}"
         shutil.copytree(table.path, copy)
-        left[0] = calls
+        storage.left = calls
         try:
             hudi.Table.open(str(copy)).repair()
         except Died:
-            left[0] = 0
+            storage.left = 0
             hudi.Table.open(str(copy)).repair()
         assert agree(copy) == held
-        if left[0] > 0:
+        if storage.left > 0:
             break
     assert calls > 1
 

@@ -20,6 +20,7 @@ from hudi_core.cli.app import app
 from hudi_core.cli.exit_codes import ExitCode
 from hudi_core.plugin.host import FormatHost
 from hudi_core.services.validate import Source, TableValidation
+from tests.formats.dying_writers import death_in
 from tests.formats.service_tables import FORMATS, batch, new_table
 
 ALL = ("native", *FORMATS)
@@ -218,19 +219,9 @@ def test_a_foreign_commit_is_told(tmp_path: Path) -> None:
     assert "not written through Hudi" in said(table.validate(), Source.FORMAT)
 
 
-def test_a_pending_publication_is_told(
-    published: hudi.Table, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Died(Exception):
-        pass
-
-    def die(*_: Any, **__: Any) -> None:
-        raise Died
-
-    monkeypatch.setattr(FormatHost, "complete_write", die)
-    with pytest.raises(Died):
+def test_a_pending_publication_is_told(published: hudi.Table) -> None:
+    with death_in("hudi_core.plugin.host.FormatHost.complete_write"):
         published.upsert(batch(6, "a"))
-    monkeypatch.undo()
     (one,) = published.validate().differences
     assert one.is_pending
     assert "not recorded" in str(one)

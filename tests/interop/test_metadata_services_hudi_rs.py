@@ -27,7 +27,7 @@ from hudi_core.storage import open as opening
 from hudi_core.storage.disk import Disk
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.txn.table_lock import table_lock
-from tests.unit.test_storage_posix import Killed, MortalDisk
+from tests.unit.mortal_disk import Killed, MortalDisk
 
 SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64())])
 OPTIONS = {

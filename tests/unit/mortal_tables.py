@@ -19,7 +19,7 @@ from hudi_core.storage.disk import Disk
 from hudi_core.storage.options import StorageOptions
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.timeline.serde import encode
-from tests.unit.test_storage_posix import Killed, MortalDisk
+from tests.unit.mortal_disk import Killed, MortalDisk
 
 CONFIG = TableConfig(name="t", record_key_fields=("id",), partition_fields=("p",))
 LOGS = TableConfig(

@@ -1,4 +1,4 @@
-"""Local storage: what a crash leaves, what the disk refuses, and links that lead out."""
+"""Local storage: what a crash leaves, what the disk refuses, and who comes in between."""
 
 from __future__ import annotations
 
@@ -17,74 +17,11 @@ from hudi_core.errors import (
     PathNotFoundError,
     PreconditionFailedError,
     StorageError,
-    UnsafePathError,
 )
 from hudi_core.storage.disk import Disk
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.storage.posix_reader import TEMPORARY_PREFIX
-
-
-class Killed(BaseException):
-    """Stands for the end of the process: no handler of errors may catch it and go on."""
-
-
-class MortalDisk(Disk):
-    """A disk on which the process ends before, after or in the middle of its n-th change."""
-
-    def __init__(self, death: int | None = None, mode: str = "before") -> None:
-        self.steps: list[str] = []
-        self.death, self.mode = death, mode
-        self.dead = False
-
-    def _step(self, name: str, change: Callable[[], None], torn: Callable[[], None]) -> None:
-        if self.dead:
-            raise Killed  # a dead process changes nothing more
-        self.steps.append(name)
-        if len(self.steps) - 1 != self.death:
-            change()
-            return
-        self.dead = True
-        if self.mode == "after":
-            change()
-        elif self.mode == "torn":
-            torn()
-        raise Killed
-
-    def make_folder(self, path: str) -> None:
-        self._step("make_folder", lambda: Disk.make_folder(self, path), lambda: None)
-
-    def write_new(self, path: str, data: bytes, *, sync: bool) -> None:
-        def write(part: bytes) -> None:
-            Disk.write_new(self, path, part, sync=sync)
-
-        self._step("write_new", lambda: write(data), lambda: write(data[: len(data) // 2]))
-
-    def link(self, source: str, target: str) -> None:
-        self._step("link", lambda: Disk.link(self, source, target), lambda: None)
-
-    def replace(self, source: str, target: str) -> None:
-        self._step("replace", lambda: Disk.replace(self, source, target), lambda: None)
-
-    def remove(self, path: str) -> None:
-        self._step("remove", lambda: Disk.remove(self, path), lambda: None)
-
-    def remove_folder(self, path: str) -> None:
-        self._step("remove_folder", lambda: Disk.remove_folder(self, path), lambda: None)
-
-    def sync_folder(self, path: str) -> None:
-        self._step("sync_folder", lambda: Disk.sync_folder(self, path), lambda: None)
-
-
-class FailingDisk(Disk):
-    """A disk whose every write fails with one error number, after a part of the bytes."""
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-
-    def write_new(self, path: str, data: bytes, *, sync: bool) -> None:
-        if os.path.isdir(os.path.dirname(path)):
-            super().write_new(path, data[:1], sync=sync)
-        raise OSError(self.number, os.strerror(self.number))
+from tests.unit.mortal_disk import FailingDisk, Killed, MortalDisk
 
 
 def put_if_absent(storage: PosixStorage) -> None:
@@ -272,95 +209,6 @@ def test_a_pipe_in_a_table_does_not_hang_its_reader(table: Path) -> None:
         storage.read("pipe")
     assert storage.head("pipe") is None
     assert [status.path for status in storage.list()] == ["old"]
-
-
-class TestSymbolicLinks:
-    @pytest.fixture
-    def outside(self, tmp_path: Path, table: Path) -> Path:
-        outside = tmp_path / "outside"
-        outside.mkdir()
-        (outside / "secret").write_bytes(b"secret")
-        (table / "folder-link").symlink_to(outside)
-        (table / "file-link").symlink_to(outside / "secret")
-        (table / "dangling").symlink_to(outside / "nothing")
-        return outside
-
-    @pytest.mark.parametrize("path", ["folder-link/secret", "file-link", "dangling"])
-    def test_nothing_is_read_through_a_link_that_leaves(
-        self, table: Path, outside: Path, path: str
-    ) -> None:
-        storage = PosixStorage(str(table))
-        for call in (storage.read, storage.head, storage.version):
-            with pytest.raises(UnsafePathError, match="symbolic link"):
-                call(path)
-
-    def test_nothing_is_changed_through_a_link_that_leaves(
-        self, table: Path, outside: Path
-    ) -> None:
-        storage = PosixStorage(str(table))
-        path = "folder-link/secret"
-        for call in (
-            lambda: storage.put(path, b"x"),
-            lambda: storage.put_if_absent("folder-link/new", b"x"),
-            lambda: storage.compare_and_set(path, b"x", None),
-            lambda: storage.delete(path),
-            lambda: storage.delete_tree("folder-link/x"),
-        ):
-            with pytest.raises(UnsafePathError):
-                call()
-        assert [path.name for path in outside.iterdir()] == ["secret"]
-        assert (outside / "secret").read_bytes() == b"secret"
-
-    def test_listings_refuse_links_that_leave(self, table: Path, outside: Path) -> None:
-        storage = PosixStorage(str(table))
-        for call in (
-            lambda: list(storage.list()),
-            lambda: list(storage.list("folder-link")),
-            storage.list_folders,
-        ):
-            with pytest.raises(UnsafePathError):
-                call()
-
-    def test_links_themselves_are_replaced_and_deleted(self, table: Path, outside: Path) -> None:
-        storage = PosixStorage(str(table))
-        storage.put("file-link", b"mine")
-        assert storage.read("file-link") == b"mine"
-        assert storage.delete("folder-link") is True
-        with pytest.raises(AlreadyExistsError):
-            storage.put_if_absent("dangling", b"x")
-        assert (outside / "secret").read_bytes() == b"secret"
-        assert not (outside / "nothing").exists()
-
-    def test_trees_are_deleted_without_following_links(self, table: Path, outside: Path) -> None:
-        for name in ("folder-link", "file-link", "dangling"):
-            (table / name).rename(table / "tree" / name)
-        storage = PosixStorage(str(table))
-        storage.delete_tree("tree")
-        assert not (table / "tree").exists()
-        assert (outside / "secret").exists()
-        (table / "link").symlink_to(outside)
-        assert storage.delete_tree("link") == 0
-        assert (outside / "secret").exists()
-
-    def test_links_inside_are_followed(self, table: Path) -> None:
-        (table / "link").symlink_to("tree")
-        (table / "tree" / "circle").symlink_to(table)
-        storage = PosixStorage(str(table))
-        assert [status.path for status in storage.list("link")] == ["link/one"]
-        assert storage.read("link/one") == b""
-        assert sorted(status.path for status in storage.list(recursive=True)) == [
-            "old",
-            "tree/below/two",
-            "tree/one",
-        ]
-
-    def test_the_root_may_be_a_link(self, table: Path, tmp_path: Path) -> None:
-        (tmp_path / "alias").symlink_to(table)
-        storage = PosixStorage(str(tmp_path / "alias"))
-        assert storage.root == str(tmp_path / "alias")
-        assert storage.read("old") == b"old"
-        storage.put("old", b"new")
-        assert (table / "old").read_bytes() == b"new"
 
 
 def test_a_folder_that_is_filled_meanwhile_is_deleted_all_the_same(table: Path) -> None:
