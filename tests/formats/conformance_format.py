@@ -25,24 +25,33 @@ class FormatUnderTest:
         As tables name it.
     read
         Reads the rows of a table with a reader of the format that is not this project's.
-    lose
-        Takes the format's metadata of a table away; ``None`` where it has none.
-    intrude
-        Commits to a table as a writer that knows nothing of Hudi; ``None`` where there is no such
-        writer.
     options
         Options for every table.
     """
 
     name: str
     read: Callable[[Path], Iterable[Row]]
-    lose: Callable[[Path], object] | None = None
-    intrude: Callable[[Path], object] | None = None
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict, kw_only=True)
 
     def rows(self, path: Path) -> Counter[str]:
         """Return the rows of a table as the foreign reader sees them."""
         return bag(self.read(path))
+
+
+@dataclass(frozen=True)
+class TwoStepFormat(FormatUnderTest):
+    """A format that has metadata of its own, which others may lose or write.
+
+    Attributes
+    ----------
+    lose
+        Takes the format's metadata of a table away.
+    intrude
+        Commits to a table as a writer that knows nothing of Hudi.
+    """
+
+    lose: Callable[[Path], object]
+    intrude: Callable[[Path], object]
 
 
 def bag(rows: Iterable[Row]) -> Counter[str]:

@@ -15,9 +15,11 @@ from deltalake import DeltaTable, write_deltalake
 from hudi import HudiTableBuilder
 from pyiceberg.table import StaticTable
 
-from tests.formats.conformance_format import PROMISES, FormatUnderTest
+from tests.formats.conformance_capabilities import CapabilityConformance
+from tests.formats.conformance_format import PROMISES, FormatUnderTest, TwoStepFormat
 from tests.formats.conformance_suite import FormatConformance
 from tests.formats.conformance_trace import install
+from tests.formats.conformance_two_steps import TwoStepConformance
 from tests.formats.test_iceberg_protocol import foreign_append
 
 Rows = list[Mapping[str, Any]]
@@ -58,46 +60,74 @@ def intrude_on_toy(path: Path) -> None:
     (last.parent / f"{state['number']:08d}.json").write_text(json.dumps(state))
 
 
-UNDER_TEST = (
-    FormatUnderTest("native", by_hudi_rs),
-    FormatUnderTest(
+TWO_STEPS = (
+    TwoStepFormat(
         "iceberg", by_pyiceberg, lambda path: shutil.rmtree(path / "metadata"), foreign_append
     ),
-    FormatUnderTest(
+    TwoStepFormat(
         "delta",
         by_deltalake,
         lambda path: shutil.rmtree(path / "_delta_log"),
         append_with_deltalake,
     ),
-    FormatUnderTest(
+    TwoStepFormat(
         "toy", by_toy, lambda path: shutil.rmtree(path / ".hoodie" / "toy"), intrude_on_toy
     ),
+    TwoStepFormat(
+        "modest", by_toy, lambda path: shutil.rmtree(path / ".hoodie" / "toy"), intrude_on_toy
+    ),
 )
+TOYS = {
+    "toy": "tests.formats.toy_format:ToyFormat",
+    "modest": "tests.formats.toy_format:ModestFormat",
+}
+UNDER_TEST = (FormatUnderTest("native", by_hudi_rs), *TWO_STEPS)
+SUITES = (FormatConformance, CapabilityConformance, TwoStepConformance)
 
 
 @pytest.fixture(autouse=True)
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Install the toy format and the observer of the suite."""
+    """Install the toy formats and the observer of the suite."""
     folder = tmp_path_factory.mktemp("site")
-    install(folder, {"toy": "tests.formats.toy_format:ToyFormat"})
+    install(folder, TOYS)
     with pytest.MonkeyPatch.context() as patched:
         patched.syspath_prepend(str(folder))
         yield
 
 
-class TestConformance(FormatConformance):
-    @pytest.fixture(params=UNDER_TEST, ids=lambda one: one.name)
-    def format_under_test(self, request: pytest.FixtureRequest) -> FormatUnderTest:
-        found: FormatUnderTest = request.param
+@pytest.fixture(params=UNDER_TEST, ids=lambda one: one.name)
+def any_format(request: pytest.FixtureRequest) -> FormatUnderTest:
+    found: FormatUnderTest = request.param
+    return found
+
+
+class TestFormats(FormatConformance):
+    @pytest.fixture
+    def format_under_test(self, any_format: FormatUnderTest) -> FormatUnderTest:
+        return any_format
+
+
+class TestCapabilities(CapabilityConformance):
+    @pytest.fixture
+    def format_under_test(self, any_format: FormatUnderTest) -> FormatUnderTest:
+        return any_format
+
+
+class TestTwoSteps(TwoStepConformance):
+    @pytest.fixture(params=TWO_STEPS, ids=lambda one: one.name)
+    def format_under_test(self, request: pytest.FixtureRequest) -> TwoStepFormat:
+        found: TwoStepFormat = request.param
         return found
 
 
 def test_every_promise_is_a_sentence_with_an_id() -> None:
-    assert [*PROMISES] == [f"F{number:02d}" for number in range(1, len(PROMISES) + 1)]
+    assert sorted(PROMISES) == [f"F{number:02d}" for number in range(1, len(PROMISES) + 1)]
     for sentence in PROMISES.values():
         assert re.fullmatch(r"[A-Z].*\.", sentence)
 
 
 def test_every_test_makes_a_promise() -> None:
-    tests = [one for name, one in vars(FormatConformance).items() if name.startswith("test_")]
-    assert sorted(str(one.__doc__)[:3] for one in tests) == [*PROMISES]
+    tests = [
+        one for suite in SUITES for name, one in vars(suite).items() if name.startswith("test_")
+    ]
+    assert sorted(str(one.__doc__)[:3] for one in tests) == sorted(PROMISES)

@@ -370,3 +370,11 @@ class ToyFormat:
     @hookimpl
     def complete_rollback(self, meta_client: MetaClientView, instant: Instant) -> FormatCommit:
         return record(meta_client, instant)
+
+
+class ModestFormat(ToyFormat):
+    """The toy format without all that it could do without."""
+
+    @hookimpl
+    def get_capabilities(self) -> FormatCapabilities:
+        return FormatCapabilities.of(Capability.COPY_ON_WRITE, Capability.IDENTITY_PARTITIONS)

@@ -1,0 +1,252 @@
+"""Tables for tests over any format, what may be done to them, and what is found afterwards."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pytest
+
+import hudi_core as hudi
+from hudi_core.model.instant_time import next_instant_time, to_datetime
+from hudi_core.model.result import CommitResult
+from hudi_core.plugin.host import FormatHost
+from hudi_core.services.opening import open_table
+from hudi_core.spi import (
+    Action,
+    Capability,
+    CleanerPlan,
+    CommitMetadata,
+    Instant,
+    State,
+    UnsupportedCapabilityError,
+)
+from hudi_core.txn.open_table import OpenTable
+
+from .conformance_format import FormatUnderTest, bag
+from .conformance_trace import TRACE, Call
+
+SCHEMA: Final = pa.schema(
+    [
+        pa.field("id", pa.string()),
+        pa.field("city", pa.string()),
+        pa.field("ts", pa.int64()),
+        pa.field("value", pa.float64()),
+        pa.field("count", pa.int32()),
+    ]
+)
+FAST: Final = {"hoodie.fs.fsync": "false"}
+CITIES: Final = ("rome", "oslo", None)
+
+
+class Died(Exception):
+    """The writer is no more."""
+
+
+def rows(*keys: int, ts: int = 1) -> pa.Table:
+    """Rows whose key decides their partition, as the index looks only there."""
+    return pa.Table.from_pylist(
+        [
+            {"id": f"k{key}", "city": CITIES[key % 3], "ts": ts, "value": key + 0.5, "count": key}
+            for key in keys
+        ],
+        SCHEMA,
+    )
+
+
+def wide(*keys: int, ts: int = 1) -> pa.Table:
+    """Rows with a column that the table does not have at first."""
+    return rows(*keys, ts=ts).append_column("more", pa.array([7] * len(keys), pa.int64()))
+
+
+def _write_and_roll_back(table: hudi.Table) -> Instant:
+    instant = table.upsert(rows(0, ts=2)).instant
+    TRACE.calls.clear()
+    return table.rollback(instant)
+
+
+WRITES: Final[Mapping[str, Callable[[hudi.Table], CommitResult]]] = {
+    "insert": lambda table: table.insert(rows(6)),
+    "bulk_insert": lambda table: table.bulk_insert(rows(6)),
+    "upsert": lambda table: table.upsert(rows(0, 7, ts=2)),
+    "delete": lambda table: table.delete(rows(0)),
+    "insert_overwrite": lambda table: table.insert_overwrite(rows(3, ts=2)),
+    "delete_partitions": lambda table: table.delete_partitions([{"city": "rome"}]),
+    "insert_overwrite_table": lambda table: table.insert_overwrite_table(rows(1, ts=2)),
+}
+"""Every operation on rows, done to the table that the tests begin with, or one after the other."""
+ACTIONS: Final[Mapping[str, Callable[[hudi.Table], Any]]] = {
+    **WRITES,
+    "rollback": _write_and_roll_back,
+    "alter": lambda table: table.alter(add_columns={"more": pa.int64()}),
+}
+"""Every action of which a format is told that it is complete."""
+NEEDS: Final[Mapping[str, Capability]] = {
+    "insert_overwrite": Capability.REPLACE,
+    "delete_partitions": Capability.REPLACE,
+    "insert_overwrite_table": Capability.REPLACE,
+    "alter": Capability.ADD_COLUMN,
+}
+"""What some of them need a format to declare."""
+
+
+class OverFormat:
+    """What every suite begins with: a table of the format under test, and the calls of hooks."""
+
+    @pytest.fixture
+    def format_under_test(self) -> FormatUnderTest:
+        raise NotImplementedError("say which format is under test")
+
+    @pytest.fixture(autouse=True)
+    def _trace(self) -> Iterator[None]:
+        clear()
+        yield
+        clear()
+
+    @pytest.fixture
+    def path(self, tmp_path: Path) -> Path:
+        return tmp_path / "table"
+
+    @pytest.fixture
+    def table(self, path: Path, format_under_test: FormatUnderTest) -> hudi.Table:
+        made = create(path, format_under_test)
+        made.insert(rows(0, 1, 2, 3, 4))
+        TRACE.calls.clear()
+        return made
+
+
+def clear() -> None:
+    TRACE.calls.clear()
+    TRACE.begins = lambda hook, arguments: None
+    TRACE.ended = lambda call: None
+
+
+def create(
+    path: Path,
+    format_under_test: FormatUnderTest,
+    partition_by: str | None = "city",
+    schema: pa.Schema = SCHEMA,
+) -> hudi.Table:
+    options = {**FAST, **format_under_test.options, "hoodie.table.format": format_under_test.name}
+    return hudi.Table.create(
+        str(path),
+        schema,
+        name="conformance",
+        record_key="id",
+        partition_by=partition_by,
+        ordering_field="ts",
+        options=options,
+    )
+
+
+# --- what there is -------------------------------------------------------------------------------
+
+
+def open_at(path: Path) -> OpenTable:
+    return open_table(str(path), FAST)
+
+
+def declares(path: Path, capability: Capability) -> bool:
+    return capability in open_at(path).host.capabilities
+
+
+def ours(path: Path) -> Counter[str]:
+    return bag(hudi.Table.open(str(path)).to_arrow().to_pylist())
+
+
+def contents(*tables: pa.Table) -> Counter[str]:
+    return sum((bag(table.to_pylist()) for table in tables), Counter())
+
+
+def head(path: Path) -> str:
+    """Return the version of the state that the format is in."""
+    opened = open_at(path)
+    return opened.host.initialize(opened.client, create=False).version
+
+
+def base_files(table: hudi.Table) -> set[str]:
+    """Return the base files of the present state; paths relative to the table."""
+    return {str(one.base_file.path) for one in table.file_slices() if one.base_file}
+
+
+def files_of(path: Path) -> dict[str, bytes]:
+    return {str(file): file.read_bytes() for file in path.rglob("*") if file.is_file()}
+
+
+def data_files(files: Mapping[str, bytes]) -> set[str]:
+    return {name for name in files if name.endswith(".parquet") and "/.hoodie/" not in name}
+
+
+# --- what is done --------------------------------------------------------------------------------
+
+
+def can(path: Path, name: str) -> bool:
+    """Tell whether the format declares what an operation of :data:`ACTIONS` needs."""
+    return name not in NEEDS or declares(path, NEEDS[name])
+
+
+def done_or_refused(table: hudi.Table, name: str) -> Any:
+    """Do an operation that the format declares; make sure that another one is refused in time.
+
+    Returns
+    -------
+    CommitResult, Instant, or None
+        What the operation returned; ``None`` for one that was refused, before any file was made.
+    """
+    path = Path(table.path)
+    if can(path, name):
+        return ACTIONS[name](table)
+    before = files_of(path)
+    with pytest.raises(UnsupportedCapabilityError):
+        ACTIONS[name](table)
+    assert files_of(path) == before
+    return None
+
+
+def replay(path: Path, call: Call) -> str:
+    """Call a hook again with what it was called with; return the version of the receipt."""
+    opened = open_at(path)
+    given = [
+        value
+        for name, value in call.arguments.items()
+        if name not in ("meta_client", "view_manager")
+    ]
+    version: str = getattr(opened.host, call.hook)(opened.client, *given).version
+    return version
+
+
+def die_before_step_2(monkeypatch: pytest.MonkeyPatch, write: Callable[[], object]) -> None:
+    def die(*arguments: object, **named: object) -> None:
+        raise Died
+
+    with monkeypatch.context() as patched:
+        patched.setattr(FormatHost, "complete_write", die)
+        with pytest.raises(Died):
+            write()
+
+
+def pending(path: Path) -> tuple[OpenTable, Instant, CommitMetadata]:
+    """Return the last write of the Hudi timeline, which is pending publication."""
+    opened = open_at(path)
+    instant = opened.client.timeline().completed_writes()[-1]
+    return opened, instant, opened.client.read_commit(instant)
+
+
+def after_all(path: Path, action: Action, state: State = State.COMPLETED) -> Instant:
+    """Return an instant of a service that comes after all there are; it is on no timeline."""
+    done = open_at(path).client.timeline().instants
+    last = max(one.effective_completion_time for one in done)
+    time = next_instant_time(last, to_datetime(last))
+    return Instant(time, action, state, time if state is State.COMPLETED else None)
+
+
+def cleaning(*files: str) -> CleanerPlan:
+    """Return the plan of a clean that deletes files; paths relative to the table."""
+    named: dict[str, tuple[str, ...]] = {}
+    for one in files:
+        folder, _, name = one.rpartition("/")
+        named[folder] = (*named.get(folder, ()), name)
+    return CleanerPlan(None, "", "KEEP_LATEST_COMMITS", named)

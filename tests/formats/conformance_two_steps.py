@@ -1,0 +1,310 @@
+"""What a table format with metadata of its own must do: the second step of every action."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import hudi_core as hudi
+from hudi_core.spi import (
+    PARENT_KEY,
+    Action,
+    Capability,
+    CleanMetadata,
+    CommitConflictError,
+    CorruptMetadataError,
+    HudiError,
+    IncompleteCommitError,
+    InstantInfo,
+    ReplaceCommitMetadata,
+    RestoreMetadata,
+    RestorePlan,
+    SavepointMetadata,
+    State,
+    UnsupportedCapabilityError,
+)
+
+from .conformance_format import TwoStepFormat, promise
+from .conformance_parts import (
+    OverFormat,
+    after_all,
+    base_files,
+    cleaning,
+    contents,
+    data_files,
+    declares,
+    die_before_step_2,
+    files_of,
+    head,
+    open_at,
+    ours,
+    pending,
+    rows,
+)
+from .conformance_trace import TRACE, Call
+
+
+class TwoStepConformance(OverFormat):
+    """What a format must do whose metadata is a second step of every commit."""
+
+    @pytest.fixture
+    def format_under_test(self) -> TwoStepFormat:
+        raise NotImplementedError("say which format is under test")
+
+    # --- two steps -------------------------------------------------------------------------------
+
+    @promise("F15", "What only step 1 holds nobody sees, and the next write publishes it first.")
+    def test_a_writer_that_dies_between_the_steps(
+        self,
+        table: hudi.Table,
+        path: Path,
+        format_under_test: TwoStepFormat,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        old, new = contents(rows(0, 1, 2, 3, 4)), contents(rows(0, 6, ts=2), rows(1, 2, 3, 4))
+        die_before_step_2(monkeypatch, lambda: table.upsert(rows(0, 6, ts=2)))
+        assert ours(path) == old == format_under_test.rows(path)
+        table.insert(rows(7))
+        assert format_under_test.rows(path) == ours(path) == new + contents(rows(7))
+        replayed, own = [call for call in TRACE.calls if call.hook == "complete_write"]
+        done = [call.arguments["instant"].completion_time for call in (replayed, own)]
+        assert done == sorted(done)
+
+    @promise("F16", "Step 2 is refused where the format is not in the state recorded as parent.")
+    def test_step_2_is_compared_and_set_on_its_parent(
+        self, table: hudi.Table, path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        die_before_step_2(monkeypatch, lambda: table.upsert(rows(0, ts=2)))
+        opened, instant, metadata = pending(path)
+        before = head(path)
+        assert metadata.extra_metadata[PARENT_KEY] == before
+        other = {**metadata.extra_metadata, PARENT_KEY: "4711"}
+        with pytest.raises(CommitConflictError):
+            opened.host.complete_write(
+                opened.client, replace(metadata, extra_metadata=other), instant
+            )
+        assert head(path) == before
+        assert opened.host.find_publication(opened.client, instant) is None
+        done = opened.host.complete_write(opened.client, metadata, instant)
+        assert done.version != before
+
+    @promise("F17", "An instant that was fenced off is never taken again.")
+    def test_what_is_fenced_off_stays_out(
+        self, table: hudi.Table, path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        die_before_step_2(monkeypatch, lambda: table.upsert(rows(0, ts=2)))
+        opened, instant, metadata = pending(path)
+        before = head(path)
+        fenced = replace(instant, state=State.INFLIGHT)
+        opened.host.before_rollback(opened.client, fenced)
+        now = head(path)
+        assert now != before
+        opened.host.before_rollback(opened.client, fenced)
+        assert head(path) == now
+        for parent in (before, now):
+            extra = {**metadata.extra_metadata, PARENT_KEY: parent}
+            with pytest.raises(IncompleteCommitError):
+                opened.host.complete_write(
+                    opened.client, replace(metadata, extra_metadata=extra), instant
+                )
+        assert opened.host.find_publication(opened.client, instant) is None
+
+    @promise("F18", "A format that is only to fence an instant off leaves one that it holds alone.")
+    def test_what_is_held_is_not_fenced_off(
+        self, table: hudi.Table, path: Path, format_under_test: TwoStepFormat
+    ) -> None:
+        instant = table.upsert(rows(0, ts=2)).instant
+        opened, before = open_at(path), (head(path), format_under_test.rows(path))
+        opened.host.before_rollback(opened.client, replace(instant, state=State.INFLIGHT))
+        assert (head(path), format_under_test.rows(path)) == before
+        assert opened.host.find_publication(opened.client, instant) is not None
+
+    @promise("F32", "Once before_rollback has returned, the format names no file of the instant.")
+    def test_the_format_goes_back_before_files_are_deleted(
+        self, table: hudi.Table, path: Path, format_under_test: TwoStepFormat
+    ) -> None:
+        instant = table.upsert(rows(0, 6, ts=2)).instant
+        seen: list[object] = []
+
+        def look(call: Call) -> None:
+            if call.hook == "before_rollback":
+                seen.append(format_under_test.rows(path))
+
+        TRACE.ended = look
+        table.rollback(instant)
+        assert seen == [contents(rows(0, 1, 2, 3, 4))]
+
+    @promise("F33", "What only step 1 holds is inflight in the format's timeline.")
+    def test_the_fence(
+        self, table: hudi.Table, path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        die_before_step_2(monkeypatch, lambda: table.upsert(rows(0, ts=2)))
+        opened, instant, _ = pending(path)
+        fenced = opened.host.get_timeline_factory().active_timeline(opened.client)
+        others = [one for one in opened.client.timeline().instants if one != instant]
+        assert fenced.find(instant.requested_time, instant.action) == replace(
+            instant, state=State.INFLIGHT
+        )
+        assert [one for one in fenced.instants if one in others] == others
+
+    # --- services --------------------------------------------------------------------------------
+
+    @promise("F19", "A clean that would delete a file of the present state is refused.")
+    def test_live_files_are_not_cleaned(self, table: hudi.Table, path: Path) -> None:
+        opened = open_at(path)
+        live = min(base_files(table))
+        clean = after_all(path, Action.CLEAN, State.INFLIGHT)
+        before = head(path)
+        with pytest.raises(HudiError):
+            opened.host.before_clean(opened.client, cleaning(live), clean)
+        assert head(path) == before
+
+    @promise("F34", "A clean is recorded once, however often it is told, and changes no row.")
+    def test_a_clean_is_recorded_once(
+        self, table: hudi.Table, path: Path, format_under_test: TwoStepFormat
+    ) -> None:
+        opened, clean = open_at(path), after_all(path, Action.CLEAN)
+        body = CleanMetadata(clean.requested_time, 0, 0, "")
+        assert opened.host.find_publication(opened.client, clean) is None
+        receipt = opened.host.complete_clean(opened.client, body, clean)
+        now = head(path)
+        assert opened.host.complete_clean(opened.client, body, clean).version == receipt.version
+        assert head(path) == now
+        found = opened.host.find_publication(opened.client, clean)
+        assert found is not None
+        assert (found.version, found.action) == (receipt.version, Action.CLEAN)
+        assert format_under_test.rows(path) == contents(rows(0, 1, 2, 3, 4))
+
+    @promise("F35", "A clustering puts files in the place of others, and is recorded once.")
+    def test_a_clustering_is_recorded_once(
+        self,
+        table: hudi.Table,
+        path: Path,
+        format_under_test: TwoStepFormat,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        """The same rows anew, as an overwriting of the table has them written."""
+        if not self.declared(path, Capability.CLUSTERING, "complete_clustering"):
+            return
+        old, everything = base_files(table), rows(0, 1, 2, 3, 4)
+        die_before_step_2(monkeypatch, lambda: table.insert_overwrite_table(everything))
+        opened, instant, written = pending(path)
+        assert isinstance(written, ReplaceCommitMetadata)
+        metadata = replace(written, operation_type="CLUSTER")
+        versions = {
+            opened.host.complete_clustering(opened.client, metadata, instant).version
+            for _ in range(2)
+        }
+        assert versions == {head(path)}
+        assert opened.host.find_publication(opened.client, instant) is not None
+        assert not old & base_files(table)
+        assert format_under_test.rows(path) == ours(path) == contents(everything)
+
+    @promise("F36", "No file of a savepoint is cleaned, until the savepoint is deleted.")
+    def test_savepoints_keep_their_files(self, table: hudi.Table, path: Path) -> None:
+        if not self.declared(path, Capability.SAVEPOINT, "complete_savepoint"):
+            return
+        opened = open_at(path)
+        [first] = opened.timeline().completed_writes()
+        old = base_files(table)
+        saved = replace(after_all(path, Action.SAVEPOINT), requested_time=first.requested_time)
+        body = SavepointMetadata("conformance", 0, "", {})
+        versions = {
+            opened.host.complete_savepoint(opened.client, body, saved).version for _ in range(2)
+        }
+        assert len(versions) == 1
+        table.upsert(rows(0, ts=2))
+        plan = cleaning(*(old - base_files(table)))
+        clean = after_all(path, Action.CLEAN, State.INFLIGHT)
+        with pytest.raises(HudiError):
+            opened.host.before_clean(opened.client, plan, clean)
+        for _ in range(2):
+            opened.host.complete_delete_savepoint(opened.client, saved)
+        opened.host.before_clean(opened.client, plan, clean)
+
+    @promise("F37", "A restore goes back to its savepoint in one change, and is recorded once.")
+    def test_a_restore_is_one_change(
+        self, table: hudi.Table, path: Path, format_under_test: TwoStepFormat
+    ) -> None:
+        if not self.declared(path, Capability.RESTORE, "complete_restore"):
+            return
+        opened = open_at(path)
+        [first] = opened.timeline().completed_writes()
+        saved = replace(after_all(path, Action.SAVEPOINT), requested_time=first.requested_time)
+        body = SavepointMetadata("conformance", 0, "", {})
+        opened.host.complete_savepoint(opened.client, body, saved)
+        undone = [table.upsert(rows(0, ts=ts)).instant for ts in (2, 3)]
+        plan = RestorePlan(
+            instants_to_rollback=tuple(
+                InstantInfo(one.requested_time, str(one.action)) for one in reversed(undone)
+            )
+        )
+        pending_ = after_all(path, Action.RESTORE, State.INFLIGHT)
+        before = head(path)
+        opened.host.before_restore(opened.client, plan, pending_)
+        now = head(path)
+        assert now != before
+        opened.host.before_restore(opened.client, plan, pending_)
+        assert head(path) == now
+        assert format_under_test.rows(path) == contents(rows(0, 1, 2, 3, 4))
+        for one in undone:
+            assert opened.host.find_publication(opened.client, one) is None
+        done = replace(pending_, state=State.COMPLETED, completion_time=pending_.requested_time)
+        versions = {
+            opened.host.complete_restore(
+                opened.client, RestoreMetadata(done.requested_time, 0, ()), done
+            ).version
+            for _ in range(2)
+        }
+        assert len(versions) == 1
+        assert opened.host.find_publication(opened.client, done) is not None
+
+    # --- metadata that others lose or write ------------------------------------------------------
+
+    @promise("F21", "Metadata that is gone is an error for readers and writers, never no rows.")
+    def test_gone_metadata_is_an_error(
+        self, table: hudi.Table, path: Path, format_under_test: TwoStepFormat
+    ) -> None:
+        format_under_test.lose(path)
+        before = files_of(path)
+        with pytest.raises(CorruptMetadataError):
+            hudi.Table.open(str(path)).to_arrow()
+        with pytest.raises(CorruptMetadataError):
+            hudi.Table.open(str(path)).upsert(rows(0, ts=2))
+        assert data_files(files_of(path)) == data_files(before)
+
+    @promise("F22", "A commit of somebody who knows nothing of Hudi stops writes, not reads.")
+    def test_foreign_commits_are_refused(
+        self, table: hudi.Table, path: Path, format_under_test: TwoStepFormat
+    ) -> None:
+        format_under_test.intrude(path)
+        before = data_files(files_of(path))
+        with pytest.raises(HudiError):
+            hudi.Table.open(str(path)).upsert(rows(0, ts=2))
+        assert data_files(files_of(path)) == before
+        assert ours(path) == contents(rows(0, 1, 2, 3, 4))
+
+    @promise("F38", "What is lost, or of a stranger, gives way to metadata made anew.")
+    def test_metadata_is_made_anew(
+        self, table: hudi.Table, path: Path, format_under_test: TwoStepFormat
+    ) -> None:
+        expected = contents(rows(0, 1, 2, 3, 4))
+        for damage in (format_under_test.intrude, format_under_test.lose):
+            damage(path)
+            if declares(path, Capability.CONVERSION):
+                hudi.Table.open(str(path)).repair()
+                assert format_under_test.rows(path) == ours(path) == expected
+            else:
+                with pytest.raises(UnsupportedCapabilityError):
+                    hudi.Table.open(str(path)).repair()
+
+    def declared(self, path: Path, capability: Capability, hook: str) -> bool:
+        """Tell whether the format declares an ability; the hook of one it does not is refused."""
+        if declares(path, capability):
+            return True
+        opened = open_at(path)
+        with pytest.raises(UnsupportedCapabilityError):
+            getattr(opened.host, hook)(opened.client, object(), after_all(path, Action.COMMIT))
+        return False
