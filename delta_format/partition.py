@@ -1,21 +1,18 @@
 """By which columns a table is partitioned in Delta, and with which values.
 
 Delta's readers take the value of a partition column from the log, not from the file. So a column is
-one only where its value is exact in the log; a table with partitions of another kind is not
-partitioned in Delta, where statistics leave out files instead.
+one only where its value is exact in the log; a table with partitions of another kind, such as those
+that a key generator makes of moments, is not partitioned in Delta, where statistics leave out files
+instead.
 """
 
 from __future__ import annotations
-
-from typing import Final
 
 import pyarrow as pa
 import pyarrow.types as pt
 
 from delta_format.values import partition_text
-from hudi_core.spi import CommitError, FileStats, MetaClientView
-
-_BY_COLUMN: Final = ("SIMPLE", "COMPLEX")
+from hudi_core.spi import CommitError, FileStats, MetaClientView, PartitionTransform
 
 
 def is_partition_type(kind: pa.DataType) -> bool:
@@ -33,7 +30,7 @@ def partition_columns(meta_client: MetaClientView, schema: pa.Schema) -> list[st
     """Return the columns by which the table is partitioned in Delta; empty for none."""
     config = meta_client.config
     names = list(config.partition_fields)
-    if str(config.keygen_type) not in _BY_COLUMN:
+    if any(one is not PartitionTransform.IDENTITY for one in config.partition_transforms):
         return []
     known = all(
         name in schema.names and is_partition_type(schema.field(name).type) for name in names

@@ -101,6 +101,7 @@ from hudi_core.model.instant_time import (
     to_epoch_millis,
 )
 from hudi_core.model.named_files import NamedFile, NamedFiles, StatedColumn
+from hudi_core.model.partition_transform import PartitionTransform
 from hudi_core.model.protocols import FileLister, LockProvider, Storage, TimelineView
 from hudi_core.model.ranges import RangeSource, ValueRanges
 from hudi_core.model.schema import TableSchema
@@ -179,6 +180,7 @@ __all__ = [
     "NamedFile",
     "NamedFiles",
     "PartitionPath",
+    "PartitionTransform",
     "PathNotFoundError",
     "PluginError",
     "PreconditionFailedError",

@@ -1,22 +1,34 @@
 """Partitions of a Hudi table as partitions of the Iceberg table.
 
 Where every partition value is a column's value, and of a type whose value in a file's statistics is
-exact, the Iceberg table is partitioned by the identity of these columns. All other tables are
-unpartitioned to Iceberg, and their files are pruned by statistics.
+exact, the Iceberg table is partitioned by the identity of these columns. Where a key generator
+makes it the year, month, day or hour, in UTC, of a date or timestamp column, the table is
+partitioned by that transform. All other tables are unpartitioned to Iceberg, and their files are
+pruned by statistics.
 
-A file takes its values from its own statistics: least and greatest value are one. Where they are
-not (no rows, or no statistics), the file is recorded under the second specification, which has no
-partition fields and so claims nothing.
+A file takes its values from its own statistics, not from its path: what the field makes of the
+least and of the greatest value is one. Where it is not, the file is recorded under the second
+specification, which has no partition fields and so claims nothing. That is so without rows or
+statistics, where rows without a moment share a file with others (a key generator puts them into 1
+January 1970, where Iceberg has null), and in the last milliseconds before 1970, which it takes for
+1970.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
-from pyiceberg.transforms import IdentityTransform
+from pyiceberg.transforms import (
+    DayTransform,
+    HourTransform,
+    IdentityTransform,
+    MonthTransform,
+    Transform,
+    YearTransform,
+)
 from pyiceberg.typedef import Record
 from pyiceberg.types import (
     BooleanType,
@@ -26,38 +38,47 @@ from pyiceberg.types import (
     LongType,
     NestedField,
     StringType,
+    TimestampType,
+    TimestamptzType,
 )
 
-from hudi_core.spi import ColumnStats, TableSettings
+from hudi_core.spi import ColumnStats, PartitionTransform, TableSettings
 
 IDENTITY: Final = 0
-"""Id of the specification by identity; without partition fields where that is not exact."""
+"""Id of the specification by values; without partition fields where that is not exact."""
 WITHOUT: Final = 1
 """Id of the specification without partition fields, for files whose values are not known."""
 
 _EXACT: Final = (BooleanType, DateType, DecimalType, IntegerType, LongType, StringType)
-_IDENTITY_KEYS: Final = frozenset({"SIMPLE", "COMPLEX"})
+_DATED: Final = (DateType, TimestampType, TimestamptzType)
+_PERIODS: Final[Mapping[PartitionTransform, Transform[Any, Any]]] = {
+    PartitionTransform.YEAR: YearTransform(),
+    PartitionTransform.MONTH: MonthTransform(),
+    PartitionTransform.DAY: DayTransform(),
+    PartitionTransform.HOUR: HourTransform(),
+}
 
 
 def partition_specs(settings: TableSettings, schema: Schema) -> tuple[PartitionSpec, ...]:
     """Return the specifications of a table, the default one first."""
-    fields = [_column(schema, name) for name in settings.partition_fields]
-    exact = settings.keygen_type in _IDENTITY_KEYS and all(
-        field is not None and isinstance(field.field_type, _EXACT) for field in fields
-    )
-    if not fields or not exact:
-        return (PartitionSpec(spec_id=IDENTITY),)
-    identity = [
-        PartitionField(
-            source_id=field.field_id,
-            field_id=PARTITION_FIELD_ID_START + number,
-            transform=IdentityTransform(),
-            name=field.name,
+    made: list[PartitionField] = []
+    names = zip(settings.partition_fields, settings.partition_transforms, strict=True)
+    for number, (name, kind) in enumerate(names):
+        column = _column(schema, name)
+        transform = None if column is None else _transform(column, kind)
+        if column is None or transform is None:
+            return (PartitionSpec(spec_id=IDENTITY),)
+        made.append(
+            PartitionField(
+                source_id=column.field_id,
+                field_id=PARTITION_FIELD_ID_START + number,
+                transform=transform,
+                name=_name(schema, column, kind),
+            )
         )
-        for number, field in enumerate(fields)
-        if field is not None
-    ]
-    return PartitionSpec(*identity, spec_id=IDENTITY), PartitionSpec(spec_id=WITHOUT)
+    if not made:
+        return (PartitionSpec(spec_id=IDENTITY),)
+    return PartitionSpec(*made, spec_id=IDENTITY), PartitionSpec(spec_id=WITHOUT)
 
 
 def partition_of(
@@ -74,7 +95,9 @@ def partition_of(
     """
     values: list[Any] = []
     for field in spec.fields:
-        known, value = _one_value(columns.get(schema.find_column_name(field.source_id) or ""))
+        make = field.transform.transform(schema.find_type(field.source_id))
+        column = columns.get(schema.find_column_name(field.source_id) or "")
+        known, value = _one_value(column, make)
         if not known:
             return WITHOUT, Record()
         values.append(value)
@@ -85,10 +108,32 @@ def _column(schema: Schema, name: str) -> NestedField | None:
     return next((field for field in schema.fields if field.name == name), None)
 
 
-def _one_value(column: ColumnStats | None) -> tuple[bool, Any]:
+def _transform(column: NestedField, kind: PartitionTransform) -> Transform[Any, Any] | None:
+    """Return how Iceberg makes a partition value of a column; ``None`` where it does not."""
+    if kind is PartitionTransform.IDENTITY:
+        return IdentityTransform() if isinstance(column.field_type, _EXACT) else None
+    found = _PERIODS.get(kind)
+    if found is None or not isinstance(column.field_type, _DATED):
+        return None
+    return found if found.can_transform(column.field_type) else None
+
+
+def _name(schema: Schema, column: NestedField, kind: PartitionTransform) -> str:
+    """Return the name of a partition field: of what is no column itself, one that none has."""
+    if kind is PartitionTransform.IDENTITY:
+        return column.name
+    name = f"{column.name}_{kind}"
+    while _column(schema, name) is not None:
+        name += "_"
+    return name
+
+
+def _one_value(column: ColumnStats | None, make: Callable[[Any], Any]) -> tuple[bool, Any]:
     if column is None or column.null_count is None or not column.value_count:
         return False, None
     if column.null_count == column.value_count:
         return True, None
-    one = column.min_value is not None and column.min_value == column.max_value
-    return one and not column.null_count, column.min_value
+    if column.null_count or column.min_value is None or column.max_value is None:
+        return False, None
+    value = make(column.min_value)
+    return value == make(column.max_value), value

@@ -13,6 +13,7 @@ from hudi_core.config import (
     storage,
     stored_keys,
     table_keys,
+    timebased,
     write_keys,
 )
 from hudi_core.config.foreign import ABSENT_FEATURES, TUNING_OPTIONS
@@ -20,6 +21,7 @@ from hudi_core.config.key import ConfigKey
 
 ALL_KEYS: Final[tuple[ConfigKey[Any], ...]] = (
     *table_keys.CHOSEN_KEYS,
+    *timebased.KEYS,
     *write_keys.KEYS,
     *schema.KEYS,
     *read.KEYS,

@@ -10,12 +10,21 @@ from hudi_core.config import table_keys as keys
 from hudi_core.config.index_keys import buckets_of
 from hudi_core.config.key import ConfigKey
 from hudi_core.config.kinds import (
+    FIELD_TYPES,
     WRITABLE_KEY_GENERATORS,
     KeyGeneratorType,
     MergeMode,
     TableType,
 )
-from hudi_core.config.table import WRITABLE_VERSIONS, TableConfig, infer_key_generator
+from hudi_core.config.table import (
+    WRITABLE_VERSIONS,
+    TableConfig,
+    has_time_based,
+    infer_key_generator,
+    typed_fields,
+)
+from hudi_core.config.timebased import KEYS as TIME_KEYS
+from hudi_core.config.timebased import TimeBased, chosen_time_based
 from hudi_core.errors import InvalidOptionError
 
 _ONLY: Final[tuple[tuple[ConfigKey[Any], tuple[object, ...]], ...]] = (
@@ -48,6 +57,10 @@ def new_table_config(options: Mapping[str, str]) -> TableConfig:
     if not name:
         raise _missing(keys.NAME, "a new table needs a name")
     partition, version = keys.PARTITION_PATH.read(options), keys.VERSION.read(options)
+    keygen = _key_generator(options, record_key, partition)
+    types: tuple[str, ...] = ()
+    if keygen is KeyGeneratorType.CUSTOM:
+        partition, types = _typed_fields(partition)
     ordering = _ordering_field(options)
     config = TableConfig(
         name=name,
@@ -56,7 +69,9 @@ def new_table_config(options: Mapping[str, str]) -> TableConfig:
         initial_version=version,
         record_key_fields=record_key,
         partition_fields=partition,
-        keygen_type=_key_generator(options, record_key, partition),
+        partition_types=types,
+        keygen_type=keygen,
+        time_based=_time_based(options, keygen, types),
         ordering_field=ordering,
         merge_mode=_merge_mode(options, ordering),
         hive_style=keys.HIVE_STYLE.read(options),
@@ -139,20 +154,14 @@ def _key_generator(
     inferred = infer_key_generator(record_key, partition)
     chosen = by_class or by_type
     if chosen is None:
-        if inferred is KeyGeneratorType.CUSTOM:
-            raise InvalidOptionError(
-                keys.PARTITION_PATH.key,
-                ",".join(partition),
-                "types of partition fields belong to the CUSTOM key generator, which is not "
-                "supported for writing",
-                "Name plain columns.",
-            )
         return inferred
     key = keys.KEY_GENERATOR_CLASS if by_class else keys.KEY_GENERATOR
     fits = {
         KeyGeneratorType.SIMPLE: len(record_key) <= 1 and len(partition) == 1,
         KeyGeneratorType.COMPLEX: bool(partition),
         KeyGeneratorType.NON_PARTITION: not partition,
+        KeyGeneratorType.TIMESTAMP: len(record_key) <= 1 and len(partition) == 1,
+        KeyGeneratorType.CUSTOM: bool(partition),
     }
     if not fits[chosen]:
         raise InvalidOptionError(
@@ -162,6 +171,28 @@ def _key_generator(
             f"Drop the option; {inferred} fits.",
         )
     return chosen
+
+
+def _typed_fields(partition: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    names, types = typed_fields(partition)
+    if not set(types) <= set(FIELD_TYPES):
+        raise InvalidOptionError(
+            keys.PARTITION_PATH.key,
+            ",".join(partition),
+            "the CUSTOM key generator needs a type for each field, SIMPLE or TIMESTAMP",
+            "Write it as city:SIMPLE,ts:TIMESTAMP.",
+        )
+    return names, types
+
+
+def _time_based(
+    options: Mapping[str, str], keygen: KeyGeneratorType, types: tuple[str, ...]
+) -> TimeBased | None:
+    if has_time_based(keygen, types):
+        return chosen_time_based(options)
+    for key in TIME_KEYS:
+        key.read(options)  # of no use here, but a typing error is one
+    return None
 
 
 def _new_encoding(options: Mapping[str, str], version: int) -> bool:

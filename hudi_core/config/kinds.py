@@ -147,7 +147,13 @@ WRITABLE_KEY_GENERATORS: Final = (
     KeyGeneratorType.SIMPLE,
     KeyGeneratorType.COMPLEX,
     KeyGeneratorType.NON_PARTITION,
+    KeyGeneratorType.TIMESTAMP,
+    KeyGeneratorType.CUSTOM,
 )
+SIMPLE_FIELD: Final = "SIMPLE"
+TIMESTAMP_FIELD: Final = "TIMESTAMP"
+FIELD_TYPES: Final = (SIMPLE_FIELD, TIMESTAMP_FIELD)
+"""What a partition field of a CUSTOM key generator may be."""
 
 _MODEL: Final = "org.apache.hudi.common.model."
 EVENT_TIME_PAYLOAD: Final = _MODEL + "DefaultHoodieRecordPayload"

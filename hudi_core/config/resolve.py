@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from hudi_core.config import index_keys, stored_keys
+from hudi_core.config import index_keys, stored_keys, timebased
 from hudi_core.config import table_keys as keys
 from hudi_core.config.catalog import FORMAT_PREFIX, KNOWN_NAMES
 from hudi_core.config.creation import new_table_config
 from hudi_core.config.foreign import ABSENT_FEATURES
 from hudi_core.config.key import ConfigKey, Secret
 from hudi_core.config.kinds import IndexType
-from hudi_core.config.table import TableConfig
+from hudi_core.config.table import TableConfig, has_time_based, typed_fields
 from hudi_core.errors import InvalidOptionError, OptionConflictError
 
 _PREFIXES: Final = ("hoodie.", "hudi.")
@@ -142,10 +142,6 @@ def resolve_table_config(
 
 def _checked_against(options: Mapping[str, str], stored: TableConfig) -> TableConfig:
     ordering = (stored.ordering_field,) if stored.ordering_field else ()
-    partition = tuple(
-        f"{name}:{kind}"
-        for name, kind in zip(stored.partition_fields, stored.partition_types, strict=False)
-    )
     values: list[tuple[ConfigKey[Any], object]] = [
         (keys.NAME, stored.name),
         (keys.DATABASE, stored.database),
@@ -153,7 +149,7 @@ def _checked_against(options: Mapping[str, str], stored: TableConfig) -> TableCo
         (keys.VERSION, stored.version),
         (keys.FORMAT, stored.table_format),
         (keys.RECORD_KEY, stored.record_key_fields),
-        (keys.PARTITION_PATH, partition or stored.partition_fields),
+        (keys.PARTITION_PATH, _written_as(options, stored)),
         (keys.ORDERING, ordering),
         (keys.MERGE_MODE, stored.merge_mode),
         (keys.PAYLOAD_CLASS, stored.merge_mode),
@@ -175,6 +171,7 @@ def _checked_against(options: Mapping[str, str], stored: TableConfig) -> TableCo
         ]
     # an index other than buckets leaves no trace in a table, and may change from write to write
     compared = {keys.COMPLEX_NEW_ENCODING.key, index_keys.INDEX_TYPE.key}
+    compared |= {name for key in timebased.KEYS for name in key.names}
     for key, value in values:
         compared.update(key.names)
         found = key.find(options)
@@ -188,7 +185,34 @@ def _checked_against(options: Mapping[str, str], stored: TableConfig) -> TableCo
         was = stored.raw.get(name)
         if was is None or was.strip().lower() != options[name].strip().lower():
             raise OptionConflictError(name, options[name], was)
-    return _with_buckets(options, _with_encoding(options, stored))
+    return _with_buckets(options, _with_encoding(options, _with_time(options, stored)))
+
+
+def _written_as(options: Mapping[str, str], stored: TableConfig) -> tuple[str, ...]:
+    """Return the table's partition fields as the options write theirs, where they are the same."""
+    typed = tuple(
+        f"{name}:{kind}"
+        for name, kind in zip(stored.partition_fields, stored.partition_types, strict=False)
+    )
+    given = keys.PARTITION_PATH.read(options)
+    names, types = typed_fields(given)
+    same = names == stored.partition_fields and types == stored.partition_types
+    return given if typed and same else typed or stored.partition_fields
+
+
+def _with_time(options: Mapping[str, str], stored: TableConfig) -> TableConfig:
+    """Take from the options how partitions are made of moments, where the table does not tell."""
+    if stored.time_based is not None:
+        found = timebased.conflicting(options, stored.time_based)
+        if found is not None:
+            raise OptionConflictError(*found, dict(stored.time_based.properties).get(found[0]))
+        return stored
+    told = timebased.TIMESTAMP_TYPE.is_given(stored.raw)
+    if told or not has_time_based(stored.keygen_type, stored.partition_types):
+        return stored
+    if not timebased.TIMESTAMP_TYPE.is_given(options):
+        return stored
+    return replace(stored, time_based=timebased.chosen_time_based(options))
 
 
 def _with_encoding(options: Mapping[str, str], stored: TableConfig) -> TableConfig:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from hudi_core.config import index_keys
+from hudi_core.config import index_keys, timebased
 from hudi_core.config import stored_keys as stored
 from hudi_core.config import table_keys as keys
 from hudi_core.config.kinds import (
@@ -48,6 +48,7 @@ def own_properties(config: TableConfig) -> list[Property]:
         ("hoodie.table.recordkey.fields", ",".join(config.record_key_fields) or None),
         ("hoodie.table.partition.fields", partition or None),
         _keygen_property(config),
+        *_time_properties(config),
         _encoding_property(config),
         *_merge_properties(config),
         _explicit(config, keys.HIVE_STYLE.key, _flag(config.hive_style), "false"),
@@ -109,6 +110,13 @@ def _keygen_property(config: TableConfig) -> Property:
     was = config.raw.get(key)
     same = was is not None and keys.KEY_GENERATOR.parse(was) is config.keygen_type
     return key, was if same else config.keygen_type.value
+
+
+def _time_properties(config: TableConfig) -> list[Property]:
+    """Return how partitions are made of moments; what a table has stored stays as it is."""
+    if config.time_based is None or timebased.TIMESTAMP_TYPE.is_given(config.raw):
+        return []
+    return list(config.time_based.properties)
 
 
 def _encoding_property(config: TableConfig) -> Property:

@@ -6,12 +6,15 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from hudi_core.config.kinds import (
+    FIELD_TYPES,
+    TIMESTAMP_FIELD,
     WRITABLE_KEY_GENERATORS,
     KeyGeneratorType,
     MergeMode,
     TableType,
 )
-from hudi_core.errors import UnsupportedTableError
+from hudi_core.config.timebased import time_based
+from hudi_core.errors import InvalidOptionError, UnsupportedTableError
 from hudi_core.model.capability import Capability
 
 if TYPE_CHECKING:
@@ -22,7 +25,6 @@ NOT_BUILT: Final = frozenset(
         Capability.MERGE_ON_READ,
         Capability.VIRTUAL_KEYS,
         Capability.DROPPED_PARTITION_COLUMNS,
-        Capability.TRANSFORMED_PARTITIONS,
         Capability.CLUSTERING,
         Capability.SAVEPOINT,
         Capability.RESTORE,
@@ -32,6 +34,10 @@ NOT_BUILT: Final = frozenset(
 """Abilities that a format may have and no part of this release makes use of."""
 
 _ELSEWHERE: Final = "Write to it with Apache Hudi, or copy its rows into a new table."
+_COPY: Final = (
+    "It can be read and converted. To write, copy its rows into a new table: "
+    "new.bulk_insert(table.to_batches()); or write to it with Apache Hudi."
+)
 _EXPRESSION_INDEX: Final = "expr_index_"
 _DROP: Final = "hoodie.datasource.write.drop.partition.columns"
 _UNWRITTEN: Final[Mapping[str, tuple[str, str]]] = {
@@ -80,12 +86,13 @@ def _unwritable(config: TableConfig) -> Iterator[tuple[str, str]]:
                 "Drop that index with Apache Hudi, or write with Apache Hudi.",
             )
     if not config.populate_meta_fields:
-        yield "has no meta columns (hoodie.populate.meta.fields=false)", _ELSEWHERE
+        yield "has no meta columns (hoodie.populate.meta.fields=false)", _COPY
     if config.keygen_type not in WRITABLE_KEY_GENERATORS:
         name = config.raw.get("hoodie.table.keygenerator.type", config.keygen_type.value)
         if config.keygen_type is KeyGeneratorType.USER_PROVIDED:
             name = config.raw.get("hoodie.table.keygenerator.class", name)
         yield f"makes its keys with the key generator {name}", _ELSEWHERE
+    yield from _unwritable_fields(config)
     if config.merge_mode is MergeMode.CUSTOM:
         yield "merges rows by code of its own (merge mode CUSTOM)", _ELSEWHERE
     if config.raw.get("hoodie.index.bucket.engine", "").strip().upper() == "CONSISTENT_HASHING":
@@ -93,3 +100,16 @@ def _unwritable(config: TableConfig) -> Iterator[tuple[str, str]]:
     for key, (usual, meaning) in _UNWRITTEN.items():
         if config.raw.get(key, usual).strip().upper() != usual.upper():
             yield f"{meaning} ({key}={config.raw[key]})", _ELSEWHERE
+
+
+def _unwritable_fields(config: TableConfig) -> Iterator[tuple[str, str]]:
+    unknown = sorted(set(config.partition_types) - set(FIELD_TYPES))
+    if unknown:
+        yield f"has partition fields of the type {unknown[0] or '(none)'}", _ELSEWHERE
+    is_derived = config.keygen_type is KeyGeneratorType.TIMESTAMP
+    if (is_derived or TIMESTAMP_FIELD in config.partition_types) and config.time_based is None:
+        try:
+            time_based(config.raw)
+        except InvalidOptionError as error:
+            reason = f"does not tell rightly how its partitions are made ({error.what})"
+            yield reason, "Name the missing option with the write, or write with Apache Hudi."

@@ -11,6 +11,8 @@ from hudi_core.config import stored_keys as stored
 from hudi_core.config import table_keys as keys
 from hudi_core.config.key import ConfigKey
 from hudi_core.config.kinds import (
+    SIMPLE_FIELD,
+    TIMESTAMP_FIELD,
     KeyGeneratorType,
     MergeMode,
     TableType,
@@ -18,8 +20,10 @@ from hudi_core.config.kinds import (
 from hudi_core.config.properties import CHECKSUM_KEY, FILE_NAME, table_checksum
 from hudi_core.config.stored_form import own_properties
 from hudi_core.config.support import refuse_read, refuse_write
+from hudi_core.config.timebased import TimeBased, time_based
 from hudi_core.errors import CorruptMetadataError, InvalidOptionError, UnsupportedTableError
 from hudi_core.model.buckets import Buckets
+from hudi_core.model.partition_transform import PartitionTransform
 
 __all__ = ["KeyGeneratorType", "MergeMode", "TableConfig", "TableType", "infer_key_generator"]
 
@@ -50,6 +54,9 @@ class TableConfig:
         The types of the partition fields of a CUSTOM key generator, else empty.
     keygen_type
         How keys and partition paths are made.
+    time_based
+        How TIMESTAMP partition fields are made; ``None`` where there are none, or the table does
+        not tell in a way that is understood.
     ordering_field
         Column that orders versions of a row; ``None`` when there is none.
     merge_mode
@@ -95,6 +102,7 @@ class TableConfig:
     layout_version: int = 2
     partition_types: tuple[str, ...] = ()
     keygen_type: KeyGeneratorType = KeyGeneratorType.SIMPLE
+    time_based: TimeBased | None = None
     ordering_field: str | None = None
     merge_mode: MergeMode = MergeMode.COMMIT_TIME_ORDERING
     hive_style: bool = False
@@ -120,6 +128,20 @@ class TableConfig:
     @property
     def is_partitioned(self) -> bool:
         return bool(self.partition_fields)
+
+    @property
+    def partition_transforms(self) -> tuple[PartitionTransform, ...]:
+        """How the value of each partition field comes from its column."""
+        kinds: tuple[str, ...] = self.partition_types
+        if self.keygen_type is KeyGeneratorType.TIMESTAMP:
+            kinds = (TIMESTAMP_FIELD,) * len(self.partition_fields)
+        elif self.keygen_type in (KeyGeneratorType.SIMPLE, KeyGeneratorType.COMPLEX):
+            kinds = (SIMPLE_FIELD,) * len(self.partition_fields)
+        if len(kinds) != len(self.partition_fields):
+            return (PartitionTransform.OTHER,) * len(self.partition_fields)
+        of_time = self.time_based.transform if self.time_based else PartitionTransform.OTHER
+        of_kind = {SIMPLE_FIELD: PartitionTransform.IDENTITY, TIMESTAMP_FIELD: of_time}
+        return tuple(of_kind.get(kind, PartitionTransform.OTHER) for kind in kinds)
 
     @property
     def former_names(self) -> frozenset[str]:
@@ -176,8 +198,7 @@ class TableConfig:
         keygen = read.key_generator() or infer_key_generator(record_key, partition)
         types: tuple[str, ...] = ()
         if keygen is KeyGeneratorType.CUSTOM:
-            types = tuple(part.partition(":")[2].upper() for part in partition)
-            partition = tuple(part.partition(":")[0] for part in partition)
+            partition, types = typed_fields(partition)
         value_only = read(stored.COMPLEX_ENCODING)
         return cls(
             name=name,
@@ -190,6 +211,7 @@ class TableConfig:
             partition_fields=partition,
             partition_types=types,
             keygen_type=keygen,
+            time_based=read.time_based(keygen, types),
             ordering_field=ordering[0] if ordering else None,
             merge_mode=read.merge_mode(ordering),
             hive_style=read(keys.HIVE_STYLE),
@@ -269,6 +291,21 @@ def infer_key_generator(
     return KeyGeneratorType.COMPLEX
 
 
+def typed_fields(fields: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the names and the types of partition fields such as ``city:SIMPLE``; a field without
+    a type has an empty one."""
+    parts = [field.partition(":") for field in fields]
+    return (
+        tuple(name.strip() for name, _, _ in parts),
+        tuple(kind.strip().upper() for _, _, kind in parts),
+    )
+
+
+def has_time_based(keygen: KeyGeneratorType, types: tuple[str, ...]) -> bool:
+    """Tell whether a table has TIMESTAMP partition fields."""
+    return keygen is KeyGeneratorType.TIMESTAMP or TIMESTAMP_FIELD in types
+
+
 class _Reader:
     """Reads stored properties; what is wrong with them is damage, not a user's mistake."""
 
@@ -289,6 +326,14 @@ class _Reader:
 
     def key_generator(self) -> KeyGeneratorType | None:
         return self(keys.KEY_GENERATOR_CLASS) or self(keys.KEY_GENERATOR)
+
+    def time_based(self, keygen: KeyGeneratorType, types: tuple[str, ...]) -> TimeBased | None:
+        if not has_time_based(keygen, types):
+            return None
+        try:
+            return time_based(self._properties)
+        except InvalidOptionError:
+            return None  # such a table is read, and refused where it is written
 
     def buckets(self, record_key: tuple[str, ...]) -> Buckets | None:
         try:

@@ -89,7 +89,8 @@ PARTITION_PATH: Final[ConfigKey[tuple[str, ...]]] = ConfigKey(
     default=(),
     default_text="(not partitioned)",
     parse=names,
-    doc="Columns whose values make the partition path, separated by commas.",
+    doc="Columns whose values make the partition path, separated by commas; for the CUSTOM key "
+    "generator with their types, as in `city:SIMPLE,ts:TIMESTAMP`.",
     group=Group.TABLE,
 )
 ORDERING: Final[ConfigKey[tuple[str, ...]]] = ConfigKey(
@@ -139,11 +140,12 @@ KEY_GENERATOR: Final = ConfigKey(
     key="hoodie.datasource.write.keygenerator.type",
     aliases=("hoodie.table.keygenerator.type",),
     default=None,
-    default_text="NON_PARTITION without partition fields, SIMPLE with one key and one partition "
-    "field, else COMPLEX",
+    default_text="NON_PARTITION without partition fields, CUSTOM where they have types, SIMPLE "
+    "with one key and one partition field, else COMPLEX",
     parse=key_generator,
-    doc="How keys and partition paths are made: SIMPLE, COMPLEX or NON_PARTITION. Tables that use "
-    "TIMESTAMP or CUSTOM are read.",
+    doc="How keys and partition paths are made: SIMPLE, COMPLEX, NON_PARTITION, TIMESTAMP (one "
+    "partition field, by periods of its moments, as `hoodie.keygen.timebased.*` say) or CUSTOM "
+    "(each partition field SIMPLE or TIMESTAMP).",
     group=Group.TABLE,
 )
 KEY_GENERATOR_CLASS: Final = ConfigKey(

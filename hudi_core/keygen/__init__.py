@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from hudi_core.config.kinds import WRITABLE_KEY_GENERATORS, KeyGeneratorType
+from hudi_core.config.kinds import (
+    TIMESTAMP_FIELD,
+    WRITABLE_KEY_GENERATORS,
+    KeyGeneratorType,
+)
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import InvalidOptionError
-from hudi_core.keygen.base import KeyColumns, KeyGenerator
+from hudi_core.keygen.base import KeyColumn, KeyColumns, KeyGenerator
 from hudi_core.keygen.complex import ComplexKeyGenerator, prefixes_single_field
+from hudi_core.keygen.custom import CustomKeyGenerator
 from hudi_core.keygen.nonpartitioned import NonpartitionedKeyGenerator
+from hudi_core.keygen.partitions import FieldTexts, OwnTexts
 from hudi_core.keygen.simple import SimpleKeyGenerator
+from hudi_core.keygen.timestamp import TimestampKeyGenerator, TimeTexts
 from hudi_core.model.schema import TableSchema
+from hudi_core.storage.partition_path import PartitionPathCodec
 
-__all__ = ["KeyGenerator", "bare_key_field", "key_generator"]
+__all__ = ["KeyGenerator", "bare_key_field", "key_generator", "path_codec"]
 
 _KEY = "hoodie.table.keygenerator.type"
 
@@ -62,15 +70,56 @@ def key_generator(
         if len(columns.record_key) > 1 or len(columns.partition) != 1:
             raise _wrong_number(kind, "needs one record key field and one partition field")
         return SimpleKeyGenerator(columns, config.hive_style, config.url_encode)
+    if kind is KeyGeneratorType.TIMESTAMP:
+        if len(columns.record_key) > 1 or len(columns.partition) != 1:
+            raise _wrong_number(kind, "needs one record key field and one partition field")
+        texts = _time_texts(config, schema, columns.partition[0])
+        return TimestampKeyGenerator(columns, texts, path_codec(config))
+    if kind is KeyGeneratorType.CUSTOM:
+        fields: list[FieldTexts] = [
+            _time_texts(config, schema, column)
+            if field_type == TIMESTAMP_FIELD
+            else OwnTexts(column, columns.timestamps_as_text)
+            for column, field_type in zip(columns.partition, config.partition_types, strict=True)
+        ]
+        return CustomKeyGenerator(columns, fields, path_codec(config))
     if columns.partition:
         raise _wrong_number(kind, "makes no partitions, and the table has partition fields")
     return NonpartitionedKeyGenerator(columns)
 
 
+def path_codec(config: TableConfig) -> PartitionPathCodec:
+    """Return what makes paths of the texts of a table's partition fields, and takes them apart."""
+    levels = None
+    if config.time_based is not None:
+        types = config.partition_types or (TIMESTAMP_FIELD,)
+        folders = config.time_based.output.levels
+        levels = [folders if each == TIMESTAMP_FIELD else 1 for each in types]
+    return PartitionPathCodec(config.partition_fields, config.hive_style, config.url_encode, levels)
+
+
+def _time_texts(config: TableConfig, schema: TableSchema, column: KeyColumn) -> TimeTexts:
+    field = schema.field(column.name)
+    if config.time_based is None or field is None:
+        raise InvalidOptionError(
+            _KEY,
+            config.keygen_type.value,
+            f"the table does not tell how partitions are made of {column.name}",
+            "Set hoodie.keygen.timebased.timestamp.type and "
+            "hoodie.keygen.timebased.output.dateformat.",
+        )
+    return TimeTexts(column, field.type, config.time_based)
+
+
 def bare_key_field(config: TableConfig) -> str | None:
     """Return the top-level column whose values, as texts, are the record keys; ``None`` if keys are
     made otherwise, or may have been."""
-    kinds = (KeyGeneratorType.SIMPLE, KeyGeneratorType.NON_PARTITION)
+    kinds = (
+        KeyGeneratorType.SIMPLE,
+        KeyGeneratorType.NON_PARTITION,
+        KeyGeneratorType.TIMESTAMP,
+        KeyGeneratorType.CUSTOM,
+    )
     fields = config.record_key_fields
     # writers of one table may have differed in what a complex key of one field is
     if config.keygen_type not in kinds or len(fields) != 1 or "." in fields[0]:

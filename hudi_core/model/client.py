@@ -9,6 +9,7 @@ from hudi_core.model.commit import CommitMetadata
 from hudi_core.model.files import BasePath, FileGroup, FileSlice, PartitionPath
 from hudi_core.model.instant import Instant
 from hudi_core.model.instant_time import InstantTime
+from hudi_core.model.partition_transform import PartitionTransform
 from hudi_core.model.protocols import Storage, TimelineView
 from hudi_core.model.schema import TableSchema
 
@@ -40,6 +41,11 @@ class TableSettings(Protocol):
     def record_key_fields(self) -> Sequence[str]: ...
     @property
     def partition_fields(self) -> Sequence[str]: ...
+    @property
+    def partition_transforms(self) -> Sequence[PartitionTransform]:
+        """How the value of each partition field comes from its column."""
+        ...
+
     @property
     def keygen_type(self) -> str:
         """``SIMPLE``, ``COMPLEX``, ``NON_PARTITION``, ``TIMESTAMP`` or ``CUSTOM``."""

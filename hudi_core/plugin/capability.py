@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hudi_core.config.kinds import KeyGeneratorType, TableType
+from hudi_core.config.kinds import TableType
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import UnsupportedCapabilityError
 from hudi_core.model.capability import SCHEMA_EVOLUTION, Capability, FormatCapabilities
+from hudi_core.model.partition_transform import PartitionTransform
 
 __all__ = [
     "SCHEMA_EVOLUTION",
@@ -16,8 +17,6 @@ __all__ = [
     "require",
     "table_needs",
 ]
-
-_COMPUTED = frozenset({KeyGeneratorType.TIMESTAMP, KeyGeneratorType.CUSTOM})
 
 
 def require(name: str, declared: FormatCapabilities, needed: Iterable[Capability]) -> None:
@@ -50,10 +49,10 @@ def table_needs(config: TableConfig) -> tuple[Capability, ...]:
     needs = [Capability.COPY_ON_WRITE if is_cow else Capability.MERGE_ON_READ]
     if not config.partition_fields:
         needs.append(Capability.UNPARTITIONED)
-    elif config.keygen_type in _COMPUTED:
-        needs.append(Capability.TRANSFORMED_PARTITIONS)
-    else:
+    elif set(config.partition_transforms) == {PartitionTransform.IDENTITY}:
         needs.append(Capability.IDENTITY_PARTITIONS)
+    else:
+        needs.append(Capability.TRANSFORMED_PARTITIONS)
     if not config.populate_meta_fields:
         needs.append(Capability.VIRTUAL_KEYS)
     if config.drop_partition_columns:

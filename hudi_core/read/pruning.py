@@ -13,19 +13,18 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.fs as pafs
 
-from hudi_core.config.kinds import KeyGeneratorType
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import PartitionValueError, UnsafePathError
+from hudi_core.keygen import path_codec
+from hudi_core.keygen.timestamp import bounds_of_texts, text_of_null
 from hudi_core.model.files import PartitionPath
+from hudi_core.model.partition_transform import PartitionTransform
 from hudi_core.model.ranges import ValueRanges
 from hudi_core.model.schema import PARTITION_PATH
 from hudi_core.read.evolution import referenced_columns
 from hudi_core.read.matching import can_match
 from hudi_core.read.substrait import predicate_of_expression
-from hudi_core.storage.partition_path import PartitionPathCodec
 
-_VALUE_IN_PATH: Final = frozenset({KeyGeneratorType.SIMPLE, KeyGeneratorType.COMPLEX})
-"""Key generators that put the column's own value into the path, not something made from it."""
 _KEYGEN_PROPERTIES: Final = frozenset(
     {"hoodie.table.keygenerator.type", "hoodie.table.keygenerator.class"}
 )
@@ -38,9 +37,10 @@ class PartitionPruner:
     """Decides from partition paths alone, before anything is listed.
 
     A path says something about ``_hoodie_partition_path`` always, and about a partition column
-    where its text stands for one value only: texts, integers, booleans and dates. What it does not
-    say for certain (nulls and empty texts share one path; Hudi has written timestamps in several
-    forms) never excludes a partition.
+    where its text stands for one value only: texts, integers, booleans and dates. A path made of
+    moments tells between which values the column's lie, where it stands for one period. What it
+    does not say for certain (nulls and empty texts share one path; Hudi has written timestamps in
+    several forms) never excludes a partition.
 
     Parameters
     ----------
@@ -53,12 +53,19 @@ class PartitionPruner:
     def __init__(self, config: TableConfig, schema: pa.Schema) -> None:
         self._fields = config.partition_fields
         self._schema = schema
-        self._codec = PartitionPathCodec(
-            config.partition_fields, config.hive_style, config.url_encode
-        )
+        self._codec = path_codec(config)
         # a table of an early release that does not name its key generator may have any
         named = not config.raw or not _KEYGEN_PROPERTIES.isdisjoint(config.raw)
-        self._says_value = named and config.keygen_type in _VALUE_IN_PATH
+        each_once = len(set(self._fields)) == len(self._fields)
+        identity: set[str] = set()
+        other: set[str] = set()
+        if named and each_once:
+            for name, transform in zip(self._fields, config.partition_transforms, strict=True):
+                (identity if transform is PartitionTransform.IDENTITY else other).add(name)
+        self._own = frozenset(identity)
+        """Fields that have the column's own value in the path, not something made from it."""
+        self._made = frozenset(other) if config.time_based is not None else frozenset()
+        self._how = config.time_based
 
     def values(self, path: PartitionPath) -> Mapping[str, str | None]:
         """Return the texts of a path by partition field; empty where it does not decode."""
@@ -83,7 +90,7 @@ class PartitionPruner:
         told = {PARTITION_PATH, *self._fields}.intersection(self._schema.names)
         if not referenced_columns(expression, self._schema, sorted(told)):
             return tuple(partitions)
-        if len(partitions) > _MANY:
+        if len(partitions) > _MANY or self._made:
             partitions = self._narrowed(partitions, expression)
         # fragments are never opened here: Arrow simplifies the filter by what each is known to hold
         file_format, nowhere = ds.ParquetFileFormat(), pafs.LocalFileSystem()
@@ -104,14 +111,18 @@ class PartitionPruner:
         sight: values of paths are ranges of a single value.
         """
         texts: dict[str, list[str | None]] = {PARTITION_PATH: [*partitions]}
-        if self._says_value:
+        if self._own or self._made:
             rows = [self.values(path) for path in partitions]
-            texts |= {name: [row.get(name) for row in rows] for name in self._fields}
-        ranges = {
-            name: found
-            for name, some in texts.items()
-            if name in self._schema.names and (found := self._ranges(name, some)) is not None
-        }
+            texts |= {
+                name: [row.get(name) for row in rows] for name in sorted(self._own | self._made)
+            }
+        ranges: dict[str, ValueRanges] = {}
+        for name, some in texts.items():
+            if name not in self._schema.names:
+                continue
+            found = self._spans(name, some) if name in self._made else self._ranges(name, some)
+            if found is not None:
+                ranges[name] = found
         mask = can_match(predicate_of_expression(expression, self._schema), ranges, len(partitions))
         return list(compress(partitions, mask))
 
@@ -128,11 +139,32 @@ class PartitionPruner:
         unknown = values.is_null().to_numpy(zero_copy_only=False)
         return ValueRanges(values, values, unknown, np.ones(len(values), np.bool_))
 
+    def _spans(self, name: str, texts: Sequence[str | None]) -> ValueRanges | None:
+        """Return between which values a column lies of whose moments these texts were made."""
+        kind = self._schema.field(name).type
+        how = self._how
+        bounds = bounds_of_texts(texts, kind, how) if how is not None else []
+        if how is None or not any(bounds):
+            return None
+        of_null = text_of_null(kind, how)
+        may_be_null = [text == of_null for text in texts]
+        lows, highs = (
+            pa.array(
+                [None if found is None else _clipped(found[end], kind) for found in bounds],
+                pa.int32() if kind.bit_width == 32 else pa.int64(),
+            ).cast(kind)
+            for end in (0, 1)
+        )
+        unknown = lows.is_null().to_numpy(zero_copy_only=False)
+        return ValueRanges(
+            lows, highs, unknown | np.array(may_be_null, np.bool_), np.ones(len(lows), np.bool_)
+        )
+
     def _known(self, path: PartitionPath) -> pc.Expression:
         known = pc.scalar(True)
         if PARTITION_PATH in self._schema.names:
             known = pc.field(PARTITION_PATH) == pa.scalar(path, pa.string())
-        if self._says_value:
+        if self._own:
             for name, text in self.values(path).items():
                 value = self._typed(name, text)
                 if value is not None:
@@ -140,7 +172,7 @@ class PartitionPruner:
         return known
 
     def _typed(self, name: str, text: str | None) -> pa.Scalar | None:
-        if name not in self._schema.names:
+        if name not in self._own or name not in self._schema.names:
             return None
         kind = self._schema.field(name).type
         if not _is_certain(kind, text):
@@ -149,6 +181,12 @@ class PartitionPruner:
             return pa.scalar(text).cast(kind)
         except pa.ArrowInvalid:
             return None
+
+
+def _clipped(number: int, kind: pa.DataType) -> int:
+    """Return a bound within what a type can hold, outside of which no value lies."""
+    limit: int = 1 << (kind.bit_width - 1)
+    return max(-limit, min(number, limit - 1))
 
 
 def _is_certain(kind: pa.DataType, text: str | None) -> bool:

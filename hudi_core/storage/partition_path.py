@@ -9,8 +9,9 @@ and ``KeyGenUtils``), as far as that is safe and can be read back:
   or ``_`` where it would begin a folder's name (Hudi leaves those: such folders are hidden, or are
   not folders of their own);
 * without it, values are written as they are. A ``/`` makes more levels, which Hudi's users rely on
-  for values such as ``2026/01/31``; here only where it can be undone, with one partition field and
-  without hive style. All else that would not be one visible folder below the table is refused.
+  for values such as ``2026/01/31``; here only where it can be undone: with one partition field and
+  without hive style, or where all values of a field have as many levels. All else that would not be
+  one visible folder below the table is refused.
 """
 
 from __future__ import annotations
@@ -51,12 +52,23 @@ class PartitionPathCodec:
         Whether a folder is named ``field=value``.
     url_encode
         Whether special characters are written ``%XX``.
+    levels
+        How many folders a value of each field takes where slashes are written as they are; one by
+        default, or as many as it has where there is one field without hive style.
     """
 
-    def __init__(self, fields: Sequence[str], hive_style: bool, url_encode: bool) -> None:
+    def __init__(
+        self,
+        fields: Sequence[str],
+        hive_style: bool,
+        url_encode: bool,
+        levels: Sequence[int] | None = None,
+    ) -> None:
         self._fields = tuple(fields)
         self._hive_style = hive_style
         self._url_encode = url_encode
+        several = levels is not None and max(levels) > 1 and not url_encode
+        self._levels = tuple(levels) if levels is not None and several else None
 
     def encode(self, values: Sequence[str | None]) -> PartitionPath:
         """Return the path of one partition; no fields, no path.
@@ -77,7 +89,7 @@ class PartitionPathCodec:
                 "Give one value per field.",
             )
         segments = [
-            self._segment(field, value, first=n == 0)
+            self._segment(n, field, value)
             for n, (field, value) in enumerate(zip(self._fields, values, strict=True))
         ]
         return PartitionPath("/".join(segments))
@@ -96,8 +108,7 @@ class PartitionPathCodec:
             The path leaves the table.
         """
         check_folder(path)
-        # with one field the whole path is its value, however many levels it has
-        segments = path.split("/", -1 if len(self._fields) > 1 else 0) if path else []
+        segments = self._segments(path) if path else []
         if len(segments) != len(self._fields):
             raise self._foreign(path)
         return tuple(
@@ -105,12 +116,25 @@ class PartitionPathCodec:
             for field, segment in zip(self._fields, segments, strict=True)
         )
 
-    def _segment(self, field: str, value: str | None, *, first: bool) -> str:
+    def _segments(self, path: str) -> list[str]:
+        # with one field the whole path is its value, however many levels it has
+        if len(self._fields) == 1:
+            return [path]
+        folders = path.split("/")
+        if self._levels is None:
+            return folders
+        ends = list(itertools.accumulate(self._levels, initial=0))
+        if len(folders) != ends[-1]:
+            return []
+        return ["/".join(folders[start:end]) for start, end in itertools.pairwise(ends)]
+
+    def _segment(self, number: int, field: str, value: str | None) -> str:
         if value is None:
             text = DEFAULT_PARTITION
         else:
             self._refuse_always(field, value)
-            text = self._escaped(value) if self._url_encode else self._plain(field, value, first)
+            escaped = self._url_encode
+            text = self._escaped(value) if escaped else self._plain(number, field, value)
         if self._hive_style:
             if "/" in field or _CONTROL.search(field):
                 raise PartitionValueError(
@@ -148,14 +172,16 @@ class PartitionPathCodec:
             text = f"%{ord(text[0]):02X}{text[1:]}"
         return text
 
-    def _plain(self, field: str, value: str, first: bool) -> str:
+    def _plain(self, number: int, field: str, value: str) -> str:
         reason = None
         parts = value.split("/")
+        levels = 1 if self._levels is None else self._levels[number]
+        free = len(self._fields) == 1 and not self._hive_style and self._levels is None
         if _CONTROL.search(value):
             reason = "it has a control character"
         elif "\\" in value:
             reason = "it has a backslash, which some readers take for a slash"
-        elif len(parts) > 1 and (self._hive_style or len(self._fields) > 1):
+        elif len(parts) != levels and not free:
             reason = "it has a slash, which would make one more level of folders"
         elif any(part in ("", ".", "..") for part in parts):
             reason = "it would not be a folder of its own below the table"
@@ -163,7 +189,7 @@ class PartitionPathCodec:
             reason = "it has an equals sign, and so has the folder's name"
         elif not self._hive_style and any(part.startswith(".") for part in parts):
             reason = "readers take a folder that begins with a dot for hidden"
-        elif not self._hive_style and first and value.startswith("_"):
+        elif not self._hive_style and number == 0 and value.startswith("_"):
             reason = "readers take a folder that begins with an underscore for hidden"
         elif DEFAULT_PARTITION in parts:
             reason = "it has the name of the folder for nulls"

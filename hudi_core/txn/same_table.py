@@ -13,7 +13,7 @@ from hudi_core.txn.open_table import OpenTable
 
 _FIXED: Final = (
     *("name", "table_type", "version", "table_format", "record_key_fields", "partition_fields"),
-    *("partition_types", "keygen_type", "ordering_field", "merge_mode", "hive_style"),
+    *("partition_types", "keygen_type", "time_based", "ordering_field", "merge_mode", "hive_style"),
     *("url_encode", "drop_partition_columns", "populate_meta_fields"),
 )
 """What decides where a row goes and how it is stored."""

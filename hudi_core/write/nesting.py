@@ -43,8 +43,10 @@ def can_nest(config: TableConfig) -> bool:
     """Return whether a partition of a table may lie within another one.
 
     Only values with slashes can make that, and those are written as folders where there is one
-    partition field, neither hive style nor escaped.
+    partition field, neither hive style nor escaped. Paths made of moments all have as many folders.
     """
+    if config.time_based is not None:
+        return False
     plain = not (config.hive_style or config.url_encode)
     return plain and len(config.partition_fields) == 1
 

@@ -140,6 +140,11 @@ def _can_be(path: str) -> bool:
 
 def _path_of(values: Mapping[str, Any], config: TableConfig, schema: TableSchema) -> str:
     fields = config.partition_fields
+    if config.time_based is not None:
+        raise PartitionValueError(
+            f"The partition {dict(values)!r} is given by values, and one partition has many",
+            "Give its path, such as Table.file_slices() tells.",
+        )
     if set(values) != set(fields):
         raise PartitionValueError(
             f"The partition {dict(values)!r} does not give the partition columns",

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import hudi_core as hudi
-from hudi_core.errors import InvalidOptionError, SchemaError, UnsupportedCapabilityError
+from hudi_core.errors import SchemaError, UnsupportedCapabilityError
 from hudi_core.model.schema import TableSchema
 from hudi_core.plugin.host import FormatHost
 from hudi_core.plugin.registry import FormatRegistry
@@ -189,19 +189,6 @@ def test_changes_of_type_that_iceberg_does_not_know_are_refused(
     with pytest.raises(UnsupportedCapabilityError, match=rf"promote type \({column}, .* to "):
         table.alter(promote={column: kind})
     assert everything(tmp_path) == before
-
-
-@pytest.mark.parametrize("format_name", sorted(READ))
-def test_partitions_that_are_computed_are_refused(tmp_path: Path, format_name: str) -> None:
-    keys = {
-        "hoodie.table.format": format_name,
-        "hoodie.datasource.write.keygenerator.type": "TIMESTAMP",
-    }
-    with pytest.raises(InvalidOptionError, match="not supported for writing"):
-        hudi.Table.create(
-            str(tmp_path / "t"), SCHEMA, record_key="id", partition_by="ts", options=keys
-        )
-    assert everything(tmp_path) == []
 
 
 def test_a_type_that_iceberg_lacks_is_named_with_its_path() -> None:

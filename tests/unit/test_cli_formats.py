@@ -14,11 +14,16 @@ from hudi_core.cli.app import app
 from hudi_core.config.kinds import KeyGeneratorType, TableType
 from hudi_core.config.support import NOT_BUILT
 from hudi_core.config.table import TableConfig
+from hudi_core.config.timebased import time_based
 from hudi_core.errors import UnsupportedTableError
 from hudi_core.model.capability import Capability
 from hudi_core.plugin.capability import table_needs
 
 PLAIN = TableConfig(name="t", record_key_fields=("id",), partition_fields=("city",))
+BY_DAY = {
+    "hoodie.keygen.timebased.timestamp.type": "UNIX_TIMESTAMP",
+    "hoodie.keygen.timebased.output.dateformat": "yyyy/MM/dd",
+}
 SERVICES = {
     Capability.CLUSTERING: "cluster",
     Capability.SAVEPOINT: "savepoint",
@@ -30,7 +35,9 @@ SETTINGS = {
     Capability.MERGE_ON_READ: replace(PLAIN, table_type=TableType.MERGE_ON_READ),
     Capability.VIRTUAL_KEYS: replace(PLAIN, populate_meta_fields=False),
     Capability.DROPPED_PARTITION_COLUMNS: replace(PLAIN, drop_partition_columns=True),
-    Capability.TRANSFORMED_PARTITIONS: replace(PLAIN, keygen_type=KeyGeneratorType.TIMESTAMP),
+    Capability.TRANSFORMED_PARTITIONS: replace(
+        PLAIN, keygen_type=KeyGeneratorType.TIMESTAMP, time_based=time_based(BY_DAY)
+    ),
 }
 
 

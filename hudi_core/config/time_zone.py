@@ -1,0 +1,89 @@
+"""Names of time zones, as Java takes them."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+UTC: Final = "UTC"
+_UTC_NAMES: Final = frozenset(
+    {"UTC", "GMT", "Z", "UCT", "Zulu", "Universal", "Greenwich", "GMT0", "GMT+0", "GMT-0"}
+    | {f"Etc/{name}" for name in ("UTC", "GMT", "UCT", "Zulu", "Universal", "Greenwich", "GMT0")}
+)
+_OLD_NAMES: Final = {
+    "ACT": "Australia/Darwin",
+    "AET": "Australia/Sydney",
+    "AGT": "America/Argentina/Buenos_Aires",
+    "ART": "Africa/Cairo",
+    "AST": "America/Anchorage",
+    "BET": "America/Sao_Paulo",
+    "BST": "Asia/Dhaka",
+    "CAT": "Africa/Harare",
+    "CNT": "America/St_Johns",
+    "CST": "America/Chicago",
+    "CTT": "Asia/Shanghai",
+    "EAT": "Africa/Addis_Ababa",
+    "ECT": "CET",
+    "EST": "America/New_York",
+    "HST": "Pacific/Honolulu",
+    "IET": "America/Indiana/Indianapolis",
+    "IST": "Asia/Kolkata",
+    "JST": "Asia/Tokyo",
+    "MET": "CET",
+    "MIT": "Pacific/Apia",
+    "MST": "America/Denver",
+    "NET": "Asia/Yerevan",
+    "NST": "Pacific/Auckland",
+    "PLT": "Asia/Karachi",
+    "PNT": "America/Phoenix",
+    "PRT": "America/Puerto_Rico",
+    "PST": "America/Los_Angeles",
+    "SST": "Pacific/Guadalcanal",
+    "VST": "Asia/Ho_Chi_Minh",
+}
+"""What Joda-Time takes Java's three-letter names for; some mean another zone in the tz database."""
+_OFFSET: Final = re.compile(r"GMT([+-])([0-9]{1,2})(?::?([0-9]{2}))?")
+_MOST_BEHIND: Final = 12
+"""Hours, for which there are names in both directions."""
+_ZONE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_+/-]{0,63}")
+
+
+def time_zone(text: str) -> str | None:
+    """Parse the name of a time zone as Java takes it; a blank one counts as not given.
+
+    Unlike Java, which takes an unknown name for UTC, this refuses it.
+
+    Returns
+    -------
+    str or None
+        ``UTC``, a name of the tz database, or an offset such as ``+05:30``.
+    """
+    if not text or text in _UTC_NAMES:
+        return UTC if text else None
+    offset = _OFFSET.fullmatch(text)
+    if offset is not None:
+        sign, hours, minutes = offset[1], int(offset[2]), int(offset[3] or 0)
+        if hours > 23 or minutes > 59:
+            raise ValueError("an offset is less than a day")
+        if minutes or hours > _MOST_BEHIND:
+            return f"{sign}{hours:02}:{minutes:02}"
+        # in the names of the tz database the sign is what has to be added to get UTC
+        return f"Etc/GMT{'-' if sign == '+' else '+'}{hours}" if hours else UTC
+    try:
+        if _ZONE.fullmatch(text):
+            return ZoneInfo(_OLD_NAMES.get(text, text)).key
+    except (ZoneInfoNotFoundError, OSError, ValueError):
+        pass
+    raise ValueError("there is no such time zone; take a name such as Europe/Paris, or GMT+05:30")
+
+
+def stored_zone(zone: str) -> str:
+    """Return the name under which a zone is stored, so that Java and other readers know it.
+
+    Parameters
+    ----------
+    zone
+        As :func:`time_zone` returns it.
+    """
+    return f"GMT{zone}" if zone[0] in "+-" else zone

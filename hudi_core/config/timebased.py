@@ -1,0 +1,303 @@
+"""How a table makes partitions from moments: Hudi's ``hoodie.keygen.timebased.*``.
+
+Source: Hudi's ``TimestampKeyGeneratorConfig`` and ``HoodieDateTimeParser``; the table keeps what
+``HoodieTableConfig.PERSISTED_CONFIG_LIST`` names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Final
+
+from hudi_core.config.key import ConfigKey, Group
+from hudi_core.config.time_zone import UTC, stored_zone, time_zone
+from hudi_core.errors import InvalidOptionError
+from hudi_core.model.date_pattern import DatePattern
+from hudi_core.model.partition_transform import PartitionTransform
+
+_PREFIX: Final = "hoodie.keygen.timebased."
+_OLD_PREFIX: Final = "hoodie.deltastreamer.keygen.timebased."
+_DELIMITER: Final = re.compile(r"\\?[^\\\w\s.*+?()\[\]{}^$|]|\\[.*+?()\[\]{}^$|]|\\s\*?,\\s\*")
+
+
+class TimestampType(StrEnum):
+    """What the values of the partition column are."""
+
+    UNIX_TIMESTAMP = "UNIX_TIMESTAMP"
+    DATE_STRING = "DATE_STRING"
+    MIXED = "MIXED"
+    EPOCHMILLISECONDS = "EPOCHMILLISECONDS"
+    EPOCHMICROSECONDS = "EPOCHMICROSECONDS"
+    SCALAR = "SCALAR"
+
+    @property
+    def is_text(self) -> bool:
+        """Whether values are texts that are parsed."""
+        return self in (TimestampType.DATE_STRING, TimestampType.MIXED)
+
+
+class TimeUnit(StrEnum):
+    """What numbers count, since 1970-01-01T00:00:00Z."""
+
+    NANOSECONDS = "NANOSECONDS"
+    MICROSECONDS = "MICROSECONDS"
+    MILLISECONDS = "MILLISECONDS"
+    SECONDS = "SECONDS"
+    MINUTES = "MINUTES"
+    HOURS = "HOURS"
+    DAYS = "DAYS"
+
+
+_UNITS: Final = {
+    TimestampType.UNIX_TIMESTAMP: TimeUnit.SECONDS,
+    TimestampType.EPOCHMILLISECONDS: TimeUnit.MILLISECONDS,
+    TimestampType.EPOCHMICROSECONDS: TimeUnit.MICROSECONDS,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TimeBased:
+    """How values become moments, and moments folders.
+
+    Attributes
+    ----------
+    unit
+        What numbers count; ``None`` for texts.
+    inputs
+        Patterns of texts, of which the first that fits is taken; empty for numbers.
+    output
+        Pattern of the folders.
+    input_zone
+        Zone of texts that name no offset, and of folders where ``output_zone`` is not given:
+        ``UTC``, a name of the tz database, or an offset such as ``+05:30``.
+    output_zone
+        Zone of the folders. Without any zone it is UTC, and for texts with an offset that offset.
+    properties
+        What tables store of it.
+    """
+
+    unit: TimeUnit | None
+    inputs: tuple[DatePattern, ...]
+    output: DatePattern
+    input_zone: str | None
+    output_zone: str | None
+    properties: tuple[tuple[str, str], ...] = field(default=(), compare=False)
+
+    @property
+    def transform(self) -> PartitionTransform:
+        """What folders tell of the values."""
+        if self.unit is None or self.output_zone not in (None, UTC):
+            return PartitionTransform.OTHER
+        return self.output.transform
+
+
+def _timestamp_type(text: str) -> TimestampType:
+    if text.upper() not in TimestampType.__members__:
+        raise ValueError(f"it is none of {', '.join(TimestampType)}")
+    return TimestampType(text.upper())
+
+
+def _delimiter(text: str) -> str:
+    if text and not _DELIMITER.fullmatch(text):
+        # an expression could be made that never ends
+        raise ValueError("only a single character is supported, with a backslash where one is due")
+    return text
+
+
+def _class(text: str) -> str:
+    if text not in _PARSERS:
+        raise ValueError("no class is loaded")
+    return text
+
+
+_PARSERS: Final = (
+    "org.apache.hudi.keygen.parser.HoodieDateTimeParser",
+    "org.apache.hudi.keygen.parser.HoodieDateTimeParserImpl",
+)
+TIMESTAMP_TYPE: Final = ConfigKey[TimestampType | None](
+    key=_PREFIX + "timestamp.type",
+    aliases=(_OLD_PREFIX + "timestamp.type",),
+    default=None,
+    default_text="(required for TIMESTAMP partition fields)",
+    parse=_timestamp_type,
+    doc="What the values of a TIMESTAMP partition field are: UNIX_TIMESTAMP, EPOCHMILLISECONDS or "
+    "EPOCHMICROSECONDS (seconds, milliseconds or microseconds since 1970), SCALAR (numbers in "
+    "another unit), or DATE_STRING and MIXED (texts). A timestamp column takes EPOCHMICROSECONDS, "
+    "its own unit; a date column SCALAR in DAYS.",
+    group=Group.TABLE,
+)
+SCALAR_UNIT: Final = ConfigKey(
+    key=_PREFIX + "timestamp.scalar.time.unit",
+    aliases=(_OLD_PREFIX + "timestamp.scalar.time.unit",),
+    default=TimeUnit.SECONDS,
+    parse=TimeUnit,
+    choices=tuple(TimeUnit),
+    doc="What numbers of the type SCALAR count since 1970.",
+    group=Group.TABLE,
+)
+INPUT_FORMAT: Final = ConfigKey(
+    key=_PREFIX + "input.dateformat",
+    aliases=(_OLD_PREFIX + "input.dateformat",),
+    default="",
+    default_text="(required for texts)",
+    parse=str,
+    doc="Formats of the texts, such as `yyyy-MM-dd'T'HH:mm:ssZ`; the first that fits a text is "
+    "taken.",
+    group=Group.TABLE,
+)
+INPUT_DELIMITER: Final = ConfigKey(
+    key=_PREFIX + "input.dateformat.list.delimiter.regex",
+    aliases=(_OLD_PREFIX + "input.dateformat.list.delimiter.regex",),
+    default=",",
+    parse=_delimiter,
+    doc="What stands between several formats of texts: one character.",
+    group=Group.TABLE,
+)
+OUTPUT_FORMAT: Final = ConfigKey(
+    key=_PREFIX + "output.dateformat",
+    aliases=(_OLD_PREFIX + "output.dateformat",),
+    default="",
+    default_text="(required for TIMESTAMP partition fields)",
+    parse=str,
+    doc="Format of the partition paths, such as `yyyy/MM/dd`; slashes make folders.",
+    group=Group.TABLE,
+)
+INPUT_ZONE: Final = ConfigKey(
+    key=_PREFIX + "input.timezone",
+    aliases=(_OLD_PREFIX + "input.timezone",),
+    default=None,
+    default_text="UTC",
+    parse=time_zone,
+    doc="Time zone of texts that do not name an offset.",
+    group=Group.TABLE,
+    hudi_default="UTC in the documentation; in fact the zone of the process",
+    reason="Two writers in two zones would make two partitions of one value. New tables store it.",
+)
+OUTPUT_ZONE: Final = ConfigKey(
+    key=_PREFIX + "output.timezone",
+    aliases=(_OLD_PREFIX + "output.timezone",),
+    default=None,
+    default_text="UTC",
+    parse=time_zone,
+    doc="Time zone of the partition paths.",
+    group=Group.TABLE,
+    hudi_default="UTC in the documentation; in fact the zone of the process, or of the text",
+    reason="As for the zone of the input. New tables store it.",
+)
+ZONE: Final = ConfigKey(
+    key=_PREFIX + "timezone",
+    aliases=(_OLD_PREFIX + "timezone",),
+    default=None,
+    default_text="(see the two others)",
+    parse=time_zone,
+    doc="Time zone of both, in place of the two others.",
+    group=Group.TABLE,
+)
+PARSER_CLASS: Final = ConfigKey(
+    key="hoodie.keygen.datetime.parser.class",
+    aliases=("hoodie.deltastreamer.keygen.datetime.parser.class",),
+    default=_PARSERS[0],
+    parse=_class,
+    doc="Hudi's name for what parses texts; no other class can be named, and none is loaded.",
+    group=Group.TABLE,
+)
+KEYS: Final[tuple[ConfigKey[Any], ...]] = (
+    TIMESTAMP_TYPE,
+    SCALAR_UNIT,
+    INPUT_FORMAT,
+    INPUT_DELIMITER,
+    OUTPUT_FORMAT,
+    INPUT_ZONE,
+    OUTPUT_ZONE,
+    ZONE,
+    PARSER_CLASS,
+)
+
+
+def time_based(options: Mapping[str, str]) -> TimeBased:
+    """Return how partitions are made, from options or from what a table has stored.
+
+    Raises
+    ------
+    InvalidOptionError
+        Something is missing or cannot be used.
+    """
+    kind = TIMESTAMP_TYPE.read(options)
+    if kind is None:
+        raise _missing(TIMESTAMP_TYPE, "TIMESTAMP partition fields need it")
+    PARSER_CLASS.read(options)
+    inputs: tuple[DatePattern, ...] = ()
+    if kind.is_text:
+        between = (INPUT_DELIMITER.read(options) or ",").replace("\\s*", "").replace("\\", "")
+        formats = [part.strip() for part in INPUT_FORMAT.read(options).split(between)]
+        if not any(formats):
+            raise _missing(INPUT_FORMAT, f"values of the type {kind} need it")
+        inputs = tuple(_pattern(INPUT_FORMAT, DatePattern.to_read, each) for each in formats)
+    output = OUTPUT_FORMAT.read(options)
+    if not output:
+        raise _missing(OUTPUT_FORMAT, "TIMESTAMP partition fields need it")
+    both = ZONE.is_given(options)
+    return TimeBased(
+        unit=SCALAR_UNIT.read(options) if kind is TimestampType.SCALAR else _UNITS.get(kind),
+        inputs=inputs,
+        output=_pattern(OUTPUT_FORMAT, DatePattern.to_write, output),
+        input_zone=ZONE.read(options) if both else INPUT_ZONE.read(options),
+        output_zone=ZONE.read(options) if both else OUTPUT_ZONE.read(options),
+        properties=tuple(
+            (key.key, given[1]) for key in KEYS if (given := key.find(options)) is not None
+        ),
+    )
+
+
+def chosen_time_based(options: Mapping[str, str]) -> TimeBased:
+    """Return how the partitions of a new table are made; see :func:`time_based`.
+
+    Its zones are always told, so that writers in two zones make the same paths.
+    """
+    given = {key.key: found[1] for key in KEYS if (found := key.find(options)) is not None}
+    if not given.get(ZONE.key):
+        given.pop(ZONE.key, None)
+        given |= {key.key: given.get(key.key) or UTC for key in (INPUT_ZONE, OUTPUT_ZONE)}
+    for key in (ZONE, INPUT_ZONE, OUTPUT_ZONE):
+        zone = key.read(given)
+        if zone is not None:
+            given[key.key] = stored_zone(zone)
+    return time_based(given)
+
+
+def conflicting(options: Mapping[str, str], stored: TimeBased) -> tuple[str, str] | None:
+    """Return an option, and its text, that says something else than a table does."""
+    kept = dict(stored.properties)
+    for key in KEYS:
+        found = key.find(options)
+        if found is None:
+            continue
+        meant = key.parse_as(*found)
+        if key in (INPUT_ZONE, OUTPUT_ZONE) and ZONE.is_given(kept):
+            said = ZONE.read(kept)
+        elif key is ZONE and not ZONE.is_given(kept):
+            said = INPUT_ZONE.read(kept)
+            said = said if said == OUTPUT_ZONE.read(kept) else None
+        else:
+            said = key.read(kept)
+        is_default = said is None and meant == UTC and stored.unit is not None
+        if meant != said and not is_default:
+            return found
+    return None
+
+
+def _missing(key: ConfigKey[Any], reason: str) -> InvalidOptionError:
+    return InvalidOptionError(key.key, None, f"it is missing, and {reason}", f"Set {key.key}.")
+
+
+def _pattern(key: ConfigKey[Any], parse: Any, text: str) -> DatePattern:
+    try:
+        found: DatePattern = parse(text)
+    except ValueError as error:
+        raise InvalidOptionError(
+            key.key, text, str(error), "docs/partitions.md lists the letters of formats."
+        ) from error
+    return found

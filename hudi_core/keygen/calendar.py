@@ -1,0 +1,125 @@
+"""What clocks show, spelled by a pattern, and the periods that such spellings stand for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hudi_core.keygen.zones import Millis
+from hudi_core.model.date_pattern import DateField, DatePattern
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+MONTHS: Final = (
+    *("January", "February", "March", "April", "May", "June", "July"),
+    *("August", "September", "October", "November", "December"),
+)
+_DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_SHORT: Final = 3
+"""Letters of a short name."""
+_NUMBERS: Final[Mapping[str, Callable[[datetime], int]]] = {
+    "y": lambda shown: shown.year,
+    "Y": lambda shown: shown.year,
+    "x": lambda shown: shown.isocalendar().year,
+    "M": lambda shown: shown.month,
+    "d": lambda shown: shown.day,
+    "D": lambda shown: shown.timetuple().tm_yday,
+    "e": lambda shown: shown.isoweekday(),
+    "w": lambda shown: shown.isocalendar().week,
+    "H": lambda shown: shown.hour,
+    "k": lambda shown: shown.hour or 24,
+    "K": lambda shown: shown.hour % 12,
+    "h": lambda shown: shown.hour % 12 or 12,
+    "m": lambda shown: shown.minute,
+    "s": lambda shown: shown.second,
+}
+FIRST: Final = -62_135_596_800_000
+"""Milliseconds of the first moment of the year 1."""
+LAST: Final = 253_402_300_799_999
+"""And of the last one of the year 9999."""
+
+
+def spell(shown: datetime, pattern: DatePattern) -> str:
+    """Return what a clock shows as text; its ``tzinfo`` is the offset that is printed."""
+    return "".join(
+        token if isinstance(token, str) else _field(shown, token) for token in pattern.tokens
+    )
+
+
+def spell_all(shown: Millis, pattern: DatePattern) -> tuple[npt.NDArray[np.int64], list[str]]:
+    """Return for each moment the index of its text, and the texts, some of which may be equal.
+
+    Only as many moments are spelled as the pattern tells apart.
+    """
+    coded = pa.array(_periods(shown, pattern.grain)).dictionary_encode()
+    starts = _starts(coded.dictionary.to_numpy(), pattern.grain).tolist()
+    texts = [spell(_EPOCH + timedelta(milliseconds=each), pattern) for each in starts]
+    return coded.indices.to_numpy().astype(np.int64), texts
+
+
+def period_of(text: str, pattern: DatePattern) -> tuple[int, int] | None:
+    """Return the first millisecond, as clocks show it, that has this text, and the first after.
+
+    ``None`` where several periods may have it, and for a text of another form.
+    """
+    if not pattern.is_whole:
+        return None
+    values: dict[str, int] = {}
+    at = 0
+    for token in pattern.tokens:
+        width = len(token) if isinstance(token, str) else token.width
+        part = text[at : at + width]
+        at += width
+        if isinstance(token, str):
+            continue
+        if not re.fullmatch(r"[0-9]+", part):
+            return None
+        values[token.letter] = int(part)
+    try:
+        start = datetime(values["y"], values.get("M", 1), values.get("d", 1), tzinfo=UTC)
+        start += timedelta(days=values.get("D", 1) - 1, hours=values.get("H", 0))
+        start += timedelta(minutes=values.get("m", 0), seconds=values.get("s", 0))
+    except (ValueError, OverflowError):
+        return None
+    if spell(start, pattern) != text:
+        return None
+    millis = np.array([(start - _EPOCH) // timedelta(milliseconds=1)])
+    number = _periods(millis, pattern.grain)[0]
+    first, after = _starts(np.array([number, number + 1]), pattern.grain).tolist()
+    return first, after
+
+
+def _periods(shown: Millis, grain: str) -> npt.NDArray[np.int64]:
+    """Return the number of the period, since that of 1970, that each moment lies in."""
+    return shown.astype("datetime64[ms]").astype(f"datetime64[{grain}]").astype(np.int64)
+
+
+def _starts(periods: npt.NDArray[np.int64], grain: str) -> Millis:
+    """Return the first millisecond of periods given by their numbers."""
+    return periods.astype(f"datetime64[{grain}]").astype("datetime64[ms]").astype(np.int64)
+
+
+def _field(shown: datetime, field: DateField) -> str:
+    letter, width = field.letter, field.width
+    if letter in _NUMBERS and field.is_number:
+        number = _NUMBERS[letter](shown)
+        return f"{number % 100:02}" if letter in "yYx" and width == 2 else f"{number:0{width}}"
+    names = {"M": MONTHS[shown.month - 1], "E": _DAYS[shown.weekday()]}
+    if letter in names:
+        return names[letter] if width > _SHORT else names[letter][:_SHORT]
+    if letter == "a":
+        return "AM" if shown.hour < 12 else "PM"
+    if letter == "S":
+        return f"{shown.microsecond // 1000:03}".ljust(width, "0")[:width]
+    return _offset(shown.tzinfo, ":" if width > 1 else "")
+
+
+def _offset(zone: tzinfo | None, between: str) -> str:
+    offset = (zone.utcoffset(None) if zone else None) or timedelta(0)
+    minutes = abs(offset) // timedelta(minutes=1)
+    return f"{'-' if offset < timedelta(0) else '+'}{minutes // 60:02}{between}{minutes % 60:02}"

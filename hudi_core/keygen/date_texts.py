@@ -1,0 +1,218 @@
+"""Texts as moments, read by patterns.
+
+Fields may have fewer digits than the pattern where something else than a digit follows, and what a
+pattern lacks is the first of its kind: January, the 1st, midnight. Source: Joda-Time's parsers, as
+``HoodieDateTimeParser`` puts them together.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_core.errors import PartitionValueError
+from hudi_core.keygen.calendar import MONTHS
+from hudi_core.keygen.zones import Millis, to_clock, to_moments
+from hudi_core.model.date_pattern import DateField, DatePattern
+
+Mask = npt.NDArray[np.bool_]
+_HOUR: Final = 3_600_000
+_LEAST_AND_MOST: Final = {
+    "y": (1, 9999),
+    "Y": (1, 9999),
+    "M": (1, 12),
+    "d": (1, 31),
+    "D": (1, 366),
+    "H": (0, 23),
+    "k": (1, 24),
+    "K": (0, 11),
+    "h": (1, 12),
+    "m": (0, 59),
+    "s": (0, 59),
+}
+_DIGITS: Final = {"y": 9, "Y": 9, "D": 3}
+"""How many digits are read, where it is not two."""
+_NAMES: Final = pa.array([name.lower() for name in MONTHS])
+_SHORT_NAMES: Final = pa.array([name[:3].lower() for name in MONTHS])
+
+
+class ReadTexts(NamedTuple):
+    """Texts that were read.
+
+    Attributes
+    ----------
+    moments
+        Milliseconds since 1970.
+    offsets
+        How far ahead of UTC the clocks are that the texts tell of, in milliseconds.
+    """
+
+    moments: Millis
+    offsets: Millis
+
+
+def read_texts(
+    texts: pa.StringArray, patterns: Sequence[DatePattern], zone: str | None, column: str
+) -> ReadTexts:
+    """Read texts, none of which is null, by the first pattern that fits each.
+
+    Parameters
+    ----------
+    zone
+        Of texts without an offset; ``None`` for UTC.
+    column
+        For errors.
+
+    Raises
+    ------
+    PartitionValueError
+        A text fits no pattern, is no date, or is a time that the clocks of its zone skip.
+    """
+    count = len(texts)
+    found = ReadTexts(np.zeros(count, np.int64), np.zeros(count, np.int64))
+    is_open = np.ones(count, np.bool_)
+    for pattern in patterns:
+        if not is_open.any():
+            break
+        parts = pc.extract_regex(texts.filter(pa.array(is_open)), _expression(pattern))
+        fits = parts.is_valid().to_numpy(zero_copy_only=False)
+        if not fits.any():
+            continue
+        rows = np.flatnonzero(is_open)[fits]
+        is_open[rows] = False
+        chosen = texts.take(pa.array(rows))
+        shown = _shown(parts.filter(pa.array(fits)), pattern, chosen, column)
+        own = _own_offsets(parts.filter(pa.array(fits)), pattern)
+        if own is not None:
+            found.moments[rows], found.offsets[rows] = shown - own, own
+            continue
+        moments = to_moments(shown, zone or "UTC")
+        clock = to_clock(moments, zone or "UTC")
+        _refuse(chosen, clock != shown, column, f"which clocks of {zone} skip")
+        found.moments[rows], found.offsets[rows] = moments, shown - moments
+    given = " or ".join(repr(pattern.text) for pattern in patterns)
+    _refuse(texts, is_open, column, f"which is not of the format {given}")
+    return found
+
+
+def _expression(pattern: DatePattern) -> str:
+    """Return what texts of a pattern look like; a group of the letter of each field."""
+    parts = []
+    for number, token in enumerate(pattern.tokens):
+        if isinstance(token, str):
+            parts.append(f"(?i:{re.escape(token)})")
+            continue
+        before_digits = _begins_with_digit(pattern.tokens[number + 1 : number + 2])
+        parts.append(f"(?P<{token.letter}>{_form(token, before_digits)})")
+    return f"^{''.join(parts)}$"
+
+
+def _begins_with_digit(after: Sequence[DateField | str]) -> bool:
+    for token in after:
+        return token[0].isdigit() if isinstance(token, str) else token.is_number
+    return False
+
+
+def _form(field: DateField, before_digits: bool) -> str:
+    match field.letter:
+        case "a":
+            return "(?i:AM|PM)"
+        case "Z":
+            return "(?i:Z)|[+-][0-9]{2}(?::?[0-9]{2}(?::?[0-9]{2})?)?"
+        case "M" if not field.is_number:
+            names = "|".join(f"{name}|{name[:3]}" for name in MONTHS)
+            return f"(?i:{names})"
+        case "S":
+            return f"[0-9]{{{field.width if before_digits else 1},{field.width}}}"
+    if before_digits:
+        return f"[0-9]{{{field.width}}}"
+    return f"[0-9]{{1,{max(field.width, _DIGITS.get(field.letter, 2))}}}"
+
+
+def _shown(
+    parts: pa.StructArray, pattern: DatePattern, texts: pa.StringArray, column: str
+) -> Millis:
+    """Return what clocks show."""
+    numbers: dict[str, Millis] = {}
+    wrong = np.zeros(len(parts), np.bool_)
+    for field in pattern.fields:
+        if field.letter not in _LEAST_AND_MOST:
+            continue
+        low, high = _LEAST_AND_MOST[field.letter]
+        numbers[field.letter] = _number(parts.field(field.letter), field)
+        wrong |= (numbers[field.letter] < low) | (numbers[field.letter] > high)
+    _refuse(texts, wrong, column, "which is no date")
+    nothing = np.zeros(len(parts), np.int64)
+    years = numbers.get("y", numbers.get("Y", nothing)) - 1970
+    months = years * 12 + numbers.get("M", nothing + 1) - 1
+    days = months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
+    if "D" in numbers and "M" not in numbers:
+        days = days + numbers["D"] - 1
+        wrong = days.astype("datetime64[D]").astype("datetime64[Y]").astype(np.int64) != years
+    else:
+        days = days + numbers.get("d", nothing + 1) - 1
+        wrong = days.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64) != months
+    _refuse(texts, wrong, column, "which is no date")
+    seconds = numbers.get("m", nothing) * 60 + numbers.get("s", nothing)
+    shown: Millis = days * 24 * _HOUR + _hours(parts, numbers, nothing) * _HOUR + seconds * 1000
+    if any(field.letter == "S" for field in pattern.fields):
+        digits = pc.utf8_rpad(pc.utf8_slice_codeunits(parts.field("S"), 0, 3), 3, "0")
+        shown = shown + digits.cast(pa.int64()).to_numpy()
+    return shown
+
+
+def _hours(parts: pa.StructArray, numbers: dict[str, Millis], nothing: Millis) -> Millis:
+    if "H" in numbers:
+        return numbers["H"]
+    if "k" in numbers:
+        return numbers["k"] % 24
+    half = numbers["h"] % 12 if "h" in numbers else numbers.get("K", nothing)
+    if parts.type.get_field_index("a") < 0:
+        return half
+    is_second = pc.equal(pc.ascii_upper(parts.field("a")), "PM")
+    return np.asarray(half + 12 * is_second.to_numpy(zero_copy_only=False))
+
+
+def _number(text: pa.StringArray, field: DateField) -> Millis:
+    if field.is_number:
+        return np.asarray(text.cast(pa.int64()).to_numpy())
+    lower = pc.ascii_lower(text)
+    long, short = (pc.index_in(lower, names) for names in (_NAMES, _SHORT_NAMES))
+    return np.asarray(pc.coalesce(long, short).cast(pa.int64()).to_numpy()) + 1
+
+
+def _own_offsets(parts: pa.StructArray, pattern: DatePattern) -> Millis | None:
+    """Return the offsets that texts name."""
+    if not any(field.letter == "Z" for field in pattern.fields):
+        return None
+    coded = parts.field("Z").dictionary_encode()
+    millis = [_offset(text) for text in coded.dictionary.to_pylist()]
+    return np.asarray(np.array(millis, np.int64)[coded.indices.to_numpy()])
+
+
+def _offset(text: str) -> int:
+    if text in "zZ":
+        return 0
+    digits = text[1:].replace(":", "").ljust(6, "0")
+    hours, minutes, seconds = (int(digits[at : at + 2]) for at in (0, 2, 4))
+    millis = hours * _HOUR + minutes * 60_000 + seconds * 1000
+    return -millis if text[0] == "-" else millis
+
+
+def _refuse(texts: pa.StringArray, wrong: Mask, column: str, reason: str) -> None:
+    if not wrong.any():
+        return
+    value = texts[int(np.argmax(wrong))].as_py()
+    raise PartitionValueError(
+        f"The partition column {column} has the value {value!r}, {reason}",
+        "Change the value, or see whether hoodie.keygen.timebased.input.dateformat fits the "
+        "column.",
+        field=column,
+        value=value,
+    )

@@ -1,0 +1,133 @@
+"""Numbers as moments: milliseconds since 1970, and which numbers a span of moments comes from.
+
+Hudi makes them with Java's ``TimeUnit.convert``, which divides towards zero: a microsecond before
+1970 is in 1970. Source: ``TimestampBasedAvroKeyGenerator``.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from hudi_core.config.timebased import TimeUnit
+from hudi_core.errors import PartitionValueError, SchemaError
+from hudi_core.keygen.calendar import FIRST, LAST
+from hudi_core.keygen.zones import Millis
+
+_DAY: Final = 86_400_000
+_TIMES: Final = {
+    TimeUnit.NANOSECONDS: 1,
+    TimeUnit.MICROSECONDS: 1,
+    TimeUnit.MILLISECONDS: 1,
+    TimeUnit.SECONDS: 1_000,
+    TimeUnit.MINUTES: 60_000,
+    TimeUnit.HOURS: 3_600_000,
+    TimeUnit.DAYS: _DAY,
+}
+_PARTS: Final = {TimeUnit.NANOSECONDS: 1_000_000, TimeUnit.MICROSECONDS: 1_000}
+"""How many of a unit make a millisecond."""
+_OF_TIMESTAMPS: Final = {
+    "s": TimeUnit.SECONDS,
+    "ms": TimeUnit.MILLISECONDS,
+    "us": TimeUnit.MICROSECONDS,
+    "ns": TimeUnit.NANOSECONDS,
+}
+_LONG: Final = 2**63 - 1
+
+
+def check_counts(name: str, kind: pa.DataType, unit: TimeUnit) -> None:
+    """Refuse a column whose values do not count this unit.
+
+    Raises
+    ------
+    SchemaError
+        Names the column and what to set.
+    """
+    own = counted_unit(kind)
+    if own not in (unit, None):
+        raise SchemaError(
+            f"The values of the partition column {name} ({kind}) count {own}, not {unit}",
+            "Set hoodie.keygen.timebased.timestamp.type=SCALAR and "
+            f"hoodie.keygen.timebased.timestamp.scalar.time.unit={own}.",
+            column=name,
+            type=str(kind),
+        )
+    if own is None and not (pt.is_integer(kind) or pt.is_floating(kind) or pt.is_decimal(kind)):
+        raise SchemaError(
+            f"The values of the partition column {name} ({kind}) are no numbers that could count "
+            f"{unit}",
+            "For texts set hoodie.keygen.timebased.timestamp.type=DATE_STRING; otherwise use "
+            "another column.",
+            column=name,
+            type=str(kind),
+        )
+
+
+def counted_unit(kind: pa.DataType) -> TimeUnit | None:
+    """Return what the values of a column count whatever is said of them; ``None`` for numbers."""
+    if pt.is_date(kind):
+        return TimeUnit.DAYS
+    return _OF_TIMESTAMPS[kind.unit] if pt.is_timestamp(kind) else None
+
+
+def moments(values: pa.Array, unit: TimeUnit, column: str) -> Millis:
+    """Return the moment of each value; nulls are those of the number 1, as Hudi has it.
+
+    Raises
+    ------
+    PartitionValueError
+        A value is not of the years 1 to 9999.
+    """
+    counted = pc.fill_null(_whole_numbers(values, column), 1).to_numpy(zero_copy_only=False)
+    times, parts = _TIMES[unit], _PARTS.get(unit, 1)
+    # a day apart, so that no zone leads out of these years
+    low, high = (FIRST + _DAY) * parts // times, (LAST - _DAY) * parts // times
+    outside = (counted < max(low, -_LONG)) | (counted > min(high, _LONG))
+    if outside.any():
+        value = values[int(np.argmax(outside))].as_py()
+        raise PartitionValueError(
+            f"The value {value!r} of the partition column {column} is not of the years 1 to 9999, "
+            f"counted in {unit.lower()}",
+            "See whether hoodie.keygen.timebased.timestamp.type fits the column, or change the "
+            "value.",
+            field=column,
+            value=value,
+        )
+    if parts == 1:
+        return np.asarray(counted * times)
+    towards_zero = counted // parts
+    return np.asarray(towards_zero + ((counted < 0) & (counted % parts != 0)))
+
+
+def counts_of(start: int, end: int, unit: TimeUnit) -> tuple[int, int]:
+    """Return bounds of the numbers whose moments are not before ``start`` and before ``end``; both
+    inclusive, and not always the narrowest."""
+    times, parts = _TIMES[unit], _PARTS.get(unit, 1)
+    return start * parts // times - (parts - 1), end * parts // times
+
+
+def _whole_numbers(values: pa.Array, column: str) -> pa.Array:
+    """Return values as the whole numbers that Java makes of them, dropping fractions."""
+    kind = values.type
+    if pt.is_floating(kind):
+        numbers = np.trunc(pc.fill_null(values, 1).to_numpy().astype(np.float64))
+        # what is no number is 0 in Java; and what is too much is refused as such
+        numbers = np.clip(np.nan_to_num(numbers), -(2.0**62), 2.0**62).astype(np.int64)
+        return pc.if_else(values.is_valid(), pa.array(numbers), None)
+    if pt.is_date32(kind):
+        return values.cast(pa.int32()).cast(pa.int64())
+    if not pt.is_decimal(kind):
+        return values.cast(pa.int64())
+    options = pc.CastOptions(pa.int64(), allow_decimal_truncate=True)
+    try:
+        return pc.cast(values, options=options)
+    except pa.ArrowInvalid as error:
+        raise PartitionValueError(
+            f"A value of the partition column {column} is too large for a moment",
+            "Change the value.",
+            field=column,
+        ) from error

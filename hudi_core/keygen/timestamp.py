@@ -1,0 +1,167 @@
+"""Partitions by periods of a moment: the key is the bare value, the path is made of the moment.
+
+The column keeps its values in the files; only the path is derived. Rows without a value share the
+partition of the number 1, which is one on 1 January 1970. Source: Hudi's
+``TimestampBasedAvroKeyGenerator``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC as UTC_ZONE
+from datetime import datetime, timedelta, timezone, tzinfo
+from typing import Final
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pt
+
+from hudi_core.config.time_zone import UTC
+from hudi_core.config.timebased import TimeBased
+from hudi_core.errors import PartitionValueError, SchemaError
+from hudi_core.keygen.base import KeyColumn, KeyColumns
+from hudi_core.keygen.calendar import FIRST, LAST, period_of, spell, spell_all
+from hudi_core.keygen.date_texts import read_texts
+from hudi_core.keygen.moments import check_counts, counted_unit, counts_of, moments
+from hudi_core.keygen.partitions import Indices, joined_paths
+from hudi_core.keygen.zones import fixed_offset, to_clock
+from hudi_core.storage.partition_path import PartitionPathCodec
+
+_HOUR: Final = 3_600_000
+_AHEAD, _BEHIND = 14 * _HOUR, 12 * _HOUR
+"""How far clocks are ahead of UTC, or behind it, at most."""
+
+
+class TimeTexts:
+    """The texts of the moments of one partition column.
+
+    Parameters
+    ----------
+    column, kind
+        The column and its type.
+    how
+        How its values become moments and texts.
+
+    Raises
+    ------
+    SchemaError
+        The type does not fit.
+    """
+
+    def __init__(self, column: KeyColumn, kind: pa.DataType, how: TimeBased) -> None:
+        self._column, self._how = column, how
+        if how.unit is not None:
+            check_counts(column.name, kind, how.unit)
+        elif not pt.is_string(kind):
+            raise SchemaError(
+                f"The values of the partition column {column.name} ({kind}) are no texts",
+                "For numbers, timestamps and dates set hoodie.keygen.timebased.timestamp.type to "
+                "what they count.",
+                column=column.name,
+                type=str(kind),
+            )
+
+    def distinct(self, batch: pa.RecordBatch) -> tuple[Indices, list[str]]:
+        """Return for each row the index of its text, and the texts, some of which may be equal."""
+        return self.of(self._column.of(batch))
+
+    def of(self, values: pa.Array) -> tuple[Indices, list[str]]:
+        """Return the same of values of the column."""
+        how = self._how
+        if how.unit is not None:
+            found = moments(values, how.unit, self._column.name)
+            return spell_all(to_clock(found, how.output_zone or UTC), how.output)
+        coded = values.dictionary_encode(null_encoding="encode")
+        texts = coded.dictionary.fill_null(self._text_of_null())
+        read = read_texts(texts, how.inputs, how.input_zone, self._column.name)
+        outside = (read.moments < FIRST + _AHEAD) | (read.moments > LAST - _AHEAD)
+        if outside.any():
+            value = texts[int(np.argmax(outside))].as_py()
+            raise PartitionValueError(
+                f"The value {value!r} of the partition column {self._column.name} is at the end "
+                "of time",
+                "Use moments of the years 1 to 9999.",
+                field=self._column.name,
+                value=value,
+            )
+        zone = how.output_zone or how.input_zone
+        shown = read.moments + read.offsets if zone is None else to_clock(read.moments, zone)
+        rows, spelled = spell_all(shown, how.output)
+        return rows[coded.indices.to_numpy()], spelled
+
+    def _text_of_null(self) -> str:
+        zone = _zone(self._how.input_zone or self._how.output_zone or UTC)
+        first = datetime(1970, 1, 1, 0, 0, 0, 1000, UTC_ZONE)
+        return spell(first.astimezone(zone), self._how.inputs[0])
+
+
+class TimestampKeyGenerator:
+    """Hudi's ``TimestampBasedKeyGenerator``."""
+
+    def __init__(self, columns: KeyColumns, texts: TimeTexts, codec: PartitionPathCodec) -> None:
+        self._columns, self._texts, self._codec = columns, texts, codec
+
+    def record_keys(self, batch: pa.RecordBatch) -> pa.StringArray:
+        """Return the value of the key field of every row."""
+        return self._columns.bare_key(batch)
+
+    def partition_paths(self, batch: pa.RecordBatch) -> pa.DictionaryArray:
+        """Return the partition path of every row."""
+        return joined_paths(batch, [self._texts], self._codec)
+
+
+def bounds_of_texts(
+    texts: Sequence[str | None], kind: pa.DataType, how: TimeBased
+) -> list[tuple[int, int] | None]:
+    """Return between which numbers the values of a column lie whose texts these are.
+
+    ``None`` where that is not known, as for every column of texts. Rows without a value are not
+    spoken of.
+
+    Parameters
+    ----------
+    kind
+        Type of the column; timestamps and dates as the numbers that they are kept as.
+    """
+    unit = how.unit
+    own = counted_unit(kind)
+    if unit is None or own not in (unit, None) or (own is None and not pt.is_integer(kind)):
+        return [None] * len(texts)
+    found: list[tuple[int, int] | None] = []
+    for text in texts:
+        period = None if text is None else period_of(text, how.output)
+        found.append(None if period is None else counts_of(*_moments(period, how), unit))
+    return found
+
+
+def text_of_null(kind: pa.DataType, how: TimeBased) -> str:
+    """Return the text of rows whose column of numbers has no value."""
+    column = KeyColumn("", "", ())
+    _, (text,) = TimeTexts(column, kind, how).of(pa.nulls(1, kind))
+    return text
+
+
+def _moments(period: tuple[int, int], how: TimeBased) -> tuple[int, int]:
+    """Return moments between which clocks show a period."""
+    start, end = period
+    if how.output_zone is None:
+        # another writer may have taken the zone of its process, which the table does not tell
+        return start - _AHEAD, end + _BEHIND
+    offset = fixed_offset(how.output_zone)
+    if offset is not None:
+        return start - offset, end - offset
+    zone = _zone(how.output_zone)
+    return start - max(_offsets(start, zone)), end - min(_offsets(end, zone))
+
+
+def _offsets(shown: int, zone: tzinfo) -> list[int]:
+    """Return how far clocks may be ahead of UTC when they show that, in milliseconds."""
+    clock = datetime(1970, 1, 1, tzinfo=UTC_ZONE) + timedelta(milliseconds=min(shown, LAST))
+    both = (clock.replace(tzinfo=zone, fold=fold).utcoffset() for fold in (0, 1))
+    return [(offset or timedelta(0)) // timedelta(milliseconds=1) for offset in both]
+
+
+def _zone(name: str) -> tzinfo:
+    offset = fixed_offset(name)
+    return ZoneInfo(name) if offset is None else timezone(timedelta(milliseconds=offset))
