@@ -46,6 +46,7 @@ _CAPABILITIES = FormatCapabilities.of(
     Capability.VIRTUAL_KEYS,
     Capability.UNPARTITIONED,
     Capability.IDENTITY_PARTITIONS,
+    Capability.TRANSFORMED_PARTITIONS,
     Capability.REPLACE,
     Capability.CLUSTERING,
     Capability.CONVERSION,
