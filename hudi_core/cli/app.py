@@ -48,7 +48,8 @@ def hudi(
 ) -> None:
     """Work with Hudi tables, whatever their format.
 
-    Exit codes: 0 done, 1 error, 2 wrong usage, 3 outcome unknown, 4 a check failed.
+    Exit codes: 0 done, 1 error, 2 wrong usage, 3 outcome unknown, 4 a check failed. With --json an
+    error is an object on the standard output, besides its message on the standard error.
     """
 
 

@@ -7,6 +7,10 @@ from typing import Annotated
 
 import typer
 
+from hudi_core.config.table_keys import FORMAT
+from hudi_core.errors import InvalidOptionError, UnknownTableFormatError
+from hudi_core.plugin.registry import FormatRegistry
+
 PathArgument = Annotated[
     str, typer.Argument(metavar="PATH", help="Base path of the table: a local folder or a URI.")
 ]
@@ -27,13 +31,30 @@ OptionsOption = Annotated[
 ]
 
 
+def installed_format(name: str | None) -> str | None:
+    """Return the name of a table format, or ``None`` as it is; imports nothing of the format.
+
+    Raises
+    ------
+    typer.BadParameter
+        No installed distribution provides it; caused by the error that says what to install.
+    """
+    if name is not None:
+        try:
+            FormatRegistry().claims(name)
+        except (InvalidOptionError, UnknownTableFormatError) as error:
+            raise typer.BadParameter(str(error)) from error
+    return name
+
+
 def parse_options(pairs: Sequence[str] | None) -> dict[str, str]:
     """Return the values of ``--option KEY=VALUE``.
 
     Raises
     ------
     typer.BadParameter
-        A text has no ``=``, or one key is given twice with different values.
+        A text has no ``=``, one key is given twice with different values, or the format of the
+        table is none that is installed.
     """
     options: dict[str, str] = {}
     for pair in pairs or ():
@@ -44,6 +65,8 @@ def parse_options(pairs: Sequence[str] | None) -> dict[str, str]:
             raise typer.BadParameter("an option is written KEY=VALUE", param_hint="'--option'")
         if options.setdefault(key, value) != value:
             raise typer.BadParameter(f"{key} is given twice", param_hint="'--option'")
+    for key in (FORMAT.key, *FORMAT.aliases):
+        installed_format(options.get(key))
     return options
 
 

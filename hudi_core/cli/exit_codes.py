@@ -10,6 +10,8 @@ from hudi_core.errors import CommitStateUnknownError, HudiError, IncompleteCommi
 class ExitCode(IntEnum):
     """The exit codes; everything that is no success writes one message to the standard error.
 
+    With ``--json`` it is an object on the standard output as well (:mod:`.error_document`).
+
     Attributes
     ----------
     OK

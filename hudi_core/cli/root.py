@@ -8,16 +8,19 @@ import warnings
 from collections.abc import Mapping
 from functools import cached_property
 from importlib.metadata import EntryPoint
-from typing import Any
+from typing import Any, Final
 
 import typer
 from typer.core import TyperGroup
 
 from hudi_core.cli import extensions
+from hudi_core.cli.error_document import error_document
 from hudi_core.cli.exit_codes import ExitCode, exit_code_of
-from hudi_core.cli.terminal import visible, write_error, write_warning
+from hudi_core.cli.terminal import visible, write_error, write_json, write_warning
 from hudi_core.config.resolve import UnknownOptionWarning
 from hudi_core.errors import HudiError
+
+_AS_JSON: Final = "hudi.json"
 
 
 class RootGroup(TyperGroup):
@@ -53,23 +56,47 @@ class RootGroup(TyperGroup):
                 # said to people, whatever Python is told to do about warnings
                 warnings.simplefilter("always", UnknownOptionWarning)
                 return super().invoke(ctx)
-        except (typer.TyperException, typer.Exit, typer.Abort):
-            raise  # usage errors and the like, which typer reports
+        except (typer.Exit, typer.Abort):
+            raise
+        except typer.TyperException as error:
+            cause = error.__cause__
+            if not isinstance(cause, HudiError):
+                self._document(ctx, error, ExitCode.USAGE)
+                raise  # typer reports it
+            self._report(ctx, str(cause), cause, ExitCode.USAGE)
+            raise typer.Exit(ExitCode.USAGE) from error
         except HudiError as error:
-            self._report(ctx, str(error), error)
-            raise typer.Exit(exit_code_of(error)) from error
+            code = exit_code_of(error)
+            self._report(ctx, str(error), error, code)
+            raise typer.Exit(code) from error
         except Exception as error:
             if isinstance(error, OSError) and error.errno == errno.EPIPE:
                 raise  # whoever read our output has seen enough; typer ends quietly
-            self._report(ctx, f"unexpected {type(error).__name__}: {error}", error)
+            said = f"unexpected {type(error).__name__}: {error}"
+            self._report(ctx, said, error, ExitCode.ERROR)
             raise typer.Exit(ExitCode.ERROR) from error
 
-    @staticmethod
-    def _report(ctx: Any, message: str, error: Exception) -> None:
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the command line up to the command; the command reads the rest."""
+        # a command line that cannot be read tells no option: whether JSON is wanted, its words do
+        ctx.meta[_AS_JSON] = "--json" in args
+        try:
+            return super().parse_args(ctx, args)
+        except typer.TyperException as error:
+            self._document(ctx, error, ExitCode.USAGE)
+            raise
+
+    def _report(self, ctx: Any, message: str, error: Exception, code: ExitCode) -> None:
         if ctx.params.get("traceback"):
             for line in "".join(traceback.format_exception(error)).splitlines():
                 typer.echo(visible(line), err=True)
         write_error(message)
+        self._document(ctx, error, code)
+
+    @staticmethod
+    def _document(ctx: Any, error: Exception, code: ExitCode) -> None:
+        if ctx.meta[_AS_JSON]:
+            write_json(error_document(error, code))
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:

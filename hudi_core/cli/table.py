@@ -12,6 +12,7 @@ from hudi_core.cli.arguments import (
     JsonOption,
     OptionsOption,
     PathArgument,
+    installed_format,
     parse_names,
     parse_options,
 )
@@ -49,7 +50,10 @@ def create(
         typer.Option(metavar="COLUMN", help="Of two rows with one key the greater value wins."),
     ] = None,
     table_format: Annotated[
-        str | None, typer.Option("--format", help="Table format; see `hudi formats`.")
+        str | None,
+        typer.Option(
+            "--format", callback=installed_format, help="Table format; see `hudi formats`."
+        ),
     ] = None,
     schema: Annotated[
         Path | None,

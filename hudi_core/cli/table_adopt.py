@@ -10,12 +10,14 @@ from hudi_core.cli.arguments import (
     DryRunOption,
     JsonOption,
     OptionsOption,
+    installed_format,
     parse_names,
     parse_options,
 )
 from hudi_core.cli.progress import progress_bar
 from hudi_core.cli.terminal import write_facts, write_json, write_line
 from hudi_core.services.adopt_plan import Adoption
+from hudi_core.services.adopt_source import PLAIN
 from hudi_core.table import Table
 
 
@@ -42,7 +44,12 @@ def adopt(
         str | None, typer.Option(help="Name of the table; by default the last part of the path.")
     ] = None,
     table_format: Annotated[
-        str | None, typer.Option("--format", help="Table format; by default the one found there.")
+        str | None,
+        typer.Option(
+            "--format",
+            callback=installed_format,
+            help="Table format; by default the one found there.",
+        ),
     ] = None,
     source: Annotated[
         str | None,
@@ -62,6 +69,8 @@ def adopt(
     this release, as its files have no meta columns. With --rewrite the rows are written into a new
     table that is like any other, and the folder stays as it is.
     """
+    if source != PLAIN:
+        installed_format(source)
     with progress_bar("files") as progress:
         done = Table.adopt(
             path,

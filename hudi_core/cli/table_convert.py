@@ -11,6 +11,7 @@ from hudi_core.cli.arguments import (
     JsonOption,
     OptionsOption,
     PathArgument,
+    installed_format,
     parse_options,
 )
 from hudi_core.cli.progress import progress_bar
@@ -22,7 +23,12 @@ from hudi_core.table import Table
 def convert(
     path: PathArgument,
     *,
-    to: Annotated[str, typer.Option("--to", metavar="FORMAT", help="See `hudi formats`.")],
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to", metavar="FORMAT", callback=installed_format, help="See `hudi formats`."
+        ),
+    ],
     option: OptionsOption = None,
     dry_run: DryRunOption = False,
     as_json: JsonOption = False,

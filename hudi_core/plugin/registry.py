@@ -91,18 +91,27 @@ class FormatRegistry:
         PluginLoadError
             Its module cannot be imported, or the class cannot be called.
         """
-        name = FORMAT.parse_as(FORMAT.key, name)
-        claims = {_claim(found, entry): entry for found, entry in self._formats() if found == name}
-        if not claims:
-            package, is_known = _package_of(name)
-            raise UnknownTableFormatError(name, self.names(), package, known=is_known)
+        claims = self._claims(name)
         if len(claims) > 1:
-            raise PluginConflictError(name, sorted(claim.distribution for claim in claims))
+            owners = sorted(claim.distribution for claim in claims)
+            raise PluginConflictError(next(iter(claims)).name, owners)
         ((claim, entry),) = claims.items()
         outcome = attempt(lambda: _make(entry))
         if isinstance(outcome, Raised):
-            raise PluginLoadError(name, claim.distribution, outcome.reason) from outcome.error
+            raise PluginLoadError(claim.name, claim.distribution, outcome.reason) from outcome.error
         return outcome.value
+
+    def claims(self, name: str) -> tuple[InstalledFormat, ...]:
+        """Return every claim to a name, at least one; imports nothing.
+
+        Raises
+        ------
+        InvalidOptionError
+            The text cannot be the name of a format.
+        UnknownTableFormatError
+            No distribution provides it.
+        """
+        return tuple(self._claims(name))
 
     def load_observers(self) -> dict[str, object]:
         """Import the installed observers; return them by name and distribution, in that order.
@@ -119,6 +128,14 @@ class FormatRegistry:
             else:
                 found[label] = outcome.value
         return dict(sorted(found.items()))
+
+    def _claims(self, name: str) -> dict[InstalledFormat, EntryPoint]:
+        name = FORMAT.parse_as(FORMAT.key, name)
+        claims = {_claim(found, entry): entry for found, entry in self._formats() if found == name}
+        if not claims:
+            package, is_known = _package_of(name)
+            raise UnknownTableFormatError(name, self.names(), package, known=is_known)
+        return claims
 
     def _formats(self) -> Iterable[tuple[str, EntryPoint]]:
         for entry in self._find(FORMAT_GROUP):

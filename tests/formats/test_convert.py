@@ -345,5 +345,5 @@ def test_the_command(tmp_path: Path, to: str) -> None:
     back = run(app, ["table", "convert", table.path, "--to", "native"])
     assert f"from {to} to native: 2 files in 2 partitions" in back.stdout
     wrong = run(app, ["table", "convert", table.path, "--to", "paimon"])
-    assert wrong.exit_code == 1
+    assert wrong.exit_code == 2
     assert "paimon" in wrong.stderr

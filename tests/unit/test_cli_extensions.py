@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -64,7 +65,7 @@ def files() -> None:
     typer.echo("files")
 
 @group.command()
-def unknown() -> None:
+def unknown(json: bool = False) -> None:
     raise CommitStateUnknownError("The commit may have happened", "Look at the timeline.")
 
 @group.command()
@@ -77,7 +78,7 @@ def invalid() -> None:
     raise typer.Exit(ExitCode.VALIDATION_FAILED)
 
 @group.command()
-def defect() -> None:
+def defect(json: bool = False) -> None:
     raise KeyError("some\\nkey")
 
 @group.command()
@@ -212,6 +213,36 @@ def test_exit_codes_and_messages(
         assert used.stderr
     else:
         assert used.stderr == message
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "kind"),
+    [
+        (["lineage", "unknown", "--json"], 3, "CommitStateUnknownError"),
+        (["lineage", "defect", "--json"], 1, "KeyError"),
+        (["timeline", "no-such-table", "--json"], 1, "NotATableError"),
+        (["timeline", "here", "--json", "--no-such-option"], 2, "NoSuchOption"),
+        (["timeline", "--json"], 2, "MissingParameter"),
+        (["no-such-command", "--json"], 2, "UsageError"),
+        (["--no-such-option", "timeline", "--json"], 2, "NoSuchOption"),
+    ],
+)
+def test_an_error_is_json_where_that_is_wanted(
+    install: Install, command: list[str], code: int, kind: str
+) -> None:
+    install("good", {"lineage": "group"}, GOOD)
+
+    used = run(*command)
+
+    assert used.exit_code == code
+    told = json.loads(used.stdout)
+    assert told.keys() == {"error"}
+    assert (told["error"]["type"], told["error"]["exit_code"]) == (kind, code)
+    assert told["error"]["message"]
+    assert told["error"]["hint"].endswith(".")
+    facts = {"base_path", "reason"} if kind == "NotATableError" else set()
+    assert told["error"]["facts"].keys() == facts
+    assert used.stderr
 
 
 def test_a_traceback_is_there_on_demand(install: Install) -> None:

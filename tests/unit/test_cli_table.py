@@ -181,7 +181,6 @@ def test_a_secret_in_a_malformed_option_is_not_shown(tmp_path: Path, schema_file
     ("arguments", "words"),
     [
         (["--record-key", "nope"], "nope"),
-        (["--record-key", "id", "--format", "paimon"], "paimon"),
         (["--record-key", "id", "--partition-by", "nope"], "nope"),
         (["--record-key", "id", "-o", "hoodie.table.version=7"], "hoodie.table.version"),
     ],
@@ -284,7 +283,7 @@ def test_a_path_without_table(tmp_path: Path, command: list[str]) -> None:
     for path in (tmp_path, tmp_path / "missing"):
         shown = run(*command, path, "--json")
         assert shown.exit_code == 1
-        assert shown.stdout == ""
+        assert str(path) in json.loads(shown.stdout)["error"]["message"]
         assert str(path) in shown.stderr
         assert shown.stderr.count("\n") == 1
 
@@ -419,7 +418,7 @@ def test_rollback_refuses_what_is_not_there_or_not_last(table: hudi.Table) -> No
     ):
         done = run("rollback", table.path, instant, "--json")
         assert done.exit_code == 1
-        assert done.stdout == ""
+        assert json.loads(done.stdout).keys() == {"error"}
         assert words in done.stderr
     assert table.to_arrow().equals(before)
 
