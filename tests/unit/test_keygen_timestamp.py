@@ -1,0 +1,581 @@
+"""Partition paths that are made of moments, and of several fields each in its own way."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from hudi_core.config.creation import new_table_config
+from hudi_core.config.table import TableConfig
+from hudi_core.errors import (
+    HudiError,
+    InvalidOptionError,
+    PartitionValueError,
+    SchemaError,
+)
+from hudi_core.keygen import KeyGenerator, bare_key_field, key_generator
+from hudi_core.model.schema import TableSchema
+
+PREFIX = "hoodie.keygen.timebased."
+KINDS = {
+    "UNIX_TIMESTAMP": pa.int64(),
+    "EPOCHMILLISECONDS": pa.int64(),
+    "EPOCHMICROSECONDS": pa.int64(),
+    "SCALAR": pa.int64(),
+    "DATE_STRING": pa.string(),
+    "MIXED": pa.string(),
+}
+ISO = "yyyy-MM-dd'T'HH:mm:ssZ,yyyy-MM-dd'T'HH:mm:ss.SSSZ"
+UTC = dt.UTC
+
+
+def options(kind: str, output: str, **more: str) -> dict[str, str]:
+    """Return the options of a table; ``input_zone`` stands for ``input.timezone``, and so on."""
+    names = {
+        "zone": "timezone",
+        "input_zone": "input.timezone",
+        "output_zone": "output.timezone",
+        "inputs": "input.dateformat",
+        "delimiter": "input.dateformat.list.delimiter.regex",
+        "unit": "timestamp.scalar.time.unit",
+    }
+    return {
+        "hoodie.table.name": "t",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.partitionpath.field": "ts",
+        "hoodie.datasource.write.keygenerator.type": "TIMESTAMP",
+        f"{PREFIX}timestamp.type": kind,
+        f"{PREFIX}output.dateformat": output,
+        **{f"{PREFIX}{names[name]}" if name in names else name: more[name] for name in more},
+    }
+
+
+def generator(given: dict[str, str], kind: pa.DataType) -> KeyGenerator:
+    return of_config(new_table_config(given), kind)
+
+
+def of_config(config: TableConfig, kind: pa.DataType) -> KeyGenerator:
+    schema = pa.schema([("id", pa.string()), ("ts", kind), ("city", pa.string())])
+    return key_generator(config, TableSchema.create(schema))
+
+
+def made(keygen: KeyGenerator, values: list[Any], kind: pa.DataType) -> list[str]:
+    batch = pa.record_batch(
+        {
+            "id": pa.array(["a"] * len(values), pa.string()),
+            "ts": pa.array(values, kind),
+            "city": pa.array(["Oslo"] * len(values)),
+        }
+    )
+    return list(keygen.partition_paths(batch).to_pylist())
+
+
+def paths(kind: str, output: str, values: list[Any], **more: Any) -> list[str]:
+    arrow = more.pop("arrow", KINDS[kind])
+    return made(generator(options(kind, output, **more), arrow), values, arrow)
+
+
+# --- numbers -------------------------------------------------------------------
+
+DAYS = {"unit": "DAYS"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "output", "value", "path"),
+    [
+        # what Hudi's own tests expect
+        (
+            "EPOCHMILLISECONDS",
+            {"zone": "GMT+8:00"},
+            "yyyy-MM-dd hh",
+            1578283932000,
+            "2020-01-06 12",
+        ),
+        ("EPOCHMILLISECONDS", {"zone": "GMT"}, "yyyy-MM-dd hh", 1578283932000, "2020-01-06 04"),
+        ("EPOCHMILLISECONDS", {"zone": "GMT+8:00"}, "yyyy-MM-dd hh", None, "1970-01-01 08"),
+        (
+            "EPOCHMICROSECONDS",
+            {"zone": "GMT+8:00"},
+            "yyyy-MM-dd hh",
+            1578283932123456,
+            "2020-01-06 12",
+        ),
+        ("SCALAR", {"zone": "GMT", "unit": "days"}, "yyyy-MM-dd hh", 20000, "2024-10-04 12"),
+        ("SCALAR", {"zone": "GMT", "unit": "days"}, "yyyy-MM-dd hh", None, "1970-01-02 12"),
+        ("SCALAR", {"zone": "GMT", **DAYS}, "yyyy-MM-dd", 18736, "2021-04-19"),
+        ("UNIX_TIMESTAMP", {}, "yyyy/MM/dd", 1705311000, "2024/01/15"),
+        # units
+        ("SCALAR", {}, "yyyy/MM/dd", 1705311000, "2024/01/15"),
+        ("SCALAR", {"unit": "NANOSECONDS"}, "ss.SSS", 1_999_999_999, "01.999"),
+        ("SCALAR", {"unit": "MINUTES"}, "yyyy/MM/dd/HH/mm", 61, "1970/01/01/01/01"),
+        ("SCALAR", {"unit": "hours"}, "yyyy/MM/dd/HH/mm", 25, "1970/01/02/01/00"),
+        # before 1970, where parts of a millisecond are dropped towards it
+        ("UNIX_TIMESTAMP", {}, "yyyy/MM/dd/HH", -1, "1969/12/31/23"),
+        ("UNIX_TIMESTAMP", {}, "yyyy/MM/dd", -11_676_096_000, "1600/01/01"),
+        ("EPOCHMICROSECONDS", {}, "yyyy/MM/dd", -999, "1970/01/01"),
+        ("EPOCHMICROSECONDS", {}, "yyyy/MM/dd", -1000, "1969/12/31"),
+        ("EPOCHMICROSECONDS", {}, "yyyy-MM-dd HH.mm.ss.SSS", -1001, "1969-12-31 23.59.59.999"),
+        ("SCALAR", {"unit": "NANOSECONDS"}, "yyyy", -999_999, "1970"),
+        # zones with rules: an hour is there twice in Berlin's autumn
+        (
+            "UNIX_TIMESTAMP",
+            {"output_zone": "Europe/Berlin"},
+            "yyyy-MM-dd-HH",
+            1729988999,
+            "2024-10-27-02",
+        ),
+        (
+            "UNIX_TIMESTAMP",
+            {"output_zone": "Europe/Berlin"},
+            "yyyy-MM-dd-HH",
+            1729992599,
+            "2024-10-27-02",
+        ),
+        (
+            "UNIX_TIMESTAMP",
+            {"output_zone": "Europe/Berlin"},
+            "yyyy-MM-dd-HH",
+            1711846800,
+            "2024-03-31-03",
+        ),
+        ("UNIX_TIMESTAMP", {"output_zone": "GMT+05:30"}, "yyyy-MM-dd", 1705257000, "2024-01-15"),
+        ("UNIX_TIMESTAMP", {"output_zone": "GMT-0330"}, "yyyy-MM-dd", 1705289399, "2024-01-14"),
+        ("UNIX_TIMESTAMP", {"output_zone": "EST"}, "yyyy-MM-dd HH", 1719800000, "2024-06-30 22"),
+        ("UNIX_TIMESTAMP", {"input_zone": "Asia/Tokyo"}, "yyyy/MM/dd", 1705330800, "2024/01/15"),
+    ],
+)
+def test_numbers(
+    kind: str, more: dict[str, str], output: str, value: int | None, path: str
+) -> None:
+    assert paths(kind, output, [value], **more) == [path]
+
+
+@pytest.mark.parametrize(
+    ("output", "path"),
+    [
+        ("yyyyMMdd", "20240106"),
+        ("yyyy-MM", "2024-01"),
+        ("yyyy", "2024"),
+        ("y/M/d", "2024/1/6"),
+        ("YYYY", "2024"),
+        ("yy", "24"),
+        ("yyyyy", "02024"),
+        ("'year='yyyy/'month='MM", "year=2024/month=01"),
+        ("MMM yyyy", "Jan 2024"),
+        ("MMMM", "January"),
+        ("EEE", "Sat"),
+        ("EEEE", "Saturday"),
+        ("e", "6"),
+        ("DDD", "006"),
+        ("xxxx-'W'ww", "2024-W01"),
+        ("HH kk KK hh a", "15 15 03 03 PM"),
+        ("HH:mm:ss.S", "15:04:05.6"),
+        ("SSSSS", "67800"),
+        ("yyyy'T'", "2024T"),
+        ("yyyy''MM", "2024'01"),
+        ("yyyy'''x'", "2024'x"),
+    ],
+)
+def test_letters_of_formats(output: str, path: str) -> None:
+    moment = dt.datetime(2024, 1, 6, 15, 4, 5, 678_000, UTC)
+    millis = round(moment.timestamp() * 1000)
+    assert paths("EPOCHMILLISECONDS", output, [millis]) == [path]
+
+
+def test_hours_at_midnight_and_noon() -> None:
+    assert paths("UNIX_TIMESTAMP", "HH kk KK hh a", [0, 43_200]) == [
+        "00 24 00 12 AM",
+        "12 12 00 12 PM",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arrow", "kind", "more", "value", "path"),
+    [
+        (pa.int32(), "UNIX_TIMESTAMP", {}, 1705311000, "2024/01/15"),
+        (pa.float64(), "UNIX_TIMESTAMP", {}, 1705311000.9, "2024/01/15"),
+        (pa.float64(), "UNIX_TIMESTAMP", {}, -0.9, "1970/01/01"),
+        (pa.float64(), "UNIX_TIMESTAMP", {}, float("nan"), "1970/01/01"),
+        (pa.float32(), "SCALAR", DAYS, 19737.5, "2024/01/15"),
+        (pa.float64(), "SCALAR", DAYS, None, "1970/01/02"),
+        (
+            pa.decimal128(20, 4),
+            "EPOCHMICROSECONDS",
+            {},
+            Decimal("1578283932123456.9999"),
+            "2020/01/06",
+        ),
+        (pa.decimal128(20, 4), "SCALAR", DAYS, Decimal("-0.9999"), "1970/01/01"),
+        (pa.decimal128(20, 4), "SCALAR", DAYS, None, "1970/01/02"),
+        (pa.date32(), "SCALAR", DAYS, dt.date(1969, 12, 31), "1969/12/31"),
+        (pa.date32(), "SCALAR", DAYS, dt.date(2024, 2, 29), "2024/02/29"),
+        (pa.date32(), "SCALAR", DAYS, None, "1970/01/02"),
+        (
+            pa.timestamp("us", "UTC"),
+            "EPOCHMICROSECONDS",
+            {},
+            dt.datetime(2024, 1, 15, 23, 59, 59, 999_999, UTC),
+            "2024/01/15",
+        ),
+        (pa.timestamp("us"), "EPOCHMICROSECONDS", {}, dt.datetime(2024, 1, 15), "2024/01/15"),  # noqa: DTZ001
+        (pa.timestamp("us"), "SCALAR", {"unit": "MICROSECONDS"}, None, "1970/01/01"),
+        (
+            pa.timestamp("us", "UTC"),
+            "EPOCHMICROSECONDS",
+            {"output_zone": "Asia/Tokyo"},
+            dt.datetime(2024, 1, 15, 15, tzinfo=UTC),
+            "2024/01/16",
+        ),
+    ],
+)
+def test_columns_of_other_types(
+    arrow: pa.DataType, kind: str, more: dict[str, str], value: Any, path: str
+) -> None:
+    assert paths(kind, "yyyy/MM/dd", [value], arrow=arrow, **more) == [path]
+
+
+# --- texts ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("inputs", "more", "output", "value", "path"),
+    [
+        # what Hudi's own tests expect
+        (
+            "yyyy-MM-dd hh:mm:ss",
+            {"zone": "GMT+8:00"},
+            "yyyy-MM-dd hh",
+            "2020-01-06 12:12:12",
+            "2020-01-06 12",
+        ),
+        (
+            "yyyy-MM-dd hh:mm:ss",
+            {"zone": "GMT"},
+            "yyyy-MM-dd hh:mm:ss",
+            None,
+            "1970-01-01 12:00:00",
+        ),
+        (ISO, {"output_zone": "UTC"}, "yyyyMMddHH", "2020-04-01T13:01:33.428Z", "2020040113"),
+        (ISO, {"output_zone": "UTC"}, "yyyyMMddHH", "2020-04-01T13:01:33Z", "2020040113"),
+        (ISO, {"output_zone": "UTC"}, "yyyyMMddHH", "2020-04-01T13:01:33-05:00", "2020040118"),
+        (ISO, {"output_zone": "UTC"}, "yyyyMMddHH", "2020-04-01T13:01:33.123-05:00", "2020040118"),
+        (ISO, {"output_zone": "EST"}, "yyyyMMddHH", "2020-04-01T13:01:33.123Z", "2020040109"),
+        (f"{ISO},yyyyMMdd", {"input_zone": "UTC"}, "MM/dd/yyyy", "20200401", "04/01/2020"),
+        # offsets, in all their forms
+        (ISO, {}, "HH:mm", "2020-04-01T13:01:33+0530", "07:31"),
+        (ISO, {}, "HH:mm", "2020-04-01T13:01:33+05", "08:01"),
+        (ISO, {}, "HH:mm", "2020-04-01T13:01:33z", "13:01"),
+        (ISO, {}, "HH:mm", "2020-04-01t13:01:33Z", "13:01"),
+        (ISO, {"input_zone": "Asia/Tokyo"}, "HH:mm", "2020-04-01T13:01:33Z", "13:01"),
+        # zones of what has no offset
+        (
+            "yyyy-MM-dd HH:mm",
+            {"input_zone": "Asia/Tokyo"},
+            "yyyy-MM-dd HH",
+            "2024-01-15 08:30",
+            "2024-01-14 23",
+        ),
+        (
+            "yyyy-MM-dd HH:mm",
+            {"zone": "Asia/Tokyo"},
+            "yyyy-MM-dd HH",
+            "2024-01-15 08:30",
+            "2024-01-15 08",
+        ),
+        ("yyyy-MM-dd HH:mm", {"input_zone": "Europe/Berlin"}, "HH", "2024-10-27 02:30", "00"),
+        # fields with fewer digits, and fields that are not there
+        ("yyyy-MM-dd", {}, "yyyy/MM/dd", "2024-1-5", "2024/01/05"),
+        ("yyyy-MM", {}, "yyyy/MM/dd", "2024-03", "2024/03/01"),
+        ("yyyy", {}, "yyyy/MM/dd HH:mm", "2024", "2024/01/01 00:00"),
+        ("yyyyDDD", {}, "yyyy/MM/dd", "2024060", "2024/02/29"),
+        ("d MMM yyyy", {}, "yyyy/MM/dd", "5 sep 2024", "2024/09/05"),
+        ("d MMMM yyyy", {}, "yyyy/MM/dd", "5 September 2024", "2024/09/05"),
+        ("yyyy-MM-dd hh:mm a", {}, "HH:mm", "2024-01-05 12:30 pm", "12:30"),
+        ("yyyy-MM-dd hh:mm a", {}, "HH:mm", "2024-01-05 12:30 AM", "00:30"),
+        ("yyyy-MM-dd KK a", {}, "HH", "2024-01-05 00 PM", "12"),
+        ("yyyy-MM-dd kk", {}, "HH", "2024-01-05 24", "00"),
+        ("yyyy-MM-dd HH:mm:ss.SSSSSS", {}, "SSS", "2024-01-05 01:02:03.9876", "987"),
+        ("yyyy-MM-dd HH:mm:ss.S", {}, "SSS", "2024-01-05 01:02:03.9", "900"),
+        # the first that fits
+        ("yyyy-MM-dd;dd.MM.yyyy", {"delimiter": ";"}, "yyyy/MM/dd", "05.01.2024", "2024/01/05"),
+        ("yyyy-MM-dd|dd.MM.yyyy", {"delimiter": "\\|"}, "yyyy/MM/dd", "05.01.2024", "2024/01/05"),
+        ("yyyy-MM-dd, dd.MM.yyyy", {}, "yyyy/MM/dd", "05.01.2024", "2024/01/05"),
+        # no text
+        ("yyyy-MM-dd", {}, "yyyy/MM/dd", None, "1970/01/01"),
+        (
+            "yyyy-MM-dd'T'HH:mmZ",
+            {"output_zone": "Asia/Tokyo"},
+            "yyyy/MM/dd HH",
+            None,
+            "1970/01/01 09",
+        ),
+    ],
+)
+def test_texts(
+    inputs: str, more: dict[str, str], output: str, value: str | None, path: str
+) -> None:
+    assert paths("DATE_STRING", output, [value], inputs=inputs, **more) == [path]
+    assert paths("MIXED", output, [value], inputs=inputs, **more) == [path]
+
+
+def test_texts_of_several_forms_in_one_batch() -> None:
+    values = ["2024-01-05", None, "20240105", "2024-01-05T23:00:00-05:00", "2024-01-05"]
+    inputs = f"yyyyMMdd,yyyy-MM-dd,{ISO}"
+
+    assert paths("MIXED", "yyyy/MM/dd", values, inputs=inputs) == [
+        "2024/01/05",
+        "1970/01/01",
+        "2024/01/05",
+        "2024/01/06",
+        "2024/01/05",
+    ]
+
+
+def test_without_any_zone_a_text_keeps_its_own_offset() -> None:
+    """As Hudi has it for the tables that it made; new tables store their zones."""
+    given = options("DATE_STRING", "yyyy-MM-dd HH", inputs=ISO)
+    config = TableConfig.from_properties({**new_table_config(given).to_properties()})
+    stored = {
+        name: value
+        for name, value in config.to_properties().items()
+        if not name.endswith("timezone") or name == "hoodie.table.timeline.timezone"
+    }
+
+    old = of_config(TableConfig.from_properties(stored), pa.string())
+    value = "2020-04-01T23:01:33-05:00"
+    assert made(old, [value], pa.string()) == ["2020-04-01 23"]
+    assert made(of_config(config, pa.string()), [value], pa.string()) == ["2020-04-02 04"]
+
+
+# --- paths ---------------------------------------------------------------------
+
+
+def test_hive_style_and_escaped_paths() -> None:
+    hive = {"hoodie.datasource.write.hive_style_partitioning": "true"}
+    escaped = {"hoodie.datasource.write.partitionpath.urlencode": "true"}
+
+    assert paths("SCALAR", "yyyy/MM/dd", [19737], **DAYS, **hive) == ["ts=2024/01/15"]
+    assert paths("SCALAR", "yyyy/MM/dd", [19737], **DAYS, **escaped) == ["2024%2F01%2F15"]
+    both = paths("SCALAR", "yyyy/MM/dd", [19737], **DAYS, **hive, **escaped)
+    assert both == ["ts=2024%2F01%2F15"]
+
+
+def test_each_path_is_in_the_dictionary_once() -> None:
+    keygen = generator(options("UNIX_TIMESTAMP", "EEE"), pa.int64())
+    batch = pa.record_batch(
+        {"id": ["a"] * 15, "ts": [day * 86_400 for day in range(15)], "city": [None] * 15}
+    )
+    found = keygen.partition_paths(batch)
+    assert len(found.dictionary) == 7
+    assert found.to_pylist()[:7] == found.to_pylist()[7:14]
+    assert keygen.record_keys(batch).to_pylist() == ["a"] * 15
+
+
+def test_a_batch_without_rows() -> None:
+    for kind, more in (("UNIX_TIMESTAMP", {}), ("DATE_STRING", {"inputs": "yyyy"})):
+        assert paths(kind, "yyyy", [], **more) == []
+
+
+def custom(fields: str, keys: str = "id", **more: str) -> TableConfig:
+    given = options("UNIX_TIMESTAMP", "yyyy/MM/dd", **more)
+    return new_table_config(
+        {
+            **given,
+            "hoodie.datasource.write.keygenerator.type": "CUSTOM",
+            "hoodie.datasource.write.partitionpath.field": fields,
+            "hoodie.datasource.write.recordkey.field": keys,
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("fields", "hive", "path"),
+    [
+        ("city:SIMPLE,ts:TIMESTAMP", "false", "Oslo/2024/01/15"),
+        ("ts:timestamp,city:simple", "false", "2024/01/15/Oslo"),
+        ("city:SIMPLE,ts:TIMESTAMP", "true", "city=Oslo/ts=2024/01/15"),
+        ("ts:TIMESTAMP", "false", "2024/01/15"),
+        ("city:SIMPLE", "false", "Oslo"),
+        ("city:SIMPLE,ts:SIMPLE", "false", "Oslo/1705311000"),
+    ],
+)
+def test_fields_of_their_own_kinds(fields: str, hive: str, path: str) -> None:
+    config = custom(fields, **{"hoodie.datasource.write.hive_style_partitioning": hive})
+    assert made(of_config(config, pa.int64()), [1705311000], pa.int64()) == [path]
+
+
+def test_a_field_without_a_value_has_its_own_folder_or_that_of_1970() -> None:
+    batch = pa.record_batch(
+        {"id": ["a"], "ts": pa.nulls(1, pa.int64()), "city": pa.nulls(1, "str")}
+    )
+    keygen = of_config(custom("city:SIMPLE,ts:TIMESTAMP"), pa.int64())
+    assert keygen.partition_paths(batch).to_pylist() == ["__HIVE_DEFAULT_PARTITION__/1970/01/01"]
+
+
+def test_keys_of_a_custom_generator() -> None:
+    batch = pa.record_batch({"id": ["a"], "ts": [0], "city": ["Oslo"]})
+    one = custom("ts:TIMESTAMP")
+    two = custom("ts:TIMESTAMP", keys="id,city")
+
+    assert of_config(one, pa.int64()).record_keys(batch).to_pylist() == ["a"]
+    assert of_config(two, pa.int64()).record_keys(batch).to_pylist() == ["id:a,city:Oslo"]
+    assert (bare_key_field(one), bare_key_field(two)) == ("id", None)
+
+
+# --- what is refused -----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "value", "words"),
+    [
+        ("UNIX_TIMESTAMP", {}, 1_705_311_000_000, "1705311000000.*ts.*1 to 9999.*seconds"),
+        ("UNIX_TIMESTAMP", {}, 2**63 - 1, "years 1 to 9999"),
+        ("EPOCHMILLISECONDS", {}, -62_135_596_800_001, "years 1 to 9999"),
+        ("SCALAR", DAYS, 3_000_000, "counted in days"),
+        ("SCALAR", {"unit": "DAYS", "arrow": pa.float64()}, 1e300, "years 1 to 9999"),
+        ("SCALAR", {"unit": "DAYS", "arrow": pa.float64()}, float("inf"), "years 1 to 9999"),
+        ("SCALAR", {"arrow": pa.decimal128(38, 0)}, Decimal(10**30), "too large for a moment"),
+        ("DATE_STRING", {"inputs": "yyyy-MM-dd"}, "", "''.*not of the format 'yyyy-MM-dd'"),
+        ("DATE_STRING", {"inputs": "yyyy-MM-dd"}, "2024-01-05 ", "not of the format"),
+        ("DATE_STRING", {"inputs": "yyyy-MM-dd"}, "2024-02-30", "'2024-02-30', which is no date"),
+        ("DATE_STRING", {"inputs": "yyyy-MM-dd"}, "2024-13-01", "which is no date"),
+        ("DATE_STRING", {"inputs": "yyyy-MM-dd"}, "0-01-01", "which is no date"),
+        ("DATE_STRING", {"inputs": "yyyyDDD"}, "2023366", "which is no date"),
+        ("DATE_STRING", {"inputs": "yyyyMMdd"}, "202410", "not of the format"),
+        ("DATE_STRING", {"inputs": "yyyy HH"}, "2024 24", "which is no date"),
+        ("DATE_STRING", {"inputs": "yyyy-MM-dd-HH"}, "9999-12-31-23", "end of time"),
+        (
+            "DATE_STRING",
+            {"inputs": "yyyy-MM-dd HH:mm", "input_zone": "Europe/Berlin"},
+            "2024-03-31 02:30",
+            "'2024-03-31 02:30', which clocks of Europe/Berlin skip",
+        ),
+    ],
+)
+def test_values_that_are_no_moments(
+    kind: str, more: dict[str, Any], value: Any, words: str
+) -> None:
+    with pytest.raises(PartitionValueError, match=words):
+        paths(kind, "yyyy/MM/dd", [None, value], **more)
+
+
+@pytest.mark.parametrize(
+    ("kind", "arrow", "words"),
+    [
+        ("UNIX_TIMESTAMP", pa.string(), r"ts \(string\) are no numbers.*type=DATE_STRING"),
+        ("UNIX_TIMESTAMP", pa.bool_(), r"ts \(bool\) are no numbers"),
+        ("UNIX_TIMESTAMP", pa.time64("us"), r"ts \(time64\[us\]\) are no numbers"),
+        ("UNIX_TIMESTAMP", pa.timestamp("us", "UTC"), "count MICROSECONDS, not SECONDS.*SCALAR"),
+        ("EPOCHMILLISECONDS", pa.timestamp("us"), "time.unit=MICROSECONDS"),
+        ("UNIX_TIMESTAMP", pa.date32(), "count DAYS, not SECONDS"),
+        ("DATE_STRING", pa.int64(), r"ts \(int64\) are no texts"),
+        ("MIXED", pa.date32(), r"ts \(date32\[day\]\) are no texts"),
+    ],
+)
+def test_columns_that_do_not_fit_the_kind(kind: str, arrow: pa.DataType, words: str) -> None:
+    with pytest.raises(SchemaError, match=words):
+        generator(options(kind, "yyyy", inputs="yyyy"), arrow)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({f"{PREFIX}output.dateformat": ""}, "output.dateformat=None .*missing"),
+        ({f"{PREFIX}output.dateformat": "yyyy/QQ"}, "letter 'Q'"),
+        ({f"{PREFIX}output.dateformat": "yyyyZ"}, "letter 'Z'"),
+        ({f"{PREFIX}output.dateformat": "yyyy'T"}, "quote .* not closed"),
+        ({f"{PREFIX}output.dateformat": "--"}, "has no field"),
+        ({f"{PREFIX}output.dateformat": "y" * 257}, "at most 256"),
+        ({f"{PREFIX}timestamp.type": "NANOS"}, "none of UNIX_TIMESTAMP, "),
+        ({f"{PREFIX}timestamp.type": "DATE_STRING"}, "input.dateformat=None .*missing"),
+        (
+            {f"{PREFIX}timestamp.scalar.time.unit": "WEEKS", f"{PREFIX}timestamp.type": "SCALAR"},
+            "Supported: NANOSECONDS",
+        ),
+        ({f"{PREFIX}output.timezone": "Mars/Base"}, "no such time zone"),
+        ({f"{PREFIX}output.timezone": "../../etc/passwd"}, "no such time zone"),
+        ({f"{PREFIX}output.timezone": "America"}, "no such time zone"),
+        ({f"{PREFIX}output.timezone": "+08:00"}, "no such time zone"),
+        ({f"{PREFIX}timezone": "GMT+24:00"}, "less than a day"),
+        ({"hoodie.keygen.datetime.parser.class": "com.example.Parser"}, "no class is loaded"),
+        (
+            {
+                f"{PREFIX}input.dateformat.list.delimiter.regex": "(a+)+$",
+                f"{PREFIX}timestamp.type": "DATE_STRING",
+            },
+            "single character",
+        ),
+        ({"hoodie.datasource.write.recordkey.field": "id,city"}, "2 record key"),
+        ({"hoodie.datasource.write.partitionpath.field": "ts,city"}, "2 partition fields"),
+    ],
+)
+def test_settings_that_cannot_be_used(changes: dict[str, str], words: str) -> None:
+    with pytest.raises(InvalidOptionError, match=words):
+        new_table_config({**options("UNIX_TIMESTAMP", "yyyy"), **changes})
+
+
+@pytest.mark.parametrize(
+    ("inputs", "words"),
+    [
+        ("MM-dd", "no year"),
+        ("yy-MM-dd", "two digits"),
+        ("yyyy yyyy", "twice"),
+        ("yyyy ZZZ", "names of zones"),
+        ("yyyy EEE", "letter 'E'"),
+        ("yyyy-MM-dd,", "has no field"),
+    ],
+)
+def test_formats_that_cannot_be_read(inputs: str, words: str) -> None:
+    with pytest.raises(InvalidOptionError, match=f"input.dateformat.*{words}"):
+        new_table_config(options("DATE_STRING", "yyyy", inputs=inputs))
+
+
+# --- what is stored ------------------------------------------------------------
+
+
+def test_a_table_stores_what_hudi_stores_and_its_zones() -> None:
+    given = options("SCALAR", "yyyy/MM/dd", unit="days", output_zone="GMT+8")
+    old = {
+        name.replace("hoodie.keygen", "hoodie.deltastreamer.keygen"): given[name] for name in given
+    }
+    for each in (given, old):
+        stored = new_table_config(each).to_properties()
+        assert {name: stored[name] for name in stored if name.startswith(PREFIX)} == {
+            f"{PREFIX}timestamp.type": "SCALAR",
+            f"{PREFIX}timestamp.scalar.time.unit": "days",
+            f"{PREFIX}output.dateformat": "yyyy/MM/dd",
+            f"{PREFIX}output.timezone": "Etc/GMT-8",
+            f"{PREFIX}input.timezone": "UTC",
+        }
+        assert stored["hoodie.table.keygenerator.type"] == "TIMESTAMP"
+        again = TableConfig.from_properties(stored)
+        assert again.time_based == new_table_config(each).time_based
+        assert again.to_properties() == stored
+
+
+def test_a_custom_generator_stores_its_fields_with_their_types() -> None:
+    stored = custom("city:simple, ts:Timestamp").to_properties()
+    assert stored["hoodie.table.partition.fields"] == "city:SIMPLE,ts:TIMESTAMP"
+    again = TableConfig.from_properties(stored)
+    assert (again.partition_fields, again.partition_types) == (
+        ("city", "ts"),
+        ("SIMPLE", "TIMESTAMP"),
+    )
+    assert again == custom("city:SIMPLE,ts:TIMESTAMP")
+
+
+def test_a_table_that_is_not_understood_is_read_and_not_written() -> None:
+    stored = new_table_config(options("UNIX_TIMESTAMP", "yyyy/MM/dd")).to_properties()
+    stored[f"{PREFIX}output.dateformat"] = "yyyy/QQ"
+    config = TableConfig.from_properties(stored)
+
+    assert config.time_based is None
+    config.validate_for_read("t")
+    with pytest.raises(HudiError, match="letter 'Q'"):
+        config.validate_for_write("t")
+    with pytest.raises(InvalidOptionError, match="does not tell how"):
+        of_config(config, pa.int64())
