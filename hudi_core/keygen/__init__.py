@@ -19,7 +19,7 @@ from hudi_core.keygen.timestamp import TimestampKeyGenerator, TimeTexts
 from hudi_core.model.schema import TableSchema
 from hudi_core.storage.partition_path import PartitionPathCodec
 
-__all__ = ["KeyGenerator", "bare_key_field", "key_generator", "path_codec"]
+__all__ = ["KeyGenerator", "bare_key_field", "key_generator", "path_codec", "refuse_unfit_moments"]
 
 _KEY = "hoodie.table.keygenerator.type"
 
@@ -86,6 +86,21 @@ def key_generator(
     if columns.partition:
         raise _wrong_number(kind, "makes no partitions, and the table has partition fields")
     return NonpartitionedKeyGenerator(columns)
+
+
+def refuse_unfit_moments(config: TableConfig, schema: TableSchema) -> None:
+    """Refuse a new table with partition columns whose values are no moments.
+
+    Raises
+    ------
+    SchemaError
+        Names the column.
+    """
+    types = config.partition_types or (TIMESTAMP_FIELD,) * len(config.partition_fields)
+    for name, kind in zip(config.partition_fields, types, strict=True):
+        field = schema.field(name)
+        if config.time_based is not None and kind == TIMESTAMP_FIELD and field is not None:
+            TimeTexts(KeyColumn(name, name, ()), field.type, config.time_based, new=True)
 
 
 def path_codec(config: TableConfig) -> PartitionPathCodec:

@@ -39,8 +39,14 @@ _OF_TIMESTAMPS: Final = {
 _LONG: Final = 2**63 - 1
 
 
-def check_counts(name: str, kind: pa.DataType, unit: TimeUnit) -> None:
+def check_counts(name: str, kind: pa.DataType, unit: TimeUnit, *, new: bool = False) -> None:
     """Refuse a column whose values do not count this unit.
+
+    Parameters
+    ----------
+    new
+        Whether the table is to be made. Of one that is there numbers as texts are taken, too:
+        Spark SQL has turned columns into such.
 
     Raises
     ------
@@ -56,7 +62,8 @@ def check_counts(name: str, kind: pa.DataType, unit: TimeUnit) -> None:
             column=name,
             type=str(kind),
         )
-    if own is None and not (pt.is_integer(kind) or pt.is_floating(kind) or pt.is_decimal(kind)):
+    is_number = pt.is_integer(kind) or pt.is_floating(kind) or pt.is_decimal(kind)
+    if own is None and not is_number and (new or not pt.is_string(kind)):
         raise SchemaError(
             f"The values of the partition column {name} ({kind}) are no numbers that could count "
             f"{unit}",
@@ -118,6 +125,8 @@ def _whole_numbers(values: pa.Array, column: str) -> pa.Array:
         # what is no number is 0 in Java; and what is too much is refused as such
         numbers = np.clip(np.nan_to_num(numbers), -(2.0**62), 2.0**62).astype(np.int64)
         return pc.if_else(values.is_valid(), pa.array(numbers), None)
+    if pt.is_string(kind):
+        return _numbers_of_texts(values, column)
     if pt.is_date32(kind):
         return values.cast(pa.int32()).cast(pa.int64())
     if not pt.is_decimal(kind):
@@ -131,3 +140,16 @@ def _whole_numbers(values: pa.Array, column: str) -> pa.Array:
             "Change the value.",
             field=column,
         ) from error
+
+
+def _numbers_of_texts(values: pa.StringArray, column: str) -> pa.Array:
+    wrong = pc.invert(pc.match_substring_regex(values, "^-?[0-9]{1,18}$"))
+    if pc.any(wrong, min_count=0).as_py():
+        value = values.filter(wrong)[0].as_py()
+        raise PartitionValueError(
+            f"The value {value!r} of the partition column {column} is no number",
+            "Change the value.",
+            field=column,
+            value=value,
+        )
+    return values.cast(pa.int64())

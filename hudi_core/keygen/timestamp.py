@@ -42,6 +42,8 @@ class TimeTexts:
         The column and its type.
     how
         How its values become moments and texts.
+    new
+        Whether the table is to be made; see :func:`~hudi_core.keygen.moments.check_counts`.
 
     Raises
     ------
@@ -49,10 +51,12 @@ class TimeTexts:
         The type does not fit.
     """
 
-    def __init__(self, column: KeyColumn, kind: pa.DataType, how: TimeBased) -> None:
+    def __init__(
+        self, column: KeyColumn, kind: pa.DataType, how: TimeBased, *, new: bool = False
+    ) -> None:
         self._column, self._how = column, how
         if how.unit is not None:
-            check_counts(column.name, kind, how.unit)
+            check_counts(column.name, kind, how.unit, new=new)
         elif not pt.is_string(kind):
             raise SchemaError(
                 f"The values of the partition column {column.name} ({kind}) are no texts",

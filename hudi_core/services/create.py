@@ -17,7 +17,7 @@ from hudi_core.config.table_keys import NAME
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.choice import arrow_schema, is_spark_schema
 from hudi_core.errors import AlreadyExistsError, NotATableError, RecordKeyError, SchemaError
-from hudi_core.keygen import key_generator
+from hudi_core.keygen import refuse_unfit_moments
 from hudi_core.metadata.preparation import prepare
 from hudi_core.model.files import BasePath
 from hudi_core.model.protocols import Storage
@@ -164,8 +164,7 @@ def design_table(
     table_schema = TableSchema.create(own)
     config = resolve_table_config(given, None)
     _check_columns(config, own)
-    if config.time_based is not None:
-        key_generator(config, table_schema)  # refuses columns whose values are no moments
+    refuse_unfit_moments(config, table_schema)
     config = replace(
         config,
         create_schema=table_schema.to_avro(config.name),
