@@ -70,12 +70,7 @@ def read_definitions(storage: Storage, config: TableConfig) -> IndexDefinitions:
     CorruptMetadataError
         The file is damaged, or the table's properties name one outside the table.
     """
-    path = config.raw.get(PATH_KEY, "").strip() or DEFAULT_PATH
-    if not path.startswith(".hoodie/") or ".." in path.split("/"):
-        raise CorruptMetadataError(
-            f"{storage.root}/.hoodie/hoodie.properties",
-            f"{PATH_KEY} leads out of the table's own folder",
-        )
+    path = _checked_path(storage, config)
     try:
         parsed = json.loads(storage.read(path, _MAX_BYTES))
     except PathNotFoundError:
@@ -86,6 +81,38 @@ def read_definitions(storage: Storage, config: TableConfig) -> IndexDefinitions:
     if not isinstance(found, dict) or not all(isinstance(one, dict) for one in found.values()):
         raise CorruptMetadataError(f"{storage.root}/{path}", "it lists no indexes", REBUILD)
     return IndexDefinitions(path, found)
+
+
+def discard_damaged(storage: Storage, config: TableConfig) -> bool:
+    """Delete the file where nothing can be read from it; the caller holds the table's lock.
+
+    Returns
+    -------
+    bool
+        Whether it was damaged.
+
+    Raises
+    ------
+    CorruptMetadataError
+        The table's properties name a file outside the table.
+    """
+    path = _checked_path(storage, config)
+    try:
+        read_definitions(storage, config)
+    except CorruptMetadataError:
+        storage.delete(path)
+        return True
+    return False
+
+
+def _checked_path(storage: Storage, config: TableConfig) -> str:
+    path = config.raw.get(PATH_KEY, "").strip() or DEFAULT_PATH
+    if not path.startswith(".hoodie/") or ".." in path.split("/"):
+        raise CorruptMetadataError(
+            f"{storage.root}/.hoodie/hoodie.properties",
+            f"{PATH_KEY} leads out of the table's own folder",
+        )
+    return path
 
 
 def put_definitions(storage: Storage, definitions: IndexDefinitions) -> None:

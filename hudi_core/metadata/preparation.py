@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.stored_keys import METADATA_PARTITIONS
 from hudi_core.meta_client import TableMetaClient
@@ -58,7 +60,10 @@ def prepare(client: TableMetaClient, config: MetadataConfig, timeline: Timeline)
 
 
 def create_metadata_table(
-    client: TableMetaClient, config: MetadataConfig, timeline: Timeline
+    client: TableMetaClient,
+    config: MetadataConfig,
+    timeline: Timeline,
+    indexes: Sequence[str] = (),
 ) -> None:
     """Make the metadata table of a table, with all that the options ask for.
 
@@ -71,6 +76,8 @@ def create_metadata_table(
         The table, its properties as they are now.
     timeline
         Its timeline, loaded since the lock is held.
+    indexes
+        Names of secondary indexes, each defined with one column of the table, that it gets as well.
 
     Raises
     ------
@@ -78,11 +85,13 @@ def create_metadata_table(
         An option asks for what cannot be built.
     """
     with client.meter.time(Metric.INITIALIZE):
-        _create(client, config, timeline)
+        _create(client, config, timeline, indexes)
 
 
-def _create(client: TableMetaClient, config: MetadataConfig, timeline: Timeline) -> None:
-    wanted = wanted_partitions(config, client.config)
+def _create(
+    client: TableMetaClient, config: MetadataConfig, timeline: Timeline, indexes: Sequence[str]
+) -> None:
+    wanted = (*wanted_partitions(config, client.config), *indexes)
     client.storage.delete_tree(METADATA_FOLDER)
     write_new(metadata_storage(client), metadata_properties(client.config))
     definitions = read_definitions(client.storage, client.config)

@@ -15,6 +15,7 @@ from hudi_core.errors import CorruptMetadataError, TableServiceError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata import indexing
 from hudi_core.metadata.counted import refuse_stale
+from hudi_core.metadata.index_definitions import discard_damaged
 from hudi_core.metadata.keys import partition_path
 from hudi_core.metadata.lister import MetadataLister
 from hudi_core.metadata.locked import LockedMetadata
@@ -119,6 +120,7 @@ class MetadataOperator:
                 kept = f"{_BACKUP}{TimelineClock(client.active).next_time()}"
                 files = [one.path for one in client.storage.list(METADATA_FOLDER, recursive=True)]
                 list(client.run_map(_Copy(client.storage, kept), files))
+            discard_damaged(client.storage, client.config)
             client.storage.delete_tree(METADATA_FOLDER)
             return kept
 

@@ -22,20 +22,24 @@ from hudi_core.errors import (
     InvalidOptionError,
     TableServiceError,
 )
-from hudi_core.metadata.index_definitions import read_definitions
-from hudi_core.metadata.indexing import build_partition
-from hudi_core.metadata.locked import LockedMetadata
+from hudi_core.metadata.index_definitions import (
+    IndexDefinitions,
+    discard_damaged,
+    read_definitions,
+)
 from hudi_core.metadata.partition_types import (
     BLOOM_FILTERS,
     COLUMN_STATS,
     FILES,
     PARTITION_STATS,
     RECORD_INDEX,
+    SECONDARY_INDEX,
 )
-from hudi_core.metadata.preparation import create_metadata_table, prepare
-from hudi_core.metadata.table import metadata_client, stored_partitions
+from hudi_core.metadata.preparation import create_metadata_table
+from hudi_core.metadata.table import stored_partitions
 from hudi_core.metadata.upkeep import current_client
 from hudi_core.model.capability import Capability
+from hudi_core.model.schema import TableSchema
 from hudi_core.services.convert import (
     build_format,
     load_format,
@@ -134,9 +138,9 @@ def repair_table(
         plan = _plan(table, force, progress)
         if not force and _has_lost(plan.found):
             return plan
-        others: tuple[str, ...] = ()
+        lost: tuple[Difference, ...] = ()
         if plan.metadata_table:
-            others = _rebuild_metadata_table(table)
+            lost = _rebuild_metadata_table(table)
             table = open_table(path, options)
         timeline, is_stuck = _recovered(table, config, plan.format_metadata)
         plan = replace(plan, format_metadata=plan.format_metadata or is_stuck)
@@ -148,9 +152,8 @@ def repair_table(
             lock.require_lease()
             receipt = build_format(table, host, timeline, progress)
             update_properties(table.client.storage, new_properties(table, host.name, receipt))
-        _add_partitions(table, timeline, others)
         after = validate_table(open_table(path, options), progress=progress)
-    return replace(plan, left=after.differences)
+    return replace(plan, left=(*after.differences, *lost))
 
 
 def _plan(table: OpenTable, force: bool, progress: Progress) -> Repair:
@@ -202,41 +205,48 @@ def _recovered(table: OpenTable, config: WriteConfig, is_rebuilt: bool) -> tuple
     return recover(replace(table, host=load_format(NATIVE)), config), is_stuck
 
 
-def _rebuild_metadata_table(table: OpenTable) -> tuple[str, ...]:
-    """Make the metadata table anew with the partitions that need no more than their name.
+def _rebuild_metadata_table(table: OpenTable) -> tuple[Difference, ...]:
+    """Make the metadata table anew, with the partitions that it had.
 
-    Readers are told that it is damaged until that is done.
+    The table's properties name them until the new one is there, with all of them, so that a repair
+    that died finds out from these what is to be made. Readers are told until then that the metadata
+    table is damaged.
 
     Returns
     -------
-    tuple of str
-        The other partitions that it had.
+    tuple of Difference
+        The indexes that nothing tells the column of: they are gone.
     """
     client = table.client
     timeline = client.timeline()
     names = stored_partitions(client.storage).complete
-    config = _with_partitions(table, MetadataConfig.from_options(client.options), names)
-    create_metadata_table(current_client(client, timeline), config, timeline)
-    built = stored_partitions(client.storage).complete
-    return tuple(name for name in names if name not in built)
+    discard_damaged(client.storage, client.config)
+    definitions = read_definitions(client.storage, client.config)
+    config = _with_partitions(MetadataConfig.from_options(client.options), names, definitions)
+    indexes = [one for one in names if one.startswith(SECONDARY_INDEX)]
+    known = [one for one in indexes if _is_defined(client.schema, definitions, one)]
+    create_metadata_table(current_client(client, timeline), config, timeline, known)
+    return tuple(_undefined(one) for one in indexes if one not in known)
 
 
-def _add_partitions(table: OpenTable, timeline: Timeline, names: Sequence[str]) -> None:
-    """Add secondary indexes, which the table's definitions describe."""
-    client = table.client
-    config = MetadataConfig.from_options(client.options)
-    for name in names:
-        prepare(client, replace(config, enabled=False), timeline)
-        fresh = replace(current_client(client, timeline), seen=None)
-        build_partition(LockedMetadata(fresh, metadata_client(fresh), timeline), config, name)
-        timeline = client.timeline()
+def _is_defined(schema: TableSchema, definitions: IndexDefinitions, index: str) -> bool:
+    columns = definitions.columns(index)
+    return len(columns) == 1 and schema.field(columns[0]) is not None
+
+
+def _undefined(index: str) -> Difference:
+    return Difference(
+        Source.METADATA_TABLE,
+        index,
+        "an index of a column of the table",
+        "nothing tells of which, and it was left out; `hudi metadata index` makes it anew",
+    )
 
 
 def _with_partitions(
-    table: OpenTable, config: MetadataConfig, names: Sequence[str]
+    config: MetadataConfig, names: Sequence[str], definitions: IndexDefinitions
 ) -> MetadataConfig:
     """Return the options under which a new metadata table has these partitions."""
-    definitions = read_definitions(table.client.storage, table.client.config)
     by_partition = definitions.is_partitioned(RECORD_INDEX)
     return replace(
         config,
