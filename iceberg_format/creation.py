@@ -32,7 +32,7 @@ from hudi_core.spi import (
 )
 from iceberg_format.catalog import KEPT_VERSIONS, TableState
 from iceberg_format.commit import make_snapshot, new_snapshot_id
-from iceberg_format.lineage import STATE_KEY
+from iceberg_format.lineage import FIRST, STATE_KEY
 from iceberg_format.manifests import ManifestStore
 from iceberg_format.partition import partition_specs
 from iceberg_format.schema import iceberg_schema, name_mapping
@@ -132,6 +132,9 @@ def _empty(table: IcebergTable) -> TableMetadataV2:
                 "write.metadata.previous-versions-max": str(KEPT_VERSIONS),
                 "write.metadata.delete-after-commit.enabled": "true",
                 "commit.retry.num-retries": "0",
+                # old file slices and snapshots are Hudi's to delete: engines that respect this
+                # neither expire snapshots nor take files for orphans
+                "gc.enabled": "false",
                 "write.parquet.compression-codec": "zstd",
             },
         }
@@ -178,7 +181,7 @@ def _with_snapshot(
         None,
         files.manifests,
         snapshot_id=snapshot_id,
-        summary=Summary(operation, **counts, **{STATE_KEY: "first"}),
+        summary=Summary(operation, **counts, **{STATE_KEY: FIRST}),
         timestamp_ms=metadata.last_updated_ms,
         schema_id=metadata.current_schema_id,
     )

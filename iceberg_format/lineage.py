@@ -2,13 +2,15 @@
 
 An action that changes files or columns is a snapshot whose summary names it; any other is a
 property of the table. Only the ancestors of the current snapshot count: what was rolled back may
-still be listed elsewhere. Before snapshots are expired, a watermark takes their place.
+still be listed elsewhere. Before snapshots are expired, a watermark takes their place; where
+somebody else has expired them, the oldest that is left tells of them.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+from collections import deque
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Final
@@ -35,6 +37,8 @@ _log = logging.getLogger(__name__)
 
 STATE_KEY: Final = "hudi.state"
 """Key of a snapshot that is no instant's: the first one, or one that a rollback goes on from."""
+FIRST: Final = "first"
+"""What the state is called that a lineage begins with."""
 RECORD_PREFIX: Final = "hudi.instant."
 """Prefix of the properties that record instants without a snapshot."""
 XTABLE_KEY: Final = "XTABLE_METADATA"
@@ -45,8 +49,34 @@ def lineage_of(metadata: TableMetadata) -> Lineage:
     """Return what the current lineage holds."""
     found = [one for one in map(_of_snapshot, ancestors(metadata)) if one is not None]
     found += _recorded(metadata.properties)
-    watermark = metadata.properties.get(WATERMARK_KEY)
+    watermark = watermark_of(metadata)
     return Lineage.of(found, parse_instant_time(watermark) if watermark else None)
+
+
+def watermark_of(metadata: TableMetadata) -> str:
+    """Return the completion time up to which all is complete that is not named; empty where nothing
+    was forgotten.
+
+    A lineage is in the order of completion. So where its first snapshots are gone, what completed
+    before the oldest that is left was in it, whoever expired them: only Hudi's writers note it.
+    Some who expire a snapshot leave its child without a parent, as if it were the first.
+    """
+    noted = metadata.properties.get(WATERMARK_KEY, "")
+    oldest = next(iter(deque(ancestors(metadata), maxlen=1)), None)
+    if oldest is None or summary_of(oldest).get(STATE_KEY) == FIRST:
+        return noted
+    return max(noted, _completed_up_to(oldest))
+
+
+def completed_up_to(metadata: TableMetadata, snapshot: Snapshot) -> str:
+    """Return the completion time of the newest instant of a snapshot; empty where it has none."""
+    found = (_completed_up_to(one) for one in ancestors_of(snapshot, metadata))
+    return next(filter(None, found), metadata.properties.get(WATERMARK_KEY, ""))
+
+
+def _completed_up_to(snapshot: Snapshot) -> str:
+    summary = summary_of(snapshot)
+    return summary.get(COMPLETION_TIME_KEY, "") or summary.get(WATERMARK_KEY, "")
 
 
 def ancestors(metadata: TableMetadata) -> Iterator[Snapshot]:

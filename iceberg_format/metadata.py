@@ -24,7 +24,6 @@ from pyiceberg.types import (
 )
 
 from hudi_core.spi import (
-    WATERMARK_KEY,
     FileLister,
     FileStatus,
     MetaClientView,
@@ -35,7 +34,7 @@ from hudi_core.spi import (
     ValueRanges,
     table_lister,
 )
-from iceberg_format.lineage import ancestors
+from iceberg_format.lineage import ancestors, watermark_of
 from iceberg_format.manifests import CACHE, ManifestStore
 from iceberg_format.table import IcebergTable
 
@@ -164,7 +163,7 @@ class ManifestLister:
 
     @cached_property
     def _earlier(self) -> FileLister | None:
-        if WATERMARK_KEY not in self._metadata.properties:
+        if not watermark_of(self._metadata):
             return None
         return table_lister(self.table.client)
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import takewhile
 
+from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Operation, Snapshot, Summary
 from pyiceberg.table.update import TableUpdate
 
-from hudi_core.spi import INSTANT_KEY, Instant, TableServiceError
+from hudi_core.spi import INSTANT_KEY, WATERMARK_KEY, Instant, TableServiceError
 from iceberg_format.catalog import TableState
 from iceberg_format.commit import (
     change_once,
@@ -24,6 +25,7 @@ from iceberg_format.commit import (
 from iceberg_format.lineage import (
     STATE_KEY,
     ancestors,
+    completed_up_to,
     is_taken_out,
     lineage_of,
     refuse_foreign,
@@ -95,7 +97,7 @@ def go_back(
         to,
         store.manifests(to),
         snapshot_id=new_snapshot_id(metadata, why),
-        summary=Summary(Operation.REPLACE, **counts, **{STATE_KEY: why}),
+        summary=Summary(Operation.REPLACE, **counts, **_state(metadata, to, why)),
         timestamp_ms=metadata.last_updated_ms,
         schema_id=schema_id,
     )
@@ -107,6 +109,11 @@ def go_back(
     change_once(
         table, state, tuple(updates), lambda now: now.current_snapshot_id == snapshot.snapshot_id
     )
+
+
+def _state(metadata: TableMetadata, to: Snapshot, why: str) -> dict[str, str]:
+    up_to = completed_up_to(metadata, to)
+    return {STATE_KEY: why} | ({WATERMARK_KEY: up_to} if up_to else {})
 
 
 def _refused(instant: Instant, why: str) -> TableServiceError:
