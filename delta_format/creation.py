@@ -44,6 +44,7 @@ from hudi_core.spi import (
 
 _CREATE: Final = "create"
 _REBUILD: Final = "rebuild"
+_RETENTION: Final = "retention"
 _RETENTION_OPTION: Final = "deleted-file-retention-days"
 _RETENTION_DAYS: Final = "36500"
 _MAX_DAYS: Final = 36500
@@ -123,7 +124,7 @@ def _make(meta_client: MetaClientView, first: _First) -> None:
             mode="error",
             partition_by=first.partition_by,
             name=meta_client.config.name,
-            configuration=_properties(meta_client),
+            configuration=dict(_properties(meta_client)),
             storage_options=store_options(meta_client),
             commit_properties=commit_properties(step_keys(_CREATE, None), *first.watermark),
             post_commithook_properties=PostCommitHookProperties(cleanup_expired_logs=False),
@@ -151,6 +152,7 @@ def _make_anew(meta_client: MetaClientView, first: _First) -> None:
             lambda head: head.table.alter.add_columns(fields, commit_properties=keys),
         )
         head = open_log(meta_client)
+    head = _retained(meta_client, head)
     actions = _actions(meta_client, head, first)
     keys = commit_properties(step_keys(_REBUILD, None), *first.watermark)
     once(meta_client, head, lambda head: write_actions(head.table, actions, keys))
@@ -193,7 +195,30 @@ def _actions(
     ]
 
 
-def _properties(meta_client: MetaClientView) -> dict[str, str | None]:
+def _retained(meta_client: MetaClientView, head: Head) -> Head:
+    """Give a log of another writer the properties that keep older file slices.
+
+    What its owner has set stays, unless an option says otherwise.
+    """
+    known = head.table.metadata().configuration
+    is_asked = _RETENTION_OPTION in meta_client.format_options
+    wanted = {
+        name: value
+        for name, value in _properties(meta_client).items()
+        if name not in known or (is_asked and known[name] != value)
+    }
+    if not wanted:
+        return head
+    keys = commit_properties(step_keys(_RETENTION, None))
+    once(
+        meta_client,
+        head,
+        lambda head: head.table.alter.set_table_properties(wanted, commit_properties=keys),
+    )
+    return open_log(meta_client)
+
+
+def _properties(meta_client: MetaClientView) -> dict[str, str]:
     """Return what other engines are to respect.
 
     File slices of before are Hudi's to delete: readers travel to them, savepoints keep them. So a
