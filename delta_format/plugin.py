@@ -56,6 +56,8 @@ _CAPABILITIES = FormatCapabilities.of(
         Capability.RENAME_COLUMN: _UNMAPPED,
         Capability.PROMOTE_TYPE: "types that can be widened need a later protocol of Delta, which "
         "few readers know",
+        Capability.SAVEPOINT: "Delta keeps files by their age, and a version cannot be pinned",
+        Capability.RESTORE: "nothing in this release makes one, by which it could be tested",
     },
 )
 

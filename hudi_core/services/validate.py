@@ -33,6 +33,7 @@ from hudi_core.plugin.fenced import pending_publications
 from hudi_core.services.progress import CountedMap, Progress, no_progress
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.open_table import OpenTable
+from hudi_core.txn.settlement import can_record
 from hudi_core.view.file_system import FileSystemView
 from hudi_core.view.replaced import replaced_groups, written_files
 from hudi_core.view.storage_lister import StorageLister
@@ -216,14 +217,11 @@ class _Comparison:
             return timeline
         self._checked["instants"] = len(timeline.instants)
         for instant in pending_publications(fenced):
-            one = Difference(
-                Source.FORMAT,
-                f"{instant.action.value} {instant.requested_time}",
-                "complete, as on the Hudi timeline",
-                "it is not recorded; the next write publishes it",
-                is_pending=True,
-            )
-            self._found.append(one)
+            is_due = can_record(table.host, instant)
+            what = f"{instant.action.value} {instant.requested_time}"
+            said = "the next write publishes it" if is_due else "and cannot be by a write"
+            truth, said = "complete, as on the Hudi timeline", f"it is not recorded; {said}"
+            self._found.append(Difference(Source.FORMAT, what, truth, said, is_pending=is_due))
         return fenced if isinstance(fenced, Timeline) else timeline
 
     # --- storage -------------------------------------------------------------------------------

@@ -13,10 +13,12 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 import pyarrow as pa
 
-from hudi_core.errors import CommitConflictError, CommitStateUnknownError, IncompleteCommitError
+from hudi_core.errors import CommitConflictError, IncompleteCommitError
+from hudi_core.model.capability import Capability
 from hudi_core.model.commit import CommitMetadata, WriteStatus
 from hudi_core.model.conflicts import completed_since
 from hudi_core.model.format import PARENT_KEY, FormatCommit
@@ -24,6 +26,7 @@ from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant
 from hudi_core.model.protocols import TimelineView
 from hudi_core.model.schema import TableSchema
 from hudi_core.plugin.fenced import pending_publications
+from hudi_core.plugin.host import FormatHost
 from hudi_core.timeline.serde import decode_clean, decode_rollback, decode_savepoint
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn import rollback
@@ -33,6 +36,8 @@ from hudi_core.txn.open_table import OpenTable
 from hudi_core.txn.publication import NotDueError, head, is_two_step, on_parent, recorded, tell
 
 _log = logging.getLogger(__name__)
+_RECORDED: Final = frozenset({Action.ROLLBACK, Action.CLEAN})
+"""Actions without rows that every format holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +136,13 @@ def record_service(table: OpenTable, instant: Instant) -> None:
     ------
     CommitStateUnknownError
         It does not hold it, and may do so yet.
+    IncompleteCommitError
+        It cannot be told of such an action; the instant is named.
     """
     if table.host.find_publication(table.client, instant) is None:
+        call = _service_call(table, instant)
         _log.warning("%s is published again: its writer did not get that far", instant)
-        recorded(table, instant, _service_call(table, instant))
+        recorded(table, instant, call)
 
 
 class _Due:
@@ -236,16 +244,32 @@ def _columns(metadata: CommitMetadata) -> pa.Schema | None:
 def _service_call(table: OpenTable, instant: Instant) -> Callable[[], FormatCommit]:
     """Return what tells the format of an action that writes no rows."""
     client, host, active = table.client, table.host, table.client.active
+    if not can_record(host, instant):
+        raise _unrecordable(table, instant)
     data, where = active.read(instant), active.path(instant)
     if instant.action is Action.ROLLBACK:
         return partial(host.complete_rollback, client, decode_rollback(data, where), instant)
     if instant.action is Action.CLEAN:
         return partial(host.complete_clean, client, decode_clean(data, where), instant)
+    return partial(host.complete_savepoint, client, decode_savepoint(data, where), instant)
+
+
+def can_record(host: FormatHost, instant: Instant) -> bool:
+    """Tell whether a format can be told of a completed action that some other engine has made."""
     if instant.action is Action.SAVEPOINT:
-        return partial(host.complete_savepoint, client, decode_savepoint(data, where), instant)
-    raise CommitStateUnknownError(
-        f"The {instant.action.value} {instant.requested_time} is complete on the Hudi timeline "
-        f"and missing in the {host.name} format",
-        "Publish it with the engine that made it, then write again.",
+        return Capability.SAVEPOINT in host.capabilities
+    return instant.action in _RECORDED or instant.action in WRITE_ACTIONS
+
+
+def _unrecordable(table: OpenTable, instant: Instant) -> IncompleteCommitError:
+    name, what = table.host.name, f"{instant.action.value} {instant.requested_time}"
+    # a restore has deleted files that the format names
+    hint = f"`hudi table repair {table.client.base_path}` makes its metadata anew."
+    if instant.action is Action.SAVEPOINT:
+        hint = f"Delete the savepoint with the engine that made it, or accept it: {hint}"
+    return IncompleteCommitError(
+        f"The {what} was made by an engine that knows nothing of the {name} format, which cannot "
+        "be told of it afterwards",
+        f"Nothing was changed. {hint}",
         instant=instant.requested_time,
     )

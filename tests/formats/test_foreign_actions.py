@@ -1,0 +1,144 @@
+"""Actions of engines that know nothing of a table's format, and that it cannot be told of later."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+
+import fastavro
+import pytest
+
+import hudi_core as hudi
+from hudi_core.errors import IncompleteCommitError, UnsupportedTableError
+from hudi_core.model.actions import SavepointMetadata
+from hudi_core.model.capability import Capability
+from hudi_core.model.instant import Action, Instant, State
+from hudi_core.plugin.host import FormatHost
+from hudi_core.plugin.registry import FormatRegistry
+from hudi_core.services.opening import open_table
+from hudi_core.timeline.clock import TimelineClock
+from hudi_core.timeline.serde import encode
+from tests.formats.service_tables import FORMATS, agree, bag, batch, new_table
+
+SAVED = encode(SavepointMetadata("somebody", 0, "", {}))
+RESTORE_SCHEMA = {
+    "type": "record",
+    "name": "HoodieRestoreMetadata",
+    "namespace": "org.apache.hudi.avro.model",
+    "fields": [
+        {"name": "startRestoreTime", "type": "string"},
+        {"name": "timeTakenInMillis", "type": "long"},
+        {"name": "instantsToRollback", "type": {"type": "array", "items": "string"}},
+        {
+            "name": "hoodieRestoreMetadata",
+            "type": {"type": "map", "values": {"type": "array", "items": "string"}},
+        },
+        {"name": "version", "type": ["int", "null"], "default": 1},
+        {"name": "restoreInstantInfo", "type": {"type": "array", "items": "string"}, "default": []},
+    ],
+}
+
+
+def restore_of(*times: str) -> bytes:
+    """The body of a restore that took back these instants."""
+    body = {
+        "startRestoreTime": times[0],
+        "timeTakenInMillis": 1,
+        "instantsToRollback": list(times),
+        "hoodieRestoreMetadata": {},
+        "version": 1,
+        "restoreInstantInfo": [],
+    }
+    file = io.BytesIO()
+    fastavro.writer(file, RESTORE_SCHEMA, [body])
+    return file.getvalue()
+
+
+def put(path: Path, action: Action, body: bytes, *, is_complete: bool = True) -> Instant:
+    """Put an action on the Hudi timeline, and nowhere else, as Hudi does without the plugin."""
+    client = open_table(str(path), {}).client
+    clock = TimelineClock(client.active)
+    requested = Instant(clock.next_time(), action, State.REQUESTED)
+    client.active.create_requested(requested)
+    inflight = client.active.to_inflight(requested)
+    return client.active.complete(inflight, clock.next_time(), body) if is_complete else inflight
+
+
+def restored(path: Path) -> Instant:
+    """Take the last write back: its file goes, and its instant, and a restore tells of it."""
+    table = open_table(str(path), {})
+    last = table.client.timeline().completed_writes()[-1]
+    for stat in table.client.read_commit(last).stats:
+        (path / stat.path).unlink()
+    table.client.active.delete(last)
+    for state in (State.INFLIGHT, State.REQUESTED):
+        table.client.active.delete(Instant(last.requested_time, last.action, state))
+    return put(path, Action.RESTORE, restore_of(last.requested_time))
+
+
+@pytest.fixture(params=FORMATS)
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> hudi.Table:
+    return new_table(tmp_path / "t", request.param)
+
+
+@pytest.mark.parametrize("table_format", FORMATS)
+def test_a_restore_is_refused_by_its_name_and_repaired(tmp_path: Path, table_format: str) -> None:
+    path = tmp_path / "t"
+    off = {"hoodie.metadata.enable": "false"}
+    table = new_table(path, table_format, **off)
+    before = bag(table.to_arrow())
+    table.upsert(batch(9, "a"))
+    restore = restored(path)
+    writes: list[Callable[[], object]] = [
+        lambda: hudi.Table.open(str(path)).upsert(batch(5, "b")),
+        lambda: hudi.Table.open(str(path)).alter(drop="tags"),
+    ]
+    for write in writes[: 2 if table_format == "iceberg" else 1]:
+        with pytest.raises(IncompleteCommitError, match=f"restore {restore.requested_time}") as no:
+            write()
+        assert f"hudi table repair {path}" in no.value.hint
+        assert table_format in no.value.what
+    assert bag(hudi.Table.open(str(path)).to_arrow()) == before
+    (wrong, *_) = hudi.Table.open(str(path)).validate().differences
+    assert not wrong.is_pending
+
+    assert hudi.Table.open(str(path)).repair().left == ()
+    agree(path)
+    hudi.Table.open(str(path)).upsert(batch(5, "b"))
+    assert any("5" in one for one in agree(path))
+
+
+def test_a_savepoint_is_recorded_where_the_format_has_them(table: hudi.Table) -> None:
+    path = Path(table.path)
+    saved = put(path, Action.SAVEPOINT, SAVED)
+    held = agree(path)
+    if table.format == "iceberg":
+        # of no commit of that time, so that no state could be tagged
+        with pytest.raises(hudi.HudiError, match=saved.requested_time):
+            table.upsert(batch(5, "b"))
+        return
+    with pytest.raises(IncompleteCommitError, match=f"savepoint {saved.requested_time}") as no:
+        table.upsert(batch(5, "b"))
+    assert "Delete the savepoint" in no.value.hint
+    assert agree(path) == held
+    assert hudi.Table.open(str(path)).repair().left == ()
+    hudi.Table.open(str(path)).upsert(batch(5, "b"))
+    agree(path)
+
+
+@pytest.mark.parametrize("action", [Action.RESTORE, Action.SAVEPOINT, Action.CLEAN])
+def test_what_another_engine_has_begun_is_left_to_it(table: hudi.Table, action: Action) -> None:
+    begun = put(Path(table.path), action, b"", is_complete=False)
+    with pytest.raises(UnsupportedTableError, match=begun.requested_time):
+        table.upsert(batch(5, "b"))
+    agree(Path(table.path))
+
+
+def test_what_a_format_does_not_declare_it_gives_a_reason_for() -> None:
+    """Services that no format lacks by accident."""
+    wanted = {Capability.SAVEPOINT, Capability.RESTORE, Capability.CLUSTERING}
+    for name in ("native", *FORMATS):
+        host = FormatHost.load(FormatRegistry(), name)
+        missing = wanted - set(host.capabilities)
+        assert all(host.capabilities.reasons.get(one) for one in missing), name
