@@ -111,10 +111,16 @@ def moments(values: pa.Array, unit: TimeUnit, column: str) -> Millis:
 
 
 def counts_of(start: int, end: int, unit: TimeUnit) -> tuple[int, int]:
-    """Return bounds of the numbers whose moments are not before ``start`` and before ``end``; both
-    inclusive, and not always the narrowest."""
-    times, parts = _TIMES[unit], _PARTS.get(unit, 1)
-    return start * parts // times - (parts - 1), end * parts // times
+    """Return the least and the greatest number whose moment is not before ``start``, and before
+    ``end``."""
+    times, parts, last = _TIMES[unit], _PARTS.get(unit, 1), end - 1
+    if parts == 1:
+        return -(-start // times), last // times
+    # what is dropped towards 1970 are parts before it on one side, and after it on the other
+    return (
+        start * parts - (parts - 1 if start <= 0 else 0),
+        last * parts + (parts - 1 if last >= 0 else 0),
+    )
 
 
 def _whole_numbers(values: pa.Array, column: str) -> pa.Array:
