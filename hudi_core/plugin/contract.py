@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
+from types import FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Final
 
 import pluggy
+from pluggy import HookimplOpts, HookspecOpts
 
 from hudi_core.errors import PluginContractError
 from hudi_core.hookspecs import PROJECT, TableFormatHooks
@@ -33,11 +34,30 @@ NEEDED_BY: Final[Mapping[str, frozenset[Capability]]] = {
 """Hooks that only a format with one of these abilities needs; all others are required."""
 
 _ABSENT: Final = object()
+_MARKS: Final = (f"{PROJECT}_spec", f"{PROJECT}_impl")
+
+
+class _Manager(pluggy.PluginManager):
+    """Looks closely at members only that may be marked as hooks.
+
+    Every table that is opened has a manager of its own, and a close look at each member of the
+    contract and the plugin, which must run no code of theirs, would take half of the opening.
+    """
+
+    def parse_hookspec_opts(
+        self, module_or_class: ModuleType | type, name: str
+    ) -> HookspecOpts | None:
+        if not _may_be_marked(module_or_class, name):
+            return None
+        return super().parse_hookspec_opts(module_or_class, name)
+
+    def parse_hookimpl_opts(self, plugin: object, name: str) -> HookimplOpts | None:
+        return super().parse_hookimpl_opts(plugin, name) if _may_be_marked(plugin, name) else None
 
 
 def new_manager() -> pluggy.PluginManager:
     """Return a plugin manager that knows the hooks and holds no plugin."""
-    manager = pluggy.PluginManager(PROJECT)
+    manager = _Manager(PROJECT)
     manager.add_hookspecs(TableFormatHooks)
     return manager
 
@@ -135,12 +155,41 @@ def _register(
 
 
 def _is_forgotten(manager: pluggy.PluginManager, plugin: object, hook: str) -> bool:
-    member = inspect.getattr_static(plugin, hook, _ABSENT)
+    member = _member(plugin, hook)
     if member is _ABSENT or member is vars(TableFormatHooks)[hook]:
         return False  # a subclass of the contract inherits its methods, which implement nothing
     if not callable(member) and not isinstance(member, (classmethod, staticmethod)):
         return False
     return manager.parse_hookimpl_opts(plugin, hook) is None
+
+
+def _may_be_marked(owner: object, name: str) -> bool:
+    member = _member(owner, name)
+    if isinstance(member, MemberDescriptorType):
+        return True  # a slot: what is in it decides
+    if not isinstance(member, (FunctionType, MethodType, classmethod, staticmethod)):
+        return False
+    return any(
+        hasattr(one, mark) for one in (member, getattr(member, "__func__", None)) for mark in _MARKS
+    )
+
+
+def _member(owner: object, name: str) -> object:
+    """Return a member as it is kept, or ``_ABSENT``.
+
+    No code of the owner is run, as ``inspect.getattr_static`` promises too, which takes ten times
+    as long.
+    """
+    try:
+        own = object.__getattribute__(owner, "__dict__")
+    except AttributeError:
+        own = {}  # it has slots only
+    of_class = type.__dict__["__mro__"].__get__(owner if isinstance(owner, type) else type(owner))
+    for members in (own, *map(vars, of_class)):
+        if name in members:
+            found: object = members[name]
+            return found
+    return _ABSENT
 
 
 def _refuse_missing(

@@ -13,7 +13,13 @@ import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, requires
+from importlib.metadata import (
+    Distribution,
+    EntryPoint,
+    PackageNotFoundError,
+    entry_points,
+    requires,
+)
 from typing import Final
 
 from hudi_core.config.table_keys import FORMAT
@@ -190,12 +196,18 @@ def _package_of(name: str) -> tuple[str, bool]:
 
 
 def _claim(name: str, entry: EntryPoint) -> InstalledFormat:
-    version = entry.dist.version if entry.dist else ""
+    version = _name_and_version(entry.dist)[1] if entry.dist else ""
     return InstalledFormat(name, _distribution(entry), version, entry.value)
 
 
 def _distribution(entry: EntryPoint) -> str:
-    return entry.dist.name if entry.dist else "an unnamed distribution"
+    return _name_and_version(entry.dist)[0] if entry.dist else "an unnamed distribution"
+
+
+@lru_cache(maxsize=64)
+def _name_and_version(distribution: Distribution) -> tuple[str, str]:
+    """Return what a distribution says of itself, read once: entry points found again have it."""
+    return distribution.name, distribution.version
 
 
 def _make(entry: EntryPoint) -> object:
