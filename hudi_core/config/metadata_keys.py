@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from hudi_core.config.key import ConfigKey, Group
-from hudi_core.config.parsers import boolean, integer, names, number, optional_flag, text_or_none
+from hudi_core.config.parsers import (
+    boolean,
+    integer,
+    local_folder,
+    names,
+    number,
+    optional_flag,
+)
 
 _GROUPS: Final = integer(1, 9999)
 
@@ -145,10 +152,10 @@ RECORD_INDEX_CACHE: Final[ConfigKey[str | None]] = _key(
     "record.index.cache.folder",
     default=None,
     default_text="(none)",
-    parse=text_or_none,
+    parse=local_folder,
     doc="A folder of the machine that looks up record keys, for what it has read of large files of "
     "the record index; each process of the machine may use it, and everything in it may be deleted "
-    "at any time.",
+    "at any time. What was kept for 30 days is.",
     hudi_default="(no such option; nothing is kept)",
     reason="Keys that are sorted already are found faster, and files of an index never change.",
 )

@@ -58,6 +58,16 @@ def text_or_none(text: str) -> str | None:
     return text or None
 
 
+def local_folder(text: str) -> str | None:
+    """Parse a folder of this machine; a blank text counts as not given."""
+    scheme, separator, _ = text.partition("://")
+    if separator and scheme.lower() != "file":
+        raise ValueError(
+            f"{scheme}:// is no folder of this machine; give a local path, such as /var/cache/hudi"
+        )
+    return text or None
+
+
 def optional(parse: Callable[[str], int]) -> Callable[[str], int | None]:
     """Return a parser for which a blank text counts as not given."""
 

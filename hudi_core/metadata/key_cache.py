@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import re
+import time
 import zlib
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -35,12 +37,16 @@ _MADE_AT: Final = 4
 """An entry is made when this part of the file's blocks would be read, as for many keys."""
 _USED_AT: Final = 12
 """An entry is read, which is done in one piece, when this part of the blocks would be."""
+_MOST_DAYS: Final = 30
+"""What was kept longer is removed when an entry is made: its table may be gone."""
 _CHECKSUM: Final = 4
 _IDENTITY: Final = b"identity"
 _SCHEMA: Final = pa.schema(
     [("key", pa.binary()), ("value", pa.dictionary(pa.int32(), pa.binary()))]
 )
 _END: Final = ".arrow"
+_ENTRY: Final = re.compile(r"[0-9a-f]{40}/[0-9a-f]{40}\.arrow")
+"""Nothing else in the folder is touched: it may be one of a user's own."""
 
 Found = tuple[Ints, pa.Array]
 """Ordinals of keys that were looked up, and their values."""
@@ -140,8 +146,14 @@ class KeyCache:
                 self._path(layer),
                 content.to_pybytes() + zlib.crc32(content).to_bytes(_CHECKSUM, "big"),
             )
-            for old in list(storage.list(_digest(self.group.encode()))):
-                if old.path not in known and old.path.endswith(_END):
+            first = time.time() * 1000 - _MOST_DAYS * 86_400_000
+            for old in list(storage.list("", recursive=True)):
+                is_own = old.path.startswith(f"{_digest(self.group.encode())}/")
+                if (
+                    _ENTRY.fullmatch(old.path)
+                    and old.path not in known
+                    and (is_own or old.modified_ms < first)
+                ):
                     storage.delete(old.path)
         except StorageError as error:
             # what was asked for is known without it

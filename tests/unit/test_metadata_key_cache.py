@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import time
 import zlib
 from pathlib import Path
 from typing import Any
@@ -11,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 import hudi_core as hudi
-from hudi_core.config.metadata_keys import RECORD_INDEX_CACHE
-from hudi_core.errors import StorageError
+from hudi_core.config.metadata_keys import RECORD_INDEX_CACHE, MetadataConfig
+from hudi_core.errors import InvalidOptionError, StorageError
 from hudi_core.index.record_index import RecordIndex
 from hudi_core.metadata import key_cache
 from hudi_core.metadata.hfile import Codec, HFileOptions, HFileReader, write_hfile
@@ -154,6 +156,35 @@ def test_what_is_kept_of_files_that_are_gone_is_removed(cache: KeyCache) -> None
     assert file.reads
 
 
+def test_what_was_kept_long_ago_is_removed(cache: KeyCache) -> None:
+    """Of a table that is gone nobody asks for anything any more."""
+    content = numbered(2000)
+    gone, _ = layer_of(content, "gone")
+    found(KeyCache(cache.folder, "a group that is gone"), gone, list(content))
+    young, _ = layer_of(content, "young")
+    found(KeyCache(cache.folder, "another group"), young, list(content))
+    (old, *_) = before = sorted(kept(cache), key=lambda one: one.stat().st_mtime_ns)
+    long_ago = time.time() - 31 * 86_400
+    own = Path(cache.folder, "rows.arrow")
+    own.write_bytes(b"of a user")
+    for path in (old, own):
+        os.utime(path, (long_ago, long_ago))
+    new, _ = layer_of(content, "new")
+    found(cache, new, list(content))
+    assert len(before) == 2
+    assert not old.exists()
+    assert before[1].exists()
+    assert own.exists()
+
+
+@pytest.mark.parametrize("folder", ["s3://lake/cache", "GS://lake/cache", "abfss://c@a/cache"])
+def test_a_folder_of_no_machine_is_refused(folder: str) -> None:
+    with pytest.raises(InvalidOptionError, match="local path, such as /var/cache/hudi"):
+        MetadataConfig.from_options({RECORD_INDEX_CACHE.key: folder})
+    for local in ("/var/cache", "file:///var/cache", "cache"):
+        assert RECORD_INDEX_CACHE.read({RECORD_INDEX_CACHE.key: local}) == local
+
+
 def test_a_folder_that_takes_nothing_costs_no_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -168,7 +199,7 @@ def test_a_folder_that_takes_nothing_costs_no_answer(
 def test_a_folder_that_refuses_costs_no_answer(
     cache: KeyCache, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*_: object) -> bytes:
+    def refuse(*_: object, **__: object) -> bytes:
         raise StorageError("Permission denied", "Ask for it.")
 
     monkeypatch.setattr(PosixStorage, name, refuse)
