@@ -66,6 +66,7 @@ _OWN_FAMILIES: Final = {
     "BytesWrapper": _BYTES,
     "DecimalWrapper": _DECIMAL,
     "DateWrapper": "date",
+    "LocalDateWrapper": "date",
     "TimeMicrosWrapper": "time:us",
     "TimestampMicrosWrapper": "timestamp:us",
 }

@@ -23,7 +23,7 @@ from hudi_core.metadata.layers import BaseLayer, Entry, Layer
 from hudi_core.metadata.merging import present
 from hudi_core.metadata.partition_types import COLUMN_STATS, PARTITION_STATS
 from hudi_core.metadata.range_cache import SHARED
-from hudi_core.metadata.range_columns import decode_ranges
+from hudi_core.metadata.range_columns import FLOAT_WRAPPERS, INT_WRAPPERS, decode_ranges
 from hudi_core.metadata.records import ColumnRange
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.model.files import PartitionPath
@@ -33,17 +33,6 @@ _ID_LENGTH = len(id64(""))
 _STATED = ["minimum", "maximum", "null_count", "value_count", "is_deleted"]
 _FEW_PARTITIONS = 16
 """For more partitions the whole column is read."""
-_INTS = frozenset(
-    {
-        "BooleanWrapper",
-        "IntWrapper",
-        "LongWrapper",
-        "DateWrapper",
-        "TimeMicrosWrapper",
-        "TimestampMicrosWrapper",
-    }
-)
-_FLOATS = frozenset({"FloatWrapper", "DoubleWrapper"})
 
 
 def file_ranges(
@@ -272,10 +261,10 @@ def as_table(ranges: Sequence[ColumnRange | None]) -> pa.Table:
         wrappers = [None if bound is None else bound.wrapper for bound in bounds]
         columns[f"{side}_wrapper"] = pa.array(wrappers, pa.string())
         columns[f"{side}_int"] = pa.array(
-            [int(b.value) if b and b.wrapper in _INTS else None for b in bounds], pa.int64()
+            [int(b.value) if b and b.wrapper in INT_WRAPPERS else None for b in bounds], pa.int64()
         )
         columns[f"{side}_float"] = pa.array(
-            [b.value if b and b.wrapper in _FLOATS else None for b in bounds], pa.float64()
+            [b.value if b and b.wrapper in FLOAT_WRAPPERS else None for b in bounds], pa.float64()
         )
         columns[f"{side}_bytes"] = pa.array([_content(b) for b in bounds], pa.binary())
     kinds = [None if one is None else one.value_type for one in ranges]

@@ -19,7 +19,7 @@ from hudi_core.metadata.damage import REBUILD, naming_the_rebuild
 from hudi_core.metadata.record_fit import misfit
 
 _STATS: Final = "ColumnStatsMetadata"
-_INTS: Final = (
+INT_WRAPPERS: Final = (
     "BooleanWrapper",
     "IntWrapper",
     "LongWrapper",
@@ -28,7 +28,7 @@ _INTS: Final = (
     "TimestampMicrosWrapper",
     "LocalDateWrapper",
 )
-_FLOATS: Final = ("FloatWrapper", "DoubleWrapper")
+FLOAT_WRAPPERS: Final = ("FloatWrapper", "DoubleWrapper")
 _BYTES: Final = ("StringWrapper", "BytesWrapper", "DecimalWrapper")
 _COUNTS: Final = {
     "value_count": "valueCount",
@@ -113,7 +113,7 @@ def _bound(found: Columns, side: str, path: str) -> dict[str, pa.Array]:
     prefix = f"{_STATS}.{side}Value"
     wrapper = np.full(len(found), None, object)
     parts: dict[str, list[pa.Array]] = {"int": [], "float": [], "bytes": []}
-    for form, names in (("int", _INTS), ("float", _FLOATS), ("bytes", _BYTES)):
+    for form, names in (("int", INT_WRAPPERS), ("float", FLOAT_WRAPPERS), ("bytes", _BYTES)):
         for name in names:
             where = f"{prefix}:{name}.value"
             column = found.find(where)

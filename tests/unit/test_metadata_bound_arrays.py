@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hudi_core.avro.wrappers import Wrapped
+from hudi_core.avro.wrappers import SCALARS, Wrapped
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.metadata.bound_arrays import bound_arrays
 from hudi_core.metadata.bounds import bound_type, unwrap_bound, wrap_bound
@@ -83,6 +83,14 @@ def test_bounds_of_another_family_tell_nothing() -> None:
         assert bound_arrays(table, "min", pa.date32(), "f").to_pylist() == [None, None, None]
 
 
+@pytest.mark.parametrize("wrapper", SCALARS)
+def test_no_wrapper_is_forgotten(wrapper: str) -> None:
+    value = {"StringWrapper": "5", "BytesWrapper": b"5", "DecimalWrapper": b"5"}.get(wrapper, 5)
+    table = table_of((Wrapped(wrapper, value), None))
+    held = [form for form in ("int", "float", "bytes") if table[f"max_{form}"][0].is_valid]
+    assert len(held) == 1
+
+
 def test_narrower_numbers_fit_wider_columns() -> None:
     ints = (Wrapped("IntWrapper", -7), ValueType(3))
     floats = (Wrapped("FloatWrapper", 0.1), ValueType(5))
@@ -101,8 +109,9 @@ def test_narrower_numbers_fit_wider_columns() -> None:
 def test_forms_of_real_and_of_odd_tables() -> None:
     nan = (Wrapped("DoubleWrapper", float("nan")), ValueType(6))
     assert bound_arrays(table_of(nan), "max", pa.float64(), "f").to_pylist() == [None]
-    day = (Wrapped("DateWrapper", 3), None)
-    assert bound_arrays(table_of(day), "max", pa.date32(), "f").to_pylist() == [date(1970, 1, 4)]
+    for wrapper in ("DateWrapper", "LocalDateWrapper"):
+        day = table_of((Wrapped(wrapper, 3), None))
+        assert bound_arrays(day, "max", pa.date32(), "f").to_pylist() == [date(1970, 1, 4)]
     moment = (Wrapped("TimestampMicrosWrapper", 1_000_000), None)
     kind = pa.timestamp("us")
     assert bound_arrays(table_of(moment), "max", kind, "f").to_pylist() == [
