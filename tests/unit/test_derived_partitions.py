@@ -4,6 +4,7 @@ out."""
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ def at(day: int, hour: int = 0) -> dt.datetime:
     return dt.datetime(2024, 1, day, hour, tzinfo=dt.UTC)
 
 
-def rows(n: int, moments: dict[str, dt.datetime | None]) -> pa.Table:
+def rows(n: int, moments: Mapping[str, dt.datetime | None]) -> pa.Table:
     return pa.Table.from_pylist(
         [{"id": key, "ts": moments[key], "n": n} for key in moments], SCHEMA
     )
@@ -166,7 +167,7 @@ def test_fields_of_their_own_kinds(tmp_path: Path) -> None:
         partition_by=["city:SIMPLE", "ts:TIMESTAMP"],
         options={key: BY_DAY[key] for key in BY_DAY if "keygenerator" not in key},
     )
-    given = [
+    given: list[dict[str, Any]] = [
         {"id": "a", "ts": at(15), "n": 1, "city": "Oslo"},
         {"id": "b", "ts": at(15, 5), "n": 1, "city": "Rome"},
         {"id": "c", "ts": at(16), "n": 1, "city": "Rome"},
