@@ -96,7 +96,7 @@ def wanted_partitions(config: MetadataConfig, table: TableConfig) -> tuple[str, 
     Raises
     ------
     InvalidOptionError
-        They contradict each other.
+        They contradict each other, or ask for an index of keys that no file of the table holds.
     """
     if config.partitioned_record_index and config.record_index:
         raise InvalidOptionError(
@@ -104,6 +104,15 @@ def wanted_partitions(config: MetadataConfig, table: TableConfig) -> tuple[str, 
             "true",
             f"{WHOLE_RECORD_INDEX.key}=true asks for a record index of the whole table",
             "Give only one of them.",
+        )
+    asks_for_keys = config.partitioned_record_index or config.record_index
+    if asks_for_keys and not table.populate_meta_fields:
+        key = WHOLE_RECORD_INDEX if config.record_index else PARTITIONED_RECORD_INDEX
+        raise InvalidOptionError(
+            key.key,
+            "true",
+            "a table without meta columns has no record keys in its files",
+            "Leave that out.",
         )
     asked = {
         FILES: True,

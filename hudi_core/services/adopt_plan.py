@@ -9,11 +9,13 @@ from typing import Final
 
 import pyarrow as pa
 
+from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.storage import FSYNC
 from hudi_core.config.table import TableConfig
 from hudi_core.config.table_keys import FORMAT, HIVE_STYLE, NATIVE, PARTITION_PATH, RECORD_KEY
 from hudi_core.errors import NotATableError
 from hudi_core.meta_client import TableMetaClient, run_in_threads, run_serially
+from hudi_core.metadata.initialize import wanted_partitions
 from hudi_core.model.capability import Capability
 from hudi_core.model.files import BasePath
 from hudi_core.model.found_table import FoundTable
@@ -228,6 +230,9 @@ def plan_in_place(folder: Folder) -> InPlace:
         last_column_id=schema.last_column_id,
         field_ids=schema.field_ids(),
     )
+    metadata = MetadataConfig.from_options(options)
+    if metadata.enabled:
+        wanted_partitions(metadata, config)
     host = FormatHost.load(FormatRegistry(), config.table_format)
     host.require(Capability.CONVERSION, *table_needs(config))
     host.check_schema(config, schema)

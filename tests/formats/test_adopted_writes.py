@@ -10,7 +10,7 @@ import pytest
 
 import hudi_core as hudi
 from hudi_core.config.write import WriteConfig
-from hudi_core.errors import UnsupportedTableError
+from hudi_core.errors import InvalidOptionError, UnsupportedTableError
 from hudi_core.services.metadata import MetadataOperator
 from hudi_core.services.opening import open_table
 from hudi_core.txn.table_lock import table_lock
@@ -51,6 +51,16 @@ def test_every_write_is_refused_with_what_to_do_and_leaves_nothing(table: hudi.T
         assert "bulk_insert(table.to_batches())" in refused.value.hint
     assert sorted(Path(table.path).rglob("*")) == before
     agree(Path(table.path))
+
+
+def test_an_index_of_keys_that_no_file_holds_is_refused_at_first(tmp_path: Path) -> None:
+    path = plain(tmp_path / "lake")
+    before = sorted(path.rglob("*"))
+    for kind in ("record.index", "record.level.index"):
+        option = {f"hoodie.metadata.{kind}.enable": "true"}
+        with pytest.raises(InvalidOptionError, match="no record keys"):
+            hudi.Table.adopt(str(path), record_key="id", options={**ENCODED, **option})
+    assert sorted(path.rglob("*")) == before
 
 
 def test_its_rows_are_copied_as_the_refusal_says(table: hudi.Table, tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def restored(path: Path) -> Instant:
     table = open_table(str(path), {})
     last = table.client.timeline().completed_writes()[-1]
     for stat in table.client.read_commit(last).stats:
-        (path / stat.path).unlink()
+        (path / str(stat.path)).unlink()
     table.client.active.delete(last)
     for state in (State.INFLIGHT, State.REQUESTED):
         table.client.active.delete(Instant(last.requested_time, last.action, state))
