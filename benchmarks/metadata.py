@@ -6,9 +6,8 @@
 from __future__ import annotations
 
 import os
-import statistics
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ from metadata_reads import (
     measure_planning,
 )
 from metadata_table import ManyFiles
-from metadata_timing import say
+from metadata_timing import ratio_of, say
 from metadata_writes import (
     CACHED_LOOKUPS,
     FEW_LOOKUPS,
@@ -63,7 +62,7 @@ TARGETS = (
     Target(CACHED_LOOKUPS, "record index, sorted cache", "scan of the key column", 1.0),
     Target(CACHED_LOOKUPS, "record index, HFiles", "scan of the key column", None),
 )
-"""Of medians of one run; memory has one of its own, as its names depend on the size."""
+"""Memory has one of its own, as its names depend on the size."""
 MEMORY_ALLOWED = 1.25
 
 
@@ -85,15 +84,19 @@ class Found(Circumstances):
     def targets(self) -> list[tuple[Target, float | None, float | None]]:
         """Return the targets of the cases that were run, with the measured ratios: by the clock,
         and of the processors' work, which other processes disturb less."""
-        values = {(one.case, one.variant): one.median for one in self.timings}
-        work = {(one.case, one.variant): statistics.median(one.work) for one in self.timings}
-        values |= {(MEMORY, one.variant): one.median for one in self.growths}
+        clock = {(one.case, one.variant): one.seconds for one in self.timings}
+        work = {(one.case, one.variant): one.work for one in self.timings}
+        grown = {(MEMORY, one.variant): [one.median] for one in self.growths}
         targets = list(TARGETS)
         if len(self.growths) > 1:
             few, many = self.growths
             targets.append(Target(MEMORY, many.variant, few.variant, MEMORY_ALLOWED))
-        run = {case for case, _ in values}
-        return [(one, one.ratio(values), one.ratio(work)) for one in targets if one.case in run]
+        run = {case for case, _ in clock | grown}
+        return [
+            (one, _ratio(one, clock | grown), _ratio(one, work))
+            for one in targets
+            if one.case in run
+        ]
 
     def sections(self, known: dict[str, str]) -> list[Section]:
         """Return headings with tables, the targets first."""
@@ -117,6 +120,13 @@ class Found(Circumstances):
         ]
         memory = [asdict(one) for one in self.growths]
         return as_json(self.timings, self.scale) | {"memory": memory, "targets": targets}
+
+
+def _ratio(target: Target, measured: Mapping[tuple[str, str], Sequence[float]]) -> float | None:
+    """Return what was measured of a target; ``None`` where a part of it was not."""
+    some = measured.get((target.case, target.variant))
+    others = measured.get((target.case, target.yardstick))
+    return ratio_of(some, others) if some and others else None
 
 
 def run(folder: Path, cases: Sequence[str], scale: float, repeats: int) -> Found:

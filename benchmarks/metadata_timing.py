@@ -81,6 +81,18 @@ def measure(
     return found
 
 
+def ratio_of(some: Sequence[float], others: Sequence[float]) -> float:
+    """Return how many times as long some calls took as others.
+
+    Calls of one round follow each other, so that what slows the machine for a while slows both: the
+    ratio is the median of those of the rounds. Where there are not as many of the one as of the
+    other, it is that of their medians.
+    """
+    if len(some) == len(others):
+        return statistics.median(one / other for one, other in zip(some, others, strict=True))
+    return statistics.median(some) / statistics.median(others)
+
+
 def table_of(timings: Sequence[Timing]) -> Iterable[list[str]]:
     """Yield the results of one case, the fastest first."""
     yield ["variant", "median s", "min", "max", "processor s", "answer"]
