@@ -21,6 +21,7 @@ from hudi_core.spi import Capability, SchemaError, UnsupportedCapabilityError
 
 from .conformance_format import FormatUnderTest, promise
 from .conformance_parts import (
+    BY_DAY,
     SCHEMA,
     OverFormat,
     contents,
@@ -67,6 +68,7 @@ VALUES: Final[Mapping[str, tuple[pa.DataType, Any]]] = {
 TABLES: Final[Mapping[Capability, str | None]] = {
     Capability.UNPARTITIONED: None,
     Capability.IDENTITY_PARTITIONS: "city",
+    Capability.TRANSFORMED_PARTITIONS: BY_DAY,
 }
 
 

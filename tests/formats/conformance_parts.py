@@ -39,6 +39,8 @@ SCHEMA: Final = pa.schema(
     ]
 )
 FAST: Final = {"hoodie.fs.fsync": "false"}
+BY_DAY: Final = "ts"
+"""A partition column whose values make partitions, of which each has many."""
 CITIES: Final = ("rome", "oslo", None)
 
 
@@ -131,6 +133,12 @@ def create(
     schema: pa.Schema = SCHEMA,
 ) -> hudi.Table:
     options = {**FAST, **format_under_test.options, "hoodie.table.format": format_under_test.name}
+    if partition_by == BY_DAY:
+        options |= {
+            "hoodie.datasource.write.keygenerator.type": "TIMESTAMP",
+            "hoodie.keygen.timebased.timestamp.type": "UNIX_TIMESTAMP",
+            "hoodie.keygen.timebased.output.dateformat": "yyyy/MM/dd",
+        }
     return hudi.Table.create(
         str(path),
         schema,
