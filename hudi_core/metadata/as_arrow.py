@@ -8,7 +8,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.types as pt
 
-from hudi_core.errors import UnsupportedTableError
+from hudi_core.errors import CorruptMetadataError, UnsupportedTableError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.bound_arrays import bound_arrays
 from hudi_core.metadata.column_ranges import as_table
@@ -29,7 +29,7 @@ from hudi_core.metadata.records import (
     RecordLocation,
 )
 from hudi_core.metadata.snapshot import MetadataSnapshot
-from hudi_core.metadata.table import active_partitions
+from hudi_core.metadata.table import active_partitions, stored_partitions
 from hudi_core.model.arrow_types import walk
 from hudi_core.model.protocols import TimelineView
 
@@ -102,15 +102,14 @@ def metadata_partition(client: TableMetaClient, timeline: TimelineView, partitio
     CorruptMetadataError
         The metadata table is missing, damaged or stale.
     """
-    known = active_partitions(client.config)
-    if partition not in known:
-        raise UnsupportedTableError(
-            client.base_path,
-            f"keeps no {partition!r} in its metadata table",
-            f"It keeps {', '.join(known)}." if known else "It has no metadata table.",
-        )
-    snapshot = MetadataSnapshot.open(client, timeline)
-    records = list(snapshot.scan(partition))
+    _require(client, partition, active_partitions(client.config))
+    try:
+        snapshot = MetadataSnapshot.open(client, timeline)
+        records = list(snapshot.scan(partition))
+    except CorruptMetadataError:
+        # it may have been dropped since the table was opened
+        _require(client, partition, stored_partitions(client.storage).complete)
+        raise
     if partition in (COLUMN_STATS, PARTITION_STATS):
         schema = client.schema_at(timeline).with_meta()
         return _ranges(records, {path: field.type for path, field in walk(schema)}, snapshot.root)
@@ -122,6 +121,15 @@ def metadata_partition(client: TableMetaClient, timeline: TimelineView, partitio
     rows_of, columns = named
     rows = [row for record in records for row in rows_of(record, snapshot.root)]
     return pa.Table.from_pylist(rows, schema=columns)
+
+
+def _require(client: TableMetaClient, partition: str, known: Sequence[str]) -> None:
+    if partition not in known:
+        raise UnsupportedTableError(
+            client.base_path,
+            f"keeps no {partition!r} in its metadata table",
+            f"It keeps {', '.join(known)}." if known else "It has no metadata table.",
+        )
 
 
 def _file_rows(record: MetadataRecord, _: str) -> Iterable[Mapping[str, Any]]:

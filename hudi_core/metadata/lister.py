@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import compress
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,10 +21,10 @@ from hudi_core.metadata.comparison import Difference, compare_files
 from hudi_core.metadata.damage import REBUILD
 from hudi_core.metadata.file_lists import FileLists, read_lists
 from hudi_core.metadata.keys import ALL_PARTITIONS, partition_name, partition_path
-from hudi_core.metadata.partition_types import FILES
+from hudi_core.metadata.partition_types import COLUMN_STATS, FILES, PARTITION_STATS
 from hudi_core.metadata.records import FileList, MetadataRecord
 from hudi_core.metadata.snapshot import MetadataSnapshot
-from hudi_core.metadata.table import active_partitions
+from hudi_core.metadata.table import active_partitions, stored_partitions
 from hudi_core.metadata.value_index import groups_of_values
 from hudi_core.model.client import MetaClientView
 from hudi_core.model.files import FileGroupId, FileStatus, PartitionPath
@@ -35,6 +35,7 @@ from hudi_core.storage.safe_path import check_folder
 from hudi_core.view.storage_lister import StorageLister
 
 _log = logging.getLogger(__name__)
+Told = TypeVar("Told")
 _FIRST_VERSION: Final = 8
 """Earlier versions of tables have a metadata table of another form."""
 
@@ -51,7 +52,7 @@ def table_lister(client: MetaClientView) -> FileLister:
     config = MetadataConfig.from_options(client.options)
     if FILES not in active_partitions(client.config) or config.is_refused:
         return storage
-    metadata = MetadataLister(client)
+    metadata = DroppableLister(client, storage)
     return ValidatingLister(metadata, storage) if config.validate else metadata
 
 
@@ -173,6 +174,91 @@ class MetadataLister:
 
     def _damaged(self, reason: str) -> CorruptMetadataError:
         return CorruptMetadataError(f"{self.snapshot.root}/{FILES}", reason, REBUILD)
+
+
+class DroppableLister(MetadataLister):
+    """Lists a table's files from its metadata table for as long as there is one.
+
+    A table that was opened before its metadata table, or a partition of it, was dropped looks for
+    what is not there. Only then its properties are read again, and what was dropped is done
+    without.
+
+    Parameters
+    ----------
+    client
+        The table, with its properties as they were when it was opened.
+    storage
+        The lister that needs no metadata table.
+    """
+
+    def __init__(self, client: TableMetaClient, storage: FileLister) -> None:
+        super().__init__(client)
+        self._storage = storage
+        self._dropped: set[str] = set()
+
+    def list_partitions(self) -> Sequence[PartitionPath]:
+        """Return every partition path, sorted; ``[""]`` for a table without partitions."""
+        return self._told(FILES, super().list_partitions, self._storage.list_partitions)
+
+    def list_files(
+        self, partitions: Sequence[PartitionPath]
+    ) -> Mapping[PartitionPath, Sequence[FileStatus]]:
+        """Return the files of each partition, old ones included."""
+        metadata = super().list_files
+        return self._told(
+            FILES, lambda: metadata(partitions), lambda: self._storage.list_files(partitions)
+        )
+
+    def list_matching(
+        self, partitions: Sequence[PartitionPath], may_match: MayMatch
+    ) -> Mapping[PartitionPath, Sequence[FileStatus]]:
+        """Return the files of those file groups of which a base file may match; of all of them
+        where there is no metadata table."""
+        metadata = super().list_matching
+        return self._told(
+            FILES,
+            lambda: metadata(partitions, may_match),
+            lambda: self._storage.list_files(partitions),
+        )
+
+    def partition_ranges(
+        self, partitions: Sequence[PartitionPath], column: str, kind: pa.DataType
+    ) -> ValueRanges | None:
+        """Return ranges of a column in partitions, where there are any."""
+        metadata = super().partition_ranges
+        return self._told(PARTITION_STATS, lambda: metadata(partitions, column, kind), lambda: None)
+
+    def file_ranges(
+        self, partitions: Texts, names: Texts, column: str, kind: pa.DataType
+    ) -> ValueRanges | None:
+        """Return ranges of a column in files, where there are any."""
+        metadata = super().file_ranges
+        return self._told(
+            COLUMN_STATS, lambda: metadata(partitions, names, column, kind), lambda: None
+        )
+
+    def groups_of_values(self, column: str, values: pa.Array) -> frozenset[FileGroupId] | None:
+        """Return where values of a column are, where an index tells."""
+        metadata = super().groups_of_values
+        return self._told(None, lambda: metadata(column, values), lambda: None)
+
+    def _told(
+        self, partition: str | None, ask: Callable[[], Told], without: Callable[[], Told]
+    ) -> Told:
+        """Ask a partition of the metadata table, or any of it for ``None``; do without it where it
+        was dropped."""
+        if partition in self._dropped:
+            return without()
+        try:
+            return ask()
+        except CorruptMetadataError:
+            had = set(active_partitions(self.client.config))
+            gone = had - {*stored_partitions(self.client.storage).complete}
+            if not (gone if partition is None else partition in gone):
+                raise
+            _log.info("%s were dropped from the metadata table", ", ".join(sorted(gone)))
+            self._dropped = gone
+            return without()
 
 
 def _statuses(
