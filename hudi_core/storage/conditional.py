@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import uuid
 from typing import Final
 
 from hudi_core.errors import AlreadyExistsError, PreconditionFailedError, UnsafeStoreError
 from hudi_core.model.protocols import Storage
+from hudi_core.storage.probes import probe, sweep
 
-_FOLDER: Final = ".hoodie/.temp"
 _proven: Final[set[str]] = set()
 
 
@@ -26,13 +25,12 @@ def require_conditional_puts(storage: Storage) -> None:
     """
     if storage.root in _proven:
         return
-    path = f"{_FOLDER}/probe-{uuid.uuid4().hex}"
-    storage.put_if_absent(path, b"first")
-    try:
+    with probe(storage, "probe", b"first") as path:
         if not (_creates_once(storage, path) and _compares(storage, path)):
             raise UnsafeStoreError(storage.root)
-    finally:
-        storage.delete(path)
+        status = storage.head(path)
+        if status is not None:
+            sweep(storage, status)
     _proven.add(storage.root)
 
 

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import uuid
-from typing import Final
-
 from hudi_core.errors import StorageError
 from hudi_core.model.protocols import Storage
-
-_FOLDER: Final = ".hoodie/.temp"
+from hudi_core.storage.probes import probe, sweep
 
 
 def store_now_ms(storage: Storage) -> int:
@@ -21,16 +17,13 @@ def store_now_ms(storage: Storage) -> int:
     StorageError
         The store does not answer, or something else deletes files in it.
     """
-    probe = f"{_FOLDER}/clock-{uuid.uuid4().hex}"
-    storage.put_if_absent(probe, b"")
-    try:
-        status = storage.head(probe)
-    finally:
-        storage.delete(probe)
-    if status is None:
-        raise StorageError(
-            f"{storage.root}/{probe} vanished after it was written",
-            "Check that no other program deletes files in the table's folder.",
-            path=f"{storage.root}/{probe}",
-        )
+    with probe(storage, "clock") as path:
+        status = storage.head(path)
+        if status is None:
+            raise StorageError(
+                f"{storage.root}/{path} vanished after it was written",
+                "Check that no other program deletes files in the table's folder.",
+                path=f"{storage.root}/{path}",
+            )
+        sweep(storage, status)
     return status.modified_ms

@@ -214,14 +214,18 @@ class BaseFileWriter:
         return BaseFileResult(size, self._rows, stats, self._keys.min_key, self._keys.max_key)
 
     def abort(self) -> None:
-        """Give the file up and delete what there is of it."""
+        """Give the file up and delete what there is of it.
+
+        What cannot be deleted now has a marker, by which a rollback finds it.
+        """
         stream, self._stream, self._writer = self._stream, None, None
         self._held, self._held_bytes = [], 0
         if stream is None:
             return
         with contextlib.suppress(OSError):
             stream.close()
-        with contextlib.suppress(FileNotFoundError):
+        # why it is given up must reach the caller, and nothing else
+        with contextlib.suppress(OSError):
             self._filesystem.delete_file(self.path)
 
     def _hold(self, rows: pa.Table) -> None:

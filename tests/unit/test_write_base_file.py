@@ -300,6 +300,16 @@ def test_an_aborted_file_is_gone(path: Path) -> None:
     writer.abort()
 
 
+def test_a_file_that_cannot_be_deleted_hides_no_other_error(path: Path) -> None:
+    writer = BaseFileWriter(LOCAL, str(path), SCHEMA, "t", BaseFileOptions(row_group_bytes=1))
+    writer.write(with_meta(FULL))
+    path.parent.rename(path.parent.with_name("elsewhere"))
+    path.parent.write_text("in the way")
+    with pytest.raises(OSError, match="Not a directory"):
+        LOCAL.delete_file(str(path))
+    writer.abort()
+
+
 def test_aborting_a_file_that_was_never_begun_does_nothing(path: Path) -> None:
     writer = BaseFileWriter(LOCAL, str(path), SCHEMA, "t")
     writer.write(with_meta(FULL))

@@ -1,0 +1,63 @@
+"""Files that are put for a moment, to learn how a store behaves and what time it has.
+
+Who put one deletes it. What stays behind of those who could not is removed once it is old.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from hudi_core.errors import StorageError
+from hudi_core.model.files import FileStatus
+from hudi_core.model.protocols import Storage
+
+_FOLDER: Final = ".hoodie/.temp"
+_NAME: Final = re.compile(r"(probe|clock)-[0-9a-f]{32}")
+_OLD_MS: Final = 3_600_000
+"""Much longer than anybody needs one, in milliseconds."""
+_swept: Final[set[str]] = set()
+
+
+@contextmanager
+def probe(storage: Storage, kind: str, data: bytes = b"") -> Iterator[str]:
+    """Put a file of a new name for the length of the block, and give its path.
+
+    Parameters
+    ----------
+    kind
+        ``probe`` or ``clock``.
+
+    Raises
+    ------
+    StorageError
+        The store does not answer.
+    """
+    path = f"{_FOLDER}/{kind}-{uuid.uuid4().hex}"
+    storage.put_if_absent(path, data)
+    try:
+        yield path
+    finally:
+        storage.delete(path)
+
+
+def sweep(storage: Storage, newest: FileStatus) -> None:
+    """Remove what others left, once per table and process.
+
+    Parameters
+    ----------
+    newest
+        A probe put just now: it tells the time of the store.
+    """
+    if storage.root in _swept:
+        return
+    _swept.add(storage.root)
+    # what cannot be removed now is left for another time
+    with contextlib.suppress(StorageError):
+        for found in storage.list(_FOLDER):
+            if _NAME.fullmatch(found.name) and newest.modified_ms - found.modified_ms > _OLD_MS:
+                storage.delete(found.path)
