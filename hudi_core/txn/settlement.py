@@ -88,7 +88,7 @@ def publish(
     completed: Instant,
     statuses: Sequence[WriteStatus] = (),
     before: Callable[[], None] = lambda: None,
-) -> FormatCommit | None:
+) -> FormatCommit | NotDueError:
     """Make the format hold a write, or take the write back; runs under the table's lock.
 
     Parameters
@@ -102,8 +102,8 @@ def publish(
 
     Returns
     -------
-    FormatCommit or None
-        The receipt; ``None`` where the write could not be published any more and was taken back.
+    FormatCommit or NotDueError
+        The receipt; or why the write could not be published any more, and was taken back.
 
     Raises
     ------
@@ -166,7 +166,7 @@ class _Due:
         self._metadata, self._before = metadata, before
         self._knew_format = PARENT_KEY in metadata.extra_metadata
 
-    def publish(self, *, is_replay: bool = False) -> FormatCommit | None:
+    def publish(self, *, is_replay: bool = False) -> FormatCommit | NotDueError:
         """Publish the write, or take it back; see :func:`publish`."""
         try:
             if is_replay:
@@ -176,7 +176,7 @@ class _Due:
             if not self._knew_format and is_two_step(self._table):
                 raise self._ignored(why) from why
             held = take_back(self._table, self._instant, why.what)
-            return None if held is None else FormatCommit(held.version)
+            return why if held is None else FormatCommit(held.version)
 
     def _call(self) -> FormatCommit:
         self._before()

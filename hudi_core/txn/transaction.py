@@ -44,7 +44,14 @@ from hudi_core.txn.conflicts import refuse_conflicts
 from hudi_core.txn.heartbeat import Heartbeat
 from hudi_core.txn.markers import STAGE, Markers, temp_folder
 from hudi_core.txn.open_table import OpenTable
-from hudi_core.txn.publication import building_on, is_two_step, parent_of, recorded, tell
+from hudi_core.txn.publication import (
+    NotDueError,
+    building_on,
+    is_two_step,
+    parent_of,
+    recorded,
+    tell,
+)
 from hudi_core.txn.recovery import recover
 from hudi_core.txn.same_table import require_same_table
 from hudi_core.txn.schema_step import SchemaStep, settle
@@ -155,8 +162,8 @@ class Transaction:
             publishing = time.monotonic()
             receipt = publish(self.table, metadata, completed, statuses, self._require_lock)
             self.timings["publish"] = time.monotonic() - publishing
-            if receipt is None:
-                raise self._overtaken()
+            if isinstance(receipt, NotDueError):
+                raise self._taken_back(receipt) from receipt
             if upkeep is not None:
                 now_complete = Timeline.of((*timeline.instants, completed), timeline.unknown)
                 self._keep_small(replace(upkeep.tables, data_timeline=now_complete))
@@ -256,6 +263,14 @@ class Transaction:
         is what keeps others out."""
         if is_two_step(self.table):
             self.lock.require_lease()
+
+    def _taken_back(self, why: NotDueError) -> CommitConflictError:
+        return CommitConflictError(
+            f"Instant {self.instant.requested_time} could not be published in the "
+            f"{self.table.host.name} format and was rolled back: {why.what}",
+            f"Nothing of the write is visible. {why.hint}",
+            instant=self.instant.requested_time,
+        )
 
     def _overtaken(self) -> CommitConflictError:
         return CommitConflictError(
