@@ -3,25 +3,20 @@
 Without options the table's own folder is the catalog: versions ``vN.metadata.json`` in
 ``<location>/metadata``, as Hadoop tables of Iceberg have them, so that every engine opens the table
 by its path. A version is put if absent, which is the commit; ``version-hint.text`` is a hint only.
-With ``hoodie.table.format.iceberg.catalog.*`` any catalog of pyiceberg takes its place: rest, sql,
-hive, glue, dynamodb. Its options are taken from the session and never from the table, which
-anybody could have written, and are not kept in it, as they may be secret.
+With ``hoodie.table.format.iceberg.catalog.*`` another catalog takes its place, see
+:mod:`iceberg_format.external`. A table has one of them: when it goes from its folder into a
+catalog, a last version says so, which no writer commits on, and then the versions go.
 """
 
 from __future__ import annotations
 
 import re
-import uuid
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from pyiceberg.catalog import Catalog, load_catalog
-from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, ValidationError
-from pyiceberg.io import FileIO, load_file_io
-from pyiceberg.table import Table
+from pyiceberg.exceptions import CommitFailedException, ValidationError
 from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil, TableMetadataV2
 from pyiceberg.table.update import TableRequirement, TableUpdate, update_table_metadata
-from pyiceberg.typedef import EMPTY_DICT, Identifier, Properties
 
 from hudi_core.spi import (
     AlreadyExistsError,
@@ -29,17 +24,23 @@ from hudi_core.spi import (
     InvalidOptionError,
     MetaClientView,
     StorageError,
+    UnsupportedTableError,
 )
 from iceberg_format.files import MAX_BYTES, TableFiles, refuse_unknown_version
 
 HINT: Final = "version-hint.text"
 KEPT_VERSIONS: Final = 100
 """Older metadata files are deleted. A reader, or a writer that sleeps, may still hold one."""
-_PREFIX: Final = "hoodie.table.format.iceberg."
-_CATALOG: Final = "catalog."
-_TYPES: Final = frozenset({"rest", "sql", "hive", "glue", "dynamodb"})
-_SCHEME: Final = re.compile(r"^([a-z0-9]+:)?/*")
+MOVED_KEY: Final = "hudi.moved-to-catalog"
+"""Property of the last version in a folder: which catalog has the table from then on."""
+PREFIX: Final = "hoodie.table.format.iceberg."
+CATALOG: Final = "catalog."
+"""Options of a catalog begin with it, below those of the format."""
 _VERSION: Final = re.compile(r"v([1-9][0-9]{0,17})\.metadata\.json")
+
+
+class RefusedByCatalogError(Exception):
+    """A catalog will not have a change: it did not take place, and would not another time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ class IcebergCatalog(Protocol):
         CommitFailedException
             Another writer was at work.
         UnsupportedTableError
-            Which version is the current one only another catalog knows.
+            Another catalog has the table, and knows which version is the current one.
         """
         ...
 
@@ -99,6 +100,8 @@ class IcebergCatalog(Protocol):
         ------
         CommitFailedException
             The table is not in that state any more: nothing has changed.
+        RefusedByCatalogError
+            The catalog will not have it: nothing has changed.
         """
         ...
 
@@ -122,32 +125,12 @@ def metadata_folder(client: MetaClientView, files: TableFiles) -> str:
     parts = given.split("/")
     if "://" in given or any(part in ("", ".", "..") for part in parts):
         raise InvalidOptionError(
-            f"{_PREFIX}location",
+            f"{PREFIX}location",
             client.format_options["location"],
             f"it is not a folder below {client.base_path}",
             "Leave it out, or name a folder of the table, such as .hoodie/iceberg.",
         )
     return f"{given}/metadata"
-
-
-def open_catalog(client: MetaClientView, files: TableFiles) -> IcebergCatalog:
-    """Return the catalog of a table.
-
-    Raises
-    ------
-    InvalidOptionError
-        An option of the catalog is missing or not allowed.
-    """
-    folder = metadata_folder(client, files)
-    stored = client.config.raw
-    options = {
-        key.removeprefix(_CATALOG): value
-        for key, value in client.format_options.items()
-        if key.startswith(_CATALOG) and f"{_PREFIX}{key}" not in stored
-    }
-    if not options:
-        return FolderCatalog(files, folder)
-    return ExternalCatalog(files, folder, _load(options), _identifier(client, options))
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,11 +149,43 @@ class FolderCatalog:
     folder: str
 
     def load(self) -> TableState | None:
+        state = self.last_state()
+        if state is not None and MOVED_KEY in state.metadata.properties:
+            raise _moved(self.files.root, state.metadata.properties[MOVED_KEY])
+        return state
+
+    def last_state(self) -> TableState | None:
+        """Return the newest version in the folder, whether or not a catalog has taken over."""
         number = self._latest()
         if number is None:
             return None
         data = self.files.storage.read(self._path(number), MAX_BYTES)
-        return TableState(_parse(data, self._path(number)), self.files.uri(self._path(number)))
+        return TableState(
+            parse_metadata(data, self._path(number)), self.files.uri(self._path(number))
+        )
+
+    def is_used(self) -> bool:
+        """Tell whether the folder has, or had, versions of the table's."""
+        return bool(self._versions())
+
+    def close(self, metadata: TableMetadataV2, name: str) -> None:
+        """Put a last version: the state that a catalog of this name is about to take over.
+
+        Raises
+        ------
+        CommitFailedException
+            Another writer was at work.
+        """
+        properties = {**metadata.properties, MOVED_KEY: name}
+        last = metadata.model_copy(update={"properties": properties})
+        self._put(last, max(self._versions(), default=0) + 1)
+
+    def remove(self) -> None:
+        """Delete all versions, which readers would take for the present state; the last one goes
+        last, as it tells writers why."""
+        for number in sorted(self._versions()):
+            self.files.storage.delete(self._path(number))
+        self.files.storage.delete(f"{self.folder}/{HINT}")
 
     def create(self, metadata: TableMetadataV2) -> TableState:
         if self._latest() is not None:
@@ -192,8 +207,8 @@ class FolderCatalog:
         for requirement in requirements:
             requirement.validate(state.metadata)
         metadata = update_table_metadata(state.metadata, updates, metadata_location=state.location)
-        made = self._put(_checked(metadata, state.location), self._number(state) + 1)
-        self._forget(state, made)
+        made = self._put(checked(metadata, state.location), self._number(state) + 1)
+        forget_older(self.files, state, made)
         return made
 
     def _put(self, metadata: TableMetadataV2, number: int) -> TableState:
@@ -210,16 +225,6 @@ class FolderCatalog:
             self.files.storage.put(f"{self.folder}/{HINT}", str(number).encode())
         except StorageError:
             return  # the version is there, and found without it
-
-    def _forget(self, before: TableState, after: TableState) -> None:
-        """Delete the metadata files that the log of the new version does not name any more."""
-        named = {entry.metadata_file for entry in after.metadata.metadata_log}
-        for entry in before.metadata.metadata_log:
-            if entry.metadata_file not in named:
-                try:
-                    self.files.delete(entry.metadata_file)
-                except StorageError:
-                    return  # left for later: no reader looks for it
 
     def _latest(self) -> int | None:
         storage = self.files.storage
@@ -248,82 +253,25 @@ class FolderCatalog:
         return int(match[1])
 
 
-@dataclass(frozen=True, slots=True)
-class ExternalCatalog:
-    """A catalog that pyiceberg knows.
+def forget_older(files: TableFiles, before: TableState, after: TableState) -> None:
+    """Delete the metadata files that the log of a new version does not name any more."""
+    named = {entry.metadata_file for entry in after.metadata.metadata_log}
+    for entry in before.metadata.metadata_log:
+        if entry.metadata_file not in named:
+            try:
+                files.delete(entry.metadata_file)
+            except (StorageError, CorruptMetadataError):
+                return  # left for later: no reader looks for it
 
-    Attributes
-    ----------
-    files, folder
-        See :class:`FolderCatalog`; the first metadata file is put there.
-    catalog
-        The catalog.
-    identifier
-        Namespace and name of the table in it.
+
+def checked(metadata: TableMetadata, where: str) -> TableMetadataV2:
+    """Return the metadata of a table that this format can have made.
+
+    Raises
+    ------
+    CorruptMetadataError
+        It is of another version than 2.
     """
-
-    files: TableFiles
-    folder: str
-    catalog: Catalog
-    identifier: Identifier
-
-    def load(self) -> TableState | None:
-        try:
-            state = _state(self.catalog.load_table(self.identifier))
-        except NoSuchTableError:
-            return None
-        self._refuse_another(state.metadata.location)
-        return state
-
-    def _refuse_another(self, location: str) -> None:
-        """Refuse a table in another folder: it would be replaced, and its readers lose it."""
-        here, there = (_SCHEME.sub("", one).rstrip("/") for one in (self.files.root, location))
-        if here != there:
-            raise InvalidOptionError(
-                f"{_PREFIX}{_CATALOG}identifier",
-                ".".join(self.identifier),
-                f"the catalog has a table of this name at {location}, and not at {self.files.root}",
-                "Name another one. If it is this table, and was moved, drop the old one from the "
-                "catalog without its files, and run `hudi table repair`.",
-            )
-
-    def create(self, metadata: TableMetadataV2) -> TableState:
-        if self.load() is not None:
-            raise CommitFailedException(f"The catalog has a table {self.identifier} already")
-        return self._register(metadata)
-
-    def replace(self, metadata: TableMetadataV2) -> TableState:
-        # the catalogs have no call for both at once; in between the table is not there
-        try:
-            self.catalog.drop_table(self.identifier)
-        except NoSuchTableError:
-            return self._register(metadata)
-        return self._register(metadata)
-
-    def _register(self, metadata: TableMetadataV2) -> TableState:
-        path = f"{self.folder}/00000-{uuid.uuid4()}.metadata.json"
-        self.files.storage.put_if_absent(path, metadata.model_dump_json().encode())
-        self.catalog.create_namespace_if_not_exists(self.identifier[:-1])
-        return _state(self.catalog.register_table(self.identifier, self.files.uri(path)))
-
-    def commit(
-        self,
-        state: TableState,
-        requirements: tuple[TableRequirement, ...],
-        updates: tuple[TableUpdate, ...],
-    ) -> TableState:
-        table = Table(self.identifier, state.metadata, state.location, self.files, self.catalog)
-        answer = self.catalog.commit_table(table, requirements, updates)
-        where = answer.metadata_location
-        return TableState(_checked(answer.metadata, where), where)
-
-
-def _state(table: Table) -> TableState:
-    where = table.metadata_location
-    return TableState(_checked(table.metadata, where), where)
-
-
-def _checked(metadata: TableMetadata, where: str) -> TableMetadataV2:
     if not isinstance(metadata, TableMetadataV2):
         raise CorruptMetadataError(
             where,
@@ -333,9 +281,16 @@ def _checked(metadata: TableMetadata, where: str) -> TableMetadataV2:
     return metadata
 
 
-def _parse(data: bytes, path: str) -> TableMetadataV2:
+def parse_metadata(data: bytes, path: str) -> TableMetadataV2:
+    """Return what a metadata file says.
+
+    Raises
+    ------
+    CorruptMetadataError
+        It is damaged, or of another version than 2.
+    """
     try:
-        return _checked(TableMetadataUtil.parse_raw(data.decode("utf-8")), path)
+        return checked(TableMetadataUtil.parse_raw(data.decode("utf-8")), path)
     except (ValidationError, ValueError) as error:
         raise CorruptMetadataError(
             path,
@@ -345,55 +300,28 @@ def _parse(data: bytes, path: str) -> TableMetadataV2:
         ) from error
 
 
-def _load(options: dict[str, str]) -> Catalog:
-    for key, value in options.items():
-        if key.endswith(("-impl", ".impl")):
-            raise InvalidOptionError(
-                f"{_PREFIX}{_CATALOG}{key}",
-                value,
-                "it names code to load",
-                f"Use hoodie.table.format.iceberg.catalog.type: {', '.join(sorted(_TYPES))}.",
-            )
-    kind = options.get("type", "").lower()
-    if kind not in _TYPES:
-        raise InvalidOptionError(
-            f"{_PREFIX}{_CATALOG}type",
-            kind,
-            "it is no kind of catalog",
-            f"Use one of {', '.join(sorted(_TYPES))}, or no option of a catalog at all.",
-        )
-    given = {key: value for key, value in options.items() if key not in ("name", "identifier")}
-    catalog = load_catalog(options.get("name", "hudi"), **given)
-    own = dict(catalog.properties)
-
-    def load_io(properties: Properties = EMPTY_DICT, location: str | None = None) -> FileIO:
-        # what the table's metadata wants loaded is left out
-        safe = {key: value for key, value in properties.items() if not key.endswith("-impl")}
-        return load_file_io({**safe, **own}, location)
-
-    catalog._load_file_io = load_io  # type: ignore[method-assign]
-    return catalog
-
-
-def _identifier(client: MetaClientView, options: dict[str, str]) -> Identifier:
-    text = options.get("identifier", f"default.{client.config.name}")
-    parts = tuple(text.split("."))
-    if len(parts) < 2 or not all(parts):
-        raise InvalidOptionError(
-            f"{_PREFIX}{_CATALOG}identifier",
-            text,
-            "it is not a namespace and a name",
-            "Use the form namespace.table.",
-        )
-    return parts
-
-
 def missing(client: MetaClientView, folder: str) -> CorruptMetadataError:
     """Return the error that says that the table's Iceberg metadata is not there."""
+    if any(key.startswith(CATALOG) for key in client.format_options):
+        return CorruptMetadataError(
+            f"{client.base_path}/{folder}",
+            "the table has the format iceberg, and the catalog of its options does not have it",
+            f"Check them; `hudi table repair {client.base_path}` with these options puts it into "
+            "that catalog.",
+        )
     return CorruptMetadataError(
         f"{client.base_path}/{folder}",
         "the table has the format iceberg, and no Iceberg metadata is there",
         "If the table is in a catalog, give its hoodie.table.format.iceberg.catalog.* options; "
         f"otherwise `hudi table repair {client.base_path}` makes it anew from the timeline and the "
         "data files.",
+    )
+
+
+def _moved(root: str, name: str) -> UnsupportedTableError:
+    return UnsupportedTableError(
+        root,
+        f"is being moved from its folder into a catalog ({name})",
+        "Give the hoodie.table.format.iceberg.catalog.* options of that catalog; where it does not "
+        "have the table, `hudi table repair` with them ends the move.",
     )

@@ -40,7 +40,7 @@ from hudi_core.spi import (
     attempt,
     to_epoch_millis,
 )
-from iceberg_format.catalog import TableState
+from iceberg_format.catalog import RefusedByCatalogError, TableState
 from iceberg_format.lineage import (
     is_taken_out,
     lineage_of,
@@ -102,7 +102,7 @@ def publish(
     CommitConflictError
         Another writer was first. Nothing has changed.
     IncompleteCommitError
-        The instant was taken out of the lineage.
+        The instant was taken out of the lineage, or the catalog will not have it.
     CommitStateUnknownError
         Whether the commit took place cannot be told.
     TableServiceError
@@ -135,6 +135,13 @@ def publish(
         )
     if not isinstance(now, Raised) and isinstance(outcome.error, CommitFailedException):
         raise _conflict(instant, outcome.reason) from outcome.error
+    if not isinstance(now, Raised) and isinstance(outcome.error, RefusedByCatalogError):
+        raise IncompleteCommitError(
+            f"The catalog of the Iceberg table at {table.location} refused instant "
+            f"{instant.requested_time}: {outcome.error}",
+            "It is taken back. Change what the catalog does not allow, there or in the write.",
+            instant=instant.requested_time,
+        ) from outcome.error
     raise CommitStateUnknownError(
         f"The Iceberg commit of instant {instant.requested_time} failed, and may take place yet "
         f"({outcome.reason})",

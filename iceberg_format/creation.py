@@ -28,11 +28,13 @@ from hudi_core.spi import (
     CorruptMetadataError,
     FileSlice,
     FileSystemViewManager,
+    TableServiceError,
     UnsupportedTableError,
 )
-from iceberg_format.catalog import KEPT_VERSIONS, TableState
+from iceberg_format.catalog import KEPT_VERSIONS, MOVED_KEY, TableState
 from iceberg_format.commit import make_snapshot, new_snapshot_id
-from iceberg_format.lineage import FIRST, STATE_KEY
+from iceberg_format.external import ExternalCatalog
+from iceberg_format.lineage import FIRST, STATE_KEY, lineage_of, refuse_foreign
 from iceberg_format.manifests import ManifestStore
 from iceberg_format.partition import partition_specs
 from iceberg_format.schema import iceberg_schema, name_mapping
@@ -73,7 +75,9 @@ def create(table: IcebergTable, view_manager: FileSystemViewManager) -> TableSta
 def rebuild(table: IcebergTable, view_manager: FileSystemViewManager) -> TableState:
     """Make the Iceberg table of a Hudi table anew, whatever its catalog has: one new version.
 
-    The table keeps its id, where that can be read; snapshots of before are not in it any more.
+    The table keeps its id, where that can be read; snapshots of before are not in it any more. A
+    catalog that does not have the table yet takes it over from the folder as it is, where that
+    holds all that the Hudi timeline does.
 
     Raises
     ------
@@ -93,7 +97,8 @@ def rebuild(table: IcebergTable, view_manager: FileSystemViewManager) -> TableSt
             "last_sequence_number": before.metadata.last_sequence_number,
         }
         empty = empty.model_copy(update=kept)
-    metadata = _whole(table, empty, view_manager)
+    moved = _from_folder(table) if before is None else None
+    metadata = moved or _whole(table, empty, view_manager)
     try:
         return table.catalog.replace(metadata)
     except CommitFailedException as error:
@@ -101,6 +106,26 @@ def rebuild(table: IcebergTable, view_manager: FileSystemViewManager) -> TableSt
             f"Another writer changed the Iceberg table at {table.location} ({error})",
             "Nothing has changed; run it again.",
         ) from error
+
+
+def _from_folder(table: IcebergTable) -> TableMetadataV2 | None:
+    """Return the state that the table's folder has of it; ``None`` where it is not to go on."""
+    if not isinstance(table.catalog, ExternalCatalog):
+        return None
+    try:
+        state = table.catalog.former.last_state()
+        if state is None or state.metadata.location != table.files.root:
+            return None
+        refuse_foreign(state.metadata, table.location)
+    except (CorruptMetadataError, TableServiceError):
+        return None
+    lineage = lineage_of(state.metadata)
+    completed = (one for one in table.client.timeline().instants if one.is_completed)
+    if not all(lineage.holds(one) for one in completed):
+        return None
+    properties = {**state.metadata.properties}
+    properties.pop(MOVED_KEY, None)
+    return state.metadata.model_copy(update={"properties": properties})
 
 
 def _whole(

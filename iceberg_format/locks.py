@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from hudi_core.spi import InProcessLock, LockProvider, MetaClientView, StorageError
-from iceberg_format.catalog import ExternalCatalog
+from iceberg_format.external import ExternalCatalog
 from iceberg_format.table import IcebergTable
 
 if TYPE_CHECKING:

@@ -7,13 +7,8 @@ from dataclasses import dataclass
 from pyiceberg.table.metadata import TableMetadata
 
 from hudi_core.spi import MetaClientView
-from iceberg_format.catalog import (
-    IcebergCatalog,
-    TableState,
-    metadata_folder,
-    missing,
-    open_catalog,
-)
+from iceberg_format.catalog import IcebergCatalog, TableState, metadata_folder, missing
+from iceberg_format.external import open_catalog
 from iceberg_format.files import TableFiles
 
 
@@ -46,6 +41,8 @@ class IcebergTable:
         ------
         InvalidOptionError
             The options of the format cannot be used.
+        StorageError
+            The table is in a catalog that does not answer.
         """
         files = TableFiles(client)
         return cls(client, files, metadata_folder(client, files), open_catalog(client, files))

@@ -1,0 +1,212 @@
+"""Connections to catalogs of pyiceberg's, from the options of the session.
+
+No class is loaded that the table's metadata names: the metadata files that a catalog reads and
+writes are those below the table's base path, by the table's own storage, under names that are made
+here. The sql and dynamodb catalogs read these files by themselves, with the options of the store.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import re
+import uuid
+from functools import lru_cache
+from typing import Final
+
+from pyiceberg.catalog import Catalog, MetastoreCatalog, load_catalog
+from pyiceberg.exceptions import CommitFailedException, NotInstalledError
+from pyiceberg.io import FileIO
+from pyiceberg.table import StagedTable, Table
+from pyiceberg.table.update import TableRequirement, TableUpdate, update_table_metadata
+from pyiceberg.typedef import EMPTY_DICT, Identifier, Properties
+
+from hudi_core.spi import (
+    HudiError,
+    InvalidOptionError,
+    MetaClientView,
+    Raised,
+    StorageError,
+    TableMetaClient,
+    attempt,
+)
+from iceberg_format.catalog import CATALOG, PREFIX
+from iceberg_format.files import TableFiles
+
+CATALOG_FILE: Final = re.compile(r"([0-9]{5,18})-[^/]*\.metadata\.json")
+"""Names of metadata files as catalogs have them."""
+_TYPES: Final = frozenset({"rest", "sql", "hive", "glue", "dynamodb"})
+_STORE: Final = {
+    "aws_access_key_id": "s3.access-key-id",
+    "aws_secret_access_key": "s3.secret-access-key",
+    "aws_session_token": "s3.session-token",
+    "aws_region": "s3.region",
+    "aws_endpoint": "s3.endpoint",
+    "aws_virtual_hosted_style_request": "s3.force-virtual-addressing",
+    "azure_storage_account_name": "adls.account-name",
+    "azure_storage_account_key": "adls.account-key",
+    "azure_storage_sas_key": "adls.sas-token",
+}
+"""What the options of the table's store are called by pyiceberg."""
+_INSTALL: Final = {
+    "hive": "Install it: pip install 'pyiceberg[hive]'.",
+    "sql": "Install it: pip install 'pyiceberg[sql-sqlite]', or [sql-postgres].",
+    "glue": "Install it: pip install 'pyiceberg[glue]'.",
+    "dynamodb": "Install it: pip install 'pyiceberg[dynamodb]'.",
+}
+
+
+class ElsewhereError(Exception):
+    """The catalog names a metadata file that is not the table's."""
+
+
+class _MetadataFiles(TableFiles):
+    """What a catalog may read and write: files of the table, and no others."""
+
+    def path(self, uri: str) -> str:
+        if not uri.startswith(f"{self.root}/"):
+            raise ElsewhereError(uri)
+        return super().path(uri)
+
+
+def new_path(folder: str, number: int) -> str:
+    """Return where a new metadata file of a catalog is put."""
+    return f"{folder}/{number:05d}-{uuid.uuid4()}.metadata.json"
+
+
+def kind_of_catalog(options: dict[str, str]) -> str:
+    """Return the kind of catalog that options describe.
+
+    Raises
+    ------
+    InvalidOptionError
+        There is no such kind, or an option names code to load.
+    """
+    for key, value in options.items():
+        if key.endswith(("-impl", ".impl")):
+            raise InvalidOptionError(
+                f"{PREFIX}{CATALOG}{key}",
+                value,
+                "it names code to load",
+                f"Use hoodie.table.format.iceberg.catalog.type: {', '.join(sorted(_TYPES))}.",
+            )
+    kind = options.get("type", "").lower()
+    if kind not in _TYPES:
+        raise InvalidOptionError(
+            f"{PREFIX}{CATALOG}type",
+            kind,
+            "it is no kind of catalog",
+            f"Use one of {', '.join(sorted(_TYPES))}, or no option of a catalog at all.",
+        )
+    return kind
+
+
+def connect(client: MetaClientView, options: dict[str, str], kind: str, folder: str) -> Catalog:
+    """Return the catalog that options describe, for this one table.
+
+    Parameters
+    ----------
+    folder
+        That of the table's metadata, relative to the base path.
+
+    Raises
+    ------
+    InvalidOptionError
+        The options do not make a catalog.
+    StorageError
+        It does not answer.
+    """
+    given = {key: value for key, value in options.items() if key not in ("name", "identifier")}
+    if isinstance(client, TableMetaClient):
+        # sql and dynamodb catalogs read metadata files themselves
+        store = client.storage_options.for_object_store()
+        given = {_STORE[key]: value for key, value in store.items() if key in _STORE} | given
+    name = options.get("name", "hudi")
+    # threads cannot share the one connection of a hive catalog, which is made when it is needed
+    shared = _shared if kind != "hive" else _shared.__wrapped__
+    made = attempt(lambda: shared(name, frozenset(given.items()), os.getpid()))
+    if isinstance(made, Raised):
+        raise _unusable(kind, made) from made.error
+    # what follows is this table's, and the connection is not
+    catalog = copy.copy(made.value)
+    files = _MetadataFiles(client)
+
+    def load_io(properties: Properties = EMPTY_DICT, location: str | None = None) -> FileIO:
+        del properties, location  # they may name a class to load
+        return files
+
+    def stage(
+        current_table: Table | None,
+        table_identifier: Identifier,
+        requirements: tuple[TableRequirement, ...],
+        updates: tuple[TableUpdate, ...],
+    ) -> StagedTable:
+        for requirement in requirements:
+            requirement.validate(current_table.metadata if current_table is not None else None)
+        if current_table is None:
+            raise CommitFailedException(f"The catalog has no table {table_identifier} any more")
+        metadata = update_table_metadata(
+            current_table.metadata, updates, metadata_location=current_table.metadata_location
+        )
+        match = CATALOG_FILE.fullmatch(current_table.metadata_location.rpartition("/")[2])
+        where = files.uri(new_path(folder, int(match[1]) + 1 if match else 0))
+        return StagedTable(table_identifier, metadata, where, files, catalog)
+
+    catalog._load_file_io = load_io  # type: ignore[method-assign]
+    if isinstance(catalog, MetastoreCatalog):
+        # its own loads a class that a property of the table names, to ask it for a file's name
+        catalog._update_and_stage_table = stage  # type: ignore[method-assign]
+    return catalog
+
+
+@lru_cache(maxsize=16)
+def _shared(name: str, options: frozenset[tuple[str, str]], process: int) -> Catalog:
+    """Return a catalog of a process; connecting takes longer than asking."""
+    del process  # a child cannot go on with its parent's connections
+    return load_catalog(name, **dict(options))
+
+
+def _unusable(kind: str, outcome: Raised) -> HudiError:
+    key, error = f"{PREFIX}{CATALOG}type", outcome.error
+    if isinstance(error, NotInstalledError):
+        return InvalidOptionError(
+            key, kind, "a package is missing for it", _INSTALL.get(kind, str(error))
+        )
+    if isinstance(error, (KeyError, TypeError, ValueError)):
+        return InvalidOptionError(
+            key,
+            kind,
+            f"no such catalog can be made of the options ({outcome.reason})",
+            "Complete the hoodie.table.format.iceberg.catalog.* options; pyiceberg's pages on "
+            "catalogs list what each kind takes.",
+        )
+    return no_answer(kind, outcome)
+
+
+def no_answer(kind: str, outcome: Raised) -> StorageError:
+    """Return the error of a catalog that did not answer."""
+    return StorageError(
+        f"The {kind} catalog of the Iceberg table does not answer ({outcome.reason})",
+        "Nothing was changed by this. Check the hoodie.table.format.iceberg.catalog.* options, and "
+        "try again once it answers.",
+    )
+
+
+def identifier_of_table(client: MetaClientView, options: dict[str, str]) -> Identifier:
+    """Return namespace and name of the table in its catalog.
+
+    Raises
+    ------
+    InvalidOptionError
+        One of them is missing.
+    """
+    text = options.get("identifier", f"default.{client.config.name}")
+    parts = tuple(text.split("."))
+    if len(parts) < 2 or not all(parts):
+        raise InvalidOptionError(
+            f"{PREFIX}{CATALOG}identifier",
+            text,
+            "it is not a namespace and a name",
+            "Use the form namespace.table.",
+        )
+    return parts

@@ -1,0 +1,280 @@
+"""Catalogs of pyiceberg's in the place of the table's own folder: rest, sql, hive, glue, dynamodb.
+
+Their options are taken from the session and never from the table, which anybody could have written,
+and are not kept in it, as they may be secret. See :mod:`iceberg_format.connection`.
+
+How a commit is compared differs: a sql catalog updates its row where the location is the one that
+was read, Glue where the version is; a Hive metastore is locked while it is compared and changed; a
+REST catalog checks the requirements itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.exceptions import (
+    BadRequestError,
+    CommitFailedException,
+    NoSuchIcebergTableError,
+    NoSuchPropertyException,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+    ValidationError,
+)
+from pyiceberg.table import CommitTableResponse, Table
+from pyiceberg.table.metadata import TableMetadataV2
+from pyiceberg.table.update import (
+    RemovePropertiesUpdate,
+    TableRequirement,
+    TableUpdate,
+)
+from pyiceberg.typedef import Identifier
+
+from hudi_core.spi import (
+    CorruptMetadataError,
+    HudiError,
+    InvalidOptionError,
+    MetaClientView,
+    PathNotFoundError,
+    Raised,
+    StorageError,
+    UnsupportedTableError,
+    attempt,
+)
+from iceberg_format.catalog import (
+    CATALOG,
+    PREFIX,
+    FolderCatalog,
+    IcebergCatalog,
+    RefusedByCatalogError,
+    TableState,
+    checked,
+    forget_older,
+    metadata_folder,
+    parse_metadata,
+)
+from iceberg_format.connection import (
+    CATALOG_FILE,
+    ElsewhereError,
+    connect,
+    identifier_of_table,
+    kind_of_catalog,
+    new_path,
+    no_answer,
+)
+from iceberg_format.files import MAX_BYTES, TableFiles
+
+HELD_KEY: Final = "hudi.catalog"
+"""Property of the table: the kind of the catalog that has it, and its name there."""
+FROM_FOLDER_KEY: Final = "hudi.from-folder"
+"""Property of a table whose versions in its folder may not have been deleted yet."""
+_REFUSED_BY_HIVE: Final = "InvalidOperationException"
+_SCHEME: Final = re.compile(r"^([a-z0-9]+:)?/*")
+_Value = TypeVar("_Value")
+
+
+def open_catalog(client: MetaClientView, files: TableFiles) -> IcebergCatalog:
+    """Return the catalog of a table.
+
+    Raises
+    ------
+    InvalidOptionError
+        An option of the catalog is missing or not allowed.
+    StorageError
+        The catalog does not answer.
+    """
+    folder = metadata_folder(client, files)
+    stored = client.config.raw
+    options = {
+        key.removeprefix(CATALOG): value
+        for key, value in client.format_options.items()
+        if key.startswith(CATALOG) and f"{PREFIX}{key}" not in stored
+    }
+    if not options:
+        return FolderCatalog(files, folder)
+    kind, identifier = kind_of_catalog(options), identifier_of_table(client, options)
+    catalog = connect(client, options, kind, folder)
+    return ExternalCatalog(files, folder, catalog, identifier, kind)
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalCatalog:
+    """A catalog that pyiceberg knows.
+
+    Attributes
+    ----------
+    files, folder
+        See :class:`FolderCatalog`; the metadata files are put there.
+    catalog
+        The catalog.
+    identifier
+        Namespace and name of the table in it.
+    kind
+        Of catalog.
+    """
+
+    files: TableFiles
+    folder: str
+    catalog: Catalog
+    identifier: Identifier
+    kind: str
+
+    @property
+    def former(self) -> FolderCatalog:
+        """The table's folder, which was its catalog before this one, or never."""
+        return FolderCatalog(self.files, self.folder)
+
+    @property
+    def name(self) -> str:
+        """What tells this catalog's table from another's, without a secret."""
+        return f"{self.kind} {self.catalog.name} {'.'.join(self.identifier)}"
+
+    def load(self) -> TableState | None:
+        try:
+            state = self._ask(lambda: _state(self.catalog.load_table(self.identifier)))
+        except NoSuchTableError:
+            return None
+        self._refuse_another(state.metadata.location)
+        return state
+
+    def create(self, metadata: TableMetadataV2) -> TableState:
+        if self.load() is not None:
+            raise CommitFailedException(f"The catalog has a table {self.identifier} already")
+        return self._register(metadata)
+
+    def replace(self, metadata: TableMetadataV2) -> TableState:
+        # the catalogs have no call for both at once; in between the table is not there
+        try:
+            self._ask(lambda: self.catalog.drop_table(self.identifier))
+        except NoSuchTableError:
+            self._refuse_second()
+        return self._register(metadata)
+
+    def commit(
+        self,
+        state: TableState,
+        requirements: tuple[TableRequirement, ...],
+        updates: tuple[TableUpdate, ...],
+    ) -> TableState:
+        if FROM_FOLDER_KEY in state.metadata.properties:
+            # first, as what is left there is not the present state any more after this
+            self.former.remove()
+            updates = (*updates, RemovePropertiesUpdate(removals=[FROM_FOLDER_KEY]))
+        table = Table(self.identifier, state.metadata, state.location, self.files, self.catalog)
+        answer = self._send(table, requirements, updates)
+        where = answer.metadata_location
+        made = TableState(checked(answer.metadata, where), where)
+        forget_older(self.files, state, made)
+        return made
+
+    def _send(
+        self,
+        table: Table,
+        requirements: tuple[TableRequirement, ...],
+        updates: tuple[TableUpdate, ...],
+    ) -> CommitTableResponse:
+        outcome = attempt(lambda: self.catalog.commit_table(table, requirements, updates))
+        if not isinstance(outcome, Raised):
+            return outcome.value
+        error = outcome.error
+        # pyiceberg lets the exceptions of Hive's interface pass
+        if isinstance(error, BadRequestError) or type(error).__name__ == _REFUSED_BY_HIVE:
+            raise RefusedByCatalogError(getattr(error, "message", None) or str(error)) from error
+        raise error
+
+    def _register(self, metadata: TableMetadataV2) -> TableState:
+        mine = {HELD_KEY: self.name}
+        is_moved = self.former.is_used()
+        if is_moved:
+            mine[FROM_FOLDER_KEY] = "true"
+        metadata = metadata.model_copy(update={"properties": {**metadata.properties, **mine}})
+        if is_moved:
+            self.former.close(metadata, self.name)
+        path = new_path(self.folder, 0)
+        self.files.storage.put_if_absent(path, metadata.model_dump_json().encode())
+        self._ask(lambda: self.catalog.create_namespace_if_not_exists(self.identifier[:-1]))
+        where = self.files.uri(path)
+        try:
+            made = self._ask(lambda: _state(self.catalog.register_table(self.identifier, where)))
+        except TableAlreadyExistsError as error:
+            raise CommitFailedException(f"The catalog has {self.identifier} by now") from error
+        if is_moved:
+            self.former.remove()
+        return made
+
+    def _refuse_second(self) -> None:
+        """Refuse a table that another catalog has, which would go on with what it is now.
+
+        Raises
+        ------
+        UnsupportedTableError
+            Names the catalog.
+        """
+        storage = self.files.storage
+        names = (one.name for one in storage.list(self.folder))
+        numbered = [name for name in names if CATALOG_FILE.fullmatch(name)]
+        if not numbered:
+            return
+        newest = f"{self.folder}/{max(numbered)}"
+        try:
+            metadata = parse_metadata(storage.read(newest, MAX_BYTES), newest)
+        except (CorruptMetadataError, StorageError):
+            return
+        held = metadata.properties.get(HELD_KEY, self.name)
+        if held != self.name:
+            raise UnsupportedTableError(
+                self.files.root,
+                f"is in another catalog ({held})",
+                "Give the options of that catalog. To have the table in this one, drop it there "
+                f"without its files, and delete its folder {self.folder}.",
+            )
+
+    def _ask(self, call: Callable[[], _Value]) -> _Value:
+        """Return the catalog's answer; what it says no to passes, and all else is translated."""
+        outcome = attempt(call)
+        if not isinstance(outcome, Raised):
+            return outcome.value
+        error = outcome.error
+        if isinstance(error, ElsewhereError):
+            raise self._taken(f"a table of this name, whose metadata is {error}") from error
+        if isinstance(error, (NoSuchIcebergTableError, NoSuchPropertyException)):
+            raise self._taken("another kind of table of this name") from error
+        if isinstance(error, (PathNotFoundError, FileNotFoundError)):
+            raise self._damaged("its metadata file is gone") from error
+        if isinstance(error, (HudiError, NoSuchTableError, TableAlreadyExistsError)):
+            raise error
+        if isinstance(error, (ValidationError, ValueError)):
+            raise self._damaged(f"that is no metadata ({type(error).__name__})") from error
+        raise no_answer(self.kind, outcome) from error
+
+    def _refuse_another(self, location: str) -> None:
+        """Refuse a table in another folder: it would be replaced, and its readers lose it."""
+        here, there = (_SCHEME.sub("", one).rstrip("/") for one in (self.files.root, location))
+        if here != there:
+            raise self._taken(f"a table of this name at {location}")
+
+    def _taken(self, by: str) -> InvalidOptionError:
+        return InvalidOptionError(
+            f"{PREFIX}{CATALOG}identifier",
+            ".".join(self.identifier),
+            f"the catalog has {by}, and not the one at {self.files.root}",
+            "Name another one. If it is this table, and was moved, drop the old one from the "
+            "catalog without its files, and run `hudi table repair`.",
+        )
+
+    def _damaged(self, reason: str) -> CorruptMetadataError:
+        return CorruptMetadataError(
+            f"{self.name}, the Iceberg table of {self.files.root},",
+            reason,
+            "`hudi table repair` with the table's path and the options of the catalog makes its "
+            "metadata anew from the timeline and the data files.",
+        )
+
+
+def _state(table: Table) -> TableState:
+    where = table.metadata_location
+    return TableState(checked(table.metadata, where), where)
