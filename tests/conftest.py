@@ -1,5 +1,5 @@
-"""What every test may ask for: a Spark session, real tables, an S3 service, and bounded property
-tests."""
+"""What every test may ask for: a Spark session, real tables, an S3 service, a Hive metastore, and
+bounded property tests."""
 
 from __future__ import annotations
 
@@ -107,6 +107,15 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Give a Hive metastore of this test run; it takes seconds to start."""
+    from tests.hive_metastore import hive_metastore  # noqa: PLC0415 - with clients few tests need
+
+    with hive_metastore(tmp_path_factory.mktemp("metastore")) as service:
+        yield service
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,102 @@
+"""A Hive metastore of this test run: that of PySpark's jars, in a Java process of its own.
+
+It keeps what it knows in a Derby database in a folder of the run, and speaks Thrift on the loopback
+device. The metastore's own main class would listen on every device, and its log needs a library
+that PySpark does not have; so its parts are put together here, from Python.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from hive_metastore import ThriftHiveMetastore
+from py4j.java_gateway import JavaGateway
+from thrift.protocol.TBinaryProtocol import TBinaryProtocol
+from thrift.transport import TTransport
+from thrift.transport.TSocket import TSocket
+
+from tests.java_process import java_process, make
+
+_METASTORE: Final = "org.apache.hadoop.hive.metastore"
+_SERVER: Final = "org.apache.thrift.server.TThreadPoolServer"
+
+
+@dataclass(frozen=True)
+class HiveMetastore:
+    """A metastore that answers.
+
+    Attributes
+    ----------
+    port
+        Where it listens, on this machine.
+    warehouse
+        Folder of the tables that it places itself.
+    """
+
+    port: int
+    warehouse: Path
+
+    @property
+    def uri(self) -> str:
+        """The address as clients want it."""
+        return f"thrift://127.0.0.1:{self.port}"
+
+    @contextmanager
+    def client(self) -> Iterator[ThriftHiveMetastore.Client]:
+        """Connect to its Thrift interface, which is what Hive, Spark and Trino see."""
+        transport = TTransport.TBufferedTransport(TSocket("127.0.0.1", self.port))
+        transport.open()
+        try:
+            yield ThriftHiveMetastore.Client(TBinaryProtocol(transport))
+        finally:
+            transport.close()
+
+
+@contextmanager
+def hive_metastore(folder: Path) -> Iterator[HiveMetastore]:
+    """Run a metastore whose database and warehouse are in a folder."""
+    settings = {
+        "javax.jdo.option.ConnectionURL": (
+            f"jdbc:derby:;databaseName={folder}/metastore_db;create=true"
+        ),
+        "javax.jdo.option.ConnectionDriverName": "org.apache.derby.jdbc.EmbeddedDriver",
+        "datanucleus.connectionPoolingType": "none",
+        "datanucleus.schema.autoCreateAll": "true",
+        "hive.metastore.schema.verification": "false",
+        "hive.metastore.warehouse.dir": f"file://{folder}/warehouse",
+        "hive.async.log.enabled": "false",
+    }
+    options = (f"-Dderby.system.home={folder}", "-Dlog4j2.level=ERROR")
+    with java_process(folder, options) as gateway:
+        server, port = _server(gateway, settings)
+        thread = threading.Thread(target=server.serve, name="hive-metastore", daemon=True)
+        thread.start()
+        try:
+            yield HiveMetastore(port, folder / "warehouse")
+        finally:
+            server.stop()
+            thread.join()
+
+
+def _server(gateway: JavaGateway, settings: dict[str, str]) -> tuple[Any, int]:
+    """Return a Thrift server of a metastore, and the port that it is bound to."""
+    java = gateway.jvm
+    hive = java.org.apache.hadoop.hive
+    conf = hive.conf.HiveConf()
+    for key, value in settings.items():
+        conf.set(key, value)
+    handler = make(gateway, f"{_METASTORE}.HiveMetaStore$HMSHandler", "tests", conf, False)
+    # makes the default database, and with it the tables of its own
+    handler = hive.metastore.RetryingHMSHandler.getProxy(conf, handler, True)
+    hive.metastore.txn.TxnDbUtil.prepDb(conf)  # those of locks
+    address = java.java.net.InetSocketAddress("127.0.0.1", 0)
+    socket = java.org.apache.thrift.transport.TServerSocket(address)
+    arguments = make(gateway, f"{_SERVER}$Args", socket)
+    arguments.processor(make(gateway, f"{_METASTORE}.TSetIpAddressProcessor", handler))
+    arguments.maxWorkerThreads(32)
+    return make(gateway, _SERVER, arguments), socket.getServerSocket().getLocalPort()
