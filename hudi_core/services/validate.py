@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from pathlib import PurePath
 from typing import Any, Final
 
 from hudi_core.errors import (
@@ -26,7 +27,7 @@ from hudi_core.metadata.table import METADATA_FOLDER, active_partitions
 from hudi_core.metadata.validator import ALL_CHECKS, Check, ValidationReport
 from hudi_core.metadata.validator import validate as validate_metadata
 from hudi_core.model.commit import WriteStat
-from hudi_core.model.files import FileSlice, FileStatus
+from hudi_core.model.files import BaseFileName, FileSlice, FileStatus
 from hudi_core.model.named_files import NamedFile, NamedFiles, StatedColumn
 from hudi_core.model.stats import ColumnStats
 from hudi_core.plugin.fenced import pending_publications
@@ -37,6 +38,7 @@ from hudi_core.txn.settlement import can_record
 from hudi_core.view.file_system import FileSystemView
 from hudi_core.view.replaced import replaced_groups, written_files
 from hudi_core.view.storage_lister import StorageLister
+from hudi_core.view.unnamed import unnamed_files
 
 _FIRST_VERSION: Final = 8
 _ATTEMPTS: Final = 5
@@ -243,6 +245,9 @@ class _Comparison:
                 f"one base file of instant {one.instant}, {one.kept}",
                 f"{', '.join(one.ignored)} as well",
             )
+        for file, instant in unnamed_files(view, fenced, client.read_commit):
+            expected = f"named by {instant.action.value} {instant.requested_time}"
+            self._say(Source.STORAGE, f"file {file.path}", expected, "stored, not named")
         return {one.base_file.path: one for one in slices if one.base_file is not None}
 
     def _compare_commits(self, stored: Mapping[str, FileSlice], fenced: Timeline) -> None:
@@ -255,7 +260,8 @@ class _Comparison:
         latest: dict[tuple[str, str], WriteStat] = {}
         for instant in sorted(writes, key=lambda one: one.requested_time):
             for stat in self._client.read_commit(instant).stats:
-                if stat.path and stat.file_id:
+                # log files stand beside the base file of their group
+                if stat.path and stat.file_id and BaseFileName.parse(PurePath(stat.path).name):
                     latest[stat.partition_path or "", str(stat.file_id)] = stat
         self._checked["files of commits"] = len(latest)
         replaced = {(one.partition_path, one.file_id) for one in gone}

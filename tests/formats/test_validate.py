@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -108,9 +109,11 @@ def test_a_table_stays_sound_whatever_is_done_to_it(table: hudi.Table) -> None:
     assert table.validate().differences == ()
 
 
-@pytest.mark.parametrize("name", ["v8_nonpartitioned", "v9_txns_simple_meta"])
+@pytest.mark.parametrize(
+    "name", ["cow__v8_nonpartitioned", "cow__v9_txns_simple_meta", "mor__avro__v8_trips_8i3u1d"]
+)
 def test_tables_of_apache_hudi_are_sound(real_tables: Callable[[str], Path], name: str) -> None:
-    table = hudi.Table.open(str(real_tables(f"cow__{name}")))
+    table = hudi.Table.open(str(real_tables(name)))
     assert table.validate().differences == ()
 
 
@@ -217,6 +220,27 @@ def test_a_foreign_commit_is_told(tmp_path: Path) -> None:
     log = DeltaTable(table.path)
     log.delete("id = 'a'")
     assert "not written through Hudi" in said(table.validate(), Source.FORMAT)
+
+
+@pytest.mark.parametrize("is_indexed", [True, False])
+@pytest.mark.parametrize("group", ["new", "own"])
+def test_a_file_that_no_commit_names_is_told(tmp_path: Path, group: str, is_indexed: bool) -> None:
+    """Of a group of its own, readers without a metadata table would take it for rows."""
+    flag = {"hoodie.metadata.enable": str(is_indexed).lower()}
+    table = new_table(tmp_path / "t", "native", **flag)
+    newest = max(live(table), key=lambda one: one.name.split("_")[2])
+    older = next(one for one in newest.parent.iterdir() if one.suffix == ".parquet")
+    name = newest.name
+    if group == "new":
+        name = f"{uuid.UUID(int=7)}-0_{name.partition('_')[2]}"
+    else:
+        name = name.replace(name.split("_")[1], "7-7-7")
+    (newest.parent / name).write_bytes(older.read_bytes())
+    told = said(table.validate(footers=False), Source.STORAGE)
+    assert name in told
+    assert ("not named" in told) == (group == "new")
+    (newest.parent / name).unlink()
+    assert table.validate().is_valid
 
 
 def test_a_pending_publication_is_told(published: hudi.Table) -> None:

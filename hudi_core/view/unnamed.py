@@ -1,0 +1,39 @@
+"""Base files that bear the name of a write which does not know them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hudi_core.model.files import BaseFile
+from hudi_core.model.instant import Instant
+from hudi_core.model.protocols import TimelineView
+from hudi_core.view.file_system import FileSystemView
+from hudi_core.view.replaced import ReadCommit
+
+
+def unnamed_files(
+    view: FileSystemView, timeline: TimelineView, read_commit: ReadCommit
+) -> Iterator[tuple[BaseFile, Instant]]:
+    """Yield the base files of a view that the metadata of their write does not name.
+
+    Who lists folders takes such a file for a part of the table. Files of archived writes are left
+    out, as what these wrote is not asked for any more; so are those that the view ignores, which
+    its duplicates tell.
+
+    Parameters
+    ----------
+    timeline
+        The instants that the view counts.
+    read_commit
+        Reads the metadata of one of them.
+    """
+    writes = {one.requested_time: one for one in timeline.completed_writes()}
+    named: dict[Instant, set[str]] = {}
+    for found in view.all_slices():
+        file, instant = found.base_file, writes.get(found.base_instant)
+        if file is None or instant is None:
+            continue
+        if instant not in named:
+            named[instant] = {stat.path for stat in read_commit(instant).stats if stat.path}
+        if file.path not in named[instant]:
+            yield file, instant
