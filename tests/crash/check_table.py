@@ -20,12 +20,11 @@ The promises, by the numbers that violations carry:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import hudi_core as hudi
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import LockError
 from hudi_core.metadata.table import metadata_client
@@ -34,6 +33,7 @@ from hudi_core.model.files import BaseFileName
 from hudi_core.model.instant import WRITE_ACTIONS, Instant
 from hudi_core.storage.posix_reader import TEMPORARY_PREFIX
 from hudi_core.txn.table_lock import table_lock
+from tests.crash.place import Place, place_of
 from tests.crash.readers import (
     ForeignReader,
     Row,
@@ -42,7 +42,7 @@ from tests.crash.readers import (
     disagreement,
     foreign_reader,
 )
-from tests.crash.scenes import CANARY, OPTIONS, Effect, Rows, matching
+from tests.crash.scenes import BASE, CANARY, OPTIONS, Effect, Rows, as_rows, matching
 
 ACKED: Final = "acked"
 FAILED: Final = "failed"
@@ -67,12 +67,20 @@ class Tried:
         What its caller was told: :data:`ACKED`, :data:`FAILED` or :data:`OPEN`.
     format_name
         The table's format once it is done; ``None`` where that stays.
+    column
+        Name of the column that the table has once it is done; ``None`` where its columns stay.
     """
 
     name: str
     effect: Effect
     told: str = OPEN
     format_name: str | None = None
+    column: str | None = None
+
+    @property
+    def changes_rows(self) -> bool:
+        """Whether rows tell that it is done."""
+        return as_rows(self.effect(BASE)) != as_rows(BASE)
 
 
 class Report(NamedTuple):
@@ -100,18 +108,18 @@ class _Check:
         Whether a write has completed since the last writer died: then nothing may be left open.
     """
 
-    path: Path
+    place: Place
     tried: Sequence[Tried]
     at_rest: bool
     found: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.table = hudi.Table.open(str(self.path), OPTIONS)
+        self.table = self.place.open()
         self.client = self.table._opened.client
         self.raw = self.client.timeline().instants
         self.fenced = self.table.timeline
         self.format_name = self.table.format
-        self.foreign = foreign_reader(self.path, self.format_name)
+        self.foreign = foreign_reader(self.place, self.format_name)
 
     def require(self, number: int, holds: bool, words: str) -> None:
         if not holds:
@@ -122,17 +130,17 @@ class _Check:
     def rows(self, seen: frozenset[str]) -> frozenset[str] | None:
         own = self.once("our reader", as_tuples(self.table.to_arrow()))
         if not self.at_rest:  # or the metadata table is compared with the listing in full
-            plain = hudi.Table.open(str(self.path), {"hoodie.metadata.enable": "false"})
+            plain = self.place.open({"hoodie.metadata.enable": "false"})
             self.same("our reader without the metadata table", as_tuples(plain.to_arrow()), own)
         if self.foreign is not None:
             self.same(f"the reader of {self.format_name}", self.foreign.rows(), own)
             if self.at_rest:
                 self.same("a reader given the path", self.foreign.by_path(), own)
         if self.foreign is None or self.at_rest:
-            self.same("hudi-rs", by_hudi_rs(self.path), own)
+            self.same("hudi-rs", by_hudi_rs(self.place), own)
         else:
             # it does not know the fence: it may be early, and never see a part
-            early = self.once("hudi-rs", by_hudi_rs(self.path))
+            early = self.once("hudi-rs", by_hudi_rs(self.place))
             self.require(2, self.shown(early) is not None, f"hudi-rs sees {sorted(early)}")
         return self.effects(own, seen)
 
@@ -156,13 +164,33 @@ class _Check:
             return None
         for one in self.tried:
             there = one.name in shown
+            is_quiet = not one.changes_rows  # it is in any rows
+            hidden = not there or is_quiet or one.told != FAILED
             self.require(2, there or one.told != ACKED, f"{one.name} was told done and is not seen")
-            self.require(2, not there or one.told != FAILED, f"{one.name} was told failed: is seen")
+            self.require(2, hidden, f"{one.name} was told failed: is seen")
             self.require(2, there or one.name not in seen, f"{one.name} was seen and is gone")
         for one in self.tried:
             same = one.told != ACKED or one.format_name in (None, self.format_name)
             self.require(2, same, f"{one.name} was told done, and the format is {self.format_name}")
         return shown
+
+    def columns(self, shown: frozenset[str] | None) -> None:
+        """A column comes with what brings it, for every reader."""
+        own = set(self.table.schema.names)
+        brought = [one for one in self.tried if one.column is not None]
+        for one in brought:
+            there = one.column in own
+            self.require(2, there or one.told != ACKED, f"{one.name} was told done: no column")
+            self.require(2, not there or one.told != FAILED, f"{one.name} was told failed: column")
+            is_seen = shown is not None and one.name in shown and one.changes_rows
+            self.require(2, there or not is_seen, f"{one.name} is seen without its column")
+        if self.foreign is None:
+            return
+        theirs = {name for name in self.foreign.columns() if not name.startswith("_hoodie_")}
+        # columns may come in a version of their own, before the rows
+        early = set() if self.at_rest else {one.column for one in brought}
+        right = own <= theirs <= own | early
+        self.require(1, right, f"columns are {sorted(own)}, in the format {sorted(theirs)}")
 
     # --- files -----------------------------------------------------------------------------------
 
@@ -173,7 +201,7 @@ class _Check:
 
     def named_files(self) -> None:
         for file in self.foreign.files() if self.foreign is not None else ():
-            wrong = disagreement(file)
+            wrong = disagreement(self.place, file)
             self.require(4, wrong is None, str(wrong))
         for one in self.table.file_slices():
             if one.base_file is not None:
@@ -190,19 +218,19 @@ class _Check:
             for stat in self.client.read_commit(instant).stats
         }
         known = {str(one.requested_time) for one in self.raw}
-        for file in self.files():
-            inside = file.relative_to(self.path).as_posix()
-            parsed = BaseFileName.parse(file.name)
+        for inside in self.place.files():
+            name = inside.rpartition("/")[2]
+            parsed = BaseFileName.parse(name)
             if parsed is not None and not inside.startswith(".hoodie/"):
                 self.require(5, inside in named, f"{inside} is of no completed write")
             self.require(5, not inside.startswith(".hoodie/.temp/"), f"{inside} remains")
             # one that was begun before its instant, and had not said yet on which machine, is left
             # for its age to decide
-            early = file.name not in known and b'"host": null' in file.read_bytes()
-            heart = inside.startswith(".hoodie/.heartbeat/") and not early
-            self.require(5, not heart, f"{inside} remains")
+            heart = inside.startswith(".hoodie/.heartbeat/")
+            early = heart and name not in known and b'"host": null' in self.place.read(inside)
+            self.require(5, early or not heart, f"{inside} remains")
             if inside.startswith(".hoodie/timeline/") and "/history/" not in inside:
-                self.require(5, file.name[:17] in known, f"{inside} is of no known instant")
+                self.require(5, name[:17] in known, f"{inside} is of no known instant")
 
     def visible(self) -> None:
         listed = list(self.client.storage.list("", recursive=True))
@@ -211,15 +239,9 @@ class _Check:
             self.require(10, not hidden, f"a lister sees {status.path}")
 
     def secrets(self) -> None:
-        for file in self.path.rglob("*"):
-            if file.is_file() and CANARY.encode() in file.read_bytes():
+        for file in self.place.files(hidden=True):
+            if CANARY.encode() in self.place.read(file):
                 self.found.append(f"11: {file} holds a secret")
-
-    def files(self) -> Iterator[Path]:
-        """Yield the files that a lister sees."""
-        for file in self.path.rglob("*"):
-            if file.is_file() and not file.name.startswith(TEMPORARY_PREFIX):
-                yield file
 
     # --- instants --------------------------------------------------------------------------------
 
@@ -292,7 +314,7 @@ class _Check:
 
 
 def check_table(
-    path: Path,
+    path: Path | Place,
     tried: Sequence[Tried],
     *,
     at_rest: bool,
@@ -315,8 +337,9 @@ def check_table(
     -----
     Whatever a reader raises is not caught: a table that cannot be read breaks the first promise.
     """
-    check = _Check(path, tried, at_rest)
+    check = _Check(place_of(path), tried, at_rest)
     shown = check.rows(seen)
+    check.columns(shown)
     check.metadata()
     check.named_files()
     check.visible()
@@ -328,7 +351,8 @@ def check_table(
     if at_rest:
         check.leftovers()
         check.nothing_open()
-        check.changes(check.fenced.completed_writes()[-1:])
+        if check.table.config.populate_meta_fields:
+            check.changes(check.fenced.completed_writes()[-1:])
         if check.foreign is not None:
             check.history(check.foreign)
     return Report(shown, check.found)

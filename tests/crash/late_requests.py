@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from deltalake import DeltaTable
+from deltalake.table import TableAlterer
 
 from hudi_core.storage.disk import Disk
 from tests.crash.counting_storage import DISK, die
@@ -24,6 +25,8 @@ LATE: Final = "late"
 """What goes wrong with the commit that is sent."""
 LANDS: Final = "lands"
 """What goes wrong at a step of the next write."""
+_LIBRARY: Final = ((DeltaTable, "create_write_transaction"), (TableAlterer, "add_columns"))
+"""Calls of deltalake that make versions."""
 _VERSION: Final = re.compile(r"v\d+\.metadata\.json|\d{20}\.json")
 
 
@@ -53,7 +56,7 @@ def lost_sender(path: Path) -> Iterator[None]:
 
         return sent
 
-    with _replaced(((Disk, "link"), (DeltaTable, "create_write_transaction")), die_after):
+    with _replaced(((Disk, "link"), *_LIBRARY), die_after):
         yield
 
 
@@ -72,7 +75,7 @@ def landing(path: Path, at: int) -> Iterator[None]:
         return step
 
     steps = [(Disk, name) for name in DISK]
-    with _replaced((*steps, (DeltaTable, "create_write_transaction")), land_before):
+    with _replaced((*steps, *_LIBRARY), land_before):
         yield
 
 

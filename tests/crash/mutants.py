@@ -24,7 +24,7 @@ Mutant = Callable[[], AbstractContextManager[None]]
 
 
 @contextmanager
-def _changed(*changes: tuple[Any, str, Any]) -> Iterator[None]:
+def changed(*changes: tuple[Any, str, Any]) -> Iterator[None]:
     """Put other values in the place of attributes."""
     with ExitStack() as stack:
         for owner, name, value in changes:
@@ -62,7 +62,7 @@ def _metadata_last() -> AbstractContextManager[None]:
         record(self, *told.pop())
         return completed
 
-    return _changed((Transaction, "_record", later), (Transaction, "_complete", complete_first))
+    return changed((Transaction, "_record", later), (Transaction, "_complete", complete_first))
 
 
 def _believing(self: Transaction, metadata: CommitMetadata, timeline: Timeline) -> Instant:
@@ -91,7 +91,7 @@ def _rolled_back_plainly(table: OpenTable, timeline: Timeline) -> settlement.Set
 
 
 def _plain_rollback() -> AbstractContextManager[None]:
-    return _changed(
+    return changed(
         (rollback, "_leave_format", _nothing),
         (recovery, "settled", _rolled_back_plainly),
         (transaction, "settled", _rolled_back_plainly),
@@ -100,13 +100,13 @@ def _plain_rollback() -> AbstractContextManager[None]:
 
 MUTANTS: Final[Mapping[str | None, Mutant]] = {
     None: nullcontext,
-    "no replay": partial(_changed, (settlement, "_settle", _nothing)),
+    "no replay": partial(changed, (settlement, "_settle", _nothing)),
     "plain rollback": _plain_rollback,
-    "rollback without the format": partial(_changed, (rollback, "_leave_format", _nothing)),
-    "format before timeline": partial(_changed, (Transaction, "_complete", _format_first)),
-    "no look after an error": partial(_changed, (Transaction, "_complete", _believing)),
+    "rollback without the format": partial(changed, (rollback, "_leave_format", _nothing)),
+    "format before timeline": partial(changed, (Transaction, "_complete", _format_first)),
+    "no look after an error": partial(changed, (Transaction, "_complete", _believing)),
     "no look at the format after an error": partial(
-        _changed, (settlement, "recorded", _recorded_at_once)
+        changed, (settlement, "recorded", _recorded_at_once)
     ),
     "metadata table last": _metadata_last,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,7 +10,6 @@ from typing import Any, NamedTuple, Protocol
 from urllib.parse import unquote
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from hudi import HudiTableBuilder
 from pyiceberg.table import StaticTable
@@ -17,9 +17,11 @@ from pyiceberg.table.snapshots import Snapshot, ancestors_of
 
 from hudi_core.model.format import ACTION_KEY, COMPLETION_TIME_KEY, INSTANT_KEY, WATERMARK_KEY
 from hudi_core.model.instant_time import instant_time_of
+from tests.crash.place import Place, place_of
 
 COLUMNS = ("id", "part", "ts")
 TAKEN_KEY = "hudi.step-of"
+_VERSION = re.compile(r"metadata/v[0-9]+\.metadata\.json")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Row = tuple[str, str, int]
@@ -35,9 +37,9 @@ class Recorded(NamedTuple):
 
 
 class NamedFile(NamedTuple):
-    """A data file as a format names it: its path, bytes and rows."""
+    """A data file as a format names it: its path or URI, bytes and rows."""
 
-    path: Path
+    path: str
     size: int
     rows: int
 
@@ -69,24 +71,29 @@ class ForeignReader(Protocol):
         """Return the time up to which every instant is complete that is not recorded."""
         ...
 
+    def columns(self) -> Sequence[str]:
+        """Return the names of all columns as of now."""
+        ...
+
     def files(self) -> Iterator[NamedFile]:
         """Yield the files of every version that can be read."""
         ...
 
 
-def foreign_reader(path: Path, format_name: str) -> ForeignReader | None:
+def foreign_reader(where: Path | Place, format_name: str) -> ForeignReader | None:
     """Return the reader of a format; ``None`` for Hudi's own, which has no second step."""
     readers: dict[str, type[IcebergReader | DeltaReader]] = {
         "iceberg": IcebergReader,
         "delta": DeltaReader,
     }
-    return readers[format_name](path) if format_name in readers else None
+    return readers[format_name](place_of(where)) if format_name in readers else None
 
 
-def by_hudi_rs(path: Path) -> list[Row]:
+def by_hudi_rs(where: Path | Place) -> list[Row]:
     """Return the rows that hudi-rs sees."""
-    batches = HudiTableBuilder.from_base_uri(str(path)).build().read()
-    return [row for batch in batches for row in as_tuples(pa.table(batch))]
+    place = place_of(where)
+    builder = HudiTableBuilder.from_base_uri(place.root).with_storage_options(dict(place.rust))
+    return [row for batch in builder.build().read() for row in as_tuples(pa.table(batch))]
 
 
 def as_tuples(table: pa.Table) -> list[Row]:
@@ -94,31 +101,31 @@ def as_tuples(table: pa.Table) -> list[Row]:
     return list(zip(*(table.column(name).to_pylist() for name in COLUMNS), strict=True))
 
 
-def disagreement(file: NamedFile) -> str | None:
+def disagreement(place: Place, file: NamedFile) -> str | None:
     """Return what is wrong with what a format says of a file; ``None`` if nothing is."""
-    if not file.path.is_file():
+    found = place.facts(file.path)
+    if found is None:
         return f"{file.path} is named and not there"
-    size, rows = file.path.stat().st_size, pq.read_metadata(file.path).num_rows
-    if (size, rows) != (file.size, file.rows):
-        return f"{file.path} has {size} bytes, {rows} rows; named are {file.size}, {file.rows}"
+    if found != (file.size, file.rows):
+        return f"{file.path} has {found}; named are {file.size} bytes, {file.rows} rows"
     return None
 
 
 class IcebergReader:
     """pyiceberg, without a catalog."""
 
-    def __init__(self, path: Path) -> None:
-        versions = (path / "metadata").glob("v*.metadata.json")
+    def __init__(self, place: Place) -> None:
         # the hint may be behind: a version is there once it has its name
-        newest = max(versions, key=lambda one: int(one.name.split(".")[0][1:]))
-        self._path = path
-        self._table = StaticTable.from_metadata(str(newest))
+        versions = filter(_VERSION.fullmatch, place.files())
+        newest = max(versions, key=lambda one: int(one.split(".")[0].partition("/v")[2]))
+        self._place = place
+        self._table = StaticTable.from_metadata(f"{place.root}/{newest}", place.pyiceberg)
 
     def rows(self) -> list[Row]:
         return as_tuples(self._table.scan(selected_fields=COLUMNS).to_arrow())
 
     def by_path(self) -> list[Row]:
-        table = StaticTable.from_metadata(str(self._path))
+        table = StaticTable.from_metadata(self._place.root, self._place.pyiceberg)
         return as_tuples(table.scan(selected_fields=COLUMNS).to_arrow())
 
     def rows_at(self, version: str) -> list[Row]:
@@ -141,6 +148,9 @@ class IcebergReader:
     def watermark(self) -> str | None:
         return self._table.metadata.properties.get(WATERMARK_KEY)
 
+    def columns(self) -> Sequence[str]:
+        return [field.name for field in self._table.schema().fields]
+
     def files(self) -> Iterator[NamedFile]:
         seen = set()
         for snapshot in self._lineage():
@@ -148,8 +158,7 @@ class IcebergReader:
                 file = task.file
                 if file.file_path not in seen:
                     seen.add(file.file_path)
-                    where = Path(file.file_path.removeprefix("file://"))
-                    yield NamedFile(where, file.file_size_in_bytes, file.record_count)
+                    yield NamedFile(file.file_path, file.file_size_in_bytes, file.record_count)
 
     def _lineage(self) -> list[Snapshot]:
         metadata = self._table.metadata
@@ -168,9 +177,9 @@ def _of_snapshot(snapshot: Snapshot) -> Recorded | None:
 class DeltaReader:
     """deltalake."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._table = DeltaTable(str(path))
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._table = self._open()
 
     def rows(self) -> list[Row]:
         return as_tuples(self._table.to_pyarrow_table(columns=list(COLUMNS)))
@@ -179,7 +188,7 @@ class DeltaReader:
         return self.rows()
 
     def rows_at(self, version: str) -> list[Row]:
-        table = DeltaTable(str(self._path), version=int(version))
+        table = self._open(int(version))
         return as_tuples(table.to_pyarrow_table(columns=list(COLUMNS)))
 
     def instants(self) -> Sequence[Recorded]:
@@ -192,11 +201,17 @@ class DeltaReader:
         millis = self._table.transaction_version(WATERMARK_KEY)
         return None if millis is None else instant_time_of(_EPOCH + timedelta(milliseconds=millis))
 
+    def columns(self) -> Sequence[str]:
+        return [field.name for field in self._table.schema().fields]
+
     def files(self) -> Iterator[NamedFile]:
         actions = pa.table(self._table.get_add_actions(flatten=True))
         for one in actions.to_pylist():
-            where = self._path / unquote(one["path"])
+            where = f"{self._place.root}/{unquote(one['path'])}"
             yield NamedFile(where, one["size_bytes"], one["num_records"])
+
+    def _open(self, version: int | None = None) -> DeltaTable:
+        return DeltaTable(self._place.root, version, dict(self._place.rust))
 
     def _recorded(self) -> list[Recorded]:
         """Return the instants of the versions, without those that were taken back later."""

@@ -19,21 +19,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from deltalake import DeltaTable
-from deltalake.exceptions import CommitFailedError
-
-import delta_format.creation as delta_creation
-import hudi_core as hudi
-from hudi_core.errors import CommitStateUnknownError, HudiError, StorageError
-from hudi_core.plugin.host import FormatHost
+from hudi_core.errors import CommitStateUnknownError, HudiError
 from tests.crash.check_table import ACKED, FAILED, OPEN, Report, Tried, check_table
-from tests.crash.counting_storage import DEATH, CountedSteps, Fault
+from tests.crash.check_unfinished import check_unfinished
+from tests.crash.counting_storage import DEATH, Fault
 from tests.crash.late_requests import LANDS, LATE, landing, lost_sender
 from tests.crash.mutants import MUTANTS
-from tests.crash.scenes import ACTIONS, CANARY, OPTIONS, SCENES, Wound, create, next_write
+from tests.crash.scenes import ACTIONS, CANARY, SCENES, Scene, Wound, next_write
+from tests.crash.watched_calls import counted
 
 Names = frozenset[str]
-HOOKS: Final = ("complete_write", "complete_rollback", "before_rollback")
 PRELOADED: Final = (
     *("native_format.plugin", "iceberg_format.plugin", "delta_format.plugin", "deltalake.fs"),
     *("pyiceberg.io.pyarrow", "pyiceberg.catalog.noop", "pyiceberg.avro.decoder_fast"),
@@ -105,7 +100,7 @@ class Ended(NamedTuple):
     printed: str
 
 
-class _Lost(Exception):
+class Lost(Exception):
     """A process ended that was to answer; says what it has printed."""
 
 
@@ -118,7 +113,7 @@ class Rig:
 
     folder: Path
     cpu_s: float = 0.0
-    _templates: dict[tuple[str, str], Path] = field(default_factory=dict)
+    _templates: dict[tuple[Any, ...], Path] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in PRELOADED:
@@ -151,24 +146,24 @@ class Rig:
             violations = acted.violations
             if not violations:
                 violations = self._aftermath(case, acted)
-        except _Lost as lost:
+        except Lost as lost:
             violations, told = [str(lost)], OPEN
         return Verdict(
             case, tuple(violations), tuple(steps), tuple(tearable), told, self.cpu_s - before
         )
 
-    def _begin(self, case: Case) -> list[_Named]:
+    def _begin(self, case: Case) -> list[Named]:
         """Put the scene's table in place; return what has been tried on it."""
         template = self._template(case.format_name, case.scene)
         self._restore(template)
-        return [_Named(one.action) for one in SCENES[case.scene].wounds]
+        return [Named(one.action) for one in SCENES[case.scene].wounds]
 
     def _act(
-        self, case: Case, tried: Sequence[_Named], action: str, seen: Names = frozenset()
+        self, case: Case, tried: Sequence[Named], action: str, seen: Names = frozenset()
     ) -> _Acted:
-        now = (*tried, _Named(action))
+        now = (*tried, Named(action))
         ended = self.fork(_act, self.path, case, now, seen)
-        secrets = _secrets(ended.printed)
+        secrets = secrets_in(ended.printed)
         if ended.status == DEATH:
             return _Acted(tried=now, shown=seen, violations=secrets)
         answer: _Acted = self._answer(ended)
@@ -177,23 +172,23 @@ class Rig:
     def _aftermath(self, case: Case, acted: _Acted) -> list[str]:
         ended = self.fork(_mend, self.path, case, acted)
         violations: list[str] = self._answer(ended)
-        return violations + _secrets(ended.printed)
+        return violations + secrets_in(ended.printed)
 
     def _answer(self, ended: Ended) -> Any:
         if ended.status:
             lines = ended.printed.strip().splitlines()
-            raise _Lost("0: a process ended with: " + " | ".join(lines[-12:]))
+            raise Lost("0: a process ended with: " + " | ".join(lines[-12:]))
         return ended.answer
 
     # --- tables ----------------------------------------------------------------------------------
 
     def _template(self, format_name: str, scene: str) -> Path:
-        wounds = SCENES[scene].wounds
-        key = (format_name, repr(wounds))
+        wounds, make = SCENES[scene].wounds, SCENES[scene].made
+        key = (format_name, make, wounds)
         if key not in self._templates:
             kept = self.folder / f"template-{len(self._templates)}"
             shutil.rmtree(self.path, ignore_errors=True)
-            self._answer(self.fork(create, self.path, format_name))
+            self._answer(self.fork(make, self.path, format_name))
             shutil.copytree(self.path, kept)
             for wound in wounds:
                 self._wound(kept, format_name, wound)
@@ -257,7 +252,7 @@ def _in_child(
 # --- what the processes do -----------------------------------------------------------------------
 
 
-class _Named(NamedTuple):
+class Named(NamedTuple):
     """A :class:`~tests.crash.check_table.Tried` that can be sent to another process."""
 
     action: str
@@ -266,7 +261,7 @@ class _Named(NamedTuple):
     def tried(self) -> Tried:
         number = self.action.removeprefix("next")
         action = next_write(int(number)) if number.isdigit() else ACTIONS[self.action]
-        return Tried(self.action, action.effect, self.told, action.format_name)
+        return Tried(self.action, action.effect, self.told, action.format_name, action.column)
 
 
 class _Acted(NamedTuple):
@@ -286,63 +281,82 @@ class _Acted(NamedTuple):
 
     steps: Sequence[str] = ()
     tearable: Sequence[int] = ()
-    tried: tuple[_Named, ...] = ()
+    tried: tuple[Named, ...] = ()
     shown: Names = frozenset()
     is_at_rest: bool = False
     violations: Sequence[str] = ()
 
 
-def _check(path: Path, tried: Sequence[_Named], **more: Any) -> Report:
-    return check_table(path, [one.tried() for one in tried], **more)
+def _check(path: Path, scene: Scene, tried: Sequence[Named], **more: Any) -> Report:
+    named = [one.tried() for one in tried]
+    if scene.is_broken and not more["at_rest"]:
+        return check_unfinished(path, scene.source, named, more["seen"])
+    return check_table(path, named, **more)
 
 
-def _act(path: Path, case: Case, tried: tuple[_Named, ...], seen: Names) -> _Acted:
+def _act(path: Path, case: Case, tried: tuple[Named, ...], seen: Names) -> _Acted:
     """Do the last of what is tried. Who lives on after a fault writes again."""
-    name = tried[-1].action
+    name, scene = tried[-1].action, SCENES[case.scene]
     with MUTANTS[case.mutant]():
         late = case.fault is not None and case.fault.how == LATE
         with lost_sender(path) if late else nullcontext(), counted(case.fault) as steps:
-            table = hudi.Table.open(str(path), OPTIONS)
-            told = _told(lambda: ACTIONS[name].run(table))
+            subject = scene.opened(path, case.format_name)
+            told = told_by(lambda: ACTIONS[name].run(subject))
         if told == FAILED and ACTIONS[name].is_finished_by_others:
             told = OPEN
-        tried = (*tried[:-1], _Named(name, told))
+        tried = (*tried[:-1], Named(name, told))
         acted = _Acted(steps.names, steps.tearable, tried, seen)
         if case.fault is None:
             return acted
-        report = _check(path, tried, at_rest=False, seen=seen)
+        report = _check(path, scene, tried, at_rest=False, seen=seen)
         if report.violations:
             return acted._replace(violations=report.violations)
-        number = len(tried)
-        next_write(number).run(table)
-    tried = (*tried, _Named(f"next{number}", ACKED))
+        tried = _go_on(subject, scene, tried, is_again=scene.is_broken)
     return acted._replace(tried=tried, shown=report.shown or seen, is_at_rest=True)
+
+
+def _go_on(
+    subject: Any, scene: Scene, tried: tuple[Named, ...], is_again: bool
+) -> tuple[Named, ...]:
+    """Do what comes after; return all that has been tried then.
+
+    Parameters
+    ----------
+    subject
+        What the scene's action is done to.
+    is_again
+        Whether that is done again at first.
+    """
+    if is_again:
+        ACTIONS[scene.action].run(subject)
+        tried = tuple(
+            one._replace(told=ACKED) if one.action == scene.action else one for one in tried
+        )
+    if scene.source is not None:
+        return tried
+    number = len(tried)
+    next_write(number).run(subject)
+    return (*tried, Named(f"next{number}", ACKED))
 
 
 def _mend(path: Path, case: Case, acted: _Acted) -> list[str]:
     """Check what a writer has left, write, and check that nothing is left open."""
-    rested, tried = acted.is_at_rest, acted.tried
-    first = _check(path, tried, at_rest=rested, seen=acted.shown)
+    rested, tried, scene = acted.is_at_rest, acted.tried, SCENES[case.scene]
+    first = _check(path, scene, tried, at_rest=rested, seen=acted.shown)
     if first.violations:
         return first.violations
-    number = len(tried)
     lands = case.second if case.second is not None and case.second.how == LANDS else None
     with MUTANTS[case.mutant](), landing(path, lands.at) if lands else nullcontext():
-        table = hudi.Table.open(str(path), OPTIONS)
-        scene = SCENES[case.scene]
-        if scene.is_repeated:
-            ACTIONS[scene.action].run(table)
-            tried = tuple(
-                one._replace(told=ACKED) if one.action == scene.action else one for one in tried
-            )
-        next_write(number).run(table)
-    tried = (*tried, _Named(f"next{number}", ACKED))
+        subject = scene.opened(path, case.format_name)
+        is_again = scene.is_repeated or scene.is_broken
+        tried = _go_on(subject, scene, tried, is_again=is_again)
     # who was at rest before is so still, which need not be looked at in full again
-    last = _check(path, tried, at_rest=not rested, seen=first.shown or frozenset())
+    is_full = scene.is_broken or not rested
+    last = _check(path, scene, tried, at_rest=is_full, seen=first.shown or frozenset())
     return last.violations
 
 
-def _told(run: Callable[[], object]) -> str:
+def told_by(run: Callable[[], object]) -> str:
     """Return what a caller is told. Errors that are not the project's are no answer to a caller."""
     try:
         run()
@@ -359,41 +373,5 @@ def _print(error: BaseException) -> None:
     os.write(2, "".join(traceback.format_exception(error)).encode())
 
 
-def _secrets(printed: str) -> list[str]:
+def secrets_in(printed: str) -> list[str]:
     return [f"11: a secret is printed: {printed}"] if CANARY in printed else []
-
-
-def counted(fault: Fault | None) -> CountedSteps:
-    """Count what changes a table: the disk, data files, and what formats and libraries are told."""
-    steps = CountedSteps(fault)
-    for hook in HOOKS:
-        steps.watch(FormatHost, hook, name=_of("the format"), error=_format_error)
-    for call in ("create_write_transaction", "restore"):
-        steps.watch(
-            DeltaTable, call, name=_of("deltalake"), error=_library_error, torn=_torn_version
-        )
-    steps.watch(
-        delta_creation,
-        "create_table_with_add_actions",
-        name=_of("deltalake"),
-        error=_library_error,
-    )
-    return steps
-
-
-def _of(what: str) -> Callable[..., str]:
-    return lambda *_, **__: f"of {what}"
-
-
-def _format_error() -> Exception:
-    return StorageError("The store of the format does not answer", "Try again later.")
-
-
-def _library_error() -> Exception:
-    return CommitFailedError("Failed to commit transaction: 0")
-
-
-def _torn_version(table: DeltaTable, *_: Any, **__: Any) -> None:
-    """Leave what deltalake leaves that dies before it gives a version its name."""
-    log = Path(table.table_uri.removeprefix("file://")) / "_delta_log"
-    (log / "_commit_5c1d8c5e-0d4e-4d2c-9f0c-2a8a5a7b1d11.json.tmp").write_bytes(b'{"commitIn')

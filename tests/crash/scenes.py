@@ -6,8 +6,11 @@ were tried, each of them wholly or not at all; :func:`matching` tells which.
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +18,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 import hudi_core as hudi
+from tests.crash.found_folders import MAKERS, PARTITION, PLAIN
+from tests.crash.metadata_scenes import operator
 
 SCHEMA: Final = pa.schema(
     [
@@ -75,6 +80,9 @@ SECOND: Final[Held] = {"b": ("x", 1)}
 BASE: Final[Held] = {**FIRST, **SECOND}
 CHANGED: Final[Held] = {"a": ("x", 5), "c": ("y", 5), "n": ("z", 5)}
 NEW: Final[Held] = {"m": ("x", 5), "n": ("z", 5)}
+NOTE: Final = "note"
+"""A column that comes later."""
+INDEXES: Final = ".hoodie/.index_defs/index.json"
 OTHER: Final[Held] = {"d": ("y", 7), "r": ("x", 7)}
 
 
@@ -85,19 +93,22 @@ class Action:
     Attributes
     ----------
     run
-        Does it.
+        Does it to what a scene gives; see :attr:`Scene.opened`.
     effect
         What it makes of the rows.
     is_finished_by_others
         Whether the next writer finishes it once it is begun, whatever its caller was told.
     format_name
         The table's format once it is done; ``None`` where that stays.
+    column
+        Name of the column that the table has once it is done; ``None`` where its columns stay.
     """
 
-    run: Callable[[hudi.Table], Any]
+    run: Callable[[Any], Any]
     effect: Effect
     is_finished_by_others: bool = False
     format_name: str | None = None
+    column: str | None = None
 
 
 def _rollback(table: hudi.Table) -> hudi.Instant:
@@ -111,6 +122,46 @@ def _rollback_dead(table: hudi.Table) -> hudi.Instant:
 
 def _conversion(to: str) -> Action:
     return Action(lambda table: table.convert(to), dict, True, to)
+
+
+def _with_note(table: hudi.Table) -> hudi.CommitResult:
+    rows = as_table(CHANGED)
+    return table.upsert(rows.append_column(NOTE, pa.array([f"n{at}" for at in range(len(rows))])))
+
+
+def _repair(table: hudi.Table) -> None:
+    done = table.repair()
+    assert not done.left, done.left
+    defined = json.loads((Path(table.path) / INDEXES).read_text())["indexDefinitions"]
+    lost = defined.keys() - set(table.config.metadata_partitions)
+    assert not lost, f"indexes are gone: {lost}"
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A folder that is to be a Hudi table."""
+
+    path: Path
+    format_name: str
+
+    def adopt(self) -> None:
+        """Make it one; what is one wholly stays as it is."""
+        if _is_table(self.path) and not (self.path / ".hoodie/adoption.json").exists():
+            return
+        hudi.Table.adopt(
+            str(self.path),
+            name="crashing",
+            record_key="id",
+            partition_by=PARTITION,
+            ordering_field="ts",
+            format=self.format_name,
+            # its files hold no keys to be indexed
+            options={**OPTIONS, "hoodie.metadata.record.index.enable": "false"},
+        )
+
+
+def _is_table(path: Path) -> bool:
+    return (path / ".hoodie/hoodie.properties").exists()
 
 
 ACTIONS: Final[Mapping[str, Action]] = {
@@ -132,6 +183,14 @@ ACTIONS: Final[Mapping[str, Action]] = {
     "to_iceberg": _conversion("iceberg"),
     "to_delta": _conversion("delta"),
     "rollback_dead": Action(_rollback_dead, dict, is_finished_by_others=True),
+    "alter": Action(lambda table: table.alter(add_columns={NOTE: pa.string()}), dict, column=NOTE),
+    "write_column": Action(_with_note, putting(CHANGED), column=NOTE),
+    "repair": Action(_repair, dict, is_finished_by_others=True),
+    "adopt": Action(Folder.adopt, dict, is_finished_by_others=True),
+    "index": Action(lambda table: operator(table.path, OPTIONS).index("bloom_filters"), dict, True),
+    "drop_index": Action(
+        lambda table: operator(table.path, OPTIONS).drop("record_index"), dict, True
+    ),
     "other": Action(lambda table: table.upsert(as_table(OTHER)), putting(OTHER)),
 }
 
@@ -139,7 +198,16 @@ ACTIONS: Final[Mapping[str, Action]] = {
 def next_write(number: int) -> Action:
     """Return a write that follows; every number has a row of its own."""
     rows: Held = {f"next{number}": ("y", 100 + number)}
-    return Action(lambda table: table.upsert(as_table(rows)), putting(rows))
+
+    def run(table: hudi.Table) -> hudi.CommitResult:
+        found = as_table(rows)
+        # somebody else may have added columns since the table was opened
+        for field in hudi.Table.open(table.path).schema:
+            if field.name not in found.column_names:
+                found = found.append_column(field, pa.nulls(len(found), field.type))
+        return table.upsert(found)
+
+    return Action(run, putting(rows))
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +229,41 @@ class Wound:
     which: int = -1
 
 
+def create(path: Path, format_name: str) -> None:
+    """Make the table that every scene begins with."""
+    table = hudi.Table.create(
+        str(path),
+        SCHEMA,
+        name="crashing",
+        record_key="id",
+        partition_by="part",
+        ordering_field="ts",
+        format=format_name,
+        options=OPTIONS,
+    )
+    table.insert(as_table(FIRST))
+    table.upsert(as_table(SECOND))
+
+
+def _create_broken(lose: Callable[[Path], None], path: Path, format_name: str) -> None:
+    create(path, format_name)
+    if lose is lose_metadata_table:
+        operator(str(path), OPTIONS).index("secondary_index_ts", "ts")
+    lose(path)
+
+
+def lose_format(path: Path) -> None:
+    """Take the format's metadata away."""
+    for name in ("metadata", "_delta_log"):
+        shutil.rmtree(path / name, ignore_errors=True)
+
+
+def lose_metadata_table(path: Path) -> None:
+    """Damage what lists the table's files."""
+    for file in (path / ".hoodie/metadata/files").iterdir():
+        file.write_bytes(b"\0" * 64)
+
+
 @dataclass(frozen=True, slots=True)
 class Scene:
     """A table, and what is done to it.
@@ -175,12 +278,45 @@ class Scene:
         Those for which there is such a scene.
     is_repeated
         Whether the action is done again by the one who comes after.
+    made
+        Makes the table.
+    source
+        What the folder is before the action makes it a table; see
+        :mod:`tests.crash.found_folders`. Such a table is not written.
+    is_broken
+        Whether the table cannot be written, and maybe not be read, before the action is done. Who
+        comes after does it again, before anything else.
     """
 
     action: str
     wounds: tuple[Wound, ...] = ()
     formats: Collection[str] = FORMATS
     is_repeated: bool = False
+    made: Callable[[Path, str], None] = create
+    source: str | None = None
+    is_broken: bool = False
+
+    def opened(self, path: Path, format_name: str) -> Any:
+        """Return what the action is done to."""
+        if self.source is not None:
+            return Folder(path, format_name)
+        return hudi.Table.open(str(path), OPTIONS)
+
+
+def _adoption(source: str, formats: Collection[str]) -> Scene:
+    make = MAKERS[source]
+    return Scene(
+        "adopt",
+        (),
+        formats,
+        made=lambda path, _: make(path, as_table(BASE)),
+        source=source,
+        is_broken=True,
+    )
+
+
+def _repairing(formats: Collection[str], lose: Callable[[Path], None]) -> Scene:
+    return Scene("repair", (), formats, made=partial(_create_broken, lose), is_broken=True)
 
 
 OPERATIONS: Final = (
@@ -201,23 +337,18 @@ SCENES: Final[Mapping[str, Scene]] = {
     "recover_unpublished": Scene("other", (Wound("upsert", BETWEEN),), ("iceberg", "delta")),
     "recover_rollback": Scene("other", (Wound("rollback", "complete_rollback of the format"),)),
     "rollback_pending": Scene("rollback_dead", (Wound("upsert", COMPLETED_FILE),)),
+    "alter": Scene("alter"),
+    "write_column": Scene("write_column"),
+    "recover_columns": Scene("other", (Wound("write_column", BETWEEN),), ("iceberg", "delta")),
+    # which the format is not told of
+    "index": Scene("index", (), ("iceberg", "delta")),
+    "drop_index": Scene("drop_index", (), ("iceberg", "delta")),
+    "repair_format": _repairing(("iceberg", "delta"), lose_format),
+    "repair_metadata": _repairing(("native", "delta"), lose_metadata_table),
+    "adopt_files": _adoption(PLAIN, FORMATS),
+    "adopt_iceberg": _adoption("iceberg", ("iceberg",)),
+    "adopt_delta": _adoption("delta", ("delta",)),
 }
-
-
-def create(path: Path, format_name: str) -> None:
-    """Make the table that every scene begins with."""
-    table = hudi.Table.create(
-        str(path),
-        SCHEMA,
-        name="crashing",
-        record_key="id",
-        partition_by="part",
-        ordering_field="ts",
-        format=format_name,
-        options=OPTIONS,
-    )
-    table.insert(as_table(FIRST))
-    table.upsert(as_table(SECOND))
 
 
 def matching(rows: Rows, effects: Sequence[tuple[str, Effect]]) -> frozenset[str] | None:

@@ -1,0 +1,86 @@
+"""What must hold of a folder that is no table yet, or of a table that has lost what tells of it.
+
+Nobody can write such a table, and some cannot read it; but whoever does reads the right rows, never
+some of them and never others. The numbers are those of :mod:`tests.crash.check_table`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from deltalake.exceptions import DeltaError
+from pyiceberg.exceptions import NoSuchTableError
+
+import hudi_core as hudi
+from hudi_core.errors import HudiError
+from tests.crash.check_table import ACKED, Report, Tried, check_table
+from tests.crash.found_folders import READERS
+from tests.crash.readers import Row, as_tuples, by_hudi_rs, foreign_reader
+from tests.crash.scenes import BASE, CANARY, OPTIONS, as_rows
+
+_LOUD: Final = (HudiError, DeltaError, NoSuchTableError, OSError, ValueError)
+"""How readers say that they cannot read a table."""
+_PROPERTIES: Final = ".hoodie/hoodie.properties"
+
+
+def check_unfinished(
+    path: Path, source: str | None, tried: Sequence[Tried], seen: frozenset[str]
+) -> Report:
+    """Return which promises are broken.
+
+    Parameters
+    ----------
+    path
+        The folder.
+    source
+        What it was at first; ``None`` for a table that has lost something.
+    tried, seen
+        See :func:`~tests.crash.check_table.check_table`.
+    """
+    if any(one.told == ACKED for one in tried):
+        return check_table(path, tried, at_rest=False, seen=seen)
+    found: list[str] = []
+    if source is None:
+        found += _damaged(path)
+    elif not (path / _PROPERTIES).exists():
+        found += _disagreement(source, as_tuples(READERS[source](path)))
+    else:
+        # readers of Hudi tables come from now on
+        found += _damaged(path)
+    for file in path.rglob("*"):
+        if file.is_file() and CANARY.encode() in file.read_bytes():
+            found.append(f"11: {file} holds a secret")
+    return Report(frozenset(), found)
+
+
+def _damaged(path: Path) -> list[str]:
+    """Return who reads other rows than there are; who refuses to read is right."""
+    format_name = hudi.Table.open(str(path), OPTIONS).format
+    plain = {**OPTIONS, "hoodie.metadata.enable": "false"}
+    readers: dict[str, Callable[[], list[Row]]] = {
+        "our reader": lambda: as_tuples(hudi.Table.open(str(path), OPTIONS).to_arrow()),
+        "our reader of folders": lambda: as_tuples(hudi.Table.open(str(path), plain).to_arrow()),
+        "the format's reader": lambda: _foreign(path, format_name),
+    }
+    found = []
+    for who, read in readers.items():
+        try:
+            rows = read()
+        except _LOUD:
+            continue
+        found += _disagreement(who, rows)
+    return found + _disagreement("hudi-rs", by_hudi_rs(path))
+
+
+def _foreign(path: Path, format_name: str) -> list[Row]:
+    reader = foreign_reader(path, format_name)
+    return reader.rows() if reader is not None else by_hudi_rs(path)
+
+
+def _disagreement(who: str, rows: list[Row]) -> list[str]:
+    expected = as_rows(BASE)
+    if frozenset(rows) == expected and len(rows) == len(expected):
+        return []
+    return [f"1: {who} sees {sorted(rows)}, not {sorted(expected)}"]
