@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from hudi_core.errors import InvalidOptionError
 
@@ -176,3 +176,12 @@ class ConfigKey(Generic[T_co]):
 
     def _shown(self, text: str) -> str:
         return "***" if self.secret else text
+
+
+def keys_below(prefix: str, group: Group) -> Callable[..., ConfigKey[Any]]:
+    """Return what declares options of one group by what follows ``prefix`` in their names."""
+
+    def key(name: str, **rest: Any) -> ConfigKey[Any]:
+        return ConfigKey(key=f"{prefix}{name}", group=group, **rest)
+
+    return key

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from hudi_core.config.key import ConfigKey, Group
+from hudi_core.config.key import ConfigKey, Group, keys_below
 from hudi_core.config.parsers import (
     boolean,
     integer,
@@ -29,10 +29,7 @@ def folder_filter(text: str) -> str:
     return text
 
 
-def _key(name: str, **rest: Any) -> ConfigKey[Any]:
-    return ConfigKey(key=f"hoodie.metadata.{name}", group=Group.METADATA, **rest)
-
-
+_key = keys_below("hoodie.metadata.", Group.METADATA)
 ENABLE: Final[ConfigKey[bool]] = _key(
     "enable",
     default=True,

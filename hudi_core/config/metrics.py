@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from hudi_core.config.key import ConfigKey, Group
+from hudi_core.config.key import ConfigKey, Group, keys_below
 from hudi_core.config.metadata_keys import METRICS as OF_METADATA
 from hudi_core.config.parsers import boolean, integer
 
@@ -19,10 +19,7 @@ class Reporter(StrEnum):
     INMEMORY = "INMEMORY"
 
 
-def _key(name: str, **rest: Any) -> ConfigKey[Any]:
-    return ConfigKey(key=f"hoodie.metrics.{name}", group=Group.METRICS, **rest)
-
-
+_key = keys_below("hoodie.metrics.", Group.METRICS)
 ON: Final[ConfigKey[bool]] = _key(
     "on",
     default=False,

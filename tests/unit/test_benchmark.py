@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
 import json
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-RUN = Path(__file__).resolve().parents[2] / "benchmarks" / "run.py"
+from tests.unit.benchmark_runs import module, run
+
 PAGE = "before\n<!-- results:begin -->\nold\n<!-- results:end -->\nafter\n"
-
-
-def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, RUN, *arguments], capture_output=True, text=True, check=False, timeout=300
-    )
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +30,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, str, Path]:
         "limit",
     ]
     done = run(
+        "run.py",
         *("--rows", "2000", "--repeats", "1", "--slow-cap", "100", "--json", *only),
         *("--markdown", page, "--scratch", scratch),
     )
@@ -80,34 +72,26 @@ def test_the_page_around_the_results_stays(measured: tuple[Any, str, Path]) -> N
 
 
 def test_a_pattern_that_fits_nothing_is_refused() -> None:
-    done = run("--only", "paimon")
+    done = run("run.py", "--only", "paimon")
     assert done.returncode == 2
     assert "--only" in done.stderr
 
 
-@pytest.fixture(scope="module")
-def modules() -> Iterator[tuple[Any, Any]]:
-    sys.path.insert(0, str(RUN.parent))
-    yield importlib.import_module("targets"), importlib.import_module("page")
-    sys.path.remove(str(RUN.parent))
-
-
-def test_a_target_is_met_up_to_its_ratio(modules: tuple[Any, Any]) -> None:
-    target = modules[0].Target("upsert_1", "a", "b", 0.5)
+def test_a_target_is_met_up_to_its_ratio() -> None:
+    target = module("targets").Target("upsert_1", "a", "b", 0.5)
     for seconds, verdict in ((1.0, "met"), (1.01, "missed")):
         ratio = target.ratio({("upsert_1", "a"): seconds, ("upsert_1", "b"): 2.0})
         assert target.verdict(ratio) == verdict
     assert target.verdict(target.ratio({("upsert_1", "a"): 1.0})) == "not measured"
 
 
-def test_causes_are_read_outside_of_the_results_only(
-    modules: tuple[Any, Any], tmp_path: Path
-) -> None:
+def test_causes_are_read_outside_of_the_results_only(tmp_path: Path) -> None:
+    results = module("page")
     page = tmp_path / "README.md"
     cause = "- `upsert_1: a / b`: because\n"
     page.write_text(f"{cause}{PAGE.replace('old', cause.replace('a /', 'c /'))}")
-    assert modules[1].causes(page) == {"upsert_1: a / b": "because"}
-    modules[1].write_section(page, "results", "new")
+    assert results.causes(page) == {"upsert_1: a / b": "because"}
+    results.write_section(page, "results", "new")
     assert page.read_text() == cause + PAGE.replace("old", "new")
 
 
@@ -123,6 +107,7 @@ def test_every_case_holds_the_rows_it_should(tmp_path: Path) -> None:
         "memory",
     ]
     done = run(
+        "run.py",
         *("--cases", "upsert_50,upsert_skew,upsert_one_row,big_files_10,memory", "--rows", "4000"),
         *("--repeats", "1", "--json", "--scratch", tmp_path, *only),
     )

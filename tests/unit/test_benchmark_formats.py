@@ -2,40 +2,18 @@
 
 from __future__ import annotations
 
-import importlib
 import json
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import pytest
-
-RUN = Path(__file__).resolve().parents[2] / "benchmarks" / "formats.py"
-
-
-@pytest.fixture(scope="module")
-def modules() -> Iterator[Any]:
-    sys.path.insert(0, str(RUN.parent))
-    yield importlib.import_module
-    sys.path.remove(str(RUN.parent))
+from tests.unit.benchmark_runs import module, run
 
 
 def test_every_case_runs(tmp_path: Path) -> None:
     scratch, page = tmp_path / "scratch", tmp_path / "README.md"
     scratch.mkdir()
 
-    done = subprocess.run(
-        [
-            *(sys.executable, RUN, "--scale", "0.005", "--repeats", "1"),
-            *("--json", "--markdown", page, "--scratch", scratch),
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+    sizes = ("--scale", "0.005", "--repeats", "1")
+    done = run("formats.py", *sizes, "--json", "--markdown", page, "--scratch", scratch)
 
     assert done.returncode == 0, done.stderr
     assert list(scratch.iterdir()) == []
@@ -50,8 +28,8 @@ def test_every_case_runs(tmp_path: Path) -> None:
     assert "### listing" in page.read_text()
 
 
-def test_a_step_may_take_a_tenth_or_a_tenth_of_a_second(modules: Any) -> None:
-    formats, timing = modules("formats"), modules("metadata_timing")
+def test_a_step_may_take_a_tenth_or_a_tenth_of_a_second() -> None:
+    formats, timing = module("formats"), module("metadata_timing")
     timings = [
         timing.Timing("step", "iceberg: upsert", 20, [0.5], [1.0]),
         timing.Timing("step", "iceberg: step", 20, [0.09], [1.0]),

@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 import json
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-RUN = Path(__file__).resolve().parents[2] / "benchmarks" / "metadata.py"
+from tests.unit.benchmark_runs import module, run
+
 PAGE = "before\n<!-- metadata:begin -->\nold\n<!-- metadata:end -->\nafter\n"
-
-
-@pytest.fixture(scope="module")
-def modules() -> Iterator[Any]:
-    sys.path.insert(0, str(RUN.parent))
-    yield importlib.import_module
-    sys.path.remove(str(RUN.parent))
 
 
 def test_all_who_answer_a_question_find_the_same(tmp_path: Path) -> None:
@@ -30,13 +19,8 @@ def test_all_who_answer_a_question_find_the_same(tmp_path: Path) -> None:
 
     sizes = ("--scale", "0.01", "--repeats", "1")
     cases = ("--cases", "listing", "planning", "lookups", "cached-lookups")
-    done = subprocess.run(
-        [sys.executable, RUN, *sizes, *cases, "--json", "--markdown", page, "--scratch", scratch],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+    place = ("--markdown", page, "--scratch", scratch)
+    done = run("metadata.py", *sizes, *cases, "--json", *place)
 
     assert done.returncode == 0, done.stderr
     assert list(scratch.iterdir()) == []
@@ -53,14 +37,14 @@ def test_all_who_answer_a_question_find_the_same(tmp_path: Path) -> None:
     assert page.read_text().endswith("after\n")
 
 
-def test_a_wrong_answer_ends_a_run(modules: Any) -> None:
-    timing = modules("metadata_timing")
+def test_a_wrong_answer_ends_a_run() -> None:
+    timing = module("metadata_timing")
     with pytest.raises(AssertionError, match="b found 2, not 1"):
         timing.measure("case", {"a": lambda: 1, "b": lambda: 2}, 2, 1)
 
 
-def test_ratios_are_of_medians_and_of_work(modules: Any) -> None:
-    metadata, timing = modules("metadata"), modules("metadata_timing")
+def test_ratios_are_of_medians_and_of_work() -> None:
+    metadata, timing = module("metadata"), module("metadata_timing")
     timings = [
         timing.Timing("upkeep", "files and column_stats", 1, [9.0, 2.2, 1.0], [3.0]),
         timing.Timing("upkeep", "without", 1, [2.0], [2.0]),
