@@ -1,0 +1,86 @@
+"""Secondary indexes of a metadata table that is made anew: none is forgotten without a word."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import hudi_core as hudi
+from hudi_core.config.write import WriteConfig
+from hudi_core.errors import CorruptMetadataError
+from hudi_core.services.metadata import MetadataOperator
+from hudi_core.services.opening import open_table
+from hudi_core.services.validate import Source
+from hudi_core.txn.table_lock import table_lock
+from tests.formats.dying_writers import death_in
+from tests.formats.service_tables import agree, batch, new_table
+
+INDEX = "secondary_index_ts"
+OPTIONS = {"hoodie.metadata.global.record.level.index.enable": "true"}
+
+
+def operator(path: Path) -> MetadataOperator:
+    table, config = open_table(str(path), {}), WriteConfig.from_options({})
+    return MetadataOperator(table, table_lock(table, config), config)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A table with a secondary index, whose list of files is damaged."""
+    where = tmp_path / "t"
+    new_table(where, **OPTIONS)
+    operator(where).index(INDEX, "ts")
+    for one in (where / ".hoodie/metadata/files").iterdir():
+        one.write_bytes(b"\0" * 64)
+    return where
+
+
+def partitions(path: Path) -> set[str]:
+    return set(hudi.Table.open(str(path)).config.metadata_partitions)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "hudi_core.metadata.preparation.update_properties",
+        "hudi_core.services.repair._recovered",
+    ],
+)
+def test_a_repair_that_died_forgets_none(path: Path, step: str) -> None:
+    before = partitions(path)
+    with death_in(step):
+        hudi.Table.open(str(path)).repair()
+    done = hudi.Table.open(str(path)).repair()
+    assert done.left == ()
+    assert partitions(path) == before
+    assert INDEX in before
+    hudi.Table.open(str(path)).upsert(batch(3, "a"))
+    agree(path)
+    assert hudi.Table.open(str(path)).validate().is_valid
+
+
+@pytest.mark.parametrize("text", [b"{", b"[]", b'{"indexDefinitions": 1}'])
+def test_an_index_of_which_nothing_tells_the_column_is_left_out_and_told(
+    path: Path, text: bytes
+) -> None:
+    before = partitions(path)
+    (path / ".hoodie/.index_defs/index.json").write_bytes(text)
+    done = hudi.Table.open(str(path)).repair()
+    (lost,) = done.left
+    assert (lost.source, lost.subject) == (Source.METADATA_TABLE, INDEX)
+    assert partitions(path) == before - {INDEX}
+    hudi.Table.open(str(path)).upsert(batch(3, "a"))
+    agree(path)
+    operator(path).index(INDEX, "ts")
+    assert hudi.Table.open(str(path)).repair().left == ()
+
+
+def test_what_the_error_about_damaged_definitions_advises_helps(path: Path) -> None:
+    (path / ".hoodie/.index_defs/index.json").write_bytes(b"{")
+    with pytest.raises(CorruptMetadataError, match="metadata create"):
+        hudi.Table.open(str(path)).upsert(batch(3, "a"))
+    operator(path).delete()
+    operator(path).create()
+    hudi.Table.open(str(path)).upsert(batch(3, "a"))
+    agree(path)
