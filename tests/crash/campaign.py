@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from multiprocessing.pool import Pool
 from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar, overload
 
 from tests.crash.counting_storage import Fault, faults
 from tests.crash.late_requests import LANDS, LATE
-from tests.crash.rig import Case, Rig, Verdict
+from tests.crash.rig import Case, Verdict
+from tests.crash.s3_rig import S3Case, S3Rig, S3Verdict
 from tests.crash.scenes import FORMATS, SCENES
 
 STEPS_FILE: Final = Path(__file__).with_name("steps.json")
@@ -31,7 +32,8 @@ _SEED: Final = 93
 _GROUP: Final = 4
 """Cases that a process is given at a time."""
 
-_rigs: list[Rig] = []
+_AnyCase = TypeVar("_AnyCase", bound=Case | S3Case)
+_rigs: list[S3Rig] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,18 +80,29 @@ def _start(number: Synchronized[int], processors: Sequence[int], folder: str) ->
     os.sched_setaffinity(0, {processors[mine % len(processors)]})
     own = Path(folder, f"worker-{mine}")
     own.mkdir()
-    _rigs.append(Rig(own))
+    _rigs.append(S3Rig(own))
 
 
-def _run(case: Case) -> Verdict:
-    return _rigs[0].run(case)
+def _run(case: Case | S3Case) -> Verdict | S3Verdict:
+    rig = _rigs[0]
+    return rig.run_requests(case) if isinstance(case, S3Case) else rig.run(case)
 
 
 def _count(case: Case) -> Verdict:
     return _rigs[0].count(case)
 
 
-def run(pool: Pool, cases: Iterable[Case]) -> Iterator[Verdict]:
+def _count_requests(case: S3Case) -> S3Verdict:
+    return _rigs[0].count_requests(case)
+
+
+@overload
+def run(pool: Pool, cases: Iterable[Case]) -> Iterator[Verdict]: ...
+@overload
+def run(pool: Pool, cases: Iterable[S3Case]) -> Iterator[S3Verdict]: ...
+@overload
+def run(pool: Pool, cases: Iterable[Case | S3Case]) -> Iterator[Verdict | S3Verdict]: ...
+def run(pool: Pool, cases: Iterable[Any]) -> Iterator[Any]:
     """Run cases; yield how they ended, in any order."""
     return pool.imap_unordered(_run, cases, _GROUP)
 
@@ -97,16 +110,21 @@ def run(pool: Pool, cases: Iterable[Case]) -> Iterator[Verdict]:
 def scenes(
     formats: Sequence[str] = FORMATS, names: Sequence[str] = tuple(SCENES)
 ) -> Iterator[Case]:
-    """Yield every scene once, with nothing going wrong."""
+    """Yield every scene once, with nothing going wrong; those of others are passed over."""
     for format_name in formats:
         for name in names:
-            if format_name in SCENES[name].formats:
+            if name in SCENES and format_name in SCENES[name].formats:
                 yield Case(format_name, name)
 
 
 def count(pool: Pool, cases: Iterable[Case]) -> list[Counted]:
     """Count the steps of scenes."""
     return [Counted(verdict) for verdict in pool.imap(_count, cases, _GROUP)]
+
+
+def count_requests(pool: Pool, cases: Iterable[S3Case]) -> list[S3Verdict]:
+    """Count the requests of scenes on a store of S3's protocol."""
+    return list(pool.imap(_count_requests, cases, _GROUP))
 
 
 def all_cases(counted: Sequence[Counted], hows: Sequence[str], second: int) -> list[Case]:
@@ -127,7 +145,7 @@ def all_cases(counted: Sequence[Counted], hows: Sequence[str], second: int) -> l
     return cases
 
 
-def sample(cases: Sequence[Case], number: int) -> list[Case]:
+def sample(cases: Sequence[_AnyCase], number: int) -> list[_AnyCase]:
     """Return some of the cases, always the same, in an order that makes each scene once."""
     chosen = random.Random(_SEED).sample(range(len(cases)), min(number, len(cases)))
     return [cases[at] for at in sorted(chosen)]

@@ -313,6 +313,17 @@ class _Check:
             self.found.append(f"9: {error}")
 
 
+def check_rows(path: Path | Place, tried: Sequence[Tried]) -> Report:
+    """Return which promises a table breaks that tell of its rows and of its instants; see
+    :func:`check_table`."""
+    check = _Check(place_of(path), tried, False)
+    shown = check.rows(frozenset())
+    check.times()
+    if check.foreign is not None:
+        check.recorded(check.foreign)
+    return Report(shown, check.found)
+
+
 def check_table(
     path: Path | Place,
     tried: Sequence[Tried],

@@ -15,9 +15,9 @@ from collections.abc import Iterable, Sequence
 from tests.crash.campaign import (
     HOWS,
     STEPS_FILE,
-    Counted,
     all_cases,
     count,
+    count_requests,
     run,
     sample,
     scenes,
@@ -25,9 +25,19 @@ from tests.crash.campaign import (
     workers,
 )
 from tests.crash.counting_storage import pinned
-from tests.crash.rig import Verdict
+from tests.crash.rig import Case, Verdict
+from tests.crash.s3_campaign import (
+    S3_FORMATS,
+    S3_STEPS_FILE,
+    requests_by_name,
+    s3_cases,
+    s3_scenes,
+)
+from tests.crash.s3_rig import S3_SCENES, S3Case, S3Verdict
 from tests.crash.scenes import FORMATS, SCENES
 
+_FORMATS = (*FORMATS, *S3_FORMATS)
+_SCENES = tuple({**SCENES, **S3_SCENES})
 _SHOWN = 5
 _TOLD_EVERY = 500
 
@@ -38,11 +48,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     started = time.monotonic()
     with workers(options.jobs) as pool:
         counted = count(pool, scenes(options.formats, options.scenes))
+        on_store = count_requests(pool, s3_scenes(options.formats, options.scenes))
         unknown = pinned(STEPS_FILE, steps_by_name(counted))
-        cases = all_cases(counted, options.hows, options.second)
+        unknown |= pinned(S3_STEPS_FILE, requests_by_name(on_store))
+        cases: list[Case | S3Case] = [*all_cases(counted, options.hows, options.second)]
+        cases += s3_cases(on_store)
         if options.sample is not None:
             cases = sample(cases, options.sample)
-        verdicts: list[Verdict] = []
+        verdicts: list[Verdict | S3Verdict] = []
         try:
             for verdict in run(pool, cases):
                 verdicts.append(verdict)
@@ -53,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except KeyboardInterrupt:
             pool.terminate()
             print(f"stopped after {len(verdicts)} of {len(cases)} runs")
-    print(_table(counted, verdicts))
+    print(_table([*(one.verdict for one in counted), *on_store], verdicts))
     for name, said in sorted(unknown.items()):
         print(f"the steps of {name} are not those on record: {'; '.join(said)}")
     broken = sum(1 for verdict in verdicts if verdict.violations)
@@ -64,8 +77,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="make prove", description=__doc__)
-    parser.add_argument("--formats", nargs="+", choices=FORMATS, default=FORMATS)
-    parser.add_argument("--scenes", nargs="+", choices=tuple(SCENES), default=tuple(SCENES))
+    parser.add_argument("--formats", nargs="+", choices=_FORMATS, default=_FORMATS)
+    parser.add_argument("--scenes", nargs="+", choices=_SCENES, default=_SCENES)
     parser.add_argument("--hows", nargs="+", choices=HOWS, default=HOWS)
     parser.add_argument("--second", type=int, default=20, help="second crashes per scene")
     parser.add_argument("--sample", type=int, help="run so many of the cases, always the same")
@@ -73,22 +86,24 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _short(verdict: Verdict) -> str:
+def _short(verdict: Verdict | S3Verdict) -> str:
     return " | ".join(one[:600] for one in verdict.violations[:_SHOWN])
 
 
-def _table(counted: Iterable[Counted], verdicts: Iterable[Verdict]) -> str:
-    groups: dict[tuple[str, str], list[Verdict]] = defaultdict(list)
+def _table(counted: Iterable[Verdict | S3Verdict], verdicts: Iterable[Verdict | S3Verdict]) -> str:
+    groups: dict[tuple[str, str], list[Verdict | S3Verdict]] = defaultdict(list)
     for verdict in verdicts:
         groups[verdict.case.format_name, verdict.case.scene].append(verdict)
-    steps = {one.name: len(one.verdict.steps) for one in counted}
-    lines = [f"{'format':8} {'action':20} {'steps':>6} {'runs':>6} {'cpu s':>7} {'violations':>10}"]
+    steps = {(one.case.format_name, one.case.scene): len(one.steps) for one in counted}
+    lines = [
+        f"{'format':11} {'action':20} {'steps':>6} {'runs':>6} {'cpu s':>7} {'violations':>10}"
+    ]
     for (format_name, scene), found in groups.items():
         seconds = sum(one.cpu_s for one in found)
         broken = sum(1 for one in found if one.violations)
-        known = steps[f"{format_name}.{scene}"]
+        known = steps[format_name, scene]
         lines.append(
-            f"{format_name:8} {scene:20} {known:6} {len(found):6} {seconds:7.1f} {broken:10}"
+            f"{format_name:11} {scene:20} {known:6} {len(found):6} {seconds:7.1f} {broken:10}"
         )
     return "\n".join(lines)
 

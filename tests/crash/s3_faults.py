@@ -44,14 +44,14 @@ class Request(NamedTuple):
     @property
     def identity(self) -> tuple[str | None, ...]:
         """What a repetition has in common with what it repeats, and no other request has."""
-        marks = (TOKEN_HEADER, "if-match", "if-none-match")
+        marks = (TOKEN_HEADER, "if-match", "if-none-match", "x-amz-content-sha256")
         return (self.method, self.target, *map(self.headers.get, marks))
 
     @property
     def name(self) -> str:
         """What is done to which kind of object, without numbers and ids."""
         place = urlsplit(self.target)
-        kind = _kind_of_object(unquote(place.path))
+        kind = kind_of_object(unquote(place.path))
         parts = [word for word in ("uploads", "partNumber", "uploadId") if word in place.query]
         if self.method == "POST" and not parts:
             return "POST delete"  # many objects at once, which the body names
@@ -59,7 +59,9 @@ class Request(NamedTuple):
         return " ".join((self.method, kind, *parts[:1], *conditions))
 
 
-def _kind_of_object(path: str) -> str:
+def kind_of_object(path: str) -> str:
+    """Return what kind of file a path of a table names; see
+    :func:`~tests.crash.counting_storage.kind_of`."""
     if "/.hoodie/" in path:
         return kind_of(path)
     for folder in ("_delta_log", "metadata"):
@@ -143,6 +145,10 @@ WAYS: Final[Mapping[str, Way]] = {
 """Every way, by its name."""
 LASTING: Final = frozenset(name for name, way in WAYS.items() if way.changes is not None)
 """Those that end only when they are told to."""
+
+
+REPEATED: Final = ("refused", "lost", "cut", "half", "unanswered")
+"""Those after which a client repeats the request by itself, and nobody need notice."""
 
 
 class S3Fault(NamedTuple):

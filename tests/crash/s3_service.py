@@ -103,7 +103,7 @@ class _Kept:
     """What moto's bucket held, by name."""
 
     def __init__(self) -> None:
-        from moto.core import DEFAULT_ACCOUNT_ID  # noqa: PLC0415
+        from moto.core.models import DEFAULT_ACCOUNT_ID  # noqa: PLC0415
         from moto.s3.models import s3_backends  # noqa: PLC0415
 
         self._backend = s3_backends[DEFAULT_ACCOUNT_ID]["aws"]
