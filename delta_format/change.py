@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from delta_format.schema import file_schema
-from delta_format.snapshot import group_of
 from delta_format.stats import without_float_bounds
 from hudi_core.spi import (
     BaseFileName,
@@ -17,13 +16,13 @@ from hudi_core.spi import (
     FileGroupId,
     FileStats,
     MetaClientView,
-    ReplaceCommitMetadata,
     TableMetaClient,
     TableSchema,
     UnsafePathError,
     WriteStat,
     WriteStatus,
     read_statistics,
+    touched_groups,
 )
 
 
@@ -96,17 +95,13 @@ def change_of_write(
     """
     schema = _schema_of(meta_client, metadata)
     known = {status.stat.path: status.columns for status in statuses if status.columns}
-    new_files = []
-    groups = set()
-    for partition, stats in metadata.partition_to_write_stats.items():
-        for stat in stats:
-            groups.add(group_of(partition, str(stat.file_id)))
-            if stat.path and stat.num_writes:
-                new_files.append(_new_file(meta_client, partition, stat, known, schema))
-    if isinstance(metadata, ReplaceCommitMetadata):
-        for partition, file_ids in metadata.partition_to_replace_file_ids.items():
-            groups |= {group_of(partition, file_id) for file_id in file_ids}
-    return Change(tuple(new_files), frozenset(groups), schema, same_rows)
+    new_files = [
+        _new_file(meta_client, partition, stat, known, schema)
+        for partition, stats in metadata.partition_to_write_stats.items()
+        for stat in stats
+        if stat.path and stat.num_writes
+    ]
+    return Change(tuple(new_files), frozenset(touched_groups(metadata)), schema, same_rows)
 
 
 def _schema_of(meta_client: MetaClientView, metadata: CommitMetadata) -> pa.Schema:

@@ -17,7 +17,6 @@ from delta_format.log import Head, translated
 from hudi_core.spi import (
     BaseFileName,
     FileGroupId,
-    FileId,
     FileStatus,
     NamedFile,
     PartitionPath,
@@ -122,11 +121,6 @@ class Snapshot:
             }
             known = {leaf: one for leaf, one in columns.items() if one != StatedColumn()}
             yield NamedFile(unquote(row["path"]), row["size_bytes"], row["num_records"], known)
-
-
-def group_of(partition_path: str, file_id: str) -> FileGroupId:
-    """Return a file group by what metadata calls it."""
-    return FileGroupId(PartitionPath(partition_path), FileId(file_id))
 
 
 def _files(actions: pa.Table) -> Iterator[LiveFile]:

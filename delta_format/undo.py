@@ -116,19 +116,11 @@ def refuse_live_files(meta_client: MetaClientView, plan: CleanerPlan) -> None:
 
 
 def _planned(meta_client: MetaClientView, plan: CleanerPlan) -> Iterator[str]:
-    for partition, names in (plan.files_to_be_deleted_per_partition or {}).items():
-        yield from (_joined(partition, name.rpartition("/")[2]) for name in names)
-    for partition, files in (plan.file_paths_to_be_deleted_per_partition or {}).items():
-        for file in files:
-            yield _joined(partition, (file.file_path or "").rpartition("/")[2])
+    yield from plan.paths()
     gone = tuple(plan.partitions_to_be_deleted or ())
     if gone:
         present = Snapshot(open_log(meta_client)).files()
         yield from (file.path for file in present if file.partition_path in gone)
-
-
-def _joined(partition: str, name: str) -> str:
-    return f"{partition}/{name}" if partition else name
 
 
 def forget(meta_client: MetaClientView, archived: Iterable[Instant]) -> None:

@@ -61,7 +61,7 @@ from hudi_core.model.commit import (
     WriteStat,
     WriteStatus,
 )
-from hudi_core.model.conflicts import TouchConflicts
+from hudi_core.model.conflicts import TouchConflicts, touched_groups
 from hudi_core.model.files import (
     BaseFile,
     BaseFileName,
@@ -234,4 +234,5 @@ __all__ = [
     "table_lister",
     "to_datetime",
     "to_epoch_millis",
+    "touched_groups",
 ]

@@ -112,12 +112,7 @@ class IcebergTableFormat:
     def find_publication(self, meta_client: MetaClientView, instant: Instant) -> Publication | None:
         """Look for the instant in the current lineage."""
         metadata = IcebergTable.open(meta_client).load().metadata
-        lineage = lineage_of(metadata)
-        found = lineage.find(instant)
-        if found is not None or not lineage.holds(instant):
-            return found
-        action, done = instant.action.completed_action, instant.completion_time
-        return Publication(instant.requested_time, action, version_of(metadata), done)
+        return lineage_of(metadata).publication(instant, version_of(metadata))
 
     @hookimpl
     def get_lock_provider(self, meta_client: MetaClientView) -> LockProvider | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import takewhile
 
 from pyiceberg.table.snapshots import Snapshot
@@ -57,7 +57,7 @@ def stop_naming(table: IcebergTable, plan: CleanerPlan) -> None:
     state = table.load()
     metadata = state.metadata
     refuse_foreign(metadata, table.location)
-    doomed = frozenset(table.files.data_uri(path) for path in planned_paths(plan))
+    doomed = frozenset(table.files.data_uri(path) for path in plan.paths())
     if not doomed:
         return
     store = ManifestStore(table.files, table.folder, metadata)
@@ -157,18 +157,6 @@ def restore(table: IcebergTable, plan: RestorePlan) -> None:
         )
     to = lineage[len(dropped)] if len(dropped) < len(lineage) else None
     go_back(table, state, to, dropped, "restored")
-
-
-def planned_paths(plan: CleanerPlan) -> Iterable[str]:
-    """Yield the files of a clean's plan, relative to the base path."""
-    for partition, names in (plan.files_to_be_deleted_per_partition or {}).items():
-        for name in names:
-            yield f"{partition}/{name}" if partition else name
-    for partition, infos in (plan.file_paths_to_be_deleted_per_partition or {}).items():
-        for info in infos:
-            name = (info.file_path or "").rpartition("/")[2]
-            if name:
-                yield f"{partition}/{name}" if partition else name
 
 
 def _expire(

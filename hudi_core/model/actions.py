@@ -6,7 +6,7 @@ Field names are Hudi's in snake case, in the order of Hudi's Avro records (``hud
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 
@@ -148,6 +148,18 @@ class CleanerPlan:
     file_paths_to_be_deleted_per_partition: Mapping[str, tuple[CleanFileInfo, ...]] | None = None
     partitions_to_be_deleted: tuple[str, ...] | None = None
     extra_metadata: Mapping[str, str] | None = None
+
+    def paths(self) -> Iterator[str]:
+        """Yield the files that go, relative to the table, whichever way the plan spells them."""
+        for partition, names in (self.files_to_be_deleted_per_partition or {}).items():
+            yield from (_joined(partition, name) for name in names)
+        for partition, infos in (self.file_paths_to_be_deleted_per_partition or {}).items():
+            yield from (_joined(partition, info.file_path) for info in infos if info.file_path)
+
+
+def _joined(partition: str, path: str) -> str:
+    name = path.rpartition("/")[2]
+    return f"{partition}/{name}" if partition else name
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,6 +62,19 @@ class Lineage:
         watermark = self.completed_watermark
         return watermark is not None and instant.effective_completion_time <= watermark
 
+    def publication(self, instant: Instant, version: str) -> Publication | None:
+        """Return how the lineage holds ``instant``: as it names it or, where it has forgotten it,
+        with the ``version`` that knows it by the watermark; ``None`` where it does not.
+
+        What step 1 has not completed the watermark does not tell of.
+        """
+        found = self.find(instant)
+        is_over = instant.is_completed or instant.completion_time is not None
+        if found is not None or not is_over or not self.holds(instant):
+            return found
+        action = instant.action.completed_action
+        return Publication(instant.requested_time, action, version, instant.completion_time)
+
 
 @dataclass(frozen=True, slots=True)
 class CompletedIn:

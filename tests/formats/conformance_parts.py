@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ from hudi_core.spi import (
     Action,
     Capability,
     CleanerPlan,
+    CleanFileInfo,
     CommitMetadata,
     Instant,
     State,
@@ -251,10 +253,18 @@ def after_all(path: Path, action: Action, state: State = State.COMPLETED) -> Ins
     return Instant(time, action, state, time if state is State.COMPLETED else None)
 
 
-def cleaning(*files: str) -> CleanerPlan:
-    """Return the plan of a clean that deletes files; paths relative to the table."""
-    named: dict[str, tuple[str, ...]] = {}
+def cleaning(path: Path, *files: str, by_name: bool = False) -> CleanerPlan:
+    """Return the plan of a clean that deletes files, given by their paths relative to the table.
+
+    A plan names them by their whole paths, or as earlier ones did, by their names.
+    """
+    names: dict[str, tuple[str, ...]] = {}
+    infos: dict[str, tuple[CleanFileInfo, ...]] = {}
     for one in files:
         folder, _, name = one.rpartition("/")
-        named[folder] = (*named.get(folder, ()), name)
-    return CleanerPlan(None, "", "KEEP_LATEST_COMMITS", named)
+        names[folder] = (*names.get(folder, ()), name)
+        infos[folder] = (*infos.get(folder, ()), CleanFileInfo(f"{path}/{one}", False))
+    plan = CleanerPlan(None, "", "KEEP_LATEST_COMMITS")
+    if by_name:
+        return replace(plan, files_to_be_deleted_per_partition=names)
+    return replace(plan, file_paths_to_be_deleted_per_partition=infos)

@@ -314,7 +314,7 @@ class FormatConformance(OverFormat):
         for exists in (True, False):  # the plan is given again after a crash, its files gone
             opened = open_at(path)
             assert all((path / one).exists() == exists for one in gone)
-            opened.host.before_clean(opened.client, cleaning(*gone), clean)
+            opened.host.before_clean(opened.client, cleaning(path, *gone), clean)
             for one in gone:
                 (path / one).unlink(missing_ok=True)
         assert open_at(path).timeline().completed_writes() == complete

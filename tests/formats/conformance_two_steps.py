@@ -18,6 +18,7 @@ from hudi_core.spi import (
     HudiError,
     IncompleteCommitError,
     InstantInfo,
+    InstantTime,
     ReplaceCommitMetadata,
     RestoreMetadata,
     RestorePlan,
@@ -151,14 +152,15 @@ class TwoStepConformance(OverFormat):
 
     # --- services --------------------------------------------------------------------------------
 
+    @pytest.mark.parametrize("by_name", [True, False])
     @promise("F19", "A clean that would delete a file of the present state is refused.")
-    def test_live_files_are_not_cleaned(self, table: hudi.Table, path: Path) -> None:
+    def test_live_files_are_not_cleaned(self, table: hudi.Table, path: Path, by_name: bool) -> None:
         opened = open_at(path)
         live = min(base_files(table))
         clean = after_all(path, Action.CLEAN, State.INFLIGHT)
         before = head(path)
         with pytest.raises(HudiError):
-            opened.host.before_clean(opened.client, cleaning(live), clean)
+            opened.host.before_clean(opened.client, cleaning(path, live, by_name=by_name), clean)
         assert head(path) == before
 
     @promise("F34", "A clean is recorded once, however often it is told, and changes no row.")
@@ -176,6 +178,16 @@ class TwoStepConformance(OverFormat):
         assert found is not None
         assert (found.version, found.action) == (receipt.version, Action.CLEAN)
         assert format_under_test.rows(path) == contents(rows(0, 1, 2, 3, 4))
+
+    @promise("F42", "A watermark makes no instant complete that step 1 has not completed.")
+    def test_watermarks_tell_of_completed_instants(self, table: hudi.Table, path: Path) -> None:
+        opened = open_at(path)
+        [write] = opened.timeline().completed_writes()
+        early = replace(write, requested_time=InstantTime("20200101000000000"))
+        opened.host.archive_instants(opened.client, [write])
+        assert opened.host.find_publication(opened.client, early) is not None
+        pending_ = replace(early, state=State.INFLIGHT, completion_time=None)
+        assert opened.host.find_publication(opened.client, pending_) is None
 
     @promise("F35", "A clustering puts files in the place of others, and is recorded once.")
     def test_a_clustering_is_recorded_once(
@@ -216,7 +228,7 @@ class TwoStepConformance(OverFormat):
         }
         assert len(versions) == 1
         table.upsert(rows(0, ts=2))
-        plan = cleaning(*(old - base_files(table)))
+        plan = cleaning(path, *(old - base_files(table)))
         clean = after_all(path, Action.CLEAN, State.INFLIGHT)
         with pytest.raises(HudiError):
             opened.host.before_clean(opened.client, plan, clean)

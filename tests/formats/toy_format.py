@@ -22,6 +22,8 @@ from hudi_core.spi import (
     CommitMetadata,
     CommitStateUnknownError,
     CorruptMetadataError,
+    FileGroupId,
+    FileId,
     FileLister,
     FileSystemViewManager,
     FormatCapabilities,
@@ -31,9 +33,9 @@ from hudi_core.spi import (
     InstantTime,
     Lineage,
     MetaClientView,
+    PartitionPath,
     PathNotFoundError,
     Publication,
-    ReplaceCommitMetadata,
     State,
     Storage,
     StorageError,
@@ -44,6 +46,7 @@ from hudi_core.spi import (
     fence,
     hookimpl,
     table_lister,
+    touched_groups,
 )
 
 FOLDER = ".hoodie/toy"
@@ -174,7 +177,7 @@ def record(
     operation: str | None = None,
     parent: str | None = None,
     added: Iterable[str] = (),
-    gone: Iterable[tuple[str, str]] = (),
+    gone: Iterable[FileGroupId] = (),
     columns: str | None = None,
 ) -> FormatCommit:
     """Make the table hold an instant, unless it does."""
@@ -217,9 +220,9 @@ def record(
     )
 
 
-def group_of(path: str) -> tuple[str, str]:
+def group_of(path: str) -> FileGroupId:
     folder, _, name = path.rpartition("/")
-    return folder, name.partition("_")[0]
+    return FileGroupId(PartitionPath(folder), FileId(name.partition("_")[0]))
 
 
 class ToyFactory:
@@ -274,11 +277,7 @@ class ToyFormat:
     @hookimpl
     def find_publication(self, meta_client: MetaClientView, instant: Instant) -> Publication | None:
         base = head(meta_client)
-        found = base.lineage().find(instant)
-        if found is None and instant.completion_time and base.lineage().holds(instant):
-            action = instant.action.completed_action
-            return Publication(instant.requested_time, action, str(base.number))
-        return found
+        return base.lineage().publication(instant, str(base.number))
 
     @hookimpl
     def complete_write(
@@ -288,18 +287,13 @@ class ToyFormat:
         instant: Instant,
         write_statuses: Sequence[WriteStatus],
     ) -> FormatCommit:
-        stats = commit_metadata.partition_to_write_stats
-        gone = {(folder, str(one.file_id)) for folder, all_ in stats.items() for one in all_}
-        if isinstance(commit_metadata, ReplaceCommitMetadata):
-            replaced = commit_metadata.partition_to_replace_file_ids
-            gone |= {(folder, one) for folder, ids in replaced.items() for one in ids}
         return record(
             meta_client,
             instant,
             commit_metadata.operation_type,
             commit_metadata.extra_metadata.get(PARENT_KEY),
             [str(one.path) for one in commit_metadata.stats if one.path and one.num_writes],
-            gone,
+            touched_groups(commit_metadata),
             commit_metadata.schema_json,
         )
 
@@ -318,16 +312,12 @@ class ToyFormat:
     @hookimpl
     def before_clean(self, meta_client: MetaClientView, clean_plan: CleanerPlan) -> None:
         live = set(head(meta_client).files)
-        planned = clean_plan.files_to_be_deleted_per_partition or {}
-        for folder, names in planned.items():
-            for name in names:
-                path = f"{folder}/{name}" if folder else name
-                if path in live:
-                    raise TableServiceError(
-                        f"The clean would delete {path}, which the toy table names",
-                        "Nothing was deleted. Remove the plan.",
-                        path=path,
-                    )
+        for path in live.intersection(clean_plan.paths()):
+            raise TableServiceError(
+                f"The clean would delete {path}, which the toy table names",
+                "Nothing was deleted. Remove the plan.",
+                path=path,
+            )
 
     @hookimpl
     def complete_clean(self, meta_client: MetaClientView, instant: Instant) -> FormatCommit:
