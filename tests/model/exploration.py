@@ -5,25 +5,23 @@ from __future__ import annotations
 from array import array
 from collections import deque
 from dataclasses import dataclass
-from itertools import combinations
 
 from tests.model.moves import Machine
+from tests.model.packing import packed, unpacked
+from tests.model.reduction import reduced
 from tests.model.symmetry import representative
 from tests.model.two_steps import (
     COMPLETED,
     DONE,
+    DUPLICATE,
     FAILED,
     ROLLED_BACK,
     Protocol,
     State,
     first_state,
     has_ended,
-    held,
 )
 
-LOST_UPDATE = "lost update"
-DUPLICATE = "duplicate"
-OUT_OF_ORDER = "out of order"
 ROLLED_BACK_VISIBLE = "rolled-back visible"
 FAILED_VISIBLE = "told failed but visible"
 DONE_INVISIBLE = "told done but not visible"
@@ -63,16 +61,15 @@ def explore(protocol: Protocol, until: frozenset[str] | None = None) -> Verdict:
     """
     machine = Machine(protocol)
     first = first_state(protocol)
-    numbers = {first: 0}
-    came_from = array("l", [-1])
-    later, earlier = array("l"), array("l")
-    settled = array("l")
+    known = _Known(first)
+    later, earlier = array("I"), array("I")
+    settled = array("I")
     found: dict[str, int] = {}
-    waiting = deque([first])
+    waiting = deque([0])
     while waiting:
-        state = waiting.popleft()
-        number = numbers[state]
-        wrong = broken(state, protocol)
+        number = waiting.popleft()
+        state = known.state(number)
+        wrong = broken(state)
         for name in wrong:
             found.setdefault(name, number)
         if until is not None and until <= found.keys():
@@ -82,58 +79,77 @@ def explore(protocol: Protocol, until: frozenset[str] | None = None) -> Verdict:
         if is_settled(state):
             settled.append(number)
         for _, moved in machine.moves(state):
-            after = representative(moved)
-            known = numbers.get(after)
-            if known is None:
-                known = numbers[after] = len(numbers)
-                came_from.append(number)
+            after, is_new = known.number(representative(reduced(moved, protocol)), number)
+            if is_new:
                 waiting.append(after)
             earlier.append(number)
-            later.append(known)
+            later.append(after)
     if not waiting:
-        stuck = _nearest_without_way(len(numbers), earlier, later, settled)
+        stuck = _nearest_without_way(len(known), earlier, later, settled)
         if stuck is not None:
             found[STUCK] = stuck
 
     def way(number: int) -> tuple[str, ...]:
-        path = []
-        while number > 0:
-            path.append(number)
-            number = came_from[number]
         state, told = first, []
-        for one in reversed(path):  # again, with every writer under its own number
+        for one in known.way(number):  # again, with every writer under its own number
             move, state = next(
                 (move, after)
-                for move, after in machine.moves(state)
-                if numbers[representative(after)] == one
+                for move, moved in machine.moves(state)
+                if known.number(representative(after := reduced(moved, protocol)))[0] == one
             )
             told.append(move)
         return tuple(told)
 
-    return Verdict(len(numbers), {name: way(number) for name, number in found.items()})
+    return Verdict(len(known), {name: way(number) for name, number in found.items()})
 
 
-def broken(state: State, protocol: Protocol) -> list[str]:
+class _Known:
+    """The states that were met, by number.
+
+    There are millions of them: they are kept as bytes.
+    """
+
+    def __init__(self, first: State) -> None:
+        self._states = [packed(first)]
+        self._numbers = {self._states[0]: 0}
+        self._came_from = array("I", [0])
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    def state(self, number: int) -> State:
+        return unpacked(self._states[number])
+
+    def number(self, state: State, came_from: int = 0) -> tuple[int, bool]:
+        """Return the number of a state, and whether it is new."""
+        data = packed(state)
+        number = self._numbers.setdefault(data, len(self._states))
+        is_new = number == len(self._states)
+        if is_new:
+            self._states.append(data)
+            self._came_from.append(came_from)
+        return number, is_new
+
+    def way(self, number: int) -> list[int]:
+        """Return the numbers of the states that lead to one from the first, which is left out."""
+        path = []
+        while number:
+            path.append(number)
+            number = self._came_from[number]
+        return path[::-1]
+
+
+def broken(state: State) -> list[str]:
     """Return what is wrong in a state, whatever comes next."""
-    found = []
-    visible = held(state.lineage)
-    if visible.bit_count() < len(state.lineage):
-        found.append(DUPLICATE)
+    found = sorted(state.wrong)
     for one, told in enumerate(state.told):
-        is_visible = visible >> one & 1
+        is_visible = state.held >> one & 1
         if is_visible and state.timeline[one] == ROLLED_BACK:
             found.append(ROLLED_BACK_VISIBLE)
         if is_visible and told == FAILED:
             found.append(FAILED_VISIBLE)
         if not is_visible and told == DONE:
             found.append(DONE_INVISIBLE)
-    for before, later in combinations(state.lineage, 2):
-        if before == later or ROLLED_BACK in (state.timeline[before], state.timeline[later]):
-            continue
-        if not protocol.disjoint and not state.bases[later] >> before & 1:
-            found.append(LOST_UPDATE)
-        if state.times[before] > state.times[later]:
-            found.append(OUT_OF_ORDER)
     return found
 
 
@@ -141,19 +157,19 @@ def is_settled(state: State) -> bool:
     """Tell whether all is told, and timeline and format hold the same."""
     completed = sum(1 << one for one, at in enumerate(state.timeline) if at == COMPLETED)
     ended = all(map(has_ended, state.processes[:-1]))
-    return ended and completed == held(state.lineage) and not state.planned
+    return ended and completed == state.held and not state.planned
 
 
 def _nearest_without_way(
     count: int, earlier: array[int], later: array[int], goals: array[int]
 ) -> int | None:
     """Return the first state from which no goal can be reached."""
-    starts = array("l", bytes((count + 1) * array("l").itemsize))
+    starts = array("I", bytes((count + 1) * array("I").itemsize))
     for number in later:
         starts[number + 1] += 1
     for number in range(count):
         starts[number + 1] += starts[number]
-    places, before = array("l", starts), array("l", earlier)
+    places, before = array("I", starts), array("I", earlier)
     for source, target in zip(earlier, later, strict=True):
         before[places[target]] = source
         places[target] += 1

@@ -20,9 +20,10 @@ from tests.model.two_steps import (
     Step,
     changed,
     has_ended,
-    held,
     in_order,
+    landed,
     next_time,
+    numbers,
     put,
 )
 
@@ -45,8 +46,7 @@ class Machine:
         for instant in range(recoverer):
             if state.travelling >> instant & 1:
                 left = state._replace(travelling=state.travelling & ~(1 << instant))
-                landed = changed(left, (*state.lineage, instant), self.protocol)
-                yield f"the request for {instant} lands late", landed
+                yield f"the request for {instant} lands late", landed(left, instant, self.protocol)
 
     # --- one process -----------------------------------------------------------------------------
 
@@ -78,7 +78,7 @@ class Machine:
     def _begin(self, state: State, me: int) -> Moves:
         after = state._replace(
             timeline=put(state.timeline, me, PENDING),
-            bases=put(state.bases, me, held(state.lineage)),
+            bases=put(state.bases, me, state.held.bit_count()),
         )
         yield "begins", self._at(after, me, Process(Step.RECORD_PARENT))
 
@@ -86,16 +86,16 @@ class Machine:
         # a lease that may run out at any time keeps nobody out: then there is no lock at all
         if state.lock not in (FREE, me) and state.processes[state.lock].at is not Step.DEAD:
             return
-        after = process._replace(at=Step.DECIDE, seen=len(state.lineage), is_current=True)
+        after = process._replace(at=Step.DECIDE, seen=state.held, is_current=True)
         reading = self._at(state, me, after)
         if not self.protocol.zombies:
             reading = reading._replace(lock=me)
-        yield f"reads the format, with {len(state.lineage)} instants", reading
+        yield f"reads the format, with {state.held.bit_count()} instants", reading
         if process.has_sent:
             yield from self._tell(state, me, UNKNOWN)
 
     def _decide(self, state: State, me: int, process: Process) -> Moves:
-        there = held(state.lineage[: process.seen])
+        there = process.seen
         is_writer = me < self.protocol.writers
         if is_writer:
             mine = state.timeline[me]
@@ -146,18 +146,14 @@ class Machine:
 
     def _may_follow(self, state: State, process: Process, target: int) -> bool:
         """The checks of a replay, against the lineage that it would follow."""
-        for other in state.lineage[: process.seen]:
-            if other < 0:
-                continue
-            unseen = not state.bases[target] >> other & 1
-            if self.protocol.checks_conflicts and not self.protocol.disjoint and unseen:
-                return False
-            if self.protocol.checks_order and state.times[other] > state.times[target]:
-                return False
-        return True
+        touches = self.protocol.checks_conflicts and not self.protocol.disjoint
+        if touches and process.seen.bit_count() > state.bases[target]:
+            return False
+        newest = max((state.times[one] for one in numbers(process.seen)), default=0)
+        return not self.protocol.checks_order or newest <= state.times[target]
 
     def _go_on(self, state: State, me: int, process: Process, there: int) -> Moves:
-        if not self.protocol.disjoint and there & ~state.bases[me]:
+        if not self.protocol.disjoint and there.bit_count() > state.bases[me]:
             yield from self._tell(self._rolled_back(state, me), me, FAILED)
             return
         after = process._replace(at=Step.COMPLETE, time=next_time(state), seen=0)
@@ -202,14 +198,12 @@ class Machine:
         if self.protocol.compare_and_set and not process.is_current:
             yield f"{what} finds the format changed", missed
             return
-        landed = changed(missed, (*state.lineage, target), self.protocol)
+        there = landed(missed, target, self.protocol)
         if target == me:
-            yield from (
-                (f"{what} lands, {told}", end) for told, end in self._tell(landed, me, DONE)
-            )
+            yield from ((f"{what} lands, {told}", end) for told, end in self._tell(there, me, DONE))
         else:
-            yield f"{what} lands", landed
-        yield f"{what} lands, the answer is lost", landed
+            yield f"{what} lands", there
+        yield f"{what} lands, the answer is lost", there
         if self.protocol.late_landing:
             sent = state.travelling | 1 << target
             yield f"{what} is on its way", missed._replace(travelling=sent)
@@ -234,7 +228,7 @@ class Machine:
                 yield f"finds {target} as it was", self._at(state, me, after)
             case Step.FENCE if process.is_current or not self.protocol.compare_and_set:
                 after = process._replace(at=Step.UNDO, is_current=False)
-                fenced = changed(self._at(state, me, after), state.lineage, self.protocol)
+                fenced = changed(self._at(state, me, after), self.protocol)
                 revoked = state.revoked | 1 << target
                 yield f"fences {target} off", fenced._replace(revoked=revoked)
             case Step.FENCE:

@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from itertools import chain, groupby, permutations, product
+
 from tests.model.two_steps import Process, State
 
 
 def representative(state: State) -> State:
-    """Return the state with its writers in an order that depends on what they do.
+    """Return the state with its writers in an order that depends on what they do, and not on their
+    numbers."""
+    orders = list(_orders(state))
+    if len(orders) == 1:
+        return _in_order(state, orders[0])
+    return min(_in_order(state, order) for order in orders)
 
-    Where two are at the same point the order says nothing; such states are then met twice, which
-    costs time and no truth.
-    """
-    count = len(state.timeline)
-    order = sorted(range(count), key=lambda one: _standing(state, one))
+
+def _orders(state: State) -> Iterator[Sequence[int]]:
+    """Yield the orders that what writers do by themselves leaves open."""
+    standing = {one: _standing(state, one) for one in range(len(state.timeline))}
+    by_standing = groupby(sorted(standing, key=standing.__getitem__), standing.__getitem__)
+    for parts in product(*(permutations(list(alike)) for _, alike in by_standing)):
+        yield tuple(chain.from_iterable(parts))
+
+
+def _in_order(state: State, order: Sequence[int]) -> State:
     if all(one == place for place, one in enumerate(order)):
         return state
+    count = len(order)
     place_of = [0] * count
     for place, one in enumerate(order):
         place_of[one] = place
@@ -23,20 +37,22 @@ def representative(state: State) -> State:
         return sum(1 << place for place, one in enumerate(order) if before >> one & 1)
 
     def process(before: Process) -> Process:
-        return before if before.target < 0 else before._replace(target=place_of[before.target])
+        target = before.target if before.target < 0 else place_of[before.target]
+        return before._replace(seen=bits(before.seen), target=target)
 
     return State(
         timeline=tuple(state.timeline[one] for one in order),
         times=tuple(state.times[one] for one in order),
-        bases=tuple(bits(state.bases[one]) for one in order),
+        bases=tuple(state.bases[one] for one in order),
         planned=bits(state.planned),
-        lineage=tuple(place_of[one] for one in state.lineage),
+        held=bits(state.held),
         revoked=bits(state.revoked),
         travelling=bits(state.travelling),
         lock=place_of[state.lock] if 0 <= state.lock < count else state.lock,
         told=tuple(state.told[one] for one in order),
         crashes=state.crashes,
         processes=(*(process(state.processes[one]) for one in order), process(state.processes[-1])),
+        wrong=state.wrong,
     )
 
 
@@ -48,12 +64,12 @@ def _standing(state: State, one: int) -> tuple[int, ...]:
         state.timeline[one],
         state.times[one],
         state.told[one],
-        state.lineage.index(one) if one in state.lineage else -1,
-        process.seen,
+        state.held >> one & 1,
+        process.seen.bit_count(),
         process.is_current,
         process.time,
         process.has_sent,
-        state.bases[one].bit_count(),
+        state.bases[one],
         state.planned >> one & 1,
         state.revoked >> one & 1,
         state.travelling >> one & 1,

@@ -126,12 +126,17 @@ class Process(NamedTuple):
 
     at: Step
     seen: int = 0
-    """How many instants the lineage had when it was read; until the decision only."""
+    """The instants that the format held when it was read, as bits; until the decision only."""
     is_current: bool = False
     """Whether the format is still in the state that was read: the parent."""
     target: int = -1
     time: int = 0
     has_sent: bool = False
+
+
+LOST_UPDATE: Final = "lost update"
+DUPLICATE: Final = "duplicate"
+OUT_OF_ORDER: Final = "out of order"
 
 
 class State(NamedTuple):
@@ -141,11 +146,12 @@ class State(NamedTuple):
     times: tuple[int, ...]
     """Completion times; 0 while there is none."""
     bases: tuple[int, ...]
-    """The instants that each write builds on."""
+    """How many instants the format held when each write began: it builds on just these, as the
+    format never loses one."""
     planned: int
     """The instants with a pending rollback."""
-    lineage: tuple[int, ...]
-    """The instants that the format holds, in order."""
+    held: int
+    """The instants that the format holds."""
     revoked: int
     """The instants that the format will never hold."""
     travelling: int
@@ -154,6 +160,8 @@ class State(NamedTuple):
     told: tuple[int, ...]
     crashes: int
     processes: tuple[Process, ...]
+    wrong: frozenset[str] = frozenset()
+    """What went wrong when an instant came into the format."""
 
 
 Moves = Iterator[tuple[str, State]]
@@ -169,7 +177,7 @@ def first_state(protocol: Protocol) -> State:
         times=zeros,
         bases=zeros,
         planned=0,
-        lineage=(),
+        held=0,
         revoked=0,
         travelling=0,
         lock=FREE,
@@ -183,23 +191,38 @@ def put(values: tuple[int, ...], index: int, value: int) -> tuple[int, ...]:
     return (*values[:index], value, *values[index + 1 :])
 
 
-def held(lineage: tuple[int, ...]) -> int:
-    """Return the instants of a lineage, as bits."""
-    bits = 0
-    for entry in lineage:
-        if entry >= 0:
-            bits |= 1 << entry
-    return bits
+def numbers(bits: int) -> Iterator[int]:
+    """Yield the instants that bits stand for."""
+    number = 0
+    while bits >> number:
+        if bits >> number & 1:
+            yield number
+        number += 1
 
 
-def changed(state: State, lineage: tuple[int, ...], protocol: Protocol) -> State:
+def landed(state: State, instant: int, protocol: Protocol) -> State:
+    """Return the state once the format holds an instant, with what is wrong about that."""
+    wrong = set(state.wrong)
+    if state.held >> instant & 1:
+        wrong.add(DUPLICATE)
+    elif state.timeline[instant] != ROLLED_BACK:
+        others = [one for one in numbers(state.held) if state.timeline[one] != ROLLED_BACK]
+        if others and not protocol.disjoint and state.held.bit_count() > state.bases[instant]:
+            wrong.add(LOST_UPDATE)
+        if any(state.times[one] > state.times[instant] for one in others):
+            wrong.add(OUT_OF_ORDER)
+    after = state._replace(held=state.held | 1 << instant, wrong=frozenset(wrong))
+    return changed(after, protocol)
+
+
+def changed(state: State, protocol: Protocol) -> State:
     """Return the state after a change of the format: nobody has its present state as parent."""
     processes = tuple(
         one._replace(is_current=False) if one.is_current else one for one in state.processes
     )
     # a request that can never land any more is as good as none
     travelling = 0 if protocol.compare_and_set else state.travelling
-    return state._replace(lineage=lineage, processes=processes, travelling=travelling)
+    return state._replace(processes=processes, travelling=travelling)
 
 
 def in_order(state: State) -> State:
