@@ -59,6 +59,14 @@ def by_catalog(options: dict[str, str]) -> Counter[str]:
         theirs.engine.dispose()
 
 
+def is_in_catalog(options: dict[str, str]) -> bool:
+    theirs = SqlCatalog("hudi", uri=options[f"{PREFIX}uri"])
+    try:
+        return theirs.table_exists(options[f"{PREFIX}identifier"])
+    finally:
+        theirs.engine.dispose()
+
+
 def numbered(path: Path) -> list[str]:
     return [one.name for one in (path / "metadata").iterdir() if one.name.startswith("v")]
 
@@ -114,6 +122,9 @@ def test_a_move_that_died_leaves_no_old_state_behind(
         has_died, mortal.left = mortal.left <= 0, 0
         # whoever reads by the path sees the table as it is, or nothing
         assert by_path(path) in (held, None)
+        if is_in_catalog(given):
+            with pytest.raises(HudiError):
+                hudi.Table.open(str(path)).upsert(rows([1], 1))
         table = hudi.Table.open(str(path), given)
         try:
             table.upsert(rows([1], 1))
