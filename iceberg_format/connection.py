@@ -12,7 +12,7 @@ import os
 import re
 import uuid
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 from pyiceberg.catalog import Catalog, MetastoreCatalog, load_catalog
 from pyiceberg.exceptions import CommitFailedException, NotInstalledError
@@ -48,6 +48,7 @@ _STORE: Final = {
     "azure_storage_sas_key": "adls.sas-token",
 }
 """What the options of the table's store are called by pyiceberg."""
+_LONGEST: Final = 4000
 _INSTALL: Final = {
     "hive": "Install it: pip install 'pyiceberg[hive]'.",
     "sql": "Install it: pip install 'pyiceberg[sql-sqlite]', or [sql-postgres].",
@@ -67,6 +68,18 @@ class _MetadataFiles(TableFiles):
         if not uri.startswith(f"{self.root}/"):
             raise ElsewhereError(uri)
         return super().path(uri)
+
+
+class _Staged(StagedTable):
+    """A table that shows a catalog no longer properties than all of them keep beside the metadata.
+
+    A metastore of Hive's may have a column of 4,000 characters for each.
+    """
+
+    @property
+    def properties(self) -> dict[str, str]:
+        held = self.metadata.properties
+        return {key: value for key, value in held.items() if len(value) <= _LONGEST}
 
 
 def new_path(folder: str, number: int) -> str:
@@ -150,13 +163,26 @@ def connect(client: MetaClientView, options: dict[str, str], kind: str, folder: 
         )
         match = CATALOG_FILE.fullmatch(current_table.metadata_location.rpartition("/")[2])
         where = files.uri(new_path(folder, int(match[1]) + 1 if match else 0))
-        return StagedTable(table_identifier, metadata, where, files, catalog)
+        return _Staged(table_identifier, metadata, where, files, catalog)
 
     catalog._load_file_io = load_io  # type: ignore[method-assign]
     if isinstance(catalog, MetastoreCatalog):
         # its own loads a class that a property of the table names, to ask it for a file's name
         catalog._update_and_stage_table = stage  # type: ignore[method-assign]
+    if kind == "hive":
+        _keep_brief(catalog)
     return catalog
+
+
+def _keep_brief(catalog: Any) -> None:
+    """Let a table that is registered in a metastore show it no longer properties than it keeps."""
+    convert = catalog._convert_iceberg_into_hive
+
+    def brief(table: Table) -> Any:
+        where = table.metadata_location
+        return convert(_Staged(table.name(), table.metadata, where, table.io, catalog))
+
+    catalog._convert_iceberg_into_hive = brief
 
 
 @lru_cache(maxsize=16)
@@ -180,15 +206,15 @@ def _unusable(kind: str, outcome: Raised) -> HudiError:
             "Complete the hoodie.table.format.iceberg.catalog.* options; pyiceberg's pages on "
             "catalogs list what each kind takes.",
         )
-    return no_answer(kind, outcome)
+    return failed_catalog(kind, outcome)
 
 
-def no_answer(kind: str, outcome: Raised) -> StorageError:
-    """Return the error of a catalog that did not answer."""
+def failed_catalog(kind: str, outcome: Raised) -> StorageError:
+    """Return the error of a catalog that failed, or was not to be reached."""
     return StorageError(
-        f"The {kind} catalog of the Iceberg table does not answer ({outcome.reason})",
-        "Nothing was changed by this. Check the hoodie.table.format.iceberg.catalog.* options, and "
-        "try again once it answers.",
+        f"The {kind} catalog of the Iceberg table did not do what it was asked ({outcome.reason})",
+        "Check that it is there, and the hoodie.table.format.iceberg.catalog.* options, and try "
+        "again.",
     )
 
 

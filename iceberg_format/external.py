@@ -61,10 +61,10 @@ from iceberg_format.connection import (
     CATALOG_FILE,
     ElsewhereError,
     connect,
+    failed_catalog,
     identifier_of_table,
     kind_of_catalog,
     new_path,
-    no_answer,
 )
 from iceberg_format.files import MAX_BYTES, TableFiles
 
@@ -249,7 +249,7 @@ class ExternalCatalog:
             raise error
         if isinstance(error, (ValidationError, ValueError)):
             raise self._damaged(f"that is no metadata ({type(error).__name__})") from error
-        raise no_answer(self.kind, outcome) from error
+        raise failed_catalog(self.kind, outcome) from error
 
     def _refuse_another(self, location: str) -> None:
         """Refuse a table in another folder: it would be replaced, and its readers lose it."""

@@ -111,10 +111,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session")
 def metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """Give a Hive metastore of this test run; it takes seconds to start."""
-    from tests.hive_metastore import hive_metastore  # noqa: PLC0415 - with clients few tests need
+    """Give the Hive metastore of this test run: one for all its processes, as it starts slowly."""
+    from tests.hive_metastore import shared_metastore  # noqa: PLC0415 - with clients few tests need
 
-    with hive_metastore(tmp_path_factory.mktemp("metastore")) as service:
+    folder = tmp_path_factory.getbasetemp()
+    is_one_of_several = "PYTEST_XDIST_WORKER" in os.environ
+    with shared_metastore(folder.parent if is_one_of_several else folder) as service:
         yield service
 
 

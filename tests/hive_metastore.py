@@ -7,13 +7,17 @@ that PySpark does not have; so its parts are put together here, from Python.
 
 from __future__ import annotations
 
+import fcntl
+import json
+import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from filelock import FileLock
 from hive_metastore import ThriftHiveMetastore
 from py4j.java_gateway import JavaGateway
 from thrift.protocol.TBinaryProtocol import TBinaryProtocol
@@ -55,6 +59,35 @@ class HiveMetastore:
             yield ThriftHiveMetastore.Client(TBinaryProtocol(transport))
         finally:
             transport.close()
+
+
+@contextmanager
+def shared_metastore(folder: Path) -> Iterator[HiveMetastore]:
+    """Run one metastore for all processes of a test run that share a folder.
+
+    Who asks first starts it, and stops it once nobody uses it any more.
+    """
+    known = folder / "hive_metastore.json"
+    with ExitStack() as mine, open(folder / "hive_metastore.users", "a", encoding="utf-8") as users:
+        with FileLock(folder / "hive_metastore.lock"):
+            if known.exists():
+                port, warehouse = json.loads(known.read_text(encoding="utf-8"))
+                service = HiveMetastore(port, Path(warehouse))
+                has_started = False
+            else:
+                own = folder / f"hive_metastore_{os.getpid()}"
+                own.mkdir()
+                service = mine.enter_context(hive_metastore(own))
+                known.write_text(json.dumps([service.port, str(service.warehouse)]))
+                has_started = True
+            fcntl.flock(users, fcntl.LOCK_SH)  # a process that ends gives it back
+        try:
+            yield service
+        finally:
+            if has_started:
+                with FileLock(folder / "hive_metastore.lock"):
+                    known.unlink()
+                fcntl.flock(users, fcntl.LOCK_EX)
 
 
 @contextmanager

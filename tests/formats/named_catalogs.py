@@ -10,7 +10,7 @@ import logging
 import sys
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -149,6 +149,15 @@ def faulty(place: Place) -> Iterator[Faults]:
         patched.setattr(hudi_core.txn.publication, "_PAUSE_S", 0)
         patched.setattr(kind, "commit_table", faulty_commit)
         yield faults
+
+
+@contextmanager
+def own_loggers_at(caplog: pytest.LogCaptureFixture, level: int) -> Iterator[None]:
+    """Let the project and pyiceberg log all they can; other libraries have much to say."""
+    with ExitStack() as stack:
+        for name in ("hudi_core", "iceberg_format", "pyiceberg"):
+            stack.enter_context(caplog.at_level(level, name))
+        yield
 
 
 class CatalogSuite:
@@ -306,7 +315,7 @@ class CatalogSuite:
         }
         place = replace(place, given={**secrets, **place.given})
         told = []
-        with caplog.at_level(logging.DEBUG):
+        with caplog.at_level(logging.INFO), own_loggers_at(caplog, logging.DEBUG):
             table = place.create()
             table.insert(rows(range(3)))
             with faulty(place) as faults:
