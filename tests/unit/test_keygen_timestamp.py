@@ -17,7 +17,12 @@ from hudi_core.errors import (
     PartitionValueError,
     SchemaError,
 )
-from hudi_core.keygen import KeyGenerator, bare_key_field, key_generator
+from hudi_core.keygen import (
+    KeyGenerator,
+    bare_key_field,
+    key_generator,
+    refuse_unfit_moments,
+)
 from hudi_core.model.schema import TableSchema
 
 PREFIX = "hoodie.keygen.timebased."
@@ -477,8 +482,23 @@ def test_values_that_are_no_moments(
     ],
 )
 def test_columns_that_do_not_fit_the_kind(kind: str, arrow: pa.DataType, words: str) -> None:
+    config = new_table_config(options(kind, "yyyy", inputs="yyyy"))
+    schema = TableSchema.create(pa.schema([("id", pa.string()), ("ts", arrow)]))
     with pytest.raises(SchemaError, match=words):
-        generator(options(kind, "yyyy", inputs="yyyy"), arrow)
+        refuse_unfit_moments(config, schema)
+    if not pa.types.is_string(arrow):
+        with pytest.raises(SchemaError, match=words):
+            key_generator(config, schema)
+
+
+def test_numbers_that_became_texts_are_taken_in_tables_that_are_there() -> None:
+    """Spark SQL turns the column into texts when it updates rows of such a table."""
+    values = ["1705311000", None, "-1"]
+    found = paths("UNIX_TIMESTAMP", "yyyy/MM/dd", values, arrow=pa.string())
+    assert found == ["2024/01/15", "1970/01/01", "1969/12/31"]
+    for wrong in ("2024-01-15", "", "1.5", "9" * 19):
+        with pytest.raises(PartitionValueError, match=f"'{wrong}'.*is no number"):
+            paths("UNIX_TIMESTAMP", "yyyy", [None, wrong], arrow=pa.string())
 
 
 @pytest.mark.parametrize(
