@@ -30,19 +30,21 @@ prove: setup  ## Let writers die at every step of every action, and check what t
 	$(RUN) -m tests.crash.prove $(ARGS)
 
 .PHONY: matrix
+matrix: export HUDI_MATRIX ?= complete
 matrix: setup  ## Run every combination of what a write can be; hours, where make test takes a sample
-	HUDI_MATRIX=$${HUDI_MATRIX:-complete} $(RUN) -m pytest tests/interop/test_write_matrix.py $(ARGS)
+	$(RUN) -m pytest tests/interop/test_write_matrix.py $(ARGS)
 
 .PHONY: rest-catalog
+rest-catalog: export HUDI_REST_CATALOG_JARS = $(CURDIR)/.java/rest-catalog
 rest-catalog: setup  ## Keep tables in a REST catalog: the Iceberg project's own, which Maven brings here
 	mvn --quiet --batch-mode --file tests/rest_catalog/pom.xml dependency:copy-dependencies \
-	  -DoutputDirectory=$(CURDIR)/.java/rest-catalog
-	HUDI_REST_CATALOG_JARS=$(CURDIR)/.java/rest-catalog $(RUN) -m pytest \
-	  tests/rest_catalog/rest_catalog_tests.py $(ARGS)
+	  -DoutputDirectory=$(HUDI_REST_CATALOG_JARS)
+	$(RUN) -m pytest tests/rest_catalog/rest_catalog_tests.py $(ARGS)
 
 .PHONY: model
+model: export HUDI_MODEL = 3
 model: setup  ## Take every path of the two-step commit with three writers; make test takes two
-	HUDI_MODEL=3 $(RUN) -m pytest -s tests/model $(ARGS)
+	$(RUN) -m pytest -s tests/model $(ARGS)
 
 lint: setup  ## Check style, types, and who imports whom
 	$(BIN)/ruff check .
