@@ -81,6 +81,11 @@ lock: setup  ## Bring requirements.lock in line with pyproject.toml (ARGS=--upgr
 	$(BIN)/uv pip compile pyproject.toml --extra spark --group dev --universal --python-version 3.11 \
 	  --generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' \
 	  --quiet --output-file requirements.lock $(ARGS)
+	for reader in $(basename $(wildcard tests/readers/*.in)); do \
+	  $(BIN)/uv pip compile $$reader.in --universal --python-version 3.11 \
+	    --generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' \
+	    --quiet --output-file $$reader.lock $(ARGS) || exit 1; \
+	done
 
 clean:  ## Remove caches and build output; .venv stays
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .bench

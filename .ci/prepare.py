@@ -22,6 +22,8 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 LOCK = ROOT / "requirements.lock"
+# readers for the tests that need other releases than the rest: each has a lock and a folder
+READERS = sorted((ROOT / "tests" / "readers").glob("*.lock"))
 PREPARED = VENV / "prepared"  # the key of the last complete set-up, and the Java it found
 FORMATS = ("delta_format", "iceberg_format")  # projects of their own beside the core
 ENVIRONMENT = VENV / "environment"  # what the Makefile and the tests hand to Spark, as shell lines
@@ -92,7 +94,7 @@ def fingerprint() -> str:
     """Return a digest of everything the environment is made from."""
     digest = hashlib.sha256()
     projects = [ROOT / "pyproject.toml", *(ROOT / name / "pyproject.toml" for name in FORMATS)]
-    for path in (LOCK, *projects, Path(__file__)):
+    for path in (LOCK, *READERS, *projects, Path(__file__)):
         digest.update(path.read_bytes())
     # an editable install knows the packages that were there when it was made
     packages = sorted(path.parent.name for path in ROOT.glob("*/__init__.py"))
@@ -160,6 +162,10 @@ def install_packages() -> None:
     options = ("--require-hashes", "--no-deps", "--use-pep517", "--no-build-isolation")
     pip("install", *options, "-r", build_tool)
     pip("install", *options, "-r", LOCK)
+    for reader in READERS:
+        folder = VENV / "readers" / reader.stem
+        shutil.rmtree(folder, ignore_errors=True)
+        pip("install", "--require-hashes", "--no-deps", "--target", folder, "-r", reader)
     say("installing the project, editable")
     for project in (ROOT, *(ROOT / name for name in FORMATS)):
         pip("install", "--no-deps", "--no-build-isolation", "-e", project)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,8 @@ import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 from pyiceberg.table import StaticTable
 from pyiceberg.table.snapshots import ancestors_of
+
+from tests.readers import by_duckdb
 
 Read = Callable[[Path], Iterable[Mapping[str, Any]]]
 
@@ -38,7 +40,7 @@ def plain(value: Any) -> Any:
     return value
 
 
-# --- the library of each format, which lists the files for those without one ----------------------
+# --- who reads a format ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -49,30 +51,24 @@ class Foreign:
     ----------
     readers
         Readers of the present rows.
-    files
-        Lists the data files.
     history
         Reads the rows that each instant left, by requested time, in the order of completion.
         Instants that leave no state of their own are not in it.
     """
 
     readers: Mapping[str, Read]
-    files: Callable[[Path], Sequence[str]]
     history: Callable[[Path], Mapping[str, Iterable[Mapping[str, Any]]]]
 
     def read(self, path: Path) -> dict[str, Counter[str]]:
         """Return the rows that each reader sees."""
         seen = {name: content(read(path)) for name, read in self.readers.items()}
-        seen["duckdb"] = content(_by_duckdb(self.files(path)))
         seen["hudi-rs"] = content(by_hudi_rs(path))
         return seen
 
 
-def _by_duckdb(files: Sequence[str]) -> list[dict[str, Any]]:
-    """Read with DuckDB the files that the format's own library lists.
-
-    Its own readers of the formats are extensions, which it loads from a host of its makers.
-    """
+def _native_by_duckdb(path: Path) -> list[dict[str, Any]]:
+    """Read the files that hudi-rs lists: there is no reader of Hudi tables."""
+    files = _native_files(path)
     if not files:
         return []
     with duckdb.connect() as connection:
@@ -129,11 +125,6 @@ def _iceberg_by_polars(path: Path) -> list[dict[str, Any]]:
         return frame.collect().to_dicts()
 
 
-def _iceberg_files(path: Path) -> list[str]:
-    tasks = _iceberg(path).scan().plan_files()
-    return [one.file.file_path.removeprefix("file://") for one in tasks]
-
-
 def _iceberg_history(path: Path) -> dict[str, list[dict[str, Any]]]:
     table = _iceberg(path)
     found = {}
@@ -165,10 +156,6 @@ def _delta_by_polars(path: Path) -> list[dict[str, Any]]:
     return pl.scan_delta(str(path)).collect().to_dicts()
 
 
-def _delta_files(path: Path) -> list[str]:
-    return [uri.removeprefix("file://") for uri in DeltaTable(str(path)).file_uris()]
-
-
 def _delta_history(path: Path) -> dict[str, list[dict[str, Any]]]:
     table = DeltaTable(str(path))
     found: dict[str, list[dict[str, Any]]] = {}
@@ -185,15 +172,22 @@ def _delta_history(path: Path) -> dict[str, list[dict[str, Any]]]:
 
 
 FOREIGN: Mapping[str, Foreign] = {
-    "native": Foreign({"polars": _native_by_polars}, _native_files, _native_history),
+    "native": Foreign({"polars": _native_by_polars, "duckdb": _native_by_duckdb}, _native_history),
     "iceberg": Foreign(
-        {"pyiceberg": _by_pyiceberg, "polars": _iceberg_by_polars},
-        _iceberg_files,
+        {
+            "pyiceberg": _by_pyiceberg,
+            "polars": _iceberg_by_polars,
+            "duckdb": by_duckdb.read_iceberg,
+        },
         _iceberg_history,
     ),
     "delta": Foreign(
-        {"deltalake": _by_deltalake, "datafusion": _by_datafusion, "polars": _delta_by_polars},
-        _delta_files,
+        {
+            "deltalake": _by_deltalake,
+            "datafusion": _by_datafusion,
+            "polars": _delta_by_polars,
+            "duckdb": by_duckdb.read_delta,
+        },
         _delta_history,
     ),
 }
