@@ -3,6 +3,9 @@
 A store may apply a put and lose the answer, and a client that repeats the put is then told that
 somebody else was first. So every put carries a token of its own in the object's metadata; after
 every error but a clear refusal the object is looked at, and the token tells whose it is.
+
+The client repeats requests by itself, and goes on where an object's bytes broke off. A listing that
+broke off is asked for once more here.
 """
 
 from __future__ import annotations
@@ -10,14 +13,14 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import obstore
 from obstore.exceptions import AlreadyExistsError as ObjectExists
-from obstore.exceptions import BaseError, PreconditionError
+from obstore.exceptions import BaseError, GenericError, PreconditionError
 from obstore.store import AzureStore, GCSStore, MemoryStore, S3Store
 
 from hudi_core.errors import (
@@ -34,9 +37,13 @@ from hudi_core.storage.safe_path import check_folder, check_path, check_range, c
 _MARK: Final = "hudiput"
 _ATTEMPTS: Final = 6
 _FIRST_PAUSE_S: Final = 0.05
+_LISTINGS: Final = 4
+_LISTING_S: Final = 10.0
+"""A listing that broke off is asked for again for so long; the client itself waits for minutes."""
 _FAILURES: Final = (BaseError, OSError, ValueError)
 """What obstore raises: its own, FileNotFoundError, ValueError for paths it does not take."""
 
+_Answer = TypeVar("_Answer")
 _Store = S3Store | GCSStore | AzureStore | MemoryStore
 _memory: Final[dict[str, MemoryStore]] = {}
 
@@ -146,7 +153,8 @@ class ObjectStorage:
     def list_folders(self, prefix: str = "") -> Sequence[str]:
         """Return the paths of the folders directly below a folder, sorted."""
         with self._translated(check_folder(prefix)):
-            found = obstore.list_with_delimiter(self._store, self._prefix + prefix)
+            place = self._prefix + prefix
+            found = _listed(lambda: obstore.list_with_delimiter(self._store, place))
             return sorted(path.removeprefix(self._prefix) for path in found["common_prefixes"])
 
     def delete(self, path: str) -> bool:
@@ -192,11 +200,27 @@ class ObjectStorage:
         prefix = self._prefix + folder
         with self._translated(folder):
             if recursive:
-                for batch in obstore.list(self._store, prefix):
-                    yield from map(self._file_status, batch)
+                yield from map(self._file_status, self._list_all(prefix))
             else:
-                found = obstore.list_with_delimiter(self._store, prefix)
+                found = _listed(lambda: obstore.list_with_delimiter(self._store, prefix))
                 yield from map(self._file_status, found["objects"])
+
+    def _list_all(self, prefix: str) -> Iterator[Any]:
+        """Yield everything below a prefix; a listing that breaks off goes on after the last."""
+        last: str | None = None
+        batches = obstore.list(self._store, prefix)
+
+        def following() -> Sequence[Any]:
+            nonlocal batches
+            try:
+                return next(batches, ())
+            except GenericError:
+                batches = obstore.list(self._store, prefix, offset=last)
+                raise
+
+        while batch := _listed(following):
+            last = batch[-1]["path"]
+            yield from batch
 
     def _file_status(self, found: Any) -> FileStatus:
         modified = int(found["last_modified"].timestamp() * 1000)
@@ -282,6 +306,19 @@ def _open_store(
         "A local folder is no object store",
         "Open local paths with hudi_core.storage.posix.PosixStorage.",
     )
+
+
+def _listed(call: Callable[[], _Answer]) -> _Answer:
+    """List; once more, a few times, where the answer broke off."""
+    ends = time.monotonic() + _LISTING_S
+    for attempt in range(_LISTINGS - 1):
+        try:
+            return call()
+        except GenericError:
+            if time.monotonic() > ends:
+                raise
+            time.sleep(_FIRST_PAUSE_S * 2**attempt)
+    return call()
 
 
 def _tag(found: Any) -> str:

@@ -105,12 +105,15 @@ class Way(NamedTuple):
     changes, reads
         What becomes of all later requests that change something, and of those that do not; ``None``
         where they pass.
+    once
+        Whether that becomes of each of them once, and its repetitions pass.
     """
 
     first: Deed
     again: Deed = Deed()
     changes: Deed | None = None
     reads: Deed | None = None
+    once: bool = False
 
 
 _REFUSED: Final = Deed(False, 503)
@@ -141,9 +144,12 @@ WAYS: Final[Mapping[str, Way]] = {
     "unreachable": Way(_BROKEN, _BROKEN, _BROKEN, _BROKEN),
     "read only": Way(_REFUSED, _REFUSED, _REFUSED),
     "mute": Way(Deed(status=500), Deed(status=500), Deed(status=500)),
+    # or everything has to be asked twice: what is read breaks off, what is changed is not told
+    "shaky": Way(Deed(cut="middle"), reads=Deed(cut="middle"), once=True),
+    "busy": Way(_REFUSED, Deed(), _REFUSED, _REFUSED, once=True),
 }
 """Every way, by its name."""
-LASTING: Final = frozenset(name for name, way in WAYS.items() if way.changes is not None)
+LASTING: Final = frozenset(name for name, way in WAYS.items() if way.changes or way.reads)
 """Those that end only when they are told to."""
 
 
@@ -190,6 +196,7 @@ class S3Faults:
         self.names: list[str] = []
         self._fault: S3Fault | None = None
         self._faulty: tuple[str | None, ...] | None = None
+        self._met: set[tuple[str | None, ...]] = set()
         self._travelling: list[tuple[int | None, Request]] = []
         self._lock = threading.Lock()
 
@@ -197,16 +204,18 @@ class S3Faults:
         """Count from one on, with this going wrong; what travels goes on."""
         with self._lock:
             self.names, self._fault, self._faulty = [], fault, None
+            self._met = set()
 
     def decide(self, request: Request) -> Verdict:
         """Say what becomes of a request, whose body need not be there yet."""
         with self._lock:
             way = None if self._fault is None else WAYS[self._fault.how]
             if request.method not in CHANGING:
-                lasts = way is not None and self._faulty is not None
-                return Verdict(way.reads or Deed() if lasts and way is not None else Deed())
+                return Verdict(self._later(request, None if way is None else way.reads))
             if way is not None and request.identity == self._faulty:
                 return Verdict(way.again)
+            if request.identity in self._met:
+                return Verdict(Deed())
             self.names.append(request.name)
             arriving = self._due()
             if way is None or self._fault is None:
@@ -214,8 +223,17 @@ class S3Faults:
             if len(self.names) == self._fault.at:
                 self._faulty = request.identity
                 return Verdict(way.first, arriving)
-            lasts = self._faulty is not None and way.changes is not None
-            return Verdict(way.changes or Deed() if lasts else Deed(), arriving)
+            return Verdict(self._later(request, way.changes), arriving)
+
+    def _later(self, request: Request, deed: Deed | None) -> Deed:
+        """Return what becomes of a request that comes after the faulty one."""
+        if self._fault is None or self._faulty is None or deed is None:
+            return Deed()
+        if WAYS[self._fault.how].once:
+            if request.identity in self._met:
+                return Deed()
+            self._met.add(request.identity)
+        return deed
 
     def travel(self, request: Request) -> None:
         """Take a request that is to arrive later."""

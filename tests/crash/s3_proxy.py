@@ -152,7 +152,7 @@ class _Handler(BaseHTTPRequestHandler):
         raw = _raw(status, headers, body, request.method == "HEAD")
         if deed.cut == "middle":
             # in the midst of the body, if it has one
-            end = len(raw) - len(body) // 2 if body else len(raw) // 2
+            end = len(raw) - (len(body) + 1) // 2 if body else len(raw) // 2
             self._send(raw[:end])
         elif deed.cut is None:
             self._send(raw)

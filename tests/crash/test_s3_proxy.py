@@ -123,6 +123,8 @@ EXPECTED = {
     "unreachable": (None, False, None, False),
     "read only": (503, False, 503, False),
     "mute": (500, True, 500, True),
+    "shaky": (None, True, 200, True),
+    "busy": (503, False, 200, True),
 }
 
 
@@ -140,6 +142,9 @@ def test_each_way_to_go_wrong(proxy: S3Proxy, how: str) -> None:
     way = WAYS[how]
     assert (later.status == 200) is (way.changes is None)
     assert (read == Answer(200, b"1")) is (way.reads is None)
+    if way.once:
+        assert ask(proxy, "GET", "/bucket/first") == Answer(200, b"1")
+        assert ask(proxy, "PUT", "/bucket/b", b"1").status == 200
     proxy.faults.arm(None)
     assert ask(proxy, "PUT", "/bucket/b", b"1").status == 200
 
