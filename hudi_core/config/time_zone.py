@@ -75,7 +75,7 @@ def time_zone(text: str) -> str | None:
             return ZoneInfo(_OLD_NAMES.get(text, text)).key
     except (ZoneInfoNotFoundError, OSError, ValueError):
         pass
-    raise ValueError("there is no such time zone; take a name such as Europe/Paris, or GMT+05:30")
+    raise ValueError("this machine knows no such time zone; take one as Europe/Paris or GMT+05:30")
 
 
 def stored_zone(zone: str) -> str:

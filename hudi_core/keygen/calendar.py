@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
@@ -62,36 +61,9 @@ def spell_all(shown: Millis, pattern: DatePattern) -> tuple[npt.NDArray[np.int64
     return coded.indices.to_numpy().astype(np.int64), texts
 
 
-def period_of(text: str, pattern: DatePattern) -> tuple[int, int] | None:
-    """Return the first millisecond, as clocks show it, that has this text, and the first after.
-
-    ``None`` where several periods may have it, and for a text of another form.
-    """
-    if not pattern.is_whole:
-        return None
-    values: dict[str, int] = {}
-    at = 0
-    for token in pattern.tokens:
-        width = len(token) if isinstance(token, str) else token.width
-        part = text[at : at + width]
-        at += width
-        if isinstance(token, str):
-            continue
-        if not re.fullmatch(r"[0-9]+", part):
-            return None
-        values[token.letter] = int(part)
-    try:
-        start = datetime(values["y"], values.get("M", 1), values.get("d", 1), tzinfo=UTC)
-        start += timedelta(days=values.get("D", 1) - 1, hours=values.get("H", 0))
-        start += timedelta(minutes=values.get("m", 0), seconds=values.get("s", 0))
-    except (ValueError, OverflowError):
-        return None
-    if spell(start, pattern) != text:
-        return None
-    millis = np.array([(start - _EPOCH) // timedelta(milliseconds=1)])
-    number = _periods(millis, pattern.grain)[0]
-    first, after = _starts(np.array([number, number + 1]), pattern.grain).tolist()
-    return first, after
+def ends_of_periods(shown: Millis, grain: str) -> Millis:
+    """Return the first millisecond after the period that each moment lies in."""
+    return _starts(_periods(shown, grain) + 1, grain)
 
 
 def _periods(shown: Millis, grain: str) -> npt.NDArray[np.int64]:

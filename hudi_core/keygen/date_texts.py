@@ -87,8 +87,10 @@ def read_texts(
         rows = np.flatnonzero(is_open)[fits]
         is_open[rows] = False
         chosen = texts.take(pa.array(rows))
-        shown = _shown(parts.filter(pa.array(fits)), pattern, chosen, column)
-        own = _own_offsets(parts.filter(pa.array(fits)), pattern)
+        parts = parts.filter(pa.array(fits))
+        shown, is_date = _shown(parts, pattern)
+        _refuse(chosen, ~is_date, column, "which is no date")
+        own = _own_offsets(parts, pattern)
         if own is not None:
             found.moments[rows], found.offsets[rows] = shown - own, own
             continue
@@ -99,6 +101,31 @@ def read_texts(
     given = " or ".join(repr(pattern.text) for pattern in patterns)
     _refuse(texts, is_open, column, f"which is not of the format {given}")
     return found
+
+
+def starts_of_periods(texts: pa.StringArray, pattern: DatePattern) -> tuple[Millis, Mask]:
+    """Return the first millisecond, as clocks show it, that is spelled like each text; and which of
+    the texts are spelled by the pattern.
+
+    Parameters
+    ----------
+    pattern
+        One of which each text stands for one period (:attr:`DatePattern.is_whole`).
+    """
+    parts, seen = [], set()
+    for token in pattern.tokens:
+        if isinstance(token, str):
+            parts.append(re.escape(token))
+            continue
+        group = f"?P<{token.letter}>" if token.letter not in seen else "?:"
+        parts.append(f"({group}[0-9]{{{token.width}}})")
+        seen.add(token.letter)
+    found = pc.extract_regex(texts, f"^{''.join(parts)}$")
+    known: Mask = found.is_valid().to_numpy(zero_copy_only=False).copy()
+    rows = np.flatnonzero(known)
+    starts = np.zeros(len(texts), np.int64)
+    starts[rows], known[rows] = _shown(found.take(pa.array(rows)), pattern)
+    return starts, known
 
 
 def _expression(pattern: DatePattern) -> str:
@@ -135,10 +162,8 @@ def _form(field: DateField, before_digits: bool) -> str:
     return f"[0-9]{{1,{max(field.width, _DIGITS.get(field.letter, 2))}}}"
 
 
-def _shown(
-    parts: pa.StructArray, pattern: DatePattern, texts: pa.StringArray, column: str
-) -> Millis:
-    """Return what clocks show."""
+def _shown(parts: pa.StructArray, pattern: DatePattern) -> tuple[Millis, Mask]:
+    """Return what clocks show, and where that is a date."""
     numbers: dict[str, Millis] = {}
     wrong = np.zeros(len(parts), np.bool_)
     for field in pattern.fields:
@@ -147,24 +172,22 @@ def _shown(
         low, high = _LEAST_AND_MOST[field.letter]
         numbers[field.letter] = _number(parts.field(field.letter), field)
         wrong |= (numbers[field.letter] < low) | (numbers[field.letter] > high)
-    _refuse(texts, wrong, column, "which is no date")
     nothing = np.zeros(len(parts), np.int64)
     years = numbers.get("y", numbers.get("Y", nothing)) - 1970
     months = years * 12 + numbers.get("M", nothing + 1) - 1
     days = months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
     if "D" in numbers and "M" not in numbers:
         days = days + numbers["D"] - 1
-        wrong = days.astype("datetime64[D]").astype("datetime64[Y]").astype(np.int64) != years
+        wrong |= days.astype("datetime64[D]").astype("datetime64[Y]").astype(np.int64) != years
     else:
         days = days + numbers.get("d", nothing + 1) - 1
-        wrong = days.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64) != months
-    _refuse(texts, wrong, column, "which is no date")
+        wrong |= days.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64) != months
     seconds = numbers.get("m", nothing) * 60 + numbers.get("s", nothing)
     shown: Millis = days * 24 * _HOUR + _hours(parts, numbers, nothing) * _HOUR + seconds * 1000
     if any(field.letter == "S" for field in pattern.fields):
         digits = pc.utf8_rpad(pc.utf8_slice_codeunits(parts.field("S"), 0, 3), 3, "0")
         shown = shown + digits.cast(pa.int64()).to_numpy()
-    return shown
+    return shown, ~wrong
 
 
 def _hours(parts: pa.StructArray, numbers: dict[str, Millis], nothing: Millis) -> Millis:

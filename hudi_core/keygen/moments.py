@@ -110,16 +110,18 @@ def moments(values: pa.Array, unit: TimeUnit, column: str) -> Millis:
     return np.asarray(towards_zero + ((counted < 0) & (counted % parts != 0)))
 
 
-def counts_of(start: int, end: int, unit: TimeUnit) -> tuple[int, int]:
-    """Return the least and the greatest number whose moment is not before ``start``, and before
-    ``end``."""
-    times, parts, last = _TIMES[unit], _PARTS.get(unit, 1), end - 1
+def counts_of(starts: Millis, ends: Millis, unit: TimeUnit) -> tuple[Millis, Millis]:
+    """Return the least and the greatest numbers whose moments are not before ``starts``, and before
+    ``ends``."""
+    times, parts = _TIMES[unit], _PARTS.get(unit, 1)
+    limit = _LONG // parts - 1
+    first, last = np.clip(starts, -limit, limit), np.clip(ends - 1, -limit, limit)
     if parts == 1:
-        return -(-start // times), last // times
+        return -(-first // times), last // times
     # what is dropped towards 1970 are parts before it on one side, and after it on the other
     return (
-        start * parts - (parts - 1 if start <= 0 else 0),
-        last * parts + (parts - 1 if last >= 0 else 0),
+        first * parts - np.where(first <= 0, parts - 1, 0),
+        last * parts + np.where(last >= 0, parts - 1, 0),
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC as UTC_ZONE
 from datetime import datetime, timedelta, timezone, tzinfo
-from typing import Final
+from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -21,11 +21,11 @@ from hudi_core.config.time_zone import UTC
 from hudi_core.config.timebased import TimeBased
 from hudi_core.errors import PartitionValueError, SchemaError
 from hudi_core.keygen.base import KeyColumn, KeyColumns
-from hudi_core.keygen.calendar import FIRST, LAST, period_of, spell, spell_all
-from hudi_core.keygen.date_texts import read_texts
+from hudi_core.keygen.calendar import FIRST, LAST, ends_of_periods, spell, spell_all
+from hudi_core.keygen.date_texts import Mask, read_texts, starts_of_periods
 from hudi_core.keygen.moments import check_counts, counted_unit, counts_of, moments
 from hudi_core.keygen.partitions import Indices, joined_paths
-from hudi_core.keygen.zones import fixed_offset, to_clock
+from hudi_core.keygen.zones import Millis, fixed_offset, to_clock, to_moments
 from hudi_core.storage.partition_path import PartitionPathCodec
 
 _HOUR: Final = 3_600_000
@@ -115,28 +115,51 @@ class TimestampKeyGenerator:
         return joined_paths(batch, [self._texts], self._codec)
 
 
+class Bounds(NamedTuple):
+    """Between which numbers the values of a column lie; both inclusive.
+
+    Attributes
+    ----------
+    known
+        Where that is known.
+    """
+
+    lows: Millis
+    highs: Millis
+    known: Mask
+
+
 def bounds_of_texts(
     texts: Sequence[str | None], kind: pa.DataType, how: TimeBased
-) -> list[tuple[int, int] | None]:
+) -> Bounds | None:
     """Return between which numbers the values of a column lie whose texts these are.
 
-    ``None`` where that is not known, as for every column of texts. Rows without a value are not
-    spoken of.
+    Rows without a value are not spoken of.
 
     Parameters
     ----------
     kind
         Type of the column; timestamps and dates as the numbers that they are kept as.
+
+    Returns
+    -------
+    Bounds or None
+        ``None`` where the texts tell nothing, as those of a column of texts.
     """
     unit = how.unit
     own = counted_unit(kind)
     if unit is None or own not in (unit, None) or (own is None and not pt.is_integer(kind)):
-        return [None] * len(texts)
-    found: list[tuple[int, int] | None] = []
-    for text in texts:
-        period = None if text is None else period_of(text, how.output)
-        found.append(None if period is None else counts_of(*_moments(period, how), unit))
-    return found
+        return None
+    if not how.output.is_whole:
+        return None
+    starts, known = starts_of_periods(pa.array(texts, pa.string()), how.output)
+    ends = ends_of_periods(starts, how.output.grain)
+    if how.output_zone is None:
+        # another writer may have taken the zone of its process, which the table does not tell
+        return Bounds(*counts_of(starts - _AHEAD, ends + _BEHIND, unit), known)
+    first = to_moments(starts, how.output_zone)
+    after = to_moments(ends, how.output_zone, last=True)
+    return Bounds(*counts_of(first, after, unit), known)
 
 
 def text_of_null(kind: pa.DataType, how: TimeBased) -> str:
@@ -144,26 +167,6 @@ def text_of_null(kind: pa.DataType, how: TimeBased) -> str:
     column = KeyColumn("", "", ())
     _, (text,) = TimeTexts(column, kind, how).of(pa.nulls(1, kind))
     return text
-
-
-def _moments(period: tuple[int, int], how: TimeBased) -> tuple[int, int]:
-    """Return moments between which clocks show a period."""
-    start, end = period
-    if how.output_zone is None:
-        # another writer may have taken the zone of its process, which the table does not tell
-        return start - _AHEAD, end + _BEHIND
-    offset = fixed_offset(how.output_zone)
-    if offset is not None:
-        return start - offset, end - offset
-    zone = _zone(how.output_zone)
-    return start - max(_offsets(start, zone)), end - min(_offsets(end, zone))
-
-
-def _offsets(shown: int, zone: tzinfo) -> list[int]:
-    """Return how far clocks may be ahead of UTC when they show that, in milliseconds."""
-    clock = datetime(1970, 1, 1, tzinfo=UTC_ZONE) + timedelta(milliseconds=min(shown, LAST))
-    both = (clock.replace(tzinfo=zone, fold=fold).utcoffset() for fold in (0, 1))
-    return [(offset or timedelta(0)) // timedelta(milliseconds=1) for offset in both]
 
 
 def _zone(name: str) -> tzinfo:

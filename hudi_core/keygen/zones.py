@@ -39,12 +39,19 @@ def to_clock(moments: Millis, zone: str) -> Millis:
     return np.asarray(pc.local_timestamp(aware).cast(pa.int64()).to_numpy())
 
 
-def to_moments(shown: Millis, zone: str) -> Millis:
-    """Return when clocks of a zone show that; what they show twice is taken for the first time,
-    and what they skip for the moment at which they do."""
+def to_moments(shown: Millis, zone: str, *, last: bool = False) -> Millis:
+    """Return when clocks of a zone show that.
+
+    Parameters
+    ----------
+    last
+        Of what they show twice, whether the second time is meant. What they skip is taken for a
+        moment just before, or for the one just after.
+    """
     offset = fixed_offset(zone)
     if offset is not None:
         return shown - offset if offset else shown
     naive = pa.array(shown).cast(_MILLIS)
-    aware = pc.assume_timezone(naive, zone, ambiguous="earliest", nonexistent="latest")
+    which = "latest" if last else "earliest"
+    aware = pc.assume_timezone(naive, zone, ambiguous=which, nonexistent=which)
     return np.asarray(aware.cast(pa.int64()).to_numpy())

@@ -142,23 +142,18 @@ class PartitionPruner:
     def _spans(self, name: str, texts: Sequence[str | None]) -> ValueRanges | None:
         """Return between which values a column lies of whose moments these texts were made."""
         kind = self._schema.field(name).type
-        how = self._how
-        bounds = bounds_of_texts(texts, kind, how) if how is not None else []
-        if how is None or not any(bounds):
+        bounds = None if self._how is None else bounds_of_texts(texts, kind, self._how)
+        if self._how is None or bounds is None or not bounds.known.any():
             return None
-        of_null = text_of_null(kind, how)
-        may_be_null = [text == of_null for text in texts]
+        of_null = text_of_null(kind, self._how)
+        may_be_null = np.array([text == of_null for text in texts], np.bool_)
+        width = pa.int32() if kind.bit_width == 32 else pa.int64()
+        limit = np.iinfo(width.to_pandas_dtype())
         lows, highs = (
-            pa.array(
-                [None if found is None else _clipped(found[end], kind) for found in bounds],
-                pa.int32() if kind.bit_width == 32 else pa.int64(),
-            ).cast(kind)
-            for end in (0, 1)
+            pa.array(np.clip(ends, limit.min, limit.max), mask=~bounds.known).cast(width).cast(kind)
+            for ends in (bounds.lows, bounds.highs)
         )
-        unknown = lows.is_null().to_numpy(zero_copy_only=False)
-        return ValueRanges(
-            lows, highs, unknown | np.array(may_be_null, np.bool_), np.ones(len(lows), np.bool_)
-        )
+        return ValueRanges(lows, highs, ~bounds.known | may_be_null, np.ones(len(lows), np.bool_))
 
     def _known(self, path: PartitionPath) -> pc.Expression:
         known = pc.scalar(True)
@@ -181,12 +176,6 @@ class PartitionPruner:
             return pa.scalar(text).cast(kind)
         except pa.ArrowInvalid:
             return None
-
-
-def _clipped(number: int, kind: pa.DataType) -> int:
-    """Return a bound within what a type can hold, outside of which no value lies."""
-    limit: int = 1 << (kind.bit_width - 1)
-    return max(-limit, min(number, limit - 1))
 
 
 def _is_certain(kind: pa.DataType, text: str | None) -> bool:
