@@ -2,7 +2,7 @@
 
 No class is loaded that the table's metadata names: the metadata files that a catalog reads and
 writes are those below the table's base path, by the table's own storage, under names that are made
-here. The sql and dynamodb catalogs read these files by themselves, with the options of the store.
+here. A sql catalog reads these files by itself, with the options of the store.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ from iceberg_format.files import TableFiles
 
 CATALOG_FILE: Final = re.compile(r"([0-9]{5,18})-[^/]*\.metadata\.json")
 """Names of metadata files as catalogs have them."""
-_TYPES: Final = frozenset({"rest", "sql", "hive", "glue", "dynamodb"})
+_TYPES: Final = frozenset({"rest", "sql", "hive", "glue"})
+"""Others of pyiceberg's take no commits."""
 _STORE: Final = {
     "aws_access_key_id": "s3.access-key-id",
     "aws_secret_access_key": "s3.secret-access-key",
@@ -53,7 +54,6 @@ _INSTALL: Final = {
     "hive": "Install it: pip install 'pyiceberg[hive]'.",
     "sql": "Install it: pip install 'pyiceberg[sql-sqlite]', or [sql-postgres].",
     "glue": "Install it: pip install 'pyiceberg[glue]'.",
-    "dynamodb": "Install it: pip install 'pyiceberg[dynamodb]'.",
 }
 
 
@@ -131,7 +131,7 @@ def connect(client: MetaClientView, options: dict[str, str], kind: str, folder: 
     """
     given = {key: value for key, value in options.items() if key not in ("name", "identifier")}
     if isinstance(client, TableMetaClient):
-        # sql and dynamodb catalogs read metadata files themselves
+        # a sql catalog reads metadata files itself
         store = client.storage_options.for_object_store()
         given = {_STORE[key]: value for key, value in store.items() if key in _STORE} | given
     name = options.get("name", "hudi")

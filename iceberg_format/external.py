@@ -1,4 +1,4 @@
-"""Catalogs of pyiceberg's in the place of the table's own folder: rest, sql, hive, glue, dynamodb.
+"""Catalogs of pyiceberg's in the place of the table's own folder: rest, sql, hive and glue.
 
 Their options are taken from the session and never from the table, which anybody could have written,
 and are not kept in it, as they may be secret. See :mod:`iceberg_format.connection`.

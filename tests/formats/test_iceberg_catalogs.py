@@ -95,6 +95,7 @@ def test_metadata_outside_of_the_table_is_refused(location: str, tmp_path: Path)
         {"type": "rest", "py-io-impl": "os.path"},
         {"type": "rest", "auth.impl": "os.path"},
         {"type": "nobody"},
+        {"type": "dynamodb"},  # takes no commits
         {"uri": "http://127.0.0.1"},
         {"type": "sql", "uri": "sqlite://", "identifier": "no_namespace"},
     ],
