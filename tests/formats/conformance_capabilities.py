@@ -107,6 +107,13 @@ class CapabilityConformance(OverFormat):
             assert format_under_test.rows(path) == contents(rows(0, ts=2), rows(1, 2, 3, 4))
             table.convert("native")
             assert ours(path) == contents(rows(0, ts=2), rows(1, 2, 3, 4))
+            # what is left of its metadata is of an earlier state by now
+            table.upsert(rows(1, ts=3))
+            table.convert(name, options=format_under_test.options)
+            assert format_under_test.rows(path) == contents(
+                rows(0, ts=2), rows(1, ts=3), rows(2, 3, 4)
+            )
+            table.convert("native")
         else:
             before = files_of(path)
             with pytest.raises(UnsupportedCapabilityError):

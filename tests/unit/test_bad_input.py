@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from hudi_core.errors import (
     SchemaError,
     UnknownTableFormatError,
 )
+from tests.unit.refusals import files, refused
 
 SCHEMA = pa.schema(
     [("id", pa.string()), ("city", pa.string()), ("ts", pa.int64()), ("value", pa.float64())]
@@ -40,26 +40,6 @@ Row = Mapping[str, Any]
 def rows(*changes: Row, schema: pa.Schema = SCHEMA) -> pa.Table:
     whole = {"id": "a", "city": "rome", "ts": 1, "value": 1.0}
     return pa.Table.from_pylist([{**whole, **change} for change in changes], schema)
-
-
-def files(path: Path) -> dict[str, bytes]:
-    """Return every file below a folder but the lock, which is empty and stays."""
-    found = {}
-    for file in path.rglob("*"):
-        if file.is_file() and file.name != "table.lock":
-            found[str(file.relative_to(path))] = file.read_bytes()
-    return found
-
-
-@contextmanager
-def refused(path: Path, error: type[HudiError], *words: str) -> Iterator[None]:
-    """Expect an error of a type that names what matters, and a folder as it was."""
-    before = files(path)
-    with pytest.raises(error) as caught:
-        yield
-    for word in words:
-        assert word in str(caught.value)
-    assert files(path) == before
 
 
 @pytest.fixture

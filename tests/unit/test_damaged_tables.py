@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,6 +20,7 @@ from hudi_core.model.actions import InstantInfo, RollbackPlan, RollbackRequest
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.storage.properties_file import update_properties
 from hudi_core.timeline.serde import encode
+from tests.unit.refusals import refused
 
 SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string())])
 DEAD = "20260101000000000"
@@ -29,24 +29,6 @@ DEAD = "20260101000000000"
 
 def rows(*ids: str) -> pa.Table:
     return pa.table({"id": list(ids), "part": ["x"] * len(ids)}, schema=SCHEMA)
-
-
-def files(path: Path) -> dict[str, bytes]:
-    found = {}
-    for file in path.rglob("*"):
-        if file.is_file() and file.name != "table.lock":
-            found[str(file.relative_to(path))] = file.read_bytes()
-    return found
-
-
-@contextmanager
-def refused(path: Path, error: type[HudiError], *words: str) -> Iterator[None]:
-    before = files(path)
-    with pytest.raises(error) as caught:
-        yield
-    for word in words:
-        assert word in str(caught.value)
-    assert files(path) == before
 
 
 @pytest.fixture
