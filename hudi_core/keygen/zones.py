@@ -6,7 +6,11 @@ What a clock shows is kept as if it were in UTC. Zones are named as
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from datetime import UTC as UTC_ZONE
+from datetime import datetime, timedelta
 from typing import Final
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +21,14 @@ from hudi_core.config.time_zone import UTC
 
 Millis = npt.NDArray[np.int64]
 _MILLIS: Final = pa.timestamp("ms")
+_MILLI: Final = timedelta(milliseconds=1)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC_ZONE)
 _PER_MINUTE: Final = 60_000
+_SLOT: Final = 15 * _PER_MINUTE
+"""Clocks are changed between two of these."""
+_FAR: Final = 2_114_380_800_000
+"""The first of 2037, from which on Arrow knows no summer time: it takes the changes that a zone
+lists, and lists end there, but not the rule that goes on."""
 
 
 def fixed_offset(zone: str) -> int | None:
@@ -35,8 +46,13 @@ def to_clock(moments: Millis, zone: str) -> Millis:
     offset = fixed_offset(zone)
     if offset is not None:
         return moments + offset if offset else moments
-    aware = pa.array(moments).cast(pa.timestamp("ms", zone))
-    return np.asarray(pc.local_timestamp(aware).cast(pa.int64()).to_numpy())
+
+    def near(some: Millis) -> Millis:
+        aware = pa.array(some).cast(pa.timestamp("ms", zone))
+        return np.asarray(pc.local_timestamp(aware).cast(pa.int64()).to_numpy())
+
+    rules = ZoneInfo(zone)
+    return _in_two(moments, near, lambda moment: _millis(moment.astimezone(rules).utcoffset()))
 
 
 def to_moments(shown: Millis, zone: str, *, last: bool = False) -> Millis:
@@ -46,12 +62,43 @@ def to_moments(shown: Millis, zone: str, *, last: bool = False) -> Millis:
     ----------
     last
         Of what they show twice, whether the second time is meant. What they skip is taken for a
-        moment just before, or for the one just after.
+        moment before, or after.
     """
     offset = fixed_offset(zone)
     if offset is not None:
         return shown - offset if offset else shown
-    naive = pa.array(shown).cast(_MILLIS)
-    which = "latest" if last else "earliest"
-    aware = pc.assume_timezone(naive, zone, ambiguous=which, nonexistent=which)
-    return np.asarray(aware.cast(pa.int64()).to_numpy())
+
+    def near(some: Millis) -> Millis:
+        naive = pa.array(some).cast(_MILLIS)
+        which = "latest" if last else "earliest"
+        aware = pc.assume_timezone(naive, zone, ambiguous=which, nonexistent=which)
+        return np.asarray(aware.cast(pa.int64()).to_numpy())
+
+    rules = ZoneInfo(zone)
+    choose = min if last else max
+
+    def behind(clock: datetime) -> int:
+        both = (clock.replace(tzinfo=rules, fold=fold).utcoffset() for fold in (0, 1))
+        return -choose(map(_millis, both))
+
+    return _in_two(shown, near, behind)
+
+
+def _in_two(
+    values: Millis, near: Callable[[Millis], Millis], shift: Callable[[datetime], int]
+) -> Millis:
+    """Return what becomes of values: of near ones all at once, of far ones for each slot."""
+    is_far = values >= _FAR
+    if not is_far.any():
+        return near(values)
+    found = np.empty_like(values)
+    found[~is_far] = near(values[~is_far])
+    far = values[is_far]
+    slots, places = np.unique(far // _SLOT, return_inverse=True)
+    shifts = [shift(_EPOCH + timedelta(milliseconds=slot * _SLOT)) for slot in slots.tolist()]
+    found[is_far] = far + np.array(shifts, np.int64)[places]
+    return found
+
+
+def _millis(offset: timedelta | None) -> int:
+    return (offset or timedelta(0)) // _MILLI

@@ -23,6 +23,8 @@ EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 MILLIS = {"UNIX_TIMESTAMP": 1000, "EPOCHMILLISECONDS": 1, "EPOCHMICROSECONDS": 0.001}
 ZONES = ("UTC", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe", "Pacific/Apia")
 """Among them one with half an hour of summer time, and one that skipped a day."""
+RULED = dt.datetime(2060, 1, 1, tzinfo=dt.UTC)
+"""Here the lists of changes have ended, and rules go on."""
 FORMATS = {
     "yyyy/MM/dd": "%Y/%m/%d",
     "yyyyMMdd": "%Y%m%d",
@@ -74,11 +76,11 @@ def expected(value: int | None, kind: str, output: str, zone: str) -> str:
 @st.composite
 def numbers(draw: st.DrawFn) -> tuple[str, list[int | None]]:
     kind = draw(st.sampled_from(sorted(MILLIS)))
-    low, high = (
-        round((dt.datetime(year, 1, 1, tzinfo=dt.UTC) - EPOCH).total_seconds() * 1000)
-        for year in (FIRST, LAST)
+    one = st.datetimes(dt.datetime(FIRST, 1, 1), dt.datetime(LAST, 1, 1)).map(  # noqa: DTZ001
+        lambda moment: round(
+            (moment.replace(tzinfo=dt.UTC) - EPOCH).total_seconds() * 1000 / MILLIS[kind]
+        )
     )
-    one = st.integers(round(low / MILLIS[kind]), round(high / MILLIS[kind]))
     near = st.integers(-3_000_000, 3_000_000)
     return kind, draw(st.lists(st.none() | one | near, max_size=20))
 
@@ -177,3 +179,17 @@ def test_no_partition_is_left_out_that_has_a_matching_row(
 
     matching = table.filter(expression)["_hoodie_partition_path"].to_pylist()
     assert set(matching) <= set(kept)
+
+
+@given(st.lists(st.integers(0, 365 * 24 * 4), min_size=1), st.sampled_from(ZONES))
+def test_clocks_go_on_to_be_changed(quarters: list[int], zone: str) -> None:
+    moments = [RULED + dt.timedelta(minutes=15 * each) for each in quarters]
+    values = [round(each.timestamp()) for each in moments]
+    config = config_of("UNIX_TIMESTAMP", "yyyy-MM-dd HH.mm.ss", zone)
+    local = ZoneInfo(zone)
+    wanted = [each.astimezone(local).strftime("%Y-%m-%d %H.%M.%S") for each in moments]
+    assert paths(config, values, pa.int64()) == wanted
+
+    texts = [each.astimezone(local).strftime("%Y-%m-%d %H:%M:%S.000") for each in moments]
+    by_text = config_of("DATE_STRING", "yyyy-MM-dd HH.mm.ss", zone)
+    assert paths(by_text, texts, pa.string()) == wanted
