@@ -18,7 +18,7 @@ SCENES = (
     S3Case("iceberg@s3", "delete"),
     S3Case("delta@s3", "upsert"),
 )
-SAMPLE = 4
+SAMPLE = 3
 
 
 @pytest.fixture(scope="module")
