@@ -131,8 +131,8 @@ class Table(TableUpkeep):
 
     @property
     def schema(self) -> pa.Schema:
-        """Columns of the table as of its latest commit, without the meta columns."""
-        return self._opened.client.schema.arrow
+        """Columns of the table as of its latest complete commit, without the meta columns."""
+        return self._opened.client.schema_at(self._opened.timeline()).arrow
 
     @property
     def timeline(self) -> TimelineView:

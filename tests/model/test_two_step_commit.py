@@ -27,7 +27,8 @@ from tests.model.two_steps import (
 )
 
 WRITERS = int(os.environ.get("HUDI_MODEL", "2"))
-CRASHES = 2 if WRITERS == 2 else 1
+# of three, one that dies is one that takes no more steps: leases run out, and nobody waits for it
+CRASHES = 2 if WRITERS == 2 else 0
 
 
 @pytest.mark.timeout(7200)
