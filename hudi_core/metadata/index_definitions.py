@@ -83,13 +83,13 @@ def read_definitions(storage: Storage, config: TableConfig) -> IndexDefinitions:
     return IndexDefinitions(path, found)
 
 
-def discard_damaged(storage: Storage, config: TableConfig) -> bool:
+def discard_damaged(storage: Storage, config: TableConfig, copy_to: str | None = None) -> None:
     """Delete the file where nothing can be read from it; the caller holds the table's lock.
 
-    Returns
-    -------
-    bool
-        Whether it was damaged.
+    Parameters
+    ----------
+    copy_to
+        A folder that gets a copy of it.
 
     Raises
     ------
@@ -100,9 +100,9 @@ def discard_damaged(storage: Storage, config: TableConfig) -> bool:
     try:
         read_definitions(storage, config)
     except CorruptMetadataError:
+        if copy_to is not None:
+            storage.put(f"{copy_to}/{path.rpartition('/')[2]}", storage.read(path))
         storage.delete(path)
-        return True
-    return False
 
 
 def _checked_path(storage: Storage, config: TableConfig) -> str:

@@ -45,7 +45,8 @@ _SCHEMA: Final = pa.schema(
     [("key", pa.binary()), ("value", pa.dictionary(pa.int32(), pa.binary()))]
 )
 _END: Final = ".arrow"
-_ENTRY: Final = re.compile(r"[0-9a-f]{40}/[0-9a-f]{40}\.arrow")
+_GROUP: Final = re.compile(r"[0-9a-f]{40}")
+_ENTRY: Final = re.compile(rf"{_GROUP.pattern}/[0-9a-f]{{40}}\.arrow")
 """Nothing else in the folder is touched: it may be one of a user's own."""
 
 Found = tuple[Ints, pa.Array]
@@ -146,18 +147,25 @@ class KeyCache:
                 self._path(layer),
                 content.to_pybytes() + zlib.crc32(content).to_bytes(_CHECKSUM, "big"),
             )
-            first = time.time() * 1000 - _MOST_DAYS * 86_400_000
-            for old in list(storage.list("", recursive=True)):
-                is_own = old.path.startswith(f"{_digest(self.group.encode())}/")
-                if (
-                    _ENTRY.fullmatch(old.path)
-                    and old.path not in known
-                    and (is_own or old.modified_ms < first)
-                ):
-                    storage.delete(old.path)
+            self._forget_others(storage, known)
         except StorageError as error:
             # what was asked for is known without it
             _log.warning("nothing is kept in %s: %s", self.folder, error)
+
+    def _forget_others(self, storage: Storage, known: Collection[str]) -> None:
+        """Delete what is kept of earlier files of this group, and what nobody has renewed lately.
+
+        The folder may have been another's before: folders that have no name of ours are not read.
+        """
+        first = time.time() * 1000 - _MOST_DAYS * 86_400_000
+        mine = _digest(self.group.encode())
+        for folder in storage.list_folders():
+            if _GROUP.fullmatch(folder) is None:
+                continue
+            for old in list(storage.list(folder)):
+                is_old = folder == mine or old.modified_ms < first
+                if _ENTRY.fullmatch(old.path) and old.path not in known and is_old:
+                    storage.delete(old.path)
 
     def _path(self, layer: Layer) -> str:
         return f"{_digest(self.group.encode())}/{_digest(_told(layer))}{_END}"

@@ -120,7 +120,7 @@ class MetadataOperator:
                 kept = f"{_BACKUP}{TimelineClock(client.active).next_time()}"
                 files = [one.path for one in client.storage.list(METADATA_FOLDER, recursive=True)]
                 list(client.run_map(_Copy(client.storage, kept), files))
-            discard_damaged(client.storage, client.config)
+            discard_damaged(client.storage, client.config, copy_to=kept)
             client.storage.delete_tree(METADATA_FOLDER)
             return kept
 

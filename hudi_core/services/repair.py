@@ -173,7 +173,8 @@ def _plan(table: OpenTable, force: bool, progress: Progress) -> Repair:
 
 
 def _has_lost(found: Sequence[Difference]) -> bool:
-    """Tell whether data files are not those of the commits: older rows would become the table's."""
+    """Tell whether data files are not those of the commits: what is made anew from them would take
+    older rows, or rows that no commit names, for the table's."""
     return any(one.source is Source.STORAGE for one in found)
 
 

@@ -80,7 +80,8 @@ def test_what_the_error_about_damaged_definitions_advises_helps(path: Path) -> N
     (path / ".hoodie/.index_defs/index.json").write_bytes(b"{")
     with pytest.raises(CorruptMetadataError, match="metadata create"):
         hudi.Table.open(str(path)).upsert(batch(3, "a"))
-    operator(path).delete()
+    kept = operator(path).delete(backup=True)
+    assert (path / str(kept) / "index.json").read_bytes() == b"{"
     operator(path).create()
     hudi.Table.open(str(path)).upsert(batch(3, "a"))
     agree(path)
