@@ -41,8 +41,14 @@ def probe(storage: Storage, kind: str, data: bytes = b"") -> Iterator[str]:
     storage.put_if_absent(path, data)
     try:
         yield path
-    finally:
-        storage.delete(path)
+    except BaseException as error:
+        # a store that is away refuses this too, which says less than what went wrong first
+        try:
+            storage.delete(path)
+        except StorageError as left:
+            error.add_note(f"{path} was left behind: {left}")
+        raise
+    storage.delete(path)
 
 
 def sweep(storage: Storage, newest: FileStatus) -> None:

@@ -13,6 +13,7 @@ from hudi_core.model.files import FileStatus
 from hudi_core.model.protocols import Storage
 from hudi_core.storage import conditional
 from hudi_core.storage.posix import PosixStorage
+from hudi_core.storage.probes import probe
 from hudi_core.storage.store_clock import store_now_ms
 
 TEMP = ".hoodie/.temp"
@@ -69,3 +70,32 @@ class Unlisted(PosixStorage):
 def test_what_cannot_be_listed_is_no_reason_to_fail(tmp_path: Path) -> None:
     assert store_now_ms(Unlisted(str(tmp_path))) > 0
     assert names(PosixStorage(str(tmp_path))) == set()
+
+
+class Away(PosixStorage):
+    """Can be written, and nothing else."""
+
+    def stat(self, path: str) -> FileStatus:
+        raise StorageError(f"{path} is not there to be seen", "Come again.")
+
+    def delete(self, path: str) -> bool:
+        raise StorageError(f"{path} is not deleted", "Come again.")
+
+
+def test_what_went_wrong_first_is_told(tmp_path: Path) -> None:
+    storage = Away(str(tmp_path))
+    with (
+        pytest.raises(StorageError, match="not there to be seen") as caught,
+        probe(storage, "probe") as path,
+    ):
+        storage.stat(path)
+    assert f"{path} was left behind: {path} is not deleted. Come again." in caught.value.__notes__
+    with pytest.raises(StorageError, match="is not deleted"), probe(storage, "probe"):
+        pass
+
+
+def test_a_block_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    storage = PosixStorage(str(tmp_path))
+    with pytest.raises(KeyboardInterrupt), probe(storage, "clock"):
+        raise KeyboardInterrupt
+    assert names(storage) == set()
