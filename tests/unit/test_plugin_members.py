@@ -51,7 +51,7 @@ class HiddenDict(Plain):
 
 
 class HiddenOfWatched(OfWatched):
-    __dict__ = property(_refuse)  # type: ignore[assignment]
+    __dict__ = property(_refuse)
 
 
 class Answering:
