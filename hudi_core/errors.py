@@ -84,6 +84,11 @@ class UnsupportedTableError(ConfigError):
         )
 
 
+class UnfinishedMoveError(UnsupportedTableError):
+    """The format's metadata was being moved elsewhere, and may be there: only the user can say that
+    it is not, by a forced repair."""
+
+
 # --- timeline ------------------------------------------------------------------------------------
 
 

@@ -24,7 +24,7 @@ from hudi_core.spi import (
     InvalidOptionError,
     MetaClientView,
     StorageError,
-    UnsupportedTableError,
+    UnfinishedMoveError,
 )
 from iceberg_format.files import MAX_BYTES, TableFiles, refuse_unknown_version
 
@@ -76,13 +76,24 @@ class IcebergCatalog(Protocol):
         """
         ...
 
-    def replace(self, metadata: TableMetadataV2) -> TableState:
-        """Make this the current version, whatever is there, damaged or not.
+    def newest(self) -> int:
+        """Return the number of the newest version in the table's folder; 0 where it has none."""
+        ...
+
+    def replace(self, metadata: TableMetadataV2, seen: int) -> TableState:
+        """Make this the current version, whatever is there of the table, damaged or not.
+
+        Parameters
+        ----------
+        seen
+            What :meth:`newest` said before the metadata was made.
 
         Raises
         ------
         CommitFailedException
             Another writer was at work.
+        InvalidOptionError
+            The catalog has another table of the name.
         UnsupportedTableError
             Another catalog has the table, and knows which version is the current one.
         """
@@ -164,12 +175,16 @@ class FolderCatalog:
             parse_metadata(data, self._path(number)), self.files.uri(self._path(number))
         )
 
-    def is_used(self) -> bool:
-        """Tell whether the folder has, or had, versions of the table's."""
-        return bool(self._versions())
+    def newest(self) -> int:
+        return max(self._versions(), default=0)
 
-    def close(self, metadata: TableMetadataV2, name: str) -> None:
+    def close(self, metadata: TableMetadataV2, name: str, seen: int) -> TableState:
         """Put a last version: the state that a catalog of this name is about to take over.
+
+        Parameters
+        ----------
+        seen
+            Number of the version that the state was made of.
 
         Raises
         ------
@@ -178,7 +193,17 @@ class FolderCatalog:
         """
         properties = {**metadata.properties, MOVED_KEY: name}
         last = metadata.model_copy(update={"properties": properties})
-        self._put(last, max(self._versions(), default=0) + 1)
+        return self._put(last, seen + 1)
+
+    def reopen(self, metadata: TableMetadataV2, closed: TableState) -> None:
+        """Put the version after the last one: no catalog has taken over.
+
+        Raises
+        ------
+        CommitFailedException
+            Another writer was at work.
+        """
+        self._put(metadata, self._number(closed) + 1)
 
     def remove(self) -> None:
         """Delete all versions, which readers would take for the present state; the last one goes
@@ -192,11 +217,10 @@ class FolderCatalog:
             raise CommitFailedException("The folder holds an Iceberg table already")
         return self._put(metadata, 1)
 
-    def replace(self, metadata: TableMetadataV2) -> TableState:
-        versions = self._versions()
-        if not versions:
+    def replace(self, metadata: TableMetadataV2, seen: int) -> TableState:
+        if not seen:
             refuse_unknown_version(self.files, self.folder)
-        return self._put(metadata, max(versions, default=0) + 1)
+        return self._put(metadata, seen + 1)
 
     def commit(
         self,
@@ -318,10 +342,11 @@ def missing(client: MetaClientView, folder: str) -> CorruptMetadataError:
     )
 
 
-def _moved(root: str, name: str) -> UnsupportedTableError:
-    return UnsupportedTableError(
+def _moved(root: str, name: str) -> UnfinishedMoveError:
+    return UnfinishedMoveError(
         root,
         f"is being moved from its folder into a catalog ({name})",
         "Give the hoodie.table.format.iceberg.catalog.* options of that catalog; where it does not "
-        "have the table, `hudi table repair` with them ends the move.",
+        "have the table, `hudi table repair` with them ends the move, and `hudi table repair "
+        f"--force {root}` without them takes it back.",
     )

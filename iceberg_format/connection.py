@@ -2,7 +2,7 @@
 
 No class is loaded that the table's metadata names: the metadata files that a catalog reads and
 writes are those below the table's base path, by the table's own storage, under names that are made
-here. A sql catalog reads these files by itself, with the options of the store.
+here.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ import copy
 import os
 import re
 import uuid
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final
 
 from pyiceberg.catalog import Catalog, MetastoreCatalog, load_catalog
-from pyiceberg.exceptions import CommitFailedException, NotInstalledError
+from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, NotInstalledError
 from pyiceberg.io import FileIO
+from pyiceberg.serializers import FromInputFile
 from pyiceberg.table import StagedTable, Table
 from pyiceberg.table.update import TableRequirement, TableUpdate, update_table_metadata
 from pyiceberg.typedef import EMPTY_DICT, Identifier, Properties
@@ -171,7 +172,44 @@ def connect(client: MetaClientView, options: dict[str, str], kind: str, folder: 
         catalog._update_and_stage_table = stage  # type: ignore[method-assign]
     if kind == "hive":
         _keep_brief(catalog)
+    if kind == "sql":
+        _read_by(catalog)
     return catalog
+
+
+def named_metadata(catalog: Catalog, identifier: Identifier) -> str | None:
+    """Return where a catalog says that a table's metadata is, which is not read.
+
+    ``None`` where it has no such table or does not say it: a REST catalog reads the file itself.
+    """
+    asked: Any = copy.copy(catalog)
+
+    def tell(properties: Properties = EMPTY_DICT, location: str | None = None) -> FileIO:
+        del properties
+        raise ElsewhereError(location)
+
+    asked._load_file_io = tell
+    if hasattr(asked, "_convert_orm_to_iceberg"):
+        _read_by(asked)
+    outcome = attempt(lambda: asked.load_table(identifier))
+    if isinstance(outcome, Raised) and isinstance(outcome.error, ElsewhereError):
+        return str(outcome.error)
+    return None
+
+
+def _read_by(catalog: Any) -> None:
+    """Let a sql catalog read metadata by the files it was given; others do."""
+    catalog._convert_orm_to_iceberg = partial(_table_of_row, catalog)
+
+
+def _table_of_row(catalog: Any, row: Any) -> Table:
+    where = row.metadata_location
+    if not where:
+        raise NoSuchTableError(f"No metadata is named of {row.table_name}")
+    files = catalog._load_file_io(location=where)
+    metadata = FromInputFile.table_metadata(files.new_input(where))
+    identifier = (*Catalog.identifier_to_tuple(row.table_namespace), row.table_name)
+    return Table(identifier, metadata, where, files, catalog)
 
 
 def _keep_brief(catalog: Any) -> None:

@@ -29,6 +29,7 @@ from hudi_core.spi import (
     FileSlice,
     FileSystemViewManager,
     TableServiceError,
+    UnfinishedMoveError,
     UnsupportedTableError,
 )
 from iceberg_format.catalog import KEPT_VERSIONS, MOVED_KEY, TableState
@@ -83,13 +84,16 @@ def rebuild(table: IcebergTable, view_manager: FileSystemViewManager) -> TableSt
     ------
     UnsupportedTableError, SchemaError
         Iceberg cannot hold the table; nothing has changed.
+    InvalidOptionError
+        The catalog has another table of the name, which stays; nothing has changed.
     CommitConflictError
         Another writer was at work; nothing has changed.
     """
     empty = _empty(table)
+    seen = table.catalog.newest()
     try:
         before = table.catalog.load()
-    except CorruptMetadataError:
+    except (CorruptMetadataError, UnfinishedMoveError):
         before = None
     if before is not None and before.metadata.location == empty.location:
         kept = {
@@ -100,7 +104,7 @@ def rebuild(table: IcebergTable, view_manager: FileSystemViewManager) -> TableSt
     moved = _from_folder(table) if before is None else None
     metadata = moved or _whole(table, empty, view_manager)
     try:
-        return table.catalog.replace(metadata)
+        return table.catalog.replace(metadata, seen)
     except CommitFailedException as error:
         raise CommitConflictError(
             f"Another writer changed the Iceberg table at {table.location} ({error})",

@@ -19,10 +19,13 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import (
     BadRequestError,
     CommitFailedException,
+    ForbiddenError,
     NoSuchIcebergTableError,
+    NoSuchNamespaceError,
     NoSuchPropertyException,
     NoSuchTableError,
     TableAlreadyExistsError,
+    UnauthorizedError,
     ValidationError,
 )
 from pyiceberg.table import CommitTableResponse, Table
@@ -64,6 +67,7 @@ from iceberg_format.connection import (
     failed_catalog,
     identifier_of_table,
     kind_of_catalog,
+    named_metadata,
     new_path,
 )
 from iceberg_format.files import MAX_BYTES, TableFiles
@@ -74,6 +78,7 @@ FROM_FOLDER_KEY: Final = "hudi.from-folder"
 """Property of a table whose versions in its folder may not have been deleted yet."""
 _REFUSED_BY_HIVE: Final = "InvalidOperationException"
 _SCHEME: Final = re.compile(r"^([a-z0-9]+:)?/*")
+_REFUSALS: Final = (BadRequestError, ForbiddenError, NoSuchNamespaceError, UnauthorizedError)
 _Value = TypeVar("_Value")
 
 
@@ -133,26 +138,56 @@ class ExternalCatalog:
         """What tells this catalog's table from another's, without a secret."""
         return f"{self.kind} {self.catalog.name} {'.'.join(self.identifier)}"
 
+    def newest(self) -> int:
+        return self.former.newest()
+
     def load(self) -> TableState | None:
-        try:
-            state = self._ask(lambda: _state(self.catalog.load_table(self.identifier)))
-        except NoSuchTableError:
-            return None
-        self._refuse_another(state.metadata.location)
-        return state
+        found = self._found()
+        return None if found is None else _state(found)
 
     def create(self, metadata: TableMetadataV2) -> TableState:
+        seen = self.newest()
         if self.load() is not None:
             raise CommitFailedException(f"The catalog has a table {self.identifier} already")
-        return self._register(metadata)
+        return self._register(metadata, seen)
 
-    def replace(self, metadata: TableMetadataV2) -> TableState:
+    def replace(self, metadata: TableMetadataV2, seen: int) -> TableState:
         # the catalogs have no call for both at once; in between the table is not there
         try:
-            self._ask(lambda: self.catalog.drop_table(self.identifier))
+            if self._is_held():
+                self._ask(lambda: self.catalog.drop_table(self.identifier))
+            else:
+                self._refuse_second()
         except NoSuchTableError:
             self._refuse_second()
-        return self._register(metadata)
+        return self._register(metadata, seen)
+
+    def _found(self) -> Table | None:
+        """Return what the catalog has under the name, of whatever version: this table.
+
+        Raises
+        ------
+        InvalidOptionError
+            It is another table.
+        CorruptMetadataError
+            Its metadata cannot be read.
+        """
+        try:
+            found = self._ask(lambda: self.catalog.load_table(self.identifier))
+        except NoSuchTableError:
+            return None
+        self._refuse_another(found.location())
+        return found
+
+    def _is_held(self) -> bool:
+        """Tell whether the catalog has the table, damaged or not; see :meth:`_found`."""
+        try:
+            return self._found() is not None
+        except CorruptMetadataError as error:
+            where = named_metadata(self.catalog, self.identifier) or ""
+            if not where.startswith(f"{self.files.uri(self.folder)}/"):
+                raise self._taken("a table of this name that cannot be read") from error
+            return True
 
     def commit(
         self,
@@ -186,25 +221,51 @@ class ExternalCatalog:
             raise RefusedByCatalogError(getattr(error, "message", None) or str(error)) from error
         raise error
 
-    def _register(self, metadata: TableMetadataV2) -> TableState:
+    def _register(self, metadata: TableMetadataV2, seen: int) -> TableState:
         mine = {HELD_KEY: self.name}
-        is_moved = self.former.is_used()
+        is_moved = self.former.newest() > 0
         if is_moved:
             mine[FROM_FOLDER_KEY] = "true"
-        metadata = metadata.model_copy(update={"properties": {**metadata.properties, **mine}})
-        if is_moved:
-            self.former.close(metadata, self.name)
-        path = new_path(self.folder, 0)
-        self.files.storage.put_if_absent(path, metadata.model_dump_json().encode())
+        taken = metadata.model_copy(update={"properties": {**metadata.properties, **mine}})
+        # before anything is written: who may not make it may not register the table either
         self._ask(lambda: self.catalog.create_namespace_if_not_exists(self.identifier[:-1]))
+        closed = self.former.close(taken, self.name, seen) if is_moved else None
+        path = new_path(self.folder, 0)
+        self.files.storage.put_if_absent(path, taken.model_dump_json().encode())
         where = self.files.uri(path)
-        try:
-            made = self._ask(lambda: _state(self.catalog.register_table(self.identifier, where)))
-        except TableAlreadyExistsError as error:
-            raise CommitFailedException(f"The catalog has {self.identifier} by now") from error
+        outcome = attempt(lambda: self.catalog.register_table(self.identifier, where))
+        if isinstance(outcome, Raised):
+            error = outcome.error
+            if self._is_refused(error):
+                self.files.storage.delete(path)
+                if closed is not None:
+                    self.former.reopen(metadata, closed)
+            if isinstance(error, TableAlreadyExistsError):
+                self._found()  # tells which table it is, where it is another one
+                raise CommitFailedException(f"The catalog has {self.identifier} by now") from error
+
+        def answer() -> Table:
+            if isinstance(outcome, Raised):
+                raise outcome.error
+            return outcome.value
+
+        made = self._ask(lambda: _state(answer()))
         if is_moved:
             self.former.remove()
         return made
+
+    def _is_refused(self, error: BaseException) -> bool:
+        """Tell whether a request to register the table is known not to have taken place.
+
+        Of any other error it is not known, and the folder stays closed.
+        """
+        if isinstance(error, TableAlreadyExistsError):
+            # a request may be sent twice on its way
+            found = attempt(self._found)
+            if isinstance(found, Raised):
+                return isinstance(found.error, InvalidOptionError)
+            return found.value is None
+        return isinstance(error, _REFUSALS) or type(error).__name__ == _REFUSED_BY_HIVE
 
     def _refuse_second(self) -> None:
         """Refuse a table that another catalog has, which would go on with what it is now.

@@ -21,6 +21,7 @@ from hudi_core.errors import (
     IncompleteCommitError,
     InvalidOptionError,
     TableServiceError,
+    UnfinishedMoveError,
 )
 from hudi_core.metadata.index_definitions import (
     IndexDefinitions,
@@ -157,7 +158,12 @@ def repair_table(
 
 
 def _plan(table: OpenTable, force: bool, progress: Progress) -> Repair:
-    found: TableValidation = validate_table(table, progress=progress)
+    try:
+        found: TableValidation = validate_table(table, progress=progress)
+    except UnfinishedMoveError as error:
+        if not force:
+            raise
+        found = _without_format(table, error, progress)
     has_own = Capability.SINGLE_STEP not in table.host.capabilities
     wrong = [one for one in found.of(Source.FORMAT) if not one.is_pending]
     is_safe = force or not _has_lost(found.differences)
@@ -172,6 +178,17 @@ def _plan(table: OpenTable, force: bool, progress: Progress) -> Repair:
     )
 
 
+def _without_format(
+    table: OpenTable, error: UnfinishedMoveError, progress: Progress
+) -> TableValidation:
+    """Return what a validation finds of a table whose format cannot be asked."""
+    found = validate_table(replace(table, host=load_format(NATIVE)), progress=progress)
+    said = Difference(
+        Source.FORMAT, f"metadata of {table.host.name}", "in the table's folder", error.what
+    )
+    return replace(found, table_format=table.host.name, differences=(*found.differences, said))
+
+
 def _has_lost(found: Sequence[Difference]) -> bool:
     """Tell whether data files are not those of the commits: what is made anew from them would take
     older rows, or rows that no commit names, for the table's."""
@@ -182,7 +199,8 @@ def _recovered(table: OpenTable, config: WriteConfig, is_rebuilt: bool) -> tuple
     """Make good what dead writers left.
 
     Where the format's metadata is about to be made anew and cannot be asked, or cannot take an
-    instant any more, step 1 alone decides what is complete.
+    instant any more, step 1 alone decides what is complete. A format whose metadata may be
+    elsewhere is not asked, and is made anew by force alone, see :func:`_plan`.
 
     Returns
     -------
@@ -199,7 +217,7 @@ def _recovered(table: OpenTable, config: WriteConfig, is_rebuilt: bool) -> tuple
         is_stuck = True
     except (
         *(CorruptMetadataError, CommitConflictError, CommitStateUnknownError),
-        *(InvalidOptionError, TableServiceError),
+        *(InvalidOptionError, TableServiceError, UnfinishedMoveError),
     ):
         if not is_rebuilt:
             raise

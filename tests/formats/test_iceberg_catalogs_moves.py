@@ -6,22 +6,37 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.exceptions import (
+    BadRequestError,
+    CommitFailedException,
+    ForbiddenError,
+    NoSuchNamespaceError,
+)
 from pyiceberg.table import StaticTable
 from pyiceberg.table.update import SetPropertiesUpdate
+from sqlalchemy import text
 
 import hudi_core as hudi
-from hudi_core.errors import CorruptMetadataError, HudiError, UnsupportedTableError
+import iceberg_format.creation
+from hudi_core.errors import (
+    CommitConflictError,
+    CorruptMetadataError,
+    HudiError,
+    InvalidOptionError,
+    StorageError,
+    UnsupportedTableError,
+)
 from hudi_core.services.opening import open_table
 from iceberg_format.catalog import FolderCatalog
 from iceberg_format.commit import requirements
-from iceberg_format.external import FROM_FOLDER_KEY
+from iceberg_format.external import FROM_FOLDER_KEY, ExternalCatalog
 from iceberg_format.table import IcebergTable
 from tests.formats.dying_writers import Died, MortalStorage
-from tests.formats.iceberg_tables import Iceberg, bag, create, opened, rows, without_meta
+from tests.formats.iceberg_tables import SCHEMA, Iceberg, bag, create, opened, rows, without_meta
 from tests.formats.named_catalogs import PREFIX
 
 NAME = "lake.trips"
@@ -157,8 +172,9 @@ def test_a_writer_that_slept_through_the_move_is_refused(
 
     with monkeypatch.context() as patched:
         patched.setattr(SqlCatalog, "register_table", die)
+        catalog = IcebergTable.open(open_table(str(path), options).client).catalog
         with pytest.raises(Died):
-            IcebergTable.open(open_table(str(path), options).client).catalog.replace(state.metadata)
+            catalog.replace(state.metadata, catalog.newest())
     with pytest.raises(UnsupportedTableError, match=rf"into a catalog \(sql hudi {NAME}\)"):
         hudi.Table.open(str(path)).to_arrow()
     update = SetPropertiesUpdate(updates={"k": "v"})
@@ -190,14 +206,164 @@ def test_a_table_is_not_put_into_a_second_catalog(path: Path, options: dict[str,
     assert by_catalog(options) == bag(hudi.Table.open(str(path), options).to_arrow())
 
 
+@pytest.mark.parametrize("fault", ["version 1", "version 3", "damaged", "missing", "no folder"])
+def test_another_table_of_the_name_stays_in_its_catalog(
+    fault: str, path: Path, options: dict[str, str], tmp_path: Path
+) -> None:
+    theirs = SqlCatalog("hudi", uri=options[f"{PREFIX}uri"], warehouse=f"file://{tmp_path}/w")
+    theirs.create_namespace("lake")
+    number = "1" if fault in ("version 1", "no folder") else "2"
+    made = theirs.create_table(NAME, SCHEMA, properties={"format-version": number})
+    file = Path(made.metadata_location.removeprefix("file://"))
+    if fault == "version 3":
+        third = b'"format-version":3,"next-row-id":0'
+        file.write_bytes(file.read_bytes().replace(b'"format-version":2', third))
+        assert theirs.load_table(NAME).metadata.format_version == 3
+    elif fault == "damaged":
+        file.write_text("{")
+    elif fault == "missing":
+        file.unlink()
+    elif fault == "no folder":
+        # its metadata would be looked for in ours
+        theirs.drop_table(NAME)
+        inside = path / "metadata" / "00000-x.metadata.json"
+        inside.write_bytes(file.read_bytes())
+        theirs.register_table(NAME, f"file://{inside}")
+    row = text("select metadata_location from iceberg_tables")
+    with theirs.engine.connect() as connection:
+        before = connection.execute(row).all()
+    held, versions = by_path(path), numbered(path)
+    for force in (False, True):
+        with pytest.raises(InvalidOptionError, match="the catalog has a table of this name"):
+            hudi.Table.open(str(path), options).repair(force=force)
+    with theirs.engine.connect() as connection:
+        assert connection.execute(row).all() == before
+    theirs.engine.dispose()
+    assert numbered(path) == versions
+    assert by_path(path) == held
+    hudi.Table.open(str(path)).upsert(rows([1], 2))
+
+
+@pytest.mark.parametrize("fault", ["damaged", "missing"])
+def test_metadata_of_the_table_itself_is_made_anew(
+    fault: str, path: Path, options: dict[str, str]
+) -> None:
+    hudi.Table.open(str(path), options).repair()
+    theirs = SqlCatalog("hudi", uri=options[f"{PREFIX}uri"])
+    file = Path(theirs.load_table(NAME).metadata_location.removeprefix("file://"))
+    theirs.engine.dispose()
+    if fault == "damaged":
+        file.write_text("{")
+    else:
+        file.unlink()
+    assert hudi.Table.open(str(path), options).repair().left == ()
+    assert by_catalog(options) == bag(hudi.Table.open(str(path), options).to_arrow())
+
+
+REFUSALS = [ForbiddenError("no"), BadRequestError("no"), NoSuchNamespaceError("no")]
+
+
+@pytest.mark.parametrize("error", [*REFUSALS, OSError("lost")], ids=lambda one: type(one).__name__)
+def test_a_move_that_the_catalog_refuses_is_undone(
+    error: Exception, path: Path, options: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = Iceberg(path).table.metadata
+
+    def refuse(*_: object) -> None:
+        raise error
+
+    with monkeypatch.context() as patched:
+        patched.setattr(SqlCatalog, "register_table", refuse)
+        with pytest.raises(StorageError, match=r"no|lost"):
+            hudi.Table.open(str(path), options).repair()
+    if error in REFUSALS:
+        assert Iceberg(path).table.metadata.properties == before.properties
+        assert Iceberg(path).table.metadata.snapshots == before.snapshots
+    else:  # who knows; only the user
+        with pytest.raises(UnsupportedTableError, match="--force"):
+            hudi.Table.open(str(path)).upsert(rows([1], 2))
+        with pytest.raises(UnsupportedTableError, match="--force"):
+            hudi.Table.open(str(path)).repair()
+        assert hudi.Table.open(str(path)).repair(force=True).left == ()
+    hudi.Table.open(str(path)).upsert(rows([1], 2))
+    assert by_path(path) == bag(hudi.Table.open(str(path)).to_arrow())
+    other = {**options, f"{PREFIX}identifier": "lake.others"}
+    if error in REFUSALS:
+        assert hudi.Table.open(str(path), other).repair().left == ()
+        assert numbered(path) == []
+
+
+def test_a_namespace_that_cannot_be_made_changes_nothing(
+    path: Path, options: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    versions = numbered(path)
+
+    def refuse(*_: object) -> None:
+        raise ForbiddenError("not you")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(SqlCatalog, "create_namespace", refuse)
+        with pytest.raises(StorageError, match="not you"):
+            hudi.Table.open(str(path), options).repair()
+    assert numbered(path) == versions
+    hudi.Table.open(str(path)).upsert(rows([1], 2))
+
+
+def test_a_table_that_takes_the_name_meanwhile_undoes_the_move(
+    path: Path, options: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register = SqlCatalog.register_table
+
+    def be_second(self: SqlCatalog, *given: Any) -> Any:
+        theirs = SqlCatalog("hudi", uri=options[f"{PREFIX}uri"], warehouse=f"file://{tmp_path}/w")
+        theirs.create_table(NAME, SCHEMA)
+        theirs.engine.dispose()
+        return register(self, *given)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(SqlCatalog, "register_table", be_second)
+        with pytest.raises(InvalidOptionError, match="of this name"):
+            hudi.Table.open(str(path), options).repair()
+    hudi.Table.open(str(path)).upsert(rows([1], 2))
+    assert by_path(path) == bag(hudi.Table.open(str(path)).to_arrow())
+
+
+@pytest.mark.parametrize("is_whole", [False, True])
+def test_a_commit_during_the_move_stays(
+    is_whole: bool, path: Path, options: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lease of the lock may run out."""
+    catalog = IcebergTable.open(opened(path).client).catalog
+    state = catalog.load()
+    assert state is not None
+    replace = ExternalCatalog.replace
+
+    def be_second(*given: Any) -> Any:
+        update = SetPropertiesUpdate(updates={"rival": "was here"})
+        catalog.commit(state, requirements(state.metadata), (update,))
+        return replace(*given)
+
+    if is_whole:
+        monkeypatch.setattr(iceberg_format.creation, "_from_folder", lambda _: None)
+    monkeypatch.setattr(ExternalCatalog, "replace", be_second)
+    with pytest.raises(CommitConflictError, match="run it again"):
+        hudi.Table.open(str(path), options).repair()
+    assert not is_in_catalog(options)
+    assert Iceberg(path).table.properties["rival"] == "was here"
+    hudi.Table.open(str(path)).upsert(rows([1], 2))
+
+
 def test_the_folder_is_closed_once(path: Path) -> None:
     catalog = IcebergTable.open(opened(path).client).catalog
     assert isinstance(catalog, FolderCatalog)
     state = catalog.load()
     assert state is not None
-    catalog.close(state.metadata, "here")
+    catalog.close(state.metadata, "here", catalog.newest())
     with pytest.raises(UnsupportedTableError, match="here"):
         catalog.load()
+    held = by_path(path)
     with pytest.raises(UnsupportedTableError, match="here"):
-        hudi.Table.open(str(path)).repair(force=True)
-    assert by_path(path) is not None
+        hudi.Table.open(str(path)).repair()
+    assert hudi.Table.open(str(path)).repair(force=True).left == ()
+    assert by_path(path) == held
+    hudi.Table.open(str(path)).upsert(rows([1], 2))
