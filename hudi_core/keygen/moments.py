@@ -37,6 +37,8 @@ _OF_TIMESTAMPS: Final = {
     "ns": TimeUnit.NANOSECONDS,
 }
 _LONG: Final = 2**63 - 1
+OF_NULL: Final = 1
+"""The number that Hudi takes for a value that is not there."""
 
 
 def check_counts(name: str, kind: pa.DataType, unit: TimeUnit, *, new: bool = False) -> None:
@@ -89,7 +91,7 @@ def moments(values: pa.Array, unit: TimeUnit, column: str) -> Millis:
     PartitionValueError
         A value is not of the years 1 to 9999.
     """
-    counted = pc.fill_null(_whole_numbers(values, column), 1).to_numpy(zero_copy_only=False)
+    counted = pc.fill_null(_whole_numbers(values, column), OF_NULL).to_numpy(zero_copy_only=False)
     times, parts = _TIMES[unit], _PARTS.get(unit, 1)
     # a day apart, so that no zone leads out of these years
     low, high = (FIRST + _DAY) * parts // times, (LAST - _DAY) * parts // times
@@ -118,11 +120,8 @@ def counts_of(starts: Millis, ends: Millis, unit: TimeUnit) -> tuple[Millis, Mil
     first, last = np.clip(starts, -limit, limit), np.clip(ends - 1, -limit, limit)
     if parts == 1:
         return -(-first // times), last // times
-    # what is dropped towards 1970 are parts before it on one side, and after it on the other
-    return (
-        first * parts - np.where(first <= 0, parts - 1, 0),
-        last * parts + np.where(last >= 0, parts - 1, 0),
-    )
+    # most writers drop parts towards 1970, and some towards the past: before 1970 these differ
+    return first * parts - (parts - 1), last * parts + (parts - 1)
 
 
 def _whole_numbers(values: pa.Array, column: str) -> pa.Array:

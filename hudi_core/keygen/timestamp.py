@@ -23,7 +23,7 @@ from hudi_core.errors import PartitionValueError, SchemaError
 from hudi_core.keygen.base import KeyColumn, KeyColumns
 from hudi_core.keygen.calendar import FIRST, LAST, ends_of_periods, spell, spell_all
 from hudi_core.keygen.date_texts import Mask, read_texts, starts_of_periods
-from hudi_core.keygen.moments import check_counts, counted_unit, counts_of, moments
+from hudi_core.keygen.moments import OF_NULL, check_counts, counted_unit, counts_of, moments
 from hudi_core.keygen.partitions import Indices, joined_paths
 from hudi_core.keygen.zones import Millis, fixed_offset, to_clock, to_moments
 from hudi_core.storage.partition_path import PartitionPathCodec
@@ -162,11 +162,23 @@ def bounds_of_texts(
     return Bounds(*counts_of(first, after, unit), known)
 
 
-def text_of_null(kind: pa.DataType, how: TimeBased) -> str:
-    """Return the text of rows whose column of numbers has no value."""
+def may_be_of_nulls(
+    bounds: Bounds, texts: Sequence[str | None], kind: pa.DataType, how: TimeBased
+) -> Mask:
+    """Tell which texts may be those of rows whose column of numbers has no value.
+
+    Parameters
+    ----------
+    bounds
+        As :func:`bounds_of_texts` returns them of the same texts.
+    """
     column = KeyColumn("", "", ())
-    _, (text,) = TimeTexts(column, kind, how).of(pa.nulls(1, kind))
-    return text
+    _, (of_null,) = TimeTexts(column, kind, how).of(pa.nulls(1, kind))
+    found = np.array([text == of_null for text in texts], np.bool_)
+    if how.output_zone is None:
+        # the text is of any zone, which the bounds allow for
+        found |= bounds.known & (bounds.lows <= OF_NULL) & (bounds.highs >= OF_NULL)
+    return found
 
 
 def _zone(name: str) -> tzinfo:

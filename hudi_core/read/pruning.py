@@ -16,7 +16,7 @@ import pyarrow.fs as pafs
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import PartitionValueError, UnsafePathError
 from hudi_core.keygen import path_codec
-from hudi_core.keygen.timestamp import bounds_of_texts, text_of_null
+from hudi_core.keygen.timestamp import bounds_of_texts, may_be_of_nulls
 from hudi_core.model.files import PartitionPath
 from hudi_core.model.partition_transform import PartitionTransform
 from hudi_core.model.ranges import ValueRanges
@@ -145,8 +145,7 @@ class PartitionPruner:
         bounds = None if self._how is None else bounds_of_texts(texts, kind, self._how)
         if self._how is None or bounds is None or not bounds.known.any():
             return None
-        of_null = text_of_null(kind, self._how)
-        may_be_null = np.array([text == of_null for text in texts], np.bool_)
+        may_be_null = may_be_of_nulls(bounds, texts, kind, self._how)
         width = pa.int32() if kind.bit_width == 32 else pa.int64()
         limit = np.iinfo(width.to_pandas_dtype())
         lows, highs = (
