@@ -6,6 +6,9 @@ import re
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 UTC: Final = "UTC"
 _UTC_NAMES: Final = frozenset(
     {"UTC", "GMT", "Z", "UCT", "Zulu", "Universal", "Greenwich", "GMT0", "GMT+0", "GMT-0"}
@@ -48,6 +51,9 @@ _MOST_BEHIND: Final = 12
 """Hours, for which there are names in both directions."""
 _ZONE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_+/-]{0,63}")
 
+_OF_MACHINES: Final = re.compile(r"(localtime|posixrules|Factory)$|(posix|right)/")
+"""What lists of zones have beside zones: other forms of them, and what each machine is set to."""
+
 
 def time_zone(text: str) -> str | None:
     """Parse the name of a time zone as Java takes it; a blank one counts as not given.
@@ -70,11 +76,15 @@ def time_zone(text: str) -> str | None:
             return f"{sign}{hours:02}:{minutes:02}"
         # in the names of the tz database the sign is what has to be added to get UTC
         return f"Etc/GMT{'-' if sign == '+' else '+'}{hours}" if hours else UTC
-    try:
-        if _ZONE.fullmatch(text):
-            return ZoneInfo(_OLD_NAMES.get(text, text)).key
-    except (ZoneInfoNotFoundError, OSError, ValueError):
-        pass
+    if _ZONE.fullmatch(text) and not _OF_MACHINES.match(text):
+        try:
+            name = ZoneInfo(_OLD_NAMES.get(text, text)).key
+            # a list of its own decides whether values can be told in it
+            pc.local_timestamp(pa.scalar(0, pa.timestamp("ms", name)))
+        except (ZoneInfoNotFoundError, OSError, ValueError):
+            pass
+        else:
+            return name
     raise ValueError("this machine knows no such time zone; take one as Europe/Paris or GMT+05:30")
 
 
