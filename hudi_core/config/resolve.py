@@ -206,13 +206,14 @@ def _with_time(options: Mapping[str, str], stored: TableConfig) -> TableConfig:
         found = timebased.conflicting(options, stored.time_based)
         if found is not None:
             raise OptionConflictError(*found, dict(stored.time_based.properties).get(found[0]))
-        return stored
+        how = timebased.with_zones_of(options, stored.time_based)
+        return replace(stored, time_based=how)
     told = timebased.TIMESTAMP_TYPE.is_given(stored.raw)
     if told or not has_time_based(stored.keygen_type, stored.partition_types):
         return stored
     if not timebased.TIMESTAMP_TYPE.is_given(options):
         return stored
-    return replace(stored, time_based=timebased.chosen_time_based(options))
+    return replace(stored, time_based=timebased.time_based(options))
 
 
 def _with_encoding(options: Mapping[str, str], stored: TableConfig) -> TableConfig:

@@ -62,6 +62,20 @@ def refuse_write(config: TableConfig, base_path: str) -> None:
         raise UnsupportedTableError(base_path, feature, hint)
 
 
+def refuse_unknown_zone(config: TableConfig, base_path: str) -> None:
+    """Raise ``UnsupportedTableError`` for a table of which nobody told in which zone its partitions
+    are: rows would be looked for, and put, in another one than theirs."""
+    key = config.time_based.needs_zone if config.time_based is not None else None
+    if key is not None:
+        raise UnsupportedTableError(
+            base_path,
+            "does not tell in which time zone its partitions were made of moments, and it was made "
+            "by Apache Hudi, which takes that of the process",
+            f"Set {key.key} to the zone of the writers before, such as UTC or Asia/Tokyo, with "
+            "every write.",
+        )
+
+
 def _unreadable(config: TableConfig) -> Iterator[tuple[str, str]]:
     if config.table_type is TableType.MERGE_ON_READ:
         yield "is of type MERGE_ON_READ", "Only tables of type COPY_ON_WRITE are supported."

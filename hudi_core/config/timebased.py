@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final
 
@@ -85,6 +85,14 @@ class TimeBased:
     input_zone: str | None
     output_zone: str | None
     properties: tuple[tuple[str, str], ...] = field(default=(), compare=False)
+
+    @property
+    def needs_zone(self) -> ConfigKey[str | None] | None:
+        """The option of a zone without which folders depend on the process that makes them."""
+        if self.unit is not None:
+            return OUTPUT_ZONE if self.output_zone is None else None
+        by_clock = not all(pattern.has_offset for pattern in self.inputs)
+        return INPUT_ZONE if by_clock and self.input_zone is None else None
 
     @property
     def transform(self) -> PartitionTransform:
@@ -216,6 +224,8 @@ KEYS: Final[tuple[ConfigKey[Any], ...]] = (
     PARSER_CLASS,
 )
 
+_ZONES: Final = (INPUT_ZONE, OUTPUT_ZONE, ZONE)
+
 
 def time_based(options: Mapping[str, str]) -> TimeBased:
     """Return how partitions are made, from options or from what a table has stored.
@@ -279,14 +289,27 @@ def conflicting(options: Mapping[str, str], stored: TimeBased) -> tuple[str, str
         if key in (INPUT_ZONE, OUTPUT_ZONE) and ZONE.is_given(kept):
             said = ZONE.read(kept)
         elif key is ZONE and not ZONE.is_given(kept):
-            said = INPUT_ZONE.read(kept)
-            said = said if said == OUTPUT_ZONE.read(kept) else None
+            told = {INPUT_ZONE.read(kept), OUTPUT_ZONE.read(kept)} - {None}
+            if told - {meant}:
+                return found
+            continue
         else:
             said = key.read(kept)
-        is_default = said is None and meant == UTC and stored.unit is not None
-        if meant != said and not is_default:
+        # a zone that the table does not tell is told by those who know it
+        if meant != said and not (said is None and key in _ZONES):
             return found
     return None
+
+
+def with_zones_of(options: Mapping[str, str], stored: TimeBased) -> TimeBased:
+    """Return the same with the zones that options tell, where a table does not."""
+    both = ZONE.is_given(options)
+    told = {key: (ZONE if both else key).read(options) for key in (INPUT_ZONE, OUTPUT_ZONE)}
+    return replace(
+        stored,
+        input_zone=stored.input_zone or told[INPUT_ZONE],
+        output_zone=stored.output_zone or told[OUTPUT_ZONE],
+    )
 
 
 def _missing(key: ConfigKey[Any], reason: str) -> InvalidOptionError:

@@ -121,6 +121,11 @@ class DatePattern:
         """The fields, without the texts between them."""
         return tuple(token for token in self.tokens if isinstance(token, DateField))
 
+    @property
+    def has_offset(self) -> bool:
+        """Whether texts name their offset from UTC."""
+        return any(field.letter == "Z" for field in self.fields)
+
     @cached_property
     def grain(self) -> str:
         """The shortest period that the pattern tells apart, as numpy names it."""

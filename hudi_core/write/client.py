@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from hudi_core.config.kinds import PartialUpdateMode
+from hudi_core.config.support import refuse_unknown_zone
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.base import Engine
 from hudi_core.errors import CommitStateUnknownError, HudiError
@@ -207,6 +208,7 @@ class WriteClient:
         becomes of the table's columns."""
         self._require(operation)
         client = self.table.client
+        refuse_unknown_zone(client.config, client.base_path)
         config = write_config_for(client.config, self.config, operation)
         incoming = self.engine.schema_of(data)
         step = plan_schema(self.table, incoming, config, operation)

@@ -16,6 +16,7 @@ import pytest
 import hudi_core as hudi
 from hudi_core.config.properties import parse_properties
 from hudi_core.config.table import TableConfig
+from hudi_core.errors import UnsupportedTableError
 from hudi_core.keygen import key_generator
 from hudi_core.model.schema import PARTITION_PATH, RECORD_KEY, TableSchema
 
@@ -57,8 +58,11 @@ def test_paths_that_hudi_wrote_are_made_again(real_tables: RealTables) -> None:
 
 def test_a_table_that_hudi_wrote_is_written_on(real_tables: RealTables) -> None:
     path = real_tables(REAL)
-    table = hudi.Table.open(str(path))
-    before = table.to_arrow()
+    unknown = hudi.Table.open(str(path))
+    before = unknown.to_arrow()
+    with pytest.raises(UnsupportedTableError, match=r"time zone.*output\.timezone"):
+        unknown.upsert(before.select(unknown.schema.names))
+    table = hudi.Table.open(str(path), options={f"{PREFIX}output.timezone": "UTC"})
     rows = before.select(table.schema.names).filter(pc.field("txn_id") == "TXN-003")
     assert rows.num_rows == 1
     new = rows.to_pylist()[0]

@@ -21,6 +21,7 @@ from hudi_core.errors import (
     PartitionValueError,
     SchemaError,
     UnknownPartitionError,
+    UnsupportedTableError,
 )
 from hudi_core.model.files import PartitionPath
 from hudi_core.read.pruning import PartitionPruner
@@ -238,7 +239,10 @@ def test_a_table_that_does_not_say_how_is_told_by_the_options(tmp_path: Path) ->
     with pytest.raises(HudiError, match=r"timestamp\.type.*missing"):
         hudi.Table.open(str(tmp_path)).upsert(rows(2, {"a": at(15)}))
     assert hudi.Table.open(str(tmp_path)).to_arrow().num_rows == 1
-    hudi.Table.open(str(tmp_path), options=BY_DAY).upsert(rows(2, {"a": at(15, 3)}))
+    with pytest.raises(UnsupportedTableError, match=r"time zone.*output\.timezone"):
+        hudi.Table.open(str(tmp_path), options=BY_DAY).upsert(rows(2, {"a": at(15, 3)}))
+    told = {**BY_DAY, f"{PREFIX}timezone": "UTC"}
+    hudi.Table.open(str(tmp_path), options=told).upsert(rows(2, {"a": at(15, 3)}))
     assert content(hudi.Table.open(str(tmp_path))) == {"a": ("2024/01/15", at(15, 3), 2)}
 
 
