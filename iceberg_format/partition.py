@@ -42,7 +42,7 @@ from pyiceberg.types import (
     TimestamptzType,
 )
 
-from hudi_core.spi import ColumnStats, PartitionTransform, TableSettings
+from hudi_core.spi import ColumnStats, PartitionTransform, SchemaError, TableSettings
 
 IDENTITY: Final = 0
 """Id of the specification by values; without partition fields where that is not exact."""
@@ -79,6 +79,33 @@ def partition_specs(settings: TableSettings, schema: Schema) -> tuple[PartitionS
     if not made:
         return (PartitionSpec(spec_id=IDENTITY),)
     return PartitionSpec(*made, spec_id=IDENTITY), PartitionSpec(spec_id=WITHOUT)
+
+
+def refuse_taken_names(settings: TableSettings, before: Schema, after: Schema) -> None:
+    """Refuse new columns that are called as a partition field is, or could have been.
+
+    A field of a period got its name when the table was made, beside the columns of then: with as
+    many ``_`` behind it as no column had.
+
+    Raises
+    ------
+    SchemaError
+        Names the column.
+    """
+    for field in partition_specs(settings, before)[0].fields:
+        if isinstance(field.transform, IdentityTransform):
+            continue
+        base = f"{before.find_column_name(field.source_id)}_{field.transform}"
+        for column in after.fields:
+            if column.name.rstrip("_") != base.rstrip("_") or len(column.name) < len(base):
+                continue
+            if _column(before, column.name) is None:
+                raise SchemaError(
+                    f"Column {column.name} would be called as the field of the table's Iceberg "
+                    f"partitions is, the {field.transform} of a column",
+                    "Give the column another name.",
+                    column=column.name,
+                )
 
 
 def partition_of(

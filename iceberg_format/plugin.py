@@ -23,6 +23,7 @@ from hudi_core.spi import (
     ReplaceCommitMetadata,
     RestorePlan,
     TableSchema,
+    TableSettings,
     TouchConflicts,
     WriteStatus,
     hookimpl,
@@ -34,6 +35,7 @@ from iceberg_format.found import find_table
 from iceberg_format.lineage import lineage_of, refuse_foreign
 from iceberg_format.locks import catalog_lock
 from iceberg_format.metadata import IcebergMetadataFactory
+from iceberg_format.partition import refuse_taken_names
 from iceberg_format.schema import iceberg_schema
 from iceberg_format.table import IcebergTable, version_of
 from iceberg_format.timeline import IcebergTimelineFactory
@@ -99,9 +101,14 @@ class IcebergTableFormat:
         return FormatCommit(version_of(state.metadata), table.location)
 
     @hookimpl
-    def check_schema(self, schema: TableSchema) -> None:
-        """Iceberg has every type that tables have; a type of later is refused by its name."""
-        iceberg_schema(schema, 0)
+    def check_schema(
+        self, settings: TableSettings, schema: TableSchema, before: TableSchema | None
+    ) -> None:
+        """Iceberg has every type that tables have; a type of later is refused by its name, and so
+        is a new column that is called as a partition field."""
+        after = iceberg_schema(schema, 0)
+        if before is not None:
+            refuse_taken_names(settings, iceberg_schema(before, 0), after)
 
     @hookimpl
     def find_table(self, meta_client: MetaClientView) -> FoundTable | None:

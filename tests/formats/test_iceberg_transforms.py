@@ -14,6 +14,7 @@ import pytest
 from pyiceberg.table import DataScan, StaticTable
 
 import hudi_core as hudi
+from hudi_core.errors import SchemaError
 from tests.formats.two_steps import FAST, newest_iceberg
 
 PREFIX = "hoodie.keygen.timebased."
@@ -24,13 +25,19 @@ START = dt.datetime(2024, 1, 15, 9, 30, tzinfo=UTC)
 
 
 def create(path: Path, kind: pa.DataType = MICROS, by: Any = "ts", **options: str) -> hudi.Table:
-    """Make a table by days; ``output_dateformat`` stands for ``output.dateformat``, and so on."""
+    """Make a table by days; ``output_dateformat`` stands for ``output.dateformat``, and so on.
+
+    Options that begin with ``hoodie.`` are taken as they are.
+    """
     given = {
         "timestamp_type": "EPOCHMICROSECONDS",
         "output_dateformat": "yyyy/MM/dd",
         **options,
     }
-    named = {f"{PREFIX}{name.replace('_', '.')}": given[name] for name in given}
+    named = {
+        name if name.startswith("hoodie.") else f"{PREFIX}{name.replace('_', '.')}": value
+        for name, value in given.items()
+    }
     named["hoodie.datasource.write.keygenerator.type"] = "TIMESTAMP" if by == "ts" else "CUSTOM"
     schema = pa.schema(
         [("id", pa.string()), ("ts", kind), ("city", pa.string()), ("n", pa.int64())]
@@ -221,6 +228,25 @@ def test_the_name_of_a_field_is_no_columns(tmp_path: Path) -> None:
     assert field.name == "ts_day_"
 
 
+def test_no_new_column_is_called_as_a_field(tmp_path: Path) -> None:
+    table = create(tmp_path)
+    table.insert(rows(table, 1, {"a": START}))
+    before = newest_iceberg(tmp_path).metadata
+    for name in ("ts_day", "ts_day_"):
+        with pytest.raises(SchemaError, match=f"Column {name} would be called as the field"):
+            table.alter(add_columns={name: pa.string()})
+        with pytest.raises(SchemaError, match=f"Column {name} would be called as the field"):
+            table.alter(rename={"n": name})
+    more = rows(table, 2, {"b": START}).append_column("ts_day", pa.array(["x"]))
+    evolving = hudi.Table.open(str(tmp_path), {"hoodie.datasource.write.reconcile.schema": "true"})
+    with pytest.raises(SchemaError, match="ts_day"):
+        evolving.upsert(more)
+    assert newest_iceberg(tmp_path).metadata == before
+    table.alter(add_columns={"ts_da": pa.string(), "ts_hour": pa.string()})
+    assert set(newest_iceberg(tmp_path).schema().column_names) >= {"ts_da", "ts_hour"}
+    agree(tmp_path)
+
+
 # --- which values ------------------------------------------------------------------------------
 
 
@@ -329,10 +355,16 @@ def test_a_table_becomes_one_of_iceberg_and_goes_back(tmp_path: Path) -> None:
 
 
 def test_our_own_reader_plans_from_the_manifests(tmp_path: Path) -> None:
-    table = create(tmp_path)
-    table.insert(rows(table, 1, {f"k{n}": START + dt.timedelta(days=n) for n in range(5)}))
-    late = [("ts", ">=", START + dt.timedelta(days=3))]
+    """By a column that no path tells of, and without a metadata table."""
+    table = create(tmp_path, **{"hoodie.metadata.enable": "false"})
+    for n in range(5):
+        table.insert(rows(table, n, {f"k{n}": START + dt.timedelta(days=n)}))
+    assert not (tmp_path / ".hoodie/metadata").exists()
+    late = [("n", ">=", 3)]
     assert sorted(table.to_arrow(filter=late)["id"].to_pylist()) == ["k3", "k4"]
-    gone = next((tmp_path / "2024/01/15").glob("*.parquet"))
-    gone.unlink()
+    for day in (15, 16, 17):  # who opens one of these files fails
+        for file in (tmp_path / f"2024/01/{day}").glob("*.parquet"):
+            file.unlink()
     assert sorted(table.to_arrow(filter=late)["id"].to_pylist()) == ["k3", "k4"]
+    with pytest.raises(hudi.HudiError):
+        table.to_arrow(filter=[("n", ">=", 2)])
