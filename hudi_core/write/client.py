@@ -39,7 +39,7 @@ from hudi_core.model.result import CommitResult
 from hudi_core.model.schema import TableSchema
 from hudi_core.timeline.serde import encode
 from hudi_core.txn.open_table import OpenTable
-from hudi_core.txn.schema_step import SchemaStep
+from hudi_core.txn.schema_step import SchemaStep, last_write
 from hudi_core.txn.table_lock import TableLock
 from hudi_core.txn.transaction import Committed, Transaction, begin
 from hudi_core.write.bucket_planning import keep_buckets
@@ -101,8 +101,11 @@ class WriteClient:
         client = self.table.client
         context, staged, step = self._prepared(data, operation)
         transaction = self._begin(operation)
-        transaction.schema_step = step
         with undone_on_failure(transaction):
+            if last_write(transaction.began) != step.last_write:
+                # what a dead writer left was made good, or somebody was faster: its columns count
+                context, staged, step = self._prepared(data, operation)
+            transaction.schema_step = step
             if context.asks_record_index:
                 require_record_index(client, context.write.index_type)
             tracked = key_tracking(client, context.schema, self.engine.shares_memory)
@@ -143,8 +146,10 @@ class WriteClient:
         paths = partition_paths_of(partitions, client.config, step.new)
         require_known(self.table.views().view(), paths)
         transaction = self._begin(operation)
-        transaction.schema_step = step
         with undone_on_failure(transaction):
+            # what a dead writer did to the columns may have been made good
+            step = unchanged(self.table)
+            transaction.schema_step = step
             view = self.table.views().view(transaction.began)
             require_known(view, paths)
             replaced = replaced_groups(view, operation, paths)
