@@ -3,6 +3,7 @@ takes."""
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,11 +29,15 @@ def java_process(
     first
         A folder of jars that go before those of PySpark.
     """
+    # a minimal system may not know its own name, which servers ask for
+    hosts = folder / "hosts"
+    hosts.write_text(f"127.0.0.1 localhost {socket.gethostname()}\n", encoding="utf-8")
+    known = f"-Djdk.net.hosts.file={hosts}"
     classpath = ":".join(f"{one}/*" for one in (first, JARS) if one is not None)
     port, token, process = launch_gateway(
         classpath=classpath,
         jarpath=str(next(JARS.glob("py4j-*.jar"))),
-        javaopts=["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *options],
+        javaopts=["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", known, *options],
         die_on_exit=True,
         enable_auth=True,
         return_proc=True,
