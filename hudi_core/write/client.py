@@ -147,8 +147,8 @@ class WriteClient:
         require_known(self.table.views().view(), paths)
         transaction = self._begin(operation)
         with undone_on_failure(transaction):
-            # what a dead writer did to the columns may have been made good
-            step = unchanged(self.table)
+            if last_write(transaction.began) != step.last_write:
+                step = unchanged(self.table)  # for the same reason as in write()
             transaction.schema_step = step
             view = self.table.views().view(transaction.began)
             require_known(view, paths)
