@@ -17,10 +17,11 @@ from hudi_core.services.convert import (
     without_format,
 )
 from hudi_core.services.create import create_table
+from hudi_core.services.differences import TableValidation
 from hudi_core.services.opening import open_table, table_exists
 from hudi_core.services.progress import Progress, no_progress
 from hudi_core.services.repair import Repair, plan_repair, repair_table
-from hudi_core.services.validate import TableValidation, validate_table
+from hudi_core.services.validate import validate_table
 
 
 class TableUpkeep(RowOperations):

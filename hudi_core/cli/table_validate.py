@@ -11,7 +11,7 @@ from hudi_core.cli.arguments import JsonOption, OptionsOption, PathArgument, par
 from hudi_core.cli.exit_codes import ExitCode
 from hudi_core.cli.progress import progress_bar
 from hudi_core.cli.terminal import write_grid, write_json, write_line
-from hudi_core.services.validate import Difference, TableValidation
+from hudi_core.services.differences import Difference, TableValidation
 from hudi_core.table import Table
 
 

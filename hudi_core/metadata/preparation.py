@@ -2,35 +2,57 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
 
 from hudi_core.config.metadata_keys import MetadataConfig
-from hudi_core.config.stored_keys import METADATA_PARTITIONS
+from hudi_core.config.stored_keys import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.compaction import refuse_backlog
-from hudi_core.metadata.index_definitions import PATH_KEY, put_definitions, read_definitions
+from hudi_core.metadata.index_definitions import (
+    PATH_KEY,
+    IndexDefinitions,
+    discard_damaged,
+    put_definitions,
+    read_definitions,
+)
 from hudi_core.metadata.indexing import build_wanted
 from hudi_core.metadata.initialize import PartitionBuilder, wanted_partitions
 from hudi_core.metadata.locked import LockedMetadata
+from hudi_core.metadata.partition_types import (
+    BLOOM_FILTERS,
+    COLUMN_STATS,
+    FILES,
+    PARTITION_STATS,
+    RECORD_INDEX,
+    SECONDARY_INDEX,
+)
 from hudi_core.metadata.table import (
     BOOTSTRAP_PREFIX,
     METADATA_FOLDER,
     metadata_client,
     metadata_properties,
     metadata_storage,
+    stored_partitions,
 )
 from hudi_core.metadata.undo import recover
 from hudi_core.metadata.upkeep import current_client, open_upkeep
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.metering import Metric
+from hudi_core.model.schema import TableSchema
 from hudi_core.storage.properties_file import update_properties, write_new
 from hudi_core.timeline.timeline import Timeline
+
+_log: Final = logging.getLogger(__name__)
 
 
 def prepare(client: TableMetaClient, config: MetadataConfig, timeline: Timeline) -> None:
     """Make good what dead writers left in the metadata table, and build what it lacks.
 
-    Runs under the table's lock, after the table itself was recovered. Where nothing is to be done
+    One that somebody died while making anew is made anew, with the partitions that it had. Runs
+    under the table's lock, after the table itself was recovered. Where nothing is to be done
     it costs a few reads of small files and one listing.
 
     Parameters
@@ -50,6 +72,10 @@ def prepare(client: TableMetaClient, config: MetadataConfig, timeline: Timeline)
         Too much waits for a compaction, which a pending instant keeps from running.
     """
     upkeep = open_upkeep(client, config, timeline)
+    if upkeep is None and config.enabled and FILES in stored_partitions(client.storage).building:
+        for name in rebuild_metadata_table(client, config, timeline):
+            _log.warning("nothing tells what %s is an index of; it is gone", name)
+        upkeep = open_upkeep(client, config, timeline)
     if upkeep is not None:
         recover(upkeep.tables)
         refuse_backlog(config, timeline, upkeep.tables.metadata.timeline())
@@ -88,6 +114,65 @@ def create_metadata_table(
         _create(client, config, timeline, indexes)
 
 
+def rebuild_metadata_table(
+    client: TableMetaClient, config: MetadataConfig, timeline: Timeline
+) -> tuple[str, ...]:
+    """Make a table's metadata table anew, with the partitions that it had.
+
+    Before anything of it goes, the table's properties name its partitions as under construction:
+    readers, those of others too, list the folders until the new one is there. Whoever comes after a
+    death finds there what is to be made.
+
+    Parameters
+    ----------
+    client, timeline
+        As :func:`create_metadata_table` takes them, the client of any age.
+    config
+        How partitions are laid out; which there are is not asked of it.
+
+    Returns
+    -------
+    tuple of str
+        The indexes that nothing tells the column of: they are gone.
+    """
+    names = stored_partitions(client.storage).all
+    update_properties(
+        client.storage,
+        {
+            METADATA_PARTITIONS.key: None,
+            METADATA_PARTITIONS_INFLIGHT.key: ",".join(sorted(names)),
+        },
+    )
+    fresh = current_client(client, timeline)
+    discard_damaged(fresh.storage, fresh.config)
+    definitions = read_definitions(fresh.storage, fresh.config)
+    indexes = [one for one in names if one.startswith(SECONDARY_INDEX)]
+    known = [one for one in indexes if _is_defined(fresh.schema, definitions, one)]
+    create_metadata_table(fresh, _with_partitions(config, names, definitions), timeline, known)
+    return tuple(one for one in indexes if one not in known)
+
+
+def _is_defined(schema: TableSchema, definitions: IndexDefinitions, index: str) -> bool:
+    columns = definitions.columns(index)
+    return len(columns) == 1 and schema.field(columns[0]) is not None
+
+
+def _with_partitions(
+    config: MetadataConfig, names: Sequence[str], definitions: IndexDefinitions
+) -> MetadataConfig:
+    """Return the options under which a new metadata table has these partitions."""
+    by_partition = definitions.is_partitioned(RECORD_INDEX)
+    return replace(
+        config,
+        enabled=FILES in names,
+        column_stats=COLUMN_STATS in names,
+        partition_stats=PARTITION_STATS in names,
+        bloom_filters=BLOOM_FILTERS in names,
+        record_index=RECORD_INDEX in names and not by_partition,
+        partitioned_record_index=RECORD_INDEX in names and by_partition,
+    )
+
+
 def _create(
     client: TableMetaClient, config: MetadataConfig, timeline: Timeline, indexes: Sequence[str]
 ) -> None:
@@ -105,6 +190,7 @@ def _create(
         client.storage,
         {
             METADATA_PARTITIONS.key: ",".join(sorted(wanted)),
+            METADATA_PARTITIONS_INFLIGHT.key: None,
             PATH_KEY: builder.definitions.path if builder.definitions.raw else None,
         },
     )

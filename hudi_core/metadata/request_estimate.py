@@ -9,6 +9,7 @@ from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.groups import list_all_groups
 from hudi_core.metadata.index_definitions import read_definitions
 from hudi_core.metadata.initialize import wanted_partitions
+from hudi_core.metadata.partition_types import FILES
 from hudi_core.metadata.table import metadata_client, stored_partitions
 from hudi_core.model.dry_run import StorageRequests
 
@@ -46,13 +47,14 @@ def metadata_requests(client: TableMetaClient, config: MetadataConfig) -> Storag
     CorruptMetadataError
         The metadata table is damaged.
     """
-    partitions = stored_partitions(client.storage).all
-    if not partitions:
+    stored = stored_partitions(client.storage)
+    if FILES not in stored.complete:
         if not config.enabled:
             return StorageRequests(0, 0, 0, 0)
         count = len(wanted_partitions(config, client.config))
         built = _BOOTSTRAP_WRITES + count * (1 + _TIMELINE_WRITES)
         return StorageRequests(_READS, built + count + _TIMELINE_WRITES, _LISTS + 2 * count, 0)
+    partitions = stored.all
     metadata = metadata_client(client)
     definitions = read_definitions(client.storage, client.config)
     with_owners = [name for name in partitions if definitions.is_partitioned(name)]

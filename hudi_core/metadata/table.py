@@ -99,6 +99,11 @@ def active_partitions(config: TableConfig) -> tuple[str, ...]:
     return METADATA_PARTITIONS.read(config.raw)
 
 
+def building_partitions(config: TableConfig) -> tuple[str, ...]:
+    """Return the partitions of the metadata table that were being built when a table was opened."""
+    return METADATA_PARTITIONS_INFLIGHT.read(config.raw)
+
+
 @dataclass(frozen=True, slots=True)
 class StoredPartitions:
     """The partitions of the metadata table that writers have to keep.

@@ -23,33 +23,19 @@ from hudi_core.errors import (
     TableServiceError,
     UnfinishedMoveError,
 )
-from hudi_core.metadata.index_definitions import (
-    IndexDefinitions,
-    discard_damaged,
-    read_definitions,
-)
-from hudi_core.metadata.partition_types import (
-    BLOOM_FILTERS,
-    COLUMN_STATS,
-    FILES,
-    PARTITION_STATS,
-    RECORD_INDEX,
-    SECONDARY_INDEX,
-)
-from hudi_core.metadata.preparation import create_metadata_table
-from hudi_core.metadata.table import stored_partitions
-from hudi_core.metadata.upkeep import current_client
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata.preparation import rebuild_metadata_table
 from hudi_core.model.capability import Capability
-from hudi_core.model.schema import TableSchema
 from hudi_core.services.convert import (
     build_format,
     load_format,
     new_properties,
     require_recoverable,
 )
+from hudi_core.services.differences import Difference, Source, TableValidation
 from hudi_core.services.opening import open_table
 from hudi_core.services.progress import Progress, no_progress
-from hudi_core.services.validate import Difference, Source, TableValidation, validate_table
+from hudi_core.services.validate import validate_table
 from hudi_core.storage.properties_file import recover as recover_properties
 from hudi_core.storage.properties_file import update_properties
 from hudi_core.timeline.timeline import Timeline
@@ -141,7 +127,7 @@ def repair_table(
             return plan
         lost: tuple[Difference, ...] = ()
         if plan.metadata_table:
-            lost = _rebuild_metadata_table(table)
+            lost = _rebuild_metadata_table(table.client)
             table = open_table(path, options)
         timeline, is_stuck = _recovered(table, config, plan.format_metadata)
         plan = replace(plan, format_metadata=plan.format_metadata or is_stuck)
@@ -224,33 +210,9 @@ def _recovered(table: OpenTable, config: WriteConfig, is_rebuilt: bool) -> tuple
     return recover(replace(table, host=load_format(NATIVE)), config), is_stuck
 
 
-def _rebuild_metadata_table(table: OpenTable) -> tuple[Difference, ...]:
-    """Make the metadata table anew, with the partitions that it had.
-
-    The table's properties name them until the new one is there, with all of them, so that a repair
-    that died finds out from these what is to be made. Readers are told until then that the metadata
-    table is damaged.
-
-    Returns
-    -------
-    tuple of Difference
-        The indexes that nothing tells the column of: they are gone.
-    """
-    client = table.client
-    timeline = client.timeline()
-    names = stored_partitions(client.storage).complete
-    discard_damaged(client.storage, client.config)
-    definitions = read_definitions(client.storage, client.config)
-    config = _with_partitions(MetadataConfig.from_options(client.options), names, definitions)
-    indexes = [one for one in names if one.startswith(SECONDARY_INDEX)]
-    known = [one for one in indexes if _is_defined(client.schema, definitions, one)]
-    create_metadata_table(current_client(client, timeline), config, timeline, known)
-    return tuple(_undefined(one) for one in indexes if one not in known)
-
-
-def _is_defined(schema: TableSchema, definitions: IndexDefinitions, index: str) -> bool:
-    columns = definitions.columns(index)
-    return len(columns) == 1 and schema.field(columns[0]) is not None
+def _rebuild_metadata_table(client: TableMetaClient) -> tuple[Difference, ...]:
+    config = MetadataConfig.from_options(client.options)
+    return tuple(map(_undefined, rebuild_metadata_table(client, config, client.timeline())))
 
 
 def _undefined(index: str) -> Difference:
@@ -259,20 +221,4 @@ def _undefined(index: str) -> Difference:
         index,
         "an index of a column of the table",
         "nothing tells of which, and it was left out; `hudi metadata index` makes it anew",
-    )
-
-
-def _with_partitions(
-    config: MetadataConfig, names: Sequence[str], definitions: IndexDefinitions
-) -> MetadataConfig:
-    """Return the options under which a new metadata table has these partitions."""
-    by_partition = definitions.is_partitioned(RECORD_INDEX)
-    return replace(
-        config,
-        enabled=FILES in names,
-        column_stats=COLUMN_STATS in names,
-        partition_stats=PARTITION_STATS in names,
-        bloom_filters=BLOOM_FILTERS in names,
-        record_index=RECORD_INDEX in names and not by_partition,
-        partitioned_record_index=RECORD_INDEX in names and by_partition,
     )

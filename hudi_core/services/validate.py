@@ -8,8 +8,7 @@ while the comparison runs is left out of it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from enum import StrEnum
+from dataclasses import replace
 from pathlib import PurePath
 from typing import Any, Final
 
@@ -23,7 +22,7 @@ from hudi_core.errors import (
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.data_files import Footer, read_footer
 from hudi_core.metadata.partition_types import FILES
-from hudi_core.metadata.table import METADATA_FOLDER, active_partitions
+from hudi_core.metadata.table import METADATA_FOLDER, active_partitions, building_partitions
 from hudi_core.metadata.validator import ALL_CHECKS, Check, ValidationReport
 from hudi_core.metadata.validator import validate as validate_metadata
 from hudi_core.model.commit import WriteStat
@@ -31,6 +30,7 @@ from hudi_core.model.files import BaseFileName, FileSlice, FileStatus
 from hudi_core.model.named_files import NamedFile, NamedFiles, StatedColumn
 from hudi_core.model.stats import ColumnStats
 from hudi_core.plugin.fenced import pending_publications
+from hudi_core.services.differences import Difference, Source, TableValidation
 from hudi_core.services.progress import CountedMap, Progress, no_progress
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.open_table import OpenTable
@@ -48,79 +48,6 @@ _UNREADABLE: Final = (
     InvalidOptionError,  # the place of the metadata, in a table that was moved
 )
 _REPAIR: Final = "`hudi table repair` makes it anew from the timeline."
-
-
-class Source(StrEnum):
-    """Who says something wrong."""
-
-    STORAGE = "storage"
-    TIMELINE = "timeline"
-    METADATA_TABLE = "metadata table"
-    FORMAT = "format"
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """One thing about which the parts of a table disagree.
-
-    Attributes
-    ----------
-    source
-        Whose word is wrong.
-    subject
-        What it is said of: a file, a column of a file, an instant.
-    expected
-        What it is.
-    found
-        What is said instead.
-    is_pending
-        Whether the next write makes it good by itself.
-    """
-
-    source: Source
-    subject: str
-    expected: str
-    found: str
-    is_pending: bool = False
-
-    def __str__(self) -> str:
-        return f"{self.source}: {self.subject}: {self.found}; expected: {self.expected}"
-
-
-@dataclass(frozen=True, slots=True)
-class TableValidation:
-    """What a validation found.
-
-    Attributes
-    ----------
-    path, table_format
-        The table, and its format.
-    differences
-        What is wrong.
-    files, rows
-        Of the table's present state; the rows only where footers were read.
-    checked
-        What was compared: how many things of which kind.
-    skipped
-        What was not, and why.
-    """
-
-    path: str
-    table_format: str
-    differences: tuple[Difference, ...]
-    files: int
-    rows: int | None
-    checked: Mapping[str, int] = field(default_factory=dict)
-    skipped: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def is_valid(self) -> bool:
-        """Whether nothing was found."""
-        return not self.differences
-
-    def of(self, source: Source) -> tuple[Difference, ...]:
-        """Return the differences that one part of the table is to blame for."""
-        return tuple(one for one in self.differences if one.source is source)
 
 
 def validate_table(
@@ -365,14 +292,17 @@ class _Comparison:
     # --- metadata table ------------------------------------------------------------------------
 
     def _compare_metadata(self, checks: frozenset[Check] | set[Check]) -> None:
-        client = self._client
+        client, where = self._client, f"metadata table in {METADATA_FOLDER}"
         if client.config.version < _FIRST_VERSION or FILES not in active_partitions(client.config):
             self._skipped["metadata table"] = "there is none"
+            if FILES in building_partitions(client.config):
+                said = "half made by a repair that did not end; the next write makes it anew"
+                due = Difference(Source.METADATA_TABLE, where, "complete", said, is_pending=True)
+                self._found.append(due)
             return
         try:
             report: ValidationReport = validate_metadata(client, checks)
         except CorruptMetadataError as error:
-            where = f"metadata table in {METADATA_FOLDER}"
             self._say(Source.METADATA_TABLE, where, _REPAIR, error.what)
             return
         for name, count in report.checked.items():

@@ -156,7 +156,7 @@ class Rig:
         """Put the scene's table in place; return what has been tried on it."""
         template = self._template(case.format_name, case.scene)
         self._restore(template)
-        return [Named(one.action) for one in SCENES[case.scene].wounds]
+        return [Named(SCENES[one.scene].action) for one in SCENES[case.scene].wounds]
 
     def _act(
         self, case: Case, tried: Sequence[Named], action: str, seen: Names = frozenset()
@@ -197,12 +197,12 @@ class Rig:
 
     def _wound(self, kept: Path, format_name: str, wound: Wound) -> None:
         self._restore(kept)
-        counting = Case(format_name, wound.action)
-        steps = self._act(counting, (), wound.action).steps
+        counting, action = Case(format_name, wound.scene), SCENES[wound.scene].action
+        steps = self._act(counting, (), action).steps
         numbers = [at for at, name in enumerate(steps, 1) if name == wound.step]
         self._restore(kept)
         fatal = counting._replace(fault=Fault(numbers[wound.which], "before"))
-        assert not self._act(fatal, (), wound.action).steps, "it should have died"
+        assert not self._act(fatal, (), action).steps, "it should have died"
         shutil.rmtree(kept)
         shutil.copytree(self.path, kept)
 

@@ -229,15 +229,15 @@ class Wound:
 
     Attributes
     ----------
-    action
-        What it was doing.
+    scene
+        Whose action it was doing.
     step
         Name of the step that it did not get to do; see :mod:`tests.crash.counting_storage`.
     which
         Which of the steps of that name, from the first (0) on, or from the last (-1).
     """
 
-    action: str
+    scene: str
     step: str
     which: int = -1
 
@@ -260,6 +260,8 @@ def create(path: Path, format_name: str) -> None:
 
 def _create_broken(lose: Callable[[Path], None], path: Path, format_name: str) -> None:
     create(path, format_name)
+    if lose is lose_metadata_table:
+        operator(str(path), OPTIONS).index("secondary_index_ts", "ts")
     lose(path)
 
 
@@ -267,6 +269,12 @@ def lose_format(path: Path) -> None:
     """Take the format's metadata away."""
     for name in ("metadata", "_delta_log"):
         shutil.rmtree(path / name, ignore_errors=True)
+
+
+def lose_metadata_table(path: Path) -> None:
+    """Damage what lists the table's files."""
+    for file in (path / ".hoodie/metadata/files").iterdir():
+        file.write_bytes(b"\0" * 64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,6 +357,14 @@ SCENES: Final[Mapping[str, Scene]] = {
     "index": Scene("index", (), ("iceberg", "delta")),
     "drop_index": Scene("drop_index", (), ("iceberg", "delta")),
     "repair_format": _repairing(("iceberg", "delta"), lose_format),
+    "repair_metadata": _repairing(("native", "delta"), lose_metadata_table),
+    # what a write finds and makes good after a repair that died
+    "recover_metadata": Scene(
+        "other",
+        (Wound("repair_metadata", "link metadata/.hoodie/timeline/N_N.deltacommit"),),
+        ("native", "delta"),
+        made=partial(_create_broken, lose_metadata_table),
+    ),
     "adopt_files": _adoption(PLAIN, FORMATS),
     "adopt_iceberg": _adoption("iceberg", ("iceberg",)),
     "adopt_delta": _adoption("delta", ("delta",)),

@@ -18,7 +18,7 @@ import hudi_core as hudi
 from hudi_core.cli.app import app
 from hudi_core.cli.exit_codes import ExitCode
 from hudi_core.errors import CorruptMetadataError, HudiError
-from hudi_core.services.validate import Source
+from hudi_core.services.differences import Source
 from tests.formats.dying_writers import Died, MortalStorage, death_in
 from tests.formats.service_tables import FORMATS, agree, bag, batch, new_table
 

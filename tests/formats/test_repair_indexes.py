@@ -9,9 +9,9 @@ import pytest
 import hudi_core as hudi
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import CorruptMetadataError
+from hudi_core.services.differences import Source
 from hudi_core.services.metadata import MetadataOperator
 from hudi_core.services.opening import open_table
-from hudi_core.services.validate import Source
 from hudi_core.txn.table_lock import table_lock
 from tests.formats.dying_writers import death_in
 from tests.formats.service_tables import agree, batch, new_table
@@ -58,6 +58,43 @@ def test_a_repair_that_died_forgets_none(path: Path, step: str) -> None:
     hudi.Table.open(str(path)).upsert(batch(3, "a"))
     agree(path)
     assert hudi.Table.open(str(path)).validate().is_valid
+
+
+@pytest.mark.parametrize("by", ["write", "repair", "create"])
+def test_a_table_is_read_while_a_dead_repair_is_not_done_again(path: Path, by: str) -> None:
+    """By those as well who were not told of a repair: they list the folders."""
+    before = partitions(path)
+    rows = hudi.Table.open(str(path), {"hoodie.metadata.enable": "false"}).to_arrow().num_rows
+    with death_in("hudi_core.metadata.preparation.PartitionBuilder.build"):
+        hudi.Table.open(str(path)).repair()
+    assert hudi.Table.open(str(path)).to_arrow().num_rows == rows
+    agree(path)
+    (due,) = hudi.Table.open(str(path)).validate().differences
+    assert (due.source, due.is_pending) == (Source.METADATA_TABLE, True)
+    match by:
+        case "write":
+            hudi.Table.open(str(path)).upsert(batch(3, "a"))
+        case "repair":
+            assert hudi.Table.open(str(path)).repair().left == ()
+        case "create":
+            operator(path).create()
+    agree(path)
+    assert (
+        set(hudi.Table.open(str(path)).config.raw["hoodie.table.metadata.partitions"].split(","))
+        == before
+    )
+    assert not hudi.Table.open(str(path)).config.raw.get(
+        "hoodie.table.metadata.partitions.inflight"
+    )
+    assert hudi.Table.open(str(path)).validate().is_valid
+
+
+def test_a_dry_run_after_a_dead_repair_is_charged_as_one_without_metadata_table(
+    path: Path,
+) -> None:
+    with death_in("hudi_core.metadata.preparation.PartitionBuilder.build"):
+        hudi.Table.open(str(path)).repair()
+    assert hudi.Table.open(str(path)).upsert(batch(3, "a"), dry_run=True).requests.writes
 
 
 @pytest.mark.parametrize("text", [b"{", b"[]", b'{"indexDefinitions": 1}'])

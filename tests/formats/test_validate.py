@@ -20,7 +20,7 @@ import hudi_core as hudi
 from hudi_core.cli.app import app
 from hudi_core.cli.exit_codes import ExitCode
 from hudi_core.plugin.host import FormatHost
-from hudi_core.services.validate import Source, TableValidation
+from hudi_core.services.differences import Source, TableValidation
 from tests.formats.dying_writers import death_in
 from tests.formats.service_tables import FORMATS, batch, new_table
 

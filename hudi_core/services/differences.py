@@ -1,0 +1,80 @@
+"""What the parts of a table disagree about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Source(StrEnum):
+    """Who says something wrong."""
+
+    STORAGE = "storage"
+    TIMELINE = "timeline"
+    METADATA_TABLE = "metadata table"
+    FORMAT = "format"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One thing about which the parts of a table disagree.
+
+    Attributes
+    ----------
+    source
+        Whose word is wrong.
+    subject
+        What it is said of: a file, a column of a file, an instant.
+    expected
+        What it is.
+    found
+        What is said instead.
+    is_pending
+        Whether the next write makes it good by itself.
+    """
+
+    source: Source
+    subject: str
+    expected: str
+    found: str
+    is_pending: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.source}: {self.subject}: {self.found}; expected: {self.expected}"
+
+
+@dataclass(frozen=True, slots=True)
+class TableValidation:
+    """What a validation found.
+
+    Attributes
+    ----------
+    path, table_format
+        The table, and its format.
+    differences
+        What is wrong.
+    files, rows
+        Of the table's present state; the rows only where footers were read.
+    checked
+        What was compared: how many things of which kind.
+    skipped
+        What was not, and why.
+    """
+
+    path: str
+    table_format: str
+    differences: tuple[Difference, ...]
+    files: int
+    rows: int | None
+    checked: Mapping[str, int] = field(default_factory=dict)
+    skipped: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether nothing was found."""
+        return not self.differences
+
+    def of(self, source: Source) -> tuple[Difference, ...]:
+        """Return the differences that one part of the table is to blame for."""
+        return tuple(one for one in self.differences if one.source is source)
