@@ -80,7 +80,7 @@ def _start(number: Synchronized[int], processors: Sequence[int], folder: str) ->
     os.sched_setaffinity(0, {processors[mine % len(processors)]})
     own = Path(folder, f"worker-{mine}")
     own.mkdir()
-    _rigs.append(S3Rig(own))
+    _rigs.append(S3Rig(own, sound=Path(folder, "sound")))
 
 
 def _run(case: Case | S3Case) -> Verdict | S3Verdict:

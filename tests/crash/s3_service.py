@@ -130,10 +130,17 @@ def _serve() -> None:
     """Serve until the one who started this process closes its input."""
     # seconds to import, which others need not pay
     from moto.moto_server.werkzeug_app import create_backend_app  # noqa: PLC0415
-    from werkzeug.serving import make_server  # noqa: PLC0415
+    from werkzeug.serving import WSGIRequestHandler, make_server  # noqa: PLC0415
+
+    class Lasting(WSGIRequestHandler):
+        """Keeps a connection for the next request, as a store does."""
+
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
 
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    store = make_server("127.0.0.1", 0, create_backend_app("s3"), threaded=True)
+    app = create_backend_app("s3")
+    store = make_server("127.0.0.1", 0, app, threaded=True, request_handler=Lasting)
     kept = _Kept()
 
     def restore(asked: Mapping[str, str]) -> None:
