@@ -17,7 +17,8 @@ from typing import Any, Final, TypeVar, overload
 from tests.crash.counting_storage import Fault, faults
 from tests.crash.late_requests import LANDS, LATE
 from tests.crash.rig import Case, Verdict
-from tests.crash.s3_rig import S3Case, S3Rig, S3Verdict
+from tests.crash.s3_rig import S3Rig, S3Verdict
+from tests.crash.s3_scenes import S3Case
 from tests.crash.scenes import FORMATS, SCENES
 
 STEPS_FILE: Final = Path(__file__).with_name("steps.json")

@@ -33,7 +33,8 @@ from tests.crash.s3_campaign import (
     s3_cases,
     s3_scenes,
 )
-from tests.crash.s3_rig import S3_SCENES, S3Case, S3Verdict
+from tests.crash.s3_rig import S3Verdict
+from tests.crash.s3_scenes import S3_SCENES, S3Case
 from tests.crash.scenes import FORMATS, SCENES
 
 _FORMATS = (*FORMATS, *S3_FORMATS)

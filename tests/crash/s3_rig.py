@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -31,12 +31,12 @@ from tests.crash.place import S3Place
 from tests.crash.rig import Lost, Named, Rig, secrets_in, told_by
 from tests.crash.s3_faults import LASTING, REPEATED, S3Fault, kind_of_object
 from tests.crash.s3_mutants import S3_MUTANTS
+from tests.crash.s3_scenes import S3_SCENES, S3Case, S3Wound
 from tests.crash.s3_service import BUCKET, REGION, S3Service, s3_service
 from tests.crash.scenes import (
     ACTIONS,
     CANARY,
     FIRST,
-    FORMATS,
     OPTIONS,
     SCHEMA,
     SECOND,
@@ -50,8 +50,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Names = frozenset[str]
 Shape = frozenset[tuple[str, int]]
-ON_S3: Final = "@s3"
-"""Ends the names of formats in the summary."""
 ROOT: Final = f"s3://{BUCKET}/tables/one"
 LATER_S: Final = 7200
 _OPTIONS: Final = {
@@ -60,57 +58,6 @@ _OPTIONS: Final = {
     "hoodie.write.lock.wait_time_ms": "3000",
 }
 """Without what makes more requests of a kind that there is anyway."""
-
-
-class S3Wound(NamedTuple):
-    """A writer that died before the action came: what it did, and the last of the requests of this
-    name that it did not get to send."""
-
-    action: str
-    request: str
-
-
-@dataclass(frozen=True, slots=True)
-class S3Scene:
-    """A table, and what is done to it; see :class:`~tests.crash.scenes.Scene`."""
-
-    action: str
-    wounds: tuple[S3Wound, ...] = ()
-    formats: Collection[str] = FORMATS
-    is_repeated: bool = False
-
-
-_COMPLETES: Final = S3Wound("upsert", "PUT timeline/N_N.commit if absent")
-_TELLS_DELTA: Final = S3Wound("upsert", "PUT _delta_log/N.json if absent")
-_TELLS_ICEBERG: Final = S3Wound("upsert", "PUT metadata/vN.metadata.json if absent")
-S3_SCENES: Final[Mapping[str, S3Scene]] = {
-    **{name: S3Scene(name) for name in ("insert", "upsert", "delete", "rollback")},
-    "recover_recorded": S3Scene("other", (_COMPLETES,)),
-    "recover_unpublished": S3Scene("other", (_TELLS_DELTA,), ("delta",)),
-    "recover_unlisted": S3Scene("other", (_TELLS_ICEBERG,), ("iceberg",)),
-    "to_iceberg": S3Scene("to_iceberg", (), ("native",), True),
-    "to_delta": S3Scene("to_delta", (), ("native",), True),
-    "to_native": S3Scene("to_native", (), ("iceberg", "delta"), True),
-}
-
-
-class S3Case(NamedTuple):
-    """What goes wrong, where; see :class:`~tests.crash.rig.Case`."""
-
-    format_name: str
-    scene: str
-    fault: S3Fault | None = None
-    mutant: str | None = None
-
-    def __str__(self) -> str:
-        fault = "" if self.fault is None else f"{self.fault.how} {self.fault.at}"
-        lands = f"+{self.fault.lands}" if self.fault is not None and self.fault.lands else ""
-        return " ".join(filter(None, (self.format_name, self.scene, fault + lands, self.mutant)))
-
-    @property
-    def plugin(self) -> str:
-        """Name of the format."""
-        return self.format_name.removesuffix(ON_S3)
 
 
 class S3Verdict(NamedTuple):

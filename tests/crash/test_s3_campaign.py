@@ -11,7 +11,8 @@ from tests.crash.campaign import count_requests, run, sample, workers
 from tests.crash.counting_storage import pinned
 from tests.crash.s3_campaign import S3_STEPS_FILE, requests_by_name, s3_cases
 from tests.crash.s3_faults import S3Fault
-from tests.crash.s3_rig import S3Case, S3Verdict
+from tests.crash.s3_rig import S3Verdict
+from tests.crash.s3_scenes import S3Case
 
 SCENES = (
     S3Case("native@s3", "insert"),
