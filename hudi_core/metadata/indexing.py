@@ -31,7 +31,7 @@ from hudi_core.metadata.index_definitions import (
     read_definitions,
     without_index,
 )
-from hudi_core.metadata.initialize import PartitionBuilder, wanted_partitions
+from hudi_core.metadata.initialize import PartitionBuilder
 from hudi_core.metadata.locked import LockedMetadata
 from hudi_core.metadata.partition_types import (
     BLOOM_FILTERS,
@@ -43,6 +43,7 @@ from hudi_core.metadata.partition_types import (
 )
 from hudi_core.metadata.table import has_value_types, metadata_client, stored_partitions
 from hudi_core.metadata.undo import recover
+from hudi_core.metadata.wanted import wanted_partitions
 from hudi_core.model.actions import IndexCommitMetadata, IndexPartitionInfo, IndexPlan
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.storage.properties_file import update_properties

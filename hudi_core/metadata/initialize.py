@@ -17,10 +17,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from hudi_core.config.metadata_keys import PARTITIONED_RECORD_INDEX, MetadataConfig
-from hudi_core.config.metadata_keys import RECORD_INDEX as WHOLE_RECORD_INDEX
-from hudi_core.config.table import TableConfig
-from hudi_core.errors import InvalidOptionError
+from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.metadata.bloom import TYPE_CODE
 from hudi_core.metadata.column_records import (
     file_ranges,
@@ -35,18 +32,12 @@ from hudi_core.metadata.file_bytes import (
     encode_partition_mark,
 )
 from hudi_core.metadata.file_records import bloom_record, list_records, partitions_record
-from hudi_core.metadata.index_definitions import (
-    IndexDefinitions,
-    with_index,
-)
+from hudi_core.metadata.index_definitions import IndexDefinitions, with_index
 from hudi_core.metadata.key_records import DataFile, all_entries, all_locations
 from hudi_core.metadata.keys import partition_path
 from hudi_core.metadata.locked import LockedMetadata
 from hudi_core.metadata.partition_types import (
-    BLOOM_FILTERS,
     COLUMN_STATS,
-    FILES,
-    PARTITION_STATS,
     RECORD_INDEX,
     SECONDARY_INDEX,
     shard_file_id,
@@ -59,9 +50,7 @@ from hudi_core.metadata.records import (
     MetadataRecord,
     RecordLocation,
 )
-from hudi_core.metadata.table import (
-    has_value_types,
-)
+from hudi_core.metadata.table import has_value_types
 from hudi_core.metadata.value_index import repeats_keys, with_repeated_keys, with_type
 from hudi_core.metadata.writer import (
     NewFile,
@@ -86,42 +75,6 @@ from hudi_core.view.storage_lister import StorageLister
 _LOCATION_BYTES: Final = 48
 """What Hudi expects an entry of the record index to take."""
 _SECONDARY_GROUPS: Final = 10
-
-
-def wanted_partitions(config: MetadataConfig, table: TableConfig) -> tuple[str, ...]:
-    """Return the partitions that the options ask for, in the order in which they are built.
-
-    A table without partitions has no ranges of partitions, as in Hudi.
-
-    Raises
-    ------
-    InvalidOptionError
-        They contradict each other, or ask for an index of keys that no file of the table holds.
-    """
-    if config.partitioned_record_index and config.record_index:
-        raise InvalidOptionError(
-            PARTITIONED_RECORD_INDEX.key,
-            "true",
-            f"{WHOLE_RECORD_INDEX.key}=true asks for a record index of the whole table",
-            "Give only one of them.",
-        )
-    asks_for_keys = config.partitioned_record_index or config.record_index
-    if asks_for_keys and not table.populate_meta_fields:
-        key = WHOLE_RECORD_INDEX if config.record_index else PARTITIONED_RECORD_INDEX
-        raise InvalidOptionError(
-            key.key,
-            "true",
-            "a table without meta columns has no record keys in its files",
-            "Leave that out.",
-        )
-    asked = {
-        FILES: True,
-        COLUMN_STATS: config.column_stats,
-        BLOOM_FILTERS: config.bloom_filters,
-        RECORD_INDEX: config.record_index or config.partitioned_record_index,
-        PARTITION_STATS: config.partition_stats and table.is_partitioned,
-    }
-    return tuple(name for name, is_asked in asked.items() if is_asked)
 
 
 @dataclass

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
 from hudi_core.config.metadata_keys import MetadataConfig
@@ -19,16 +18,9 @@ from hudi_core.metadata.index_definitions import (
     read_definitions,
 )
 from hudi_core.metadata.indexing import build_wanted
-from hudi_core.metadata.initialize import PartitionBuilder, wanted_partitions
+from hudi_core.metadata.initialize import PartitionBuilder
 from hudi_core.metadata.locked import LockedMetadata
-from hudi_core.metadata.partition_types import (
-    BLOOM_FILTERS,
-    COLUMN_STATS,
-    FILES,
-    PARTITION_STATS,
-    RECORD_INDEX,
-    SECONDARY_INDEX,
-)
+from hudi_core.metadata.partition_types import FILES, SECONDARY_INDEX
 from hudi_core.metadata.table import (
     BOOTSTRAP_PREFIX,
     METADATA_FOLDER,
@@ -39,6 +31,7 @@ from hudi_core.metadata.table import (
 )
 from hudi_core.metadata.undo import recover
 from hudi_core.metadata.upkeep import current_client, open_upkeep
+from hudi_core.metadata.wanted import options_for, wanted_partitions
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.metering import Metric
 from hudi_core.model.schema import TableSchema
@@ -148,29 +141,13 @@ def rebuild_metadata_table(
     definitions = read_definitions(fresh.storage, fresh.config)
     indexes = [one for one in names if one.startswith(SECONDARY_INDEX)]
     known = [one for one in indexes if _is_defined(fresh.schema, definitions, one)]
-    create_metadata_table(fresh, _with_partitions(config, names, definitions), timeline, known)
+    create_metadata_table(fresh, options_for(config, names, definitions), timeline, known)
     return tuple(one for one in indexes if one not in known)
 
 
 def _is_defined(schema: TableSchema, definitions: IndexDefinitions, index: str) -> bool:
     columns = definitions.columns(index)
     return len(columns) == 1 and schema.field(columns[0]) is not None
-
-
-def _with_partitions(
-    config: MetadataConfig, names: Sequence[str], definitions: IndexDefinitions
-) -> MetadataConfig:
-    """Return the options under which a new metadata table has these partitions."""
-    by_partition = definitions.is_partitioned(RECORD_INDEX)
-    return replace(
-        config,
-        enabled=FILES in names,
-        column_stats=COLUMN_STATS in names,
-        partition_stats=PARTITION_STATS in names,
-        bloom_filters=BLOOM_FILTERS in names,
-        record_index=RECORD_INDEX in names and not by_partition,
-        partitioned_record_index=RECORD_INDEX in names and by_partition,
-    )
 
 
 def _create(

@@ -8,9 +8,9 @@ from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.groups import list_all_groups
 from hudi_core.metadata.index_definitions import read_definitions
-from hudi_core.metadata.initialize import wanted_partitions
 from hudi_core.metadata.partition_types import FILES
 from hudi_core.metadata.table import metadata_client, stored_partitions
+from hudi_core.metadata.wanted import wanted_partitions
 from hudi_core.model.dry_run import StorageRequests
 
 _TIMELINE_WRITES: Final = 3

@@ -15,7 +15,7 @@ from hudi_core.config.table import TableConfig
 from hudi_core.config.table_keys import FORMAT, HIVE_STYLE, NATIVE, PARTITION_PATH, RECORD_KEY
 from hudi_core.errors import NotATableError
 from hudi_core.meta_client import TableMetaClient, run_in_threads, run_serially
-from hudi_core.metadata.initialize import wanted_partitions
+from hudi_core.metadata.wanted import wanted_partitions
 from hudi_core.model.capability import Capability
 from hudi_core.model.files import BasePath
 from hudi_core.model.found_table import FoundTable
