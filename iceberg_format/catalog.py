@@ -10,6 +10,7 @@ catalog, a last version says so, which no writer commits on, and then the versio
 
 from __future__ import annotations
 
+import contextlib
 import re
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -215,12 +216,17 @@ class FolderCatalog:
     def create(self, metadata: TableMetadataV2) -> TableState:
         if self._latest() is not None:
             raise CommitFailedException("The folder holds an Iceberg table already")
+        # first: who is given the path finds the first version by it alone
+        self._point_at(1)
         return self._put(metadata, 1)
 
     def replace(self, metadata: TableMetadataV2, seen: int) -> TableState:
         if not seen:
             refuse_unknown_version(self.files, self.folder)
-        return self._put(metadata, seen + 1)
+        made = self._put(metadata, seen + 1)
+        # what came before may be damaged, or may name files that are about to go
+        self._point_at(seen + 1)
+        return made
 
     def commit(
         self,
@@ -241,14 +247,13 @@ class FolderCatalog:
             self.files.storage.put_if_absent(path, metadata.model_dump_json().encode())
         except AlreadyExistsError as error:
             raise CommitFailedException(f"{path} exists already") from error
-        self._hint(number)
+        with contextlib.suppress(StorageError):
+            # the version is there and found without it, or the one before is
+            self._point_at(number)
         return TableState(metadata, self.files.uri(path))
 
-    def _hint(self, number: int) -> None:
-        try:
-            self.files.storage.put(f"{self.folder}/{HINT}", str(number).encode())
-        except StorageError:
-            return  # the version is there, and found without it
+    def _point_at(self, number: int) -> None:
+        self.files.storage.put(f"{self.folder}/{HINT}", str(number).encode())
 
     def _latest(self) -> int | None:
         storage = self.files.storage

@@ -9,7 +9,8 @@ from typing import Final
 from hudi_core.errors import CorruptMetadataError
 
 REBUILD: Final = (
-    "Rebuild the metadata table: run `hudi metadata delete PATH`, then `hudi metadata create PATH`."
+    "Rebuild the metadata table: run `hudi table repair PATH`, which keeps its indexes; or "
+    "`hudi metadata delete PATH`, then `hudi metadata create PATH`."
 )
 
 

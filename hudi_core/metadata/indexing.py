@@ -41,7 +41,12 @@ from hudi_core.metadata.partition_types import (
     RECORD_INDEX,
     SECONDARY_INDEX,
 )
-from hudi_core.metadata.table import has_value_types, metadata_client, stored_partitions
+from hudi_core.metadata.table import (
+    has_value_types,
+    metadata_client,
+    metadata_storage,
+    stored_partitions,
+)
 from hudi_core.metadata.undo import recover
 from hudi_core.metadata.wanted import wanted_partitions
 from hudi_core.model.actions import IndexCommitMetadata, IndexPartitionInfo, IndexPlan
@@ -185,11 +190,12 @@ def drop_partition(tables: LockedMetadata, partition: str) -> Instant:
         return _complete(indexing)
 
 
-def abandon(client: TableMetaClient, timeline: Timeline) -> bool:
+def abandon(client: TableMetaClient, timeline: Timeline, *, is_lost: bool = False) -> bool:
     """Make good what a dead indexing of ours left; runs under the table's lock.
 
     An addition whose partition readers use by now is completed, any other is taken back; so is a
-    drop, unless readers do without the partition by now: then its files go.
+    drop, unless readers do without the partition by now: then its files go. Where the metadata
+    table is made anew, with the partitions that it had, an indexing of it is only forgotten.
 
     Parameters
     ----------
@@ -197,6 +203,8 @@ def abandon(client: TableMetaClient, timeline: Timeline) -> bool:
         The table.
     timeline
         Its timeline, loaded since the lock is held.
+    is_lost
+        Whether the metadata table is about to be made anew.
 
     Returns
     -------
@@ -213,9 +221,11 @@ def abandon(client: TableMetaClient, timeline: Timeline) -> bool:
         found = True
         partition = info.metadata_partition_path or ""
         is_drop = (info.extra_metadata or {}).get(_OURS) == _DROP
-        if partition not in stored_partitions(client.storage).complete:
+        stored = stored_partitions(client.storage)
+        is_anew = FILES in stored.building
+        if partition not in stored.complete and not is_anew:
             _drop(client, partition)
-        elif not is_drop:
+        elif not (is_drop or is_anew or is_lost):
             _complete(_Indexing(LockedMetadata(client, metadata_client(client), timeline), pending))
             continue
         for state in (State.INFLIGHT, State.REQUESTED):
@@ -324,7 +334,7 @@ def _drop(client: TableMetaClient, partition: str) -> None:
     definitions = read_definitions(client.storage, client.config)
     if partition in definitions.raw:
         put_definitions(client.storage, without_index(definitions, partition))
-    metadata_client(client).storage.delete_tree(partition)
+    metadata_storage(client).delete_tree(partition)
 
 
 def _defined(client: TableMetaClient, partition: str, column: str | None) -> IndexDefinitions:

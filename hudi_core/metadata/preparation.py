@@ -13,25 +13,32 @@ from hudi_core.metadata.compaction import refuse_backlog
 from hudi_core.metadata.index_definitions import (
     PATH_KEY,
     IndexDefinitions,
-    discard_damaged,
     put_definitions,
     read_definitions,
+    with_index,
 )
 from hudi_core.metadata.indexing import build_wanted
 from hudi_core.metadata.initialize import PartitionBuilder
 from hudi_core.metadata.locked import LockedMetadata
-from hudi_core.metadata.partition_types import FILES, SECONDARY_INDEX
+from hudi_core.metadata.partition_types import (
+    FILES,
+    RECORD_INDEX,
+    SECONDARY_INDEX,
+    group_place,
+)
 from hudi_core.metadata.table import (
     BOOTSTRAP_PREFIX,
     METADATA_FOLDER,
+    StoredPartitions,
     metadata_client,
     metadata_properties,
     metadata_storage,
     stored_partitions,
 )
 from hudi_core.metadata.undo import recover
-from hudi_core.metadata.upkeep import current_client, open_upkeep
+from hudi_core.metadata.upkeep import current_client, open_upkeep, refuse_unmaintained
 from hudi_core.metadata.wanted import options_for, wanted_partitions
+from hudi_core.model.files import BaseFileName, LogFileName
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.metering import Metric
 from hudi_core.model.schema import TableSchema
@@ -44,9 +51,10 @@ _log: Final = logging.getLogger(__name__)
 def prepare(client: TableMetaClient, config: MetadataConfig, timeline: Timeline) -> None:
     """Make good what dead writers left in the metadata table, and build what it lacks.
 
-    One that somebody died while making anew is made anew, with the partitions that it had. Runs
-    under the table's lock, after the table itself was recovered. Where nothing is to be done
-    it costs a few reads of small files and one listing.
+    One that somebody died while making anew is made anew, with the partitions that it had: the one
+    write that finds it pays for that, with a listing of the table and all footers. Runs under the
+    table's lock, after the table itself was recovered. Where nothing is to be done it costs a few
+    reads of small files and one listing.
 
     Parameters
     ----------
@@ -61,6 +69,8 @@ def prepare(client: TableMetaClient, config: MetadataConfig, timeline: Timeline)
         A partition of the metadata table would go stale.
     CorruptMetadataError
         The metadata table is missing or damaged.
+    InvalidOptionError
+        An option asks for what cannot be built.
     TableServiceError
         Too much waits for a compaction, which a pending instant keeps from running.
     """
@@ -114,7 +124,7 @@ def rebuild_metadata_table(
 
     Before anything of it goes, the table's properties name its partitions as under construction:
     readers, those of others too, list the folders until the new one is there. Whoever comes after a
-    death finds there what is to be made.
+    death finds there what is to be made. What refuses comes before that, and changes nothing.
 
     Parameters
     ----------
@@ -127,22 +137,58 @@ def rebuild_metadata_table(
     -------
     tuple of str
         The indexes that nothing tells the column of: they are gone.
+
+    Raises
+    ------
+    UnsupportedTableError
+        The metadata table has an index that only other engines keep.
+    InvalidOptionError
+        It has an index of keys that no file of the table holds.
+    CorruptMetadataError
+        What tells of the indexes is damaged.
     """
-    names = stored_partitions(client.storage).all
+    fresh = current_client(client, timeline)
+    names = stored_partitions(fresh.storage).all
+    definitions = _with_kind(fresh, read_definitions(fresh.storage, fresh.config), names)
+    indexes = [one for one in names if one.startswith(SECONDARY_INDEX)]
+    known = [one for one in indexes if _is_defined(fresh.schema, definitions, one)]
+    gone = tuple(one for one in indexes if one not in known)
+    kept = StoredPartitions(tuple(one for one in names if one not in gone))
+    refuse_unmaintained(kept, definitions, fresh.base_path)
+    options = options_for(config, names, definitions)
+    wanted_partitions(options, fresh.config)
     update_properties(
-        client.storage,
+        fresh.storage,
         {
             METADATA_PARTITIONS.key: None,
             METADATA_PARTITIONS_INFLIGHT.key: ",".join(sorted(names)),
         },
     )
-    fresh = current_client(client, timeline)
-    discard_damaged(fresh.storage, fresh.config)
-    definitions = read_definitions(fresh.storage, fresh.config)
-    indexes = [one for one in names if one.startswith(SECONDARY_INDEX)]
-    known = [one for one in indexes if _is_defined(fresh.schema, definitions, one)]
-    create_metadata_table(fresh, options_for(config, names, definitions), timeline, known)
-    return tuple(one for one in indexes if one not in known)
+    create_metadata_table(current_client(client, timeline), options, timeline, known)
+    return gone
+
+
+def _with_kind(
+    client: TableMetaClient, definitions: IndexDefinitions, names: Sequence[str]
+) -> IndexDefinitions:
+    """Return the definitions with that of a record index of which they tell nothing any more: the
+    names of its file groups say whether they belong to partitions of the table."""
+    if RECORD_INDEX not in names or RECORD_INDEX in definitions.raw:
+        return definitions
+    owned = any(
+        (place := group_place(RECORD_INDEX, named.file_id)) and place.owner is not None
+        for status in metadata_storage(client).list(RECORD_INDEX)
+        if (named := BaseFileName.parse(status.name) or LogFileName.parse(status.name))
+    )
+    told = with_index(
+        definitions,
+        client.config,
+        RECORD_INDEX,
+        options={"isPartitioned": "true" if owned else "false"},
+    )
+    # at once: a death may leave nothing else that tells
+    put_definitions(client.storage, told)
+    return told
 
 
 def _is_defined(schema: TableSchema, definitions: IndexDefinitions, index: str) -> bool:

@@ -28,7 +28,7 @@ def metadata_requests(client: TableMetaClient, config: MetadataConfig) -> Storag
 
     At most one log file is put for each of its file groups; groups that no key falls into get none.
     Compaction, cleaning and archival, which come every few commits, are left out. A table that has
-    no metadata table, and gets one, is charged for building it empty.
+    no metadata table, or half of one, and gets one, is charged for building it empty.
 
     Parameters
     ----------
@@ -51,7 +51,8 @@ def metadata_requests(client: TableMetaClient, config: MetadataConfig) -> Storag
     if FILES not in stored.complete:
         if not config.enabled:
             return StorageRequests(0, 0, 0, 0)
-        count = len(wanted_partitions(config, client.config))
+        anew = stored.building if FILES in stored.building else ()
+        count = len(anew or wanted_partitions(config, client.config))
         built = _BOOTSTRAP_WRITES + count * (1 + _TIMELINE_WRITES)
         return StorageRequests(_READS, built + count + _TIMELINE_WRITES, _LISTS + 2 * count, 0)
     partitions = stored.all

@@ -106,14 +106,15 @@ def building_partitions(config: TableConfig) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class StoredPartitions:
-    """The partitions of the metadata table that writers have to keep.
+    """The partitions of the metadata table.
 
     Attributes
     ----------
     complete
-        Those that readers use.
+        Those that readers use and writers keep.
     building
-        Those that are being built, and that only writers see.
+        Those that are being built. Writers keep them as well, unless the list of files is one of
+        them: then all of the metadata table is being made anew, and nobody uses any of it.
     """
 
     complete: tuple[str, ...]

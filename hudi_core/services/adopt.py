@@ -5,11 +5,11 @@ partition, and loses the first one. Readers of Hudi tables know no other names; 
 has for foreign names (``_hudiext``) is passed over without a word by readers outside of Java, rows
 and all, and so is not used. The files have no meta columns: the table has virtual keys.
 
-Order: record, names, timeline, metadata of the format, properties, which make it a table, then the
-old names and the record go. A crash at any point leaves what the same command goes on with. Readers
-of the format that was there find what they know until its metadata names the new names, or until
-the old ones go, where the table gets another format; those of plain files find each file under one
-name or, for a moment, two.
+Order: record, names, timeline, metadata of the format; then the old names go, then the properties
+make it a table, and the record goes. A crash at any point leaves what the same command goes on
+with. Readers of the format find the old names until its metadata has the new ones; readers of
+Hudi's tables, which fail on other names than Hudi's, come when these are the only ones; those of
+plain files find each file under one name or, for a moment, two.
 """
 
 from __future__ import annotations
@@ -168,8 +168,11 @@ def _carry_out(folder: Folder, record: AdoptionRecord, lock: TableLock) -> Adopt
         )
     _commit(client, record)
     lock.require_lease()
-    _make_table(client, record)
+    properties = _make_format(client, record)
+    # as long as a file has its old name readers of Hudi's own do not get along with the folder
     _remove_sources(client.storage, record)
+    with contextlib.suppress(AlreadyExistsError):
+        write_new(client.storage, properties)
     _make_metadata_table(folder)
     client.storage.delete(RECORD_PATH)
     return Adoption(
@@ -299,7 +302,8 @@ def _commit(client: TableMetaClient, record: AdoptionRecord) -> None:
     client.active.complete(instant.to(State.INFLIGHT), completion, encode(metadata))
 
 
-def _make_table(client: TableMetaClient, record: AdoptionRecord) -> None:
+def _make_format(client: TableMetaClient, record: AdoptionRecord) -> dict[str, str]:
+    """Let the format name the new files; return the properties of the table."""
     host = FormatHost.load(FormatRegistry(), client.config.table_format)
     properties = dict(record.properties)
     if Capability.SINGLE_STEP not in host.capabilities:
@@ -307,8 +311,7 @@ def _make_table(client: TableMetaClient, record: AdoptionRecord) -> None:
         if receipt.location is not None:
             key = f"{FORMAT_PREFIX}{host.name}.location"
             properties[key] = client.options.get(key, receipt.location)
-    with contextlib.suppress(AlreadyExistsError):
-        write_new(client.storage, properties)
+    return properties
 
 
 def _remove_sources(stored: Storage, record: AdoptionRecord) -> None:

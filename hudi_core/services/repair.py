@@ -24,6 +24,8 @@ from hudi_core.errors import (
     UnfinishedMoveError,
 )
 from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata.index_definitions import discard_damaged
+from hudi_core.metadata.indexing import abandon
 from hudi_core.metadata.preparation import rebuild_metadata_table
 from hudi_core.model.capability import Capability
 from hudi_core.services.convert import (
@@ -40,7 +42,7 @@ from hudi_core.storage.properties_file import recover as recover_properties
 from hudi_core.storage.properties_file import update_properties
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.open_table import OpenTable
-from hudi_core.txn.recovery import recover
+from hudi_core.txn.recovery import is_writing, recover, refuse_unknown_actions
 from hudi_core.txn.table_lock import table_lock
 
 
@@ -127,6 +129,7 @@ def repair_table(
             return plan
         lost: tuple[Difference, ...] = ()
         if plan.metadata_table:
+            _refuse_others(table, config)
             lost = _rebuild_metadata_table(table.client)
             table = open_table(path, options)
         timeline, is_stuck = _recovered(table, config, plan.format_metadata)
@@ -208,6 +211,18 @@ def _recovered(table: OpenTable, config: WriteConfig, is_rebuilt: bool) -> tuple
         if not is_rebuilt:
             raise
     return recover(replace(table, host=load_format(NATIVE)), config), is_stuck
+
+
+def _refuse_others(table: OpenTable, config: WriteConfig) -> None:
+    """Refuse a table at which others are at work, before anything of its metadata table goes."""
+    client = table.client
+    discard_damaged(client.storage, client.config)
+    abandon(client, client.timeline(), is_lost=True)
+    timeline = client.timeline()
+    refuse_unknown_actions(table, timeline)
+    for pending in timeline.pending():
+        if is_writing(table, pending, config):
+            raise ConcurrentWriterError(client.base_path, pending.requested_time)
 
 
 def _rebuild_metadata_table(client: TableMetaClient) -> tuple[Difference, ...]:

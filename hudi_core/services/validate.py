@@ -293,12 +293,20 @@ class _Comparison:
 
     def _compare_metadata(self, checks: frozenset[Check] | set[Check]) -> None:
         client, where = self._client, f"metadata table in {METADATA_FOLDER}"
-        if client.config.version < _FIRST_VERSION or FILES not in active_partitions(client.config):
+        if client.config.version < _FIRST_VERSION:
             self._skipped["metadata table"] = "there is none"
-            if FILES in building_partitions(client.config):
-                said = "half made by a repair that did not end; the next write makes it anew"
-                due = Difference(Source.METADATA_TABLE, where, "complete", said, is_pending=True)
-                self._found.append(due)
+            return
+        if FILES not in active_partitions(client.config):
+            if FILES not in building_partitions(client.config):
+                self._skipped["metadata table"] = "there is none"
+                return
+            self._skipped["metadata table"] = "it is being made anew"
+            said = (
+                "being made anew, or half made by a repair that died: the next write with "
+                "hoodie.metadata.enable=true makes it, or `hudi table repair`"
+            )
+            due = Difference(Source.METADATA_TABLE, where, "complete", said, is_pending=True)
+            self._found.append(due)
             return
         try:
             report: ValidationReport = validate_metadata(client, checks)

@@ -22,6 +22,8 @@ from hudi_core.config.write import WriteConfig
 from hudi_core.engine.base import Engine
 from hudi_core.errors import CommitStateUnknownError, HudiError
 from hudi_core.index.record_index import require_record_index
+from hudi_core.metadata.partition_types import FILES, RECORD_INDEX
+from hudi_core.metadata.table import stored_partitions
 from hudi_core.model.actions import RequestedReplaceMetadata
 from hudi_core.model.capability import Capability
 from hudi_core.model.commit import (
@@ -203,8 +205,14 @@ class WriteClient:
 
     @property
     def _builds_record_index(self) -> bool:
+        """Whether the write begins with building one: as options ask, or as there was one before
+        a repair that died."""
         metadata = self.config.metadata
-        return metadata.enabled and (metadata.record_index or metadata.partitioned_record_index)
+        if not metadata.enabled:
+            return False
+        building = stored_partitions(self.table.client.storage).building
+        is_anew = FILES in building and RECORD_INDEX in building
+        return is_anew or metadata.record_index or metadata.partitioned_record_index
 
     def _prepared(
         self, data: Any, operation: WriteOperation

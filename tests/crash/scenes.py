@@ -19,6 +19,7 @@ import pyarrow as pa
 
 import hudi_core as hudi
 from hudi_core.errors import SchemaError
+from hudi_core.metadata.table import active_partitions
 from tests.crash.found_folders import MAKERS, PARTITION, PLAIN
 from tests.crash.metadata_scenes import operator
 
@@ -137,7 +138,8 @@ def _repair(table: hudi.Table) -> None:
     done = table.repair()
     assert not done.left, done.left
     defined = json.loads((Path(table.path) / INDEXES).read_text())["indexDefinitions"]
-    lost = defined.keys() - set(table.config.metadata_partitions)
+    now = hudi.Table.open(table.path, OPTIONS)
+    lost = defined.keys() - set(active_partitions(now.config))
     assert not lost, f"indexes are gone: {lost}"
 
 
@@ -358,13 +360,20 @@ SCENES: Final[Mapping[str, Scene]] = {
     "drop_index": Scene("drop_index", (), ("iceberg", "delta")),
     "repair_format": _repairing(("iceberg", "delta"), lose_format),
     "repair_metadata": _repairing(("native", "delta"), lose_metadata_table),
-    # what a write finds and makes good after a repair that died
-    "recover_metadata": Scene(
-        "other",
-        (Wound("repair_metadata", "link metadata/.hoodie/timeline/N_N.deltacommit"),),
-        ("native", "delta"),
-        made=partial(_create_broken, lose_metadata_table),
-    ),
+    # what a write finds and makes good after a repair that died: hardly anything of the metadata
+    # table, or nearly all of it
+    **{
+        name: Scene(
+            "other",
+            (Wound("repair_metadata", step),),
+            formats,
+            made=partial(_create_broken, lose_metadata_table),
+        )
+        for name, step, formats in (
+            ("recover_no_metadata", "link metadata/.hoodie/hoodie.properties", ("native",)),
+            ("recover_metadata", "link metadata/.hoodie/timeline/N_N.deltacommit", ("delta",)),
+        )
+    },
     "adopt_files": _adoption(PLAIN, FORMATS),
     "adopt_iceberg": _adoption("iceberg", ("iceberg",)),
     "adopt_delta": _adoption("delta", ("delta",)),

@@ -152,7 +152,7 @@ def test_a_version_that_comes_after_the_commit_is_not_lost(path: Path) -> None:
     rows = ROWS.select(["id", "n"])
     write_deltalake(path, rows.slice(0, 2))
 
-    with death_in("hudi_core.services.adopt._make_table"):
+    with death_in("hudi_core.services.adopt._make_format"):
         hudi.Table.adopt(str(path), record_key="id")
     write_deltalake(path, rows.slice(2, 2), mode="append")
     with pytest.raises(CommitConflictError, match="new version"):

@@ -1,0 +1,212 @@
+"""A metadata table that is made anew, and what others do before, meanwhile, and after a death."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import hudi_core as hudi
+from hudi_core.config.write import WriteConfig
+from hudi_core.errors import CorruptMetadataError, HudiError, UnsupportedTableError
+from hudi_core.metadata.index_definitions import read_definitions
+from hudi_core.metadata.partition_types import RECORD_INDEX
+from hudi_core.metadata.table import active_partitions, building_partitions
+from hudi_core.model.actions import IndexPartitionInfo, IndexPlan
+from hudi_core.model.instant import Action, Instant, State
+from hudi_core.services.metadata import MetadataOperator
+from hudi_core.services.opening import open_table
+from hudi_core.storage.properties_file import update_properties
+from hudi_core.timeline.clock import TimelineClock
+from hudi_core.timeline.serde import encode
+from hudi_core.txn.table_lock import table_lock
+from tests.formats.dying_writers import death_in
+from tests.formats.service_tables import agree, batch, new_table
+
+INDEX = "secondary_index_ts"
+WITHOUT = {"hoodie.metadata.enable": "false"}
+PROPERTIES = ".hoodie/hoodie.properties"
+BUILD = "hudi_core.metadata.preparation.PartitionBuilder.build"
+EMPTY = "hudi_core.metadata.preparation.write_new"
+"""Where a repair dies that has deleted the old metadata table, and made nothing of the new one."""
+
+
+def operator(path: Path) -> MetadataOperator:
+    table, config = open_table(str(path), {}), WriteConfig.from_options({})
+    return MetadataOperator(table, table_lock(table, config), config)
+
+
+def partitions(path: Path) -> tuple[str, ...]:
+    config = hudi.Table.open(str(path)).config
+    assert building_partitions(config) == ()
+    return tuple(sorted(active_partitions(config)))
+
+
+def damage(path: Path) -> None:
+    for one in (path / ".hoodie/metadata/files").iterdir():
+        one.write_bytes(b"\0" * 64)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A table with all indexes, whose list of files is damaged."""
+    where = tmp_path / "t"
+    new_table(where, **{"hoodie.metadata.global.record.level.index.enable": "true"})
+    operator(where).index(INDEX, "ts")
+    damage(where)
+    return where
+
+
+def all_of(path: Path) -> tuple[str, ...]:
+    names = partitions(path)
+    assert INDEX in names
+    return names
+
+
+def roll_back(path: Path) -> None:
+    table = hudi.Table.open(str(path))
+    table.rollback(table.timeline.completed_writes()[-1].requested_time)
+    table.upsert(batch(2, "a", "y"))
+
+
+def write_without(path: Path) -> None:
+    hudi.Table.open(str(path), WITHOUT).upsert(batch(4, "c", "z"))
+    assert active_partitions(hudi.Table.open(str(path)).config) == ()
+
+
+def write_by_index(path: Path) -> None:
+    options = {"hoodie.index.type": "RECORD_INDEX"}
+    table = hudi.Table.open(str(path))
+    planned = table.upsert(batch(4, "a", "z"), options=options, dry_run=True)
+    done = table.upsert(batch(4, "a", "z"), options=options)
+    assert (planned.updated, planned.inserted) == (done.updated, done.inserted) == (1, 1)
+
+
+DONE: list[Callable[[Path], object]] = [
+    roll_back,
+    write_without,
+    write_by_index,
+    lambda path: hudi.Table.open(str(path)).delete(batch(4, "x")),
+]
+
+
+@pytest.mark.parametrize("died_in", [BUILD, EMPTY])
+@pytest.mark.parametrize("act", DONE)
+def test_a_dead_repair_stops_nobody(
+    path: Path, act: Callable[[Path], object], died_in: str
+) -> None:
+    names = all_of(path)
+    early = hudi.Table.open(str(path))
+    with death_in(died_in):
+        hudi.Table.open(str(path)).repair()
+    assert early.to_arrow().num_rows == 4
+    act(path)
+    agree(path)
+    hudi.Table.open(str(path)).upsert(batch(5, "a"))
+    assert partitions(path) == names
+    agree(path)
+    assert early.to_arrow().num_rows
+    assert hudi.Table.open(str(path)).validate().is_valid
+
+
+def test_a_metadata_table_is_deleted_after_a_dead_repair(path: Path) -> None:
+    with death_in(BUILD):
+        hudi.Table.open(str(path)).repair()
+    operator(path).delete()
+    assert partitions(path) == ()
+    operator(path).create()
+    hudi.Table.open(str(path)).upsert(batch(5, "a"))
+    agree(path)
+    assert hudi.Table.open(str(path)).validate().is_valid
+
+
+@pytest.mark.parametrize("died_in", ["PartitionBuilder.build", "_complete"])
+@pytest.mark.parametrize("after", ["delete", "repair", "dead repair"])
+def test_an_indexing_that_died_stops_nobody_either(path: Path, died_in: str, after: str) -> None:
+    names = all_of(path)
+    hudi.Table.open(str(path)).repair()
+    with death_in(f"hudi_core.metadata.indexing.{died_in}"):
+        operator(path).index("bloom_filters")
+    is_built = died_in == "_complete"
+    match after:
+        case "delete":
+            operator(path).delete()
+            names = tuple(one for one in names if one not in (INDEX, RECORD_INDEX))
+        case "repair":
+            damage(path)
+            assert hudi.Table.open(str(path)).repair().left == ()
+        case _:
+            damage(path)
+            with death_in(EMPTY):
+                hudi.Table.open(str(path)).repair()
+    hudi.Table.open(str(path)).upsert(batch(5, "a"))
+    kept = ("bloom_filters",) if is_built and after != "delete" else ()
+    assert partitions(path) == tuple(sorted((*names, *kept)))
+    assert not hudi.Table.open(str(path)).timeline.pending()
+    agree(path)
+    assert hudi.Table.open(str(path)).validate().is_valid
+
+
+def foreign_indexing(path: Path) -> None:
+    client = open_table(str(path), {}).client
+    time = TimelineClock(client.active).next_time()
+    plan = IndexPlan(index_partition_infos=(IndexPartitionInfo(1, "bloom_filters", None),))
+    client.active.create_requested(Instant(time, Action.INDEXING, State.REQUESTED), encode(plan))
+    building = {"hoodie.table.metadata.partitions.inflight": "bloom_filters"}
+    update_properties(client.storage, building)
+
+
+def unknown_partition(path: Path) -> None:
+    storage = open_table(str(path), {}).client.storage
+    names = ",".join((*partitions(path), "of_tomorrow"))
+    update_properties(storage, {"hoodie.table.metadata.partitions": names})
+
+
+def function_index(path: Path) -> None:
+    file = path / ".hoodie/.index_defs/index.json"
+    changed = file.read_text().replace('"identity"', '"upper"')
+    assert changed != file.read_text(), file.read_text()
+    file.write_text(changed)
+
+
+@pytest.mark.parametrize("other", [foreign_indexing, unknown_partition, function_index])
+def test_what_belongs_to_others_is_refused_before_anything_goes(
+    path: Path, other: Callable[[Path], None]
+) -> None:
+    other(path)
+    before = {str(one): one.read_bytes() for one in (path / ".hoodie").rglob("*") if one.is_file()}
+    with pytest.raises(UnsupportedTableError):
+        hudi.Table.open(str(path)).repair()
+    after = {str(one): one.read_bytes() for one in (path / ".hoodie").rglob("*") if one.is_file()}
+    assert {name for name in before | after if before.get(name) != after.get(name)} <= {
+        name for name in before | after if ".locks/" in name
+    }
+
+
+@pytest.mark.parametrize("died_in", [None, EMPTY])
+def test_a_record_index_by_partitions_is_known_by_its_files(
+    tmp_path: Path, died_in: str | None
+) -> None:
+    path = tmp_path / "t"
+    new_table(path, **{"hoodie.metadata.record.level.index.enable": "true"})
+    definitions = path / ".hoodie/.index_defs/index.json"
+    definitions.write_bytes(b"{")
+    if died_in is not None:
+        with death_in(died_in):
+            hudi.Table.open(str(path)).repair()
+        hudi.Table.open(str(path)).upsert(batch(3, "a"))
+    assert hudi.Table.open(str(path)).repair().left == ()
+    client = open_table(str(path), {}).client
+    assert read_definitions(client.storage, client.config).is_partitioned(RECORD_INDEX)
+    options = {"hoodie.index.type": "RECORD_LEVEL_INDEX"}
+    assert hudi.Table.open(str(path)).upsert(batch(4, "a"), options=options).updated == 1
+    agree(path)
+
+
+def test_the_error_of_a_damaged_metadata_table_names_the_repair(path: Path) -> None:
+    with pytest.raises(CorruptMetadataError, match="hudi table repair") as found:
+        hudi.Table.open(str(path)).to_arrow()
+    assert isinstance(found.value, HudiError)
+    assert hudi.Table.open(str(path)).repair().left == ()
+    agree(path)
