@@ -8,7 +8,7 @@ is there and can go on gets that version as its next one; any other gives way to
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import pyarrow as pa
 from deltalake import PostCommitHookProperties, Transaction
@@ -114,21 +114,27 @@ def _file(meta_client: MetaClientView, one: FileSlice, schema: pa.Schema) -> New
 # --- making ----------------------------------------------------------------------------------
 
 
-def _make(meta_client: MetaClientView, first: _First) -> None:
+def _create(
+    meta_client: MetaClientView, first: _First, mode: Literal["error", "overwrite"], step: str
+) -> None:
     change = Change(first.files, schema=first.schema)
+    create_table_with_add_actions(
+        table_uri(meta_client),
+        delta_schema(first.schema),
+        new_adds(meta_client, change, first.partition_by),
+        mode=mode,
+        partition_by=first.partition_by,
+        name=meta_client.config.name,
+        configuration=dict(_properties(meta_client)),
+        storage_options=store_options(meta_client),
+        commit_properties=commit_properties(step_keys(step, None), *first.watermark),
+        post_commithook_properties=PostCommitHookProperties(cleanup_expired_logs=False),
+    )
+
+
+def _make(meta_client: MetaClientView, first: _First) -> None:
     try:
-        create_table_with_add_actions(
-            table_uri(meta_client),
-            delta_schema(first.schema),
-            new_adds(meta_client, change, first.partition_by),
-            mode="error",
-            partition_by=first.partition_by,
-            name=meta_client.config.name,
-            configuration=dict(_properties(meta_client)),
-            storage_options=store_options(meta_client),
-            commit_properties=commit_properties(step_keys(_CREATE, None), *first.watermark),
-            post_commithook_properties=PostCommitHookProperties(cleanup_expired_logs=False),
-        )
+        _create(meta_client, first, "error", _CREATE)
     except LIBRARY_ERRORS as error:
         if not has_log(meta_client):
             raise CommitStateUnknownError(
@@ -138,10 +144,13 @@ def _make(meta_client: MetaClientView, first: _First) -> None:
 
 
 def _make_anew(meta_client: MetaClientView, first: _First) -> None:
-    head = _usable(meta_client, first)
+    head = _readable(meta_client)
     if head is None:
-        meta_client.storage.delete_tree(LOG_FOLDER)
+        _discard(meta_client)
         _make(meta_client, first)
+        return
+    if not _goes_on(meta_client, head, first):
+        _replace(meta_client, head, first)
         return
     fields = _missing_columns(meta_client, head, first)
     if fields:
@@ -158,18 +167,46 @@ def _make_anew(meta_client: MetaClientView, first: _First) -> None:
     once(meta_client, head, lambda head: write_actions(head.table, actions, keys))
 
 
-def _usable(meta_client: MetaClientView, first: _First) -> Head | None:
-    """Return the log where it can go on: it is whole, and its columns can become the table's."""
+def _readable(meta_client: MetaClientView) -> Head | None:
+    """Return the log where it is whole."""
     try:
         head = open_log(meta_client)
-        known = {field.name for field in head.table.schema().fields}
-        if head.table.metadata().partition_columns != first.partition_by:
-            return None
-        _missing_columns(meta_client, head, first)
         len(Snapshot(head))
     except (CorruptMetadataError, UnsupportedTableError):
         return None
-    return head if known <= set(first.schema.names) else None
+    return head
+
+
+def _goes_on(meta_client: MetaClientView, head: Head, first: _First) -> bool:
+    """Tell whether the log's columns can become the table's."""
+    if head.table.metadata().partition_columns != first.partition_by:
+        return False
+    try:
+        _missing_columns(meta_client, head, first)
+    except UnsupportedTableError:
+        return False
+    return {field.name for field in head.table.schema().fields} <= set(first.schema.names)
+
+
+def _replace(meta_client: MetaClientView, head: Head, first: _First) -> None:
+    """Let another table take the log's place in its next version, which readers see in one step."""
+    live = {file.path for file in Snapshot(head).files()}
+    if live.intersection(file.path for file in first.files):
+        # no version may add a file and remove it
+        _discard(meta_client)
+        _make(meta_client, first)
+        return
+    once(meta_client, head, lambda _: _create(meta_client, first, "overwrite", _REBUILD))
+
+
+def _discard(meta_client: MetaClientView) -> None:
+    """Delete the log. Who reads it meanwhile sees what was there, or fails, and never an older
+    state: checkpoints go first, then versions, the oldest first."""
+    storage = meta_client.storage
+    names = [one.name for one in storage.list(LOG_FOLDER)]
+    for name in sorted(names, key=lambda name: (name.endswith(".json"), name)):
+        storage.delete(f"{LOG_FOLDER}/{name}")
+    storage.delete_tree(LOG_FOLDER)
 
 
 def _missing_columns(meta_client: MetaClientView, head: Head, first: _First) -> list[Any]:

@@ -194,7 +194,7 @@ class FolderCatalog:
         """
         properties = {**metadata.properties, MOVED_KEY: name}
         last = metadata.model_copy(update={"properties": properties})
-        return self._put(last, seen + 1)
+        return self._next(last, seen + 1)
 
     def reopen(self, metadata: TableMetadataV2, closed: TableState) -> None:
         """Put the version after the last one: no catalog has taken over.
@@ -204,7 +204,7 @@ class FolderCatalog:
         CommitFailedException
             Another writer was at work.
         """
-        self._put(metadata, self._number(closed) + 1)
+        self._next(metadata, self._number(closed) + 1)
 
     def remove(self) -> None:
         """Delete all versions, which readers would take for the present state; the last one goes
@@ -237,8 +237,15 @@ class FolderCatalog:
         for requirement in requirements:
             requirement.validate(state.metadata)
         metadata = update_table_metadata(state.metadata, updates, metadata_location=state.location)
-        made = self._put(checked(metadata, state.location), self._number(state) + 1)
+        made = self._next(checked(metadata, state.location), self._number(state) + 1)
         forget_older(self.files, state, made)
+        return made
+
+    def _next(self, metadata: TableMetadataV2, number: int) -> TableState:
+        """Put a version that follows one: who is given the path finds either."""
+        made = self._put(metadata, number)
+        with contextlib.suppress(StorageError):
+            self._point_at(number)
         return made
 
     def _put(self, metadata: TableMetadataV2, number: int) -> TableState:
@@ -247,9 +254,6 @@ class FolderCatalog:
             self.files.storage.put_if_absent(path, metadata.model_dump_json().encode())
         except AlreadyExistsError as error:
             raise CommitFailedException(f"{path} exists already") from error
-        with contextlib.suppress(StorageError):
-            # the version is there and found without it, or the one before is
-            self._point_at(number)
         return TableState(metadata, self.files.uri(path))
 
     def _point_at(self, number: int) -> None:

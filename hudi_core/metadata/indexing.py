@@ -194,8 +194,8 @@ def abandon(client: TableMetaClient, timeline: Timeline, *, is_lost: bool = Fals
     """Make good what a dead indexing of ours left; runs under the table's lock.
 
     An addition whose partition readers use by now is completed, any other is taken back; so is a
-    drop, unless readers do without the partition by now: then its files go. Where the metadata
-    table is made anew, with the partitions that it had, an indexing of it is only forgotten.
+    drop, unless readers do without the partition by now: then its files go. Of what is about to be
+    made anew nothing is completed: that such a partition was built is forgotten, and it is kept.
 
     Parameters
     ----------
@@ -221,11 +221,9 @@ def abandon(client: TableMetaClient, timeline: Timeline, *, is_lost: bool = Fals
         found = True
         partition = info.metadata_partition_path or ""
         is_drop = (info.extra_metadata or {}).get(_OURS) == _DROP
-        stored = stored_partitions(client.storage)
-        is_anew = FILES in stored.building
-        if partition not in stored.complete and not is_anew:
+        if partition not in stored_partitions(client.storage).complete:
             _drop(client, partition)
-        elif not (is_drop or is_anew or is_lost):
+        elif not (is_drop or is_lost):
             _complete(_Indexing(LockedMetadata(client, metadata_client(client), timeline), pending))
             continue
         for state in (State.INFLIGHT, State.REQUESTED):

@@ -312,9 +312,11 @@ def _mend(service: S3Service, case: S3Case, acted: _Acted) -> list[str]:
 
 
 def _is_harmless(violation: str) -> bool:
-    """Tell whether what is found is a file that arrived when all was over, and nobody counts."""
+    """Tell whether what is found is a file that arrived when all was over, and nobody counts: data,
+    or what goes once it is old enough."""
+    aging = (".temp/probe-", ".temp/clock-", ".heartbeat/")
     return violation.endswith("is of no completed write") or violation.startswith(
-        ("5: .hoodie/.temp/probe-", "5: .hoodie/.temp/clock-")
+        tuple(f"5: .hoodie/{name}" for name in aging)
     )
 
 
