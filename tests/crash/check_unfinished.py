@@ -14,6 +14,7 @@ from deltalake.exceptions import DeltaError
 from pyiceberg.exceptions import NoSuchTableError
 
 import hudi_core as hudi
+from hudi_core.config.table_keys import NATIVE
 from hudi_core.errors import HudiError
 from hudi_core.metadata.hfile.layout import DATA_MAGIC
 from hudi_core.metadata.partition_types import FILES
@@ -72,8 +73,9 @@ def _damaged(path: Path) -> list[str]:
         "our reader": lambda: as_tuples(hudi.Table.open(str(path), OPTIONS).to_arrow()),
         "our reader of folders": lambda: as_tuples(hudi.Table.open(str(path), plain).to_arrow()),
     }
-    if foreign := foreign_reader(path, hudi.Table.open(str(path), OPTIONS).format):
-        readers["the format's reader"] = foreign.rows
+    format_name = hudi.Table.open(str(path), OPTIONS).format
+    if format_name != NATIVE:
+        readers["the format's reader"] = lambda: _by_format(path, format_name)
     found = []
     for who, read in readers.items():
         try:
@@ -85,6 +87,12 @@ def _damaged(path: Path) -> list[str]:
         # knows nothing of formats, and so has nothing to refuse
         found += _disagreement("hudi-rs", by_hudi_rs(path))
     return found
+
+
+def _by_format(path: Path, format_name: str) -> list[Row]:
+    reader = foreign_reader(path, format_name)
+    assert reader is not None
+    return reader.rows()
 
 
 def _has_list(path: Path) -> bool:
