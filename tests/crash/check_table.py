@@ -325,11 +325,17 @@ class _Check:
             self.found.append(f"9: {error}")
 
 
-def check_rows(path: Path | Place, tried: Sequence[Tried]) -> Report:
+def check_rows(
+    path: Path | Place,
+    tried: Sequence[Tried],
+    *,
+    at_rest: bool,
+    seen: frozenset[str] = frozenset(),
+) -> Report:
     """Return which promises a table breaks that tell of its rows and of its instants; see
     :func:`check_table`."""
-    check = _Check(place_of(path), tried, False)
-    shown = check.rows(frozenset())
+    check = _Check(place_of(path), tried, at_rest)
+    shown = check.rows(seen)
     check.times()
     if check.foreign is not None:
         check.recorded(check.foreign)

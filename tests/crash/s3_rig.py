@@ -142,11 +142,11 @@ class S3Rig(Rig):
         try:
             acted = self._act_on_store(case, self._begin_on_store(case))
             if not (acted.violations or acted.is_known):
-                ended = self.fork(_mend, self.service, case, acted)
+                ended = self.fork(_mend, self.service, case, acted, self._folder_of_sound)
                 found: list[str] = self._answer(ended)
                 acted = acted._replace(violations=[*found, *secrets_in(ended.printed)])
                 if not acted.violations:
-                    _mark(self._folder_of_sound, case, acted).touch()
+                    _mark(self._folder_of_sound, case, acted.tried, acted.shape).touch()
         except Lost as lost:
             acted = acted._replace(violations=[str(lost)])
         return self._verdict(case, acted, before)
@@ -241,9 +241,9 @@ def _act_alone(
     return _Acted(names, (Named(action, told),))
 
 
-def _mark(sound: Path, case: S3Case, acted: _Acted) -> Path:
+def _mark(sound: Path, case: S3Case, tried: Sequence[Named], shape: Shape) -> Path:
     """Return the file that is there once a table of this shape was found in order."""
-    known = (case._replace(fault=None), acted.told, sorted(acted.shape))
+    known = (case._replace(fault=None), list(tried), sorted(shape))
     return sound / hashlib.sha256(repr(known).encode()).hexdigest()
 
 
@@ -259,8 +259,8 @@ def _act(service: S3Service, case: S3Case, tried: tuple[Named, ...], sound: Path
     is_late = wounded or (fault is not None and _keeps_away(acted.names, fault))
     acted = acted._replace(is_late=is_late, shape=_shape(place))
     travels = fault is not None and fault.how.startswith("late")
-    if not travels and _mark(sound, case, acted).exists():
-        found = check_rows(place, [one.tried() for one in acted.tried])
+    if not travels and _mark(sound, case, acted.tried, acted.shape).exists():
+        found = check_rows(place, [one.tried() for one in acted.tried], at_rest=False)
         return acted._replace(is_known=True, violations=found.violations)
     if is_late:
         service.age(LATER_S)
@@ -286,7 +286,7 @@ def _keeps_away(names: Sequence[str], fault: S3Fault) -> bool:
     return fault.how not in REPEATED and any(one in met for one in aging)
 
 
-def _mend(service: S3Service, case: S3Case, acted: _Acted) -> list[str]:
+def _mend(service: S3Service, case: S3Case, acted: _Acted, sound: Path) -> list[str]:
     """Write, and check that nothing is left open."""
     tried, seen = acted.tried, acted.shown
     travels = case.fault is not None and case.fault.how.startswith("late")
@@ -307,7 +307,12 @@ def _mend(service: S3Service, case: S3Case, acted: _Acted) -> list[str]:
             seen = report.shown or frozenset()
             table = _open(service)
         tried = _go_on(table, tried)
-        found = _check(service, tried, at_rest=True, seen=seen).violations
+        place = _at(service.endpoint)
+        mark = _mark(sound, case, tried, _shape(place))
+        check = check_rows if mark.exists() else check_table
+        found = check(place, [one.tried() for one in tried], at_rest=True, seen=seen).violations
+    if not found:
+        mark.touch()
     return [one for one in found if not (travels and _is_harmless(one))]
 
 
