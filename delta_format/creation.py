@@ -48,6 +48,8 @@ _RETENTION: Final = "retention"
 _RETENTION_OPTION: Final = "deleted-file-retention-days"
 _RETENTION_DAYS: Final = "36500"
 _MAX_DAYS: Final = 36500
+_CHECKPOINT_INTERVAL: Final = "10"
+"""As in Delta of Spark. Every commit opens the log: what came since the last checkpoint is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,4 +275,5 @@ def _properties(meta_client: MetaClientView) -> dict[str, str]:
         "delta.deletedFileRetentionDuration": f"interval {int(days)} days",
         "delta.logRetentionDuration": f"interval {int(days)} days",
         "delta.enableExpiredLogCleanup": "false",
+        "delta.checkpointInterval": _CHECKPOINT_INTERVAL,
     }

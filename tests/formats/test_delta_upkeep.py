@@ -189,7 +189,7 @@ def test_checkpoints_come_by_themselves_and_keep_every_instant(path: Path) -> No
     table = new_table(path, partitioned=False)
     table.insert(rows(0, 1, 2))
     first, seen = last_write(path), opened(path)
-    for number in range(100):
+    for number in range(20):
         clean = Instant(
             InstantTime(f"20990101000000{number:03d}"),
             Action.CLEAN,
@@ -197,7 +197,8 @@ def test_checkpoints_come_by_themselves_and_keep_every_instant(path: Path) -> No
             InstantTime(f"20990101000001{number:03d}"),
         )
         seen.host.complete_clean(seen.client, CleanMetadata("20990101000000000", 0, 0, ""), clean)
-    assert list((path / "_delta_log").glob("*.checkpoint.parquet"))
+    checkpoints = sorted((path / "_delta_log").glob("*.checkpoint.parquet"))
+    assert len(versions(path)) - int(checkpoints[-1].name[:20]) <= 10
     for old in (path / "_delta_log").glob("0000000000000000000[0-9].json"):
         old.unlink()  # as another engine's clean-up of the log would
     found = seen.host.find_publication(seen.client, first)
