@@ -8,6 +8,7 @@ loses.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -42,6 +43,8 @@ from hudi_core.timeline.serde import (
 )
 from hudi_core.timeline.timeline import InstantKey, Timeline, instant_key
 
+_FINISHED_BY_OTHERS: Final = frozenset({Action.ROLLBACK, Action.INDEXING})
+"""What a writer that died in the midst of it leaves to the next one."""
 LAYOUT_1: Final = 1
 LAYOUT_2: Final = 2
 _parse_v1 = lru_cache(maxsize=32_768)(parse_file_name_v1)
@@ -64,11 +67,15 @@ class TimelineListing:
     late
         Those of the files that complete a write which had been rolled back; see
         :mod:`hudi_core.timeline.late_writes`.
+    surplus
+        Completions that landed after somebody else had finished the same action: they say nothing
+        new, and are none of ``files``. A writer removes them; their names are unknown ones.
     """
 
     files: tuple[Instant, ...]
     unknown: tuple[str, ...] = ()
     late: frozenset[Instant] = frozenset()
+    surplus: tuple[Instant, ...] = ()
 
     @property
     def timeline(self) -> Timeline:
@@ -136,11 +143,14 @@ class ActiveTimeline:
                 files.append(instant)
             elif _LIKE_AN_INSTANT.fullmatch(status.name):
                 unknown.append(status.name)
-        unknown += map(self.file_name, _second_completions(files))
+        second = _second_completions(files)
+        unknown += map(self.file_name, second)
+        surplus = tuple(one for one in second if one.action in _FINISHED_BY_OTHERS)
+        files = [file for file in files if file not in surplus]
         # timelines of layout 1 are only read, and name all clusterings like other writes
         is_ours = self.layout_version == LAYOUT_2
         late = late_writes(files, self._rolled_back_by) if is_ours else frozenset[Instant]()
-        return TimelineListing(tuple(files), tuple(sorted(unknown)), late)
+        return TimelineListing(tuple(files), tuple(sorted(unknown)), late, surplus)
 
     def file_name(self, instant: Instant) -> str:
         """Return the name of the file of ``instant`` in its state."""
@@ -287,14 +297,18 @@ class ActiveTimeline:
 
 
 def _second_completions(files: Iterable[Instant]) -> list[Instant]:
-    """Return completed instants beside the earliest completion of the same instant."""
-    completed = sorted(
-        (file for file in files if file.is_completed), key=lambda file: file.completion_time or ""
-    )
-    seen: set[InstantKey] = set()
+    """Return completed instants beside the one of the same instant that counts.
+
+    That is the earliest, which readers may have seen; of an action that others finish it is the
+    latest, as who finished it came after the one whose request was late.
+    """
+    completed: dict[InstantKey, list[Instant]] = defaultdict(list)
+    for file in files:
+        if file.is_completed:
+            completed[instant_key(file)].append(file)
     second: list[Instant] = []
-    for one in completed:
-        if instant_key(one) in seen:
-            second.append(one)
-        seen.add(instant_key(one))
+    for some in completed.values():
+        some.sort(key=lambda file: file.completion_time or "")
+        counts = some[-1] if some[0].action in _FINISHED_BY_OTHERS else some[0]
+        second += [one for one in some if one != counts]
     return second

@@ -18,6 +18,7 @@ from hudi_core.errors import (
     InvalidInstantTimeError,
     UnsupportedTableError,
 )
+from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.indexing import abandon
 from hudi_core.model.files import join_path
 from hudi_core.model.instant import Action, Instant
@@ -52,6 +53,8 @@ def recover(table: OpenTable, config: WriteConfig) -> Timeline:
     """
     client = table.client
     timeline = client.timeline()
+    if timeline.unknown and _remove_surplus(client):
+        timeline = client.timeline()
     if abandon(client, timeline):
         timeline = client.timeline()
     refuse_unknown_actions(table, timeline)
@@ -76,6 +79,14 @@ def recover(table: OpenTable, config: WriteConfig) -> Timeline:
         timeline = client.timeline()
     _sweep(table, config, timeline)
     return timeline
+
+
+def _remove_surplus(client: TableMetaClient) -> bool:
+    """Remove what landed after somebody else had finished it; return whether there was any."""
+    surplus = client.active.scan().surplus
+    for one in surplus:
+        client.active.delete(one)
+    return bool(surplus)
 
 
 def is_writing(table: OpenTable, pending: Instant, config: WriteConfig) -> bool:

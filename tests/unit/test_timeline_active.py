@@ -141,6 +141,17 @@ def test_a_second_completion_of_an_instant_is_visible_by_name(
     assert timeline.unknown == (f"{T1}_{T3}.commit",)
 
 
+def test_of_a_rollback_that_others_finished_their_completion_counts(
+    active: ActiveTimeline, tmp_path: Path
+) -> None:
+    """The earlier one landed late."""
+    put(tmp_path, f"{T1}_{T3}.rollback", f"{T1}_{T2}.rollback")
+    found = active.scan()
+    assert [one.completion_time for one in found.timeline.completed()] == [T3]
+    assert found.surplus == (Instant(T1, Action.ROLLBACK, State.COMPLETED, T2),)
+    assert found.timeline.unknown == (f"{T1}_{T2}.rollback",)
+
+
 def test_layout_1_is_read_and_not_written(tmp_path: Path) -> None:
     put(
         tmp_path,
