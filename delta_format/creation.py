@@ -2,11 +2,13 @@
 
 A log is made with a new table, when a table that has rows is given the format, and when it is made
 anew. The present files come in one version, with the watermark for the instants before. A log that
-is there and can go on gets that version as its next one; any other gives way to a new log.
+is there and can go on gets that version as its next one. One whose columns cannot become the
+table's is replaced by its next version; one that is damaged gives way to a new log.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -117,7 +119,11 @@ def _file(meta_client: MetaClientView, one: FileSlice, schema: pa.Schema) -> New
 
 
 def _create(
-    meta_client: MetaClientView, first: _First, mode: Literal["error", "overwrite"], step: str
+    meta_client: MetaClientView,
+    first: _First,
+    mode: Literal["error", "overwrite"],
+    step: str,
+    configuration: Mapping[str, str],
 ) -> None:
     change = Change(first.files, schema=first.schema)
     create_table_with_add_actions(
@@ -127,7 +133,7 @@ def _create(
         mode=mode,
         partition_by=first.partition_by,
         name=meta_client.config.name,
-        configuration=dict(_properties(meta_client)),
+        configuration=dict(configuration),
         storage_options=store_options(meta_client),
         commit_properties=commit_properties(step_keys(step, None), *first.watermark),
         post_commithook_properties=PostCommitHookProperties(cleanup_expired_logs=False),
@@ -136,7 +142,7 @@ def _create(
 
 def _make(meta_client: MetaClientView, first: _First) -> None:
     try:
-        _create(meta_client, first, "error", _CREATE)
+        _create(meta_client, first, "error", _CREATE, _properties(meta_client))
     except LIBRARY_ERRORS as error:
         if not has_log(meta_client):
             raise CommitStateUnknownError(
@@ -198,7 +204,10 @@ def _replace(meta_client: MetaClientView, head: Head, first: _First) -> None:
         _discard(meta_client)
         _make(meta_client, first)
         return
-    once(meta_client, head, lambda _: _create(meta_client, first, "overwrite", _REBUILD))
+    known, missing = head.table.metadata().configuration, _missing_properties(meta_client, head)
+    # what else the owner has set may belong to features, which the new columns do not need
+    kept = {name: missing.get(name, known.get(name, "")) for name in _properties(meta_client)}
+    once(meta_client, head, lambda _: _create(meta_client, first, "overwrite", _REBUILD, kept))
 
 
 def _discard(meta_client: MetaClientView) -> None:
@@ -239,13 +248,7 @@ def _retained(meta_client: MetaClientView, head: Head) -> Head:
 
     What its owner has set stays, unless an option says otherwise.
     """
-    known = head.table.metadata().configuration
-    is_asked = _RETENTION_OPTION in meta_client.format_options
-    wanted = {
-        name: value
-        for name, value in _properties(meta_client).items()
-        if name not in known or (is_asked and known[name] != value)
-    }
+    wanted = _missing_properties(meta_client, head)
     if not wanted:
         return head
     keys = commit_properties(step_keys(_RETENTION, None))
@@ -257,8 +260,19 @@ def _retained(meta_client: MetaClientView, head: Head) -> Head:
     return open_log(meta_client)
 
 
+def _missing_properties(meta_client: MetaClientView, head: Head) -> dict[str, str]:
+    """Return the properties that a log has not, or has otherwise than an option says."""
+    known = head.table.metadata().configuration
+    is_asked = _RETENTION_OPTION in meta_client.format_options
+    return {
+        name: value
+        for name, value in _properties(meta_client).items()
+        if name not in known or (is_asked and known[name] != value)
+    }
+
+
 def _properties(meta_client: MetaClientView) -> dict[str, str]:
-    """Return what other engines are to respect.
+    """Return what other engines are to respect, and how often they leave a checkpoint.
 
     File slices of before are Hudi's to delete: readers travel to them, savepoints keep them. So a
     vacuum of another engine must not find a file old enough; and reports of versions stay.

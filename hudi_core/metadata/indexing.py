@@ -290,6 +290,11 @@ def _complete(indexing: _Indexing) -> Instant:
     return client.active.complete(instant, indexing.tables.next_time(), encode(body))
 
 
+def is_own_indexing(client: TableMetaClient, pending: Instant) -> bool:
+    """Tell whether a pending instant is an indexing that :func:`abandon` makes good."""
+    return pending.action is Action.INDEXING and _own_plan(client, pending) is not None
+
+
 def _own_plan(client: TableMetaClient, pending: Instant) -> IndexPartitionInfo | None:
     """Return what a pending indexing is of; ``None`` when another engine began it."""
     requested = pending.to(State.REQUESTED)

@@ -21,7 +21,6 @@ from hudi_core.metadata.indexing import build_wanted
 from hudi_core.metadata.initialize import PartitionBuilder
 from hudi_core.metadata.locked import LockedMetadata
 from hudi_core.metadata.partition_types import (
-    FILES,
     RECORD_INDEX,
     SECONDARY_INDEX,
     group_place,
@@ -75,7 +74,7 @@ def prepare(client: TableMetaClient, config: MetadataConfig, timeline: Timeline)
         Too much waits for a compaction, which a pending instant keeps from running.
     """
     upkeep = open_upkeep(client, config, timeline)
-    if upkeep is None and config.enabled and FILES in stored_partitions(client.storage).building:
+    if upkeep is None and config.enabled and stored_partitions(client.storage).is_made_anew:
         for name in rebuild_metadata_table(client, config, timeline):
             _log.warning("nothing tells what %s is an index of; it is gone", name)
         upkeep = open_upkeep(client, config, timeline)
@@ -149,7 +148,8 @@ def rebuild_metadata_table(
     """
     fresh = current_client(client, timeline)
     names = stored_partitions(fresh.storage).all
-    definitions = _with_kind(fresh, read_definitions(fresh.storage, fresh.config), names)
+    stored = read_definitions(fresh.storage, fresh.config)
+    definitions = _with_kind(fresh, stored, names)
     indexes = [one for one in names if one.startswith(SECONDARY_INDEX)]
     known = [one for one in indexes if _is_defined(fresh.schema, definitions, one)]
     gone = tuple(one for one in indexes if one not in known)
@@ -157,6 +157,9 @@ def rebuild_metadata_table(
     refuse_unmaintained(kept, definitions, fresh.base_path)
     options = options_for(config, names, definitions)
     wanted_partitions(options, fresh.config)
+    if definitions != stored:
+        # at once: after a death nothing else may tell
+        put_definitions(fresh.storage, definitions)
     update_properties(
         fresh.storage,
         {
@@ -180,15 +183,8 @@ def _with_kind(
         for status in metadata_storage(client).list(RECORD_INDEX)
         if (named := BaseFileName.parse(status.name) or LogFileName.parse(status.name))
     )
-    told = with_index(
-        definitions,
-        client.config,
-        RECORD_INDEX,
-        options={"isPartitioned": "true" if owned else "false"},
-    )
-    # at once: a death may leave nothing else that tells
-    put_definitions(client.storage, told)
-    return told
+    options = {"isPartitioned": "true" if owned else "false"}
+    return with_index(definitions, client.config, RECORD_INDEX, options=options)
 
 
 def _is_defined(schema: TableSchema, definitions: IndexDefinitions, index: str) -> bool:

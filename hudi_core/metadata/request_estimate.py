@@ -51,7 +51,7 @@ def metadata_requests(client: TableMetaClient, config: MetadataConfig) -> Storag
     if FILES not in stored.complete:
         if not config.enabled:
             return StorageRequests(0, 0, 0, 0)
-        anew = stored.building if FILES in stored.building else ()
+        anew = stored.building if stored.is_made_anew else ()
         count = len(anew or wanted_partitions(config, client.config))
         built = _BOOTSTRAP_WRITES + count * (1 + _TIMELINE_WRITES)
         return StorageRequests(_READS, built + count + _TIMELINE_WRITES, _LISTS + 2 * count, 0)

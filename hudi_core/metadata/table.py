@@ -14,6 +14,7 @@ from hudi_core.config.table import TableConfig
 from hudi_core.errors import CorruptMetadataError, InvalidOptionError, NotATableError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.damage import REBUILD
+from hudi_core.metadata.partition_types import FILES
 from hudi_core.model.files import BasePath
 from hudi_core.model.instant_time import SOLO_PREFIX
 from hudi_core.model.protocols import Storage
@@ -119,6 +120,11 @@ class StoredPartitions:
 
     complete: tuple[str, ...]
     building: tuple[str, ...] = ()
+
+    @property
+    def is_made_anew(self) -> bool:
+        """Whether all of the metadata table is being made anew, or was, by somebody who died."""
+        return FILES in self.building
 
     @property
     def all(self) -> tuple[str, ...]:

@@ -214,15 +214,15 @@ def _recovered(table: OpenTable, config: WriteConfig, is_rebuilt: bool) -> tuple
 
 
 def _refuse_others(table: OpenTable, config: WriteConfig) -> None:
-    """Refuse a table at which others are at work, before anything of its metadata table goes."""
-    client = table.client
-    discard_damaged(client.storage, client.config)
-    abandon(client, client.timeline(), is_lost=True)
-    timeline = client.timeline()
+    """Refuse a table at which others are at work, before anything of it changes; forget what a dead
+    indexing of ours began."""
+    client, timeline = table.client, table.client.timeline()
     refuse_unknown_actions(table, timeline)
     for pending in timeline.pending():
         if is_writing(table, pending, config):
             raise ConcurrentWriterError(client.base_path, pending.requested_time)
+    discard_damaged(client.storage, client.config)
+    abandon(client, timeline, is_lost=True)
 
 
 def _rebuild_metadata_table(client: TableMetaClient) -> tuple[Difference, ...]:

@@ -19,7 +19,7 @@ from hudi_core.errors import (
     UnsupportedTableError,
 )
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata.indexing import abandon
+from hudi_core.metadata.indexing import abandon, is_own_indexing
 from hudi_core.model.files import join_path
 from hudi_core.model.instant import Action, Instant
 from hudi_core.model.instant_time import InstantTime, parse_instant_time
@@ -144,8 +144,11 @@ def refuse_unknown_actions(table: OpenTable, timeline: Timeline) -> None:
     strange = [
         str(instant)
         for instant in timeline.pending()
-        if instant.action not in _OWN_WRITES and instant.action is not Action.ROLLBACK
+        if instant.action not in _OWN_WRITES
+        and instant.action is not Action.ROLLBACK
+        and not is_own_indexing(table.client, instant)
     ]
+    # what landed after another writer had finished it is removed, see _remove_surplus
     strange += timeline.unknown
     if strange:
         raise UnsupportedTableError(

@@ -22,7 +22,7 @@ from hudi_core.config.write import WriteConfig
 from hudi_core.engine.base import Engine
 from hudi_core.errors import CommitStateUnknownError, HudiError
 from hudi_core.index.record_index import require_record_index
-from hudi_core.metadata.partition_types import FILES, RECORD_INDEX
+from hudi_core.metadata.partition_types import RECORD_INDEX
 from hudi_core.metadata.table import stored_partitions
 from hudi_core.model.actions import RequestedReplaceMetadata
 from hudi_core.model.capability import Capability
@@ -210,8 +210,8 @@ class WriteClient:
         metadata = self.config.metadata
         if not metadata.enabled:
             return False
-        building = stored_partitions(self.table.client.storage).building
-        is_anew = FILES in building and RECORD_INDEX in building
+        stored = stored_partitions(self.table.client.storage)
+        is_anew = stored.is_made_anew and RECORD_INDEX in stored.building
         return is_anew or metadata.record_index or metadata.partitioned_record_index
 
     def _prepared(

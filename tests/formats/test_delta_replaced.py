@@ -55,7 +55,8 @@ def test_a_table_that_gets_partitions_is_replaced_in_one_version(
     tmp_path: Path, watch: Watch
 ) -> None:
     path = tmp_path / "t"
-    write_deltalake(path, CITIES.slice(0, 2))
+    owned = {"delta.deletedFileRetentionDuration": "interval 9 days"}
+    write_deltalake(path, CITIES.slice(0, 2), configuration=owned)
     write_deltalake(path, CITIES.slice(2), mode="append")
     before = seen(path)
     copies = watch(path)
@@ -64,6 +65,7 @@ def test_a_table_that_gets_partitions_is_replaced_in_one_version(
     assert all(seen(one) == before for one in copies)
     table = DeltaTable(str(path))
     assert table.metadata().partition_columns == ["city"]
+    assert owned.items() <= table.metadata().configuration.items()
     assert [one["version"] for one in table.history()] == [2, 1, 0]
     for read in READERS["delta"]:
         assert bag(read(path), CITIES.column_names) == bag(CITIES, CITIES.column_names)
