@@ -15,6 +15,10 @@ from hudi import HudiTableBuilder
 from pyiceberg.table import StaticTable
 
 import hudi_core as hudi
+from hudi_core.config.write import WriteConfig
+from hudi_core.services.metadata import MetadataOperator
+from hudi_core.services.opening import open_table
+from hudi_core.txn.table_lock import table_lock
 
 SCHEMA = pa.schema(
     [
@@ -56,6 +60,18 @@ def new_table(path: Path, table_format: str = "native", **options: str) -> hudi.
     table.insert(batch(1, "a", "b", "x"))
     table.upsert(batch(2, "a", "y"))
     return table
+
+
+def operator(path: Path) -> MetadataOperator:
+    """What builds and drops the indexes of a table."""
+    table, config = open_table(str(path), {}), WriteConfig.from_options({})
+    return MetadataOperator(table, table_lock(table, config), config)
+
+
+def damage_file_list(path: Path) -> None:
+    """Damage what the metadata table of a table says of its files."""
+    for one in (path / ".hoodie/metadata/files").iterdir():
+        one.write_bytes(b"\0" * 64)
 
 
 def bag(table: pa.Table, columns: list[str] | None = None) -> Counter[str]:

@@ -9,18 +9,9 @@ import pyarrow as pa
 import pytest
 
 import hudi_core as hudi
-from hudi_core.config.write import WriteConfig
 from hudi_core.errors import InvalidOptionError, UnsupportedTableError
-from hudi_core.services.metadata import MetadataOperator
-from hudi_core.services.opening import open_table
-from hudi_core.txn.table_lock import table_lock
 from tests.formats.adopt_folders import ALL, ENCODED, ROWS, agree, plain
-from tests.formats.service_tables import bag
-
-
-def operator(path: str) -> MetadataOperator:
-    table, config = open_table(path, {}), WriteConfig.from_options({})
-    return MetadataOperator(table, table_lock(table, config), config)
+from tests.formats.service_tables import bag, operator
 
 
 @pytest.fixture(params=ALL)
@@ -43,7 +34,7 @@ def test_every_write_is_refused_with_what_to_do_and_leaves_nothing(table: hudi.T
         lambda: table.alter(add_columns={"note": pa.string()}),
         lambda: table.rollback(table.timeline.completed_writes()[-1]),
         lambda: hudi.write(rows, table.path, mode="append"),
-        lambda: operator(table.path).index("bloom_filters"),
+        lambda: operator(Path(table.path)).index("bloom_filters"),
     ]
     for write in writes:
         with pytest.raises(UnsupportedTableError, match="no meta columns") as refused:

@@ -7,22 +7,13 @@ from pathlib import Path
 import pytest
 
 import hudi_core as hudi
-from hudi_core.config.write import WriteConfig
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.services.differences import Source
-from hudi_core.services.metadata import MetadataOperator
-from hudi_core.services.opening import open_table
-from hudi_core.txn.table_lock import table_lock
 from tests.formats.dying_writers import death_in
-from tests.formats.service_tables import agree, batch, new_table
+from tests.formats.service_tables import agree, batch, damage_file_list, new_table, operator
 
 INDEX = "secondary_index_ts"
 OPTIONS = {"hoodie.metadata.global.record.level.index.enable": "true"}
-
-
-def operator(path: Path) -> MetadataOperator:
-    table, config = open_table(str(path), {}), WriteConfig.from_options({})
-    return MetadataOperator(table, table_lock(table, config), config)
 
 
 @pytest.fixture
@@ -31,8 +22,7 @@ def path(tmp_path: Path) -> Path:
     where = tmp_path / "t"
     new_table(where, **OPTIONS)
     operator(where).index(INDEX, "ts")
-    for one in (where / ".hoodie/metadata/files").iterdir():
-        one.write_bytes(b"\0" * 64)
+    damage_file_list(where)
     return where
 
 

@@ -8,21 +8,18 @@ from pathlib import Path
 import pytest
 
 import hudi_core as hudi
-from hudi_core.config.write import WriteConfig
 from hudi_core.errors import CorruptMetadataError, HudiError, UnsupportedTableError
 from hudi_core.metadata.index_definitions import read_definitions
 from hudi_core.metadata.partition_types import RECORD_INDEX
 from hudi_core.metadata.table import active_partitions, building_partitions
 from hudi_core.model.actions import IndexPartitionInfo, IndexPlan
 from hudi_core.model.instant import Action, Instant, State
-from hudi_core.services.metadata import MetadataOperator
 from hudi_core.services.opening import open_table
 from hudi_core.storage.properties_file import update_properties
 from hudi_core.timeline.clock import TimelineClock
 from hudi_core.timeline.serde import encode
-from hudi_core.txn.table_lock import table_lock
 from tests.formats.dying_writers import death_in
-from tests.formats.service_tables import agree, batch, new_table
+from tests.formats.service_tables import agree, batch, damage_file_list, new_table, operator
 
 INDEX = "secondary_index_ts"
 WITHOUT = {"hoodie.metadata.enable": "false"}
@@ -32,20 +29,10 @@ EMPTY = "hudi_core.metadata.preparation.write_new"
 """Where a repair dies that has deleted the old metadata table, and made nothing of the new one."""
 
 
-def operator(path: Path) -> MetadataOperator:
-    table, config = open_table(str(path), {}), WriteConfig.from_options({})
-    return MetadataOperator(table, table_lock(table, config), config)
-
-
 def partitions(path: Path) -> tuple[str, ...]:
     config = hudi.Table.open(str(path)).config
     assert building_partitions(config) == ()
     return tuple(sorted(active_partitions(config)))
-
-
-def damage(path: Path) -> None:
-    for one in (path / ".hoodie/metadata/files").iterdir():
-        one.write_bytes(b"\0" * 64)
 
 
 @pytest.fixture
@@ -54,7 +41,7 @@ def path(tmp_path: Path) -> Path:
     where = tmp_path / "t"
     new_table(where, **{"hoodie.metadata.global.record.level.index.enable": "true"})
     operator(where).index(INDEX, "ts")
-    damage(where)
+    damage_file_list(where)
     return where
 
 
@@ -134,10 +121,10 @@ def test_an_indexing_that_died_stops_nobody_either(path: Path, died_in: str, aft
             operator(path).delete()
             names = tuple(one for one in names if one not in (INDEX, RECORD_INDEX))
         case "repair":
-            damage(path)
+            damage_file_list(path)
             assert hudi.Table.open(str(path)).repair().left == ()
         case _:
-            damage(path)
+            damage_file_list(path)
             with death_in(EMPTY):
                 hudi.Table.open(str(path)).repair()
     hudi.Table.open(str(path)).upsert(batch(5, "a"))

@@ -13,12 +13,10 @@ from hypothesis import strategies as st
 
 from hudi_core.config.creation import new_table_config
 from hudi_core.config.table import TableConfig
-from hudi_core.keygen import key_generator
 from hudi_core.model.files import PartitionPath
-from hudi_core.model.schema import TableSchema
 from hudi_core.read.pruning import PartitionPruner
+from tests.unit.timestamp_tables import PREFIX, made, of_config, options
 
-PREFIX = "hoodie.keygen.timebased."
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 MILLIS = {"UNIX_TIMESTAMP": 1000, "EPOCHMILLISECONDS": 1, "EPOCHMICROSECONDS": 0.001}
 ZONES = ("UTC", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe", "Pacific/Apia")
@@ -42,26 +40,14 @@ WHOLE = [each for each in FORMATS if "E" not in each and "x" not in each]
 
 
 def config_of(kind: str, output: str, zone: str) -> TableConfig:
-    given = {
-        "hoodie.table.name": "t",
-        "hoodie.datasource.write.recordkey.field": "id",
-        "hoodie.datasource.write.partitionpath.field": "ts",
-        "hoodie.datasource.write.keygenerator.type": "TIMESTAMP",
-        f"{PREFIX}timestamp.type": kind,
-        f"{PREFIX}output.dateformat": output,
-        f"{PREFIX}output.timezone": zone,
-    }
+    more = {"output_zone": zone}
     if kind == "DATE_STRING":
-        given[f"{PREFIX}input.dateformat"] = "yyyy-MM-dd HH:mm:ss.SSS,yyyy-MM-dd"
-        given[f"{PREFIX}input.timezone"] = zone
-    return new_table_config(given)
+        more |= {"inputs": "yyyy-MM-dd HH:mm:ss.SSS,yyyy-MM-dd", "input_zone": zone}
+    return new_table_config(options(kind, output, **more))
 
 
 def paths(config: TableConfig, values: list[Any], kind: pa.DataType) -> list[str]:
-    schema = pa.schema([("id", pa.string()), ("ts", kind)])
-    rows = pa.record_batch({"id": ["a"] * len(values), "ts": pa.array(values, kind)})
-    keygen = key_generator(config, TableSchema.create(schema))
-    return list(keygen.partition_paths(rows).to_pylist())
+    return made(of_config(config, kind), values, kind)
 
 
 def expected(value: int | None, kind: str, output: str, zone: str) -> str:
