@@ -20,6 +20,7 @@ from delta_format.actions import new_adds, remove_action
 from delta_format.change import Change, NewFile
 from delta_format.commit import commit_properties, once, step_keys, write_actions
 from delta_format.footers import described
+from delta_format.handles import forget_handles
 from delta_format.location import LOG_FOLDER, root_of, store_options, table_uri
 from delta_format.log import (
     LIBRARY_ERRORS,
@@ -82,7 +83,7 @@ def find_or_make(
         _make(meta_client, _first(meta_client, view_manager))
     elif rebuild:
         _make_anew(meta_client, _first(meta_client, view_manager))
-    head = open_log(meta_client)
+    head = open_log(meta_client, is_anew=True)
     head.require_ours()
     return FormatCommit(str(head.version), head.root)
 
@@ -178,7 +179,7 @@ def _make_anew(meta_client: MetaClientView, first: _First) -> None:
 def _readable(meta_client: MetaClientView) -> Head | None:
     """Return the log where it is whole."""
     try:
-        head = open_log(meta_client)
+        head = open_log(meta_client, is_anew=True)
         len(Snapshot(head))
     except (CorruptMetadataError, UnsupportedTableError):
         return None
@@ -213,6 +214,7 @@ def _replace(meta_client: MetaClientView, head: Head, first: _First) -> None:
 def _discard(meta_client: MetaClientView) -> None:
     """Delete the log. Who reads it meanwhile sees what was there, or fails, and never an older
     state: checkpoints go first, then versions, the oldest first."""
+    forget_handles()
     storage = meta_client.storage
     names = [one.name for one in storage.list(LOG_FOLDER)]
     for name in sorted(names, key=lambda name: (name.endswith(".json"), name)):

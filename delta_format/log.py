@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any, Final
 
@@ -18,7 +18,8 @@ import pyarrow as pa
 from deltalake import DeltaTable, Transaction
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from delta_format.location import LOG_FOLDER, root_of, store_options, table_uri
+from delta_format.handles import keep_after, newest, opened
+from delta_format.location import LOG_FOLDER, root_of
 from hudi_core.spi import (
     ACTION_KEY,
     INSTANT_KEY,
@@ -95,6 +96,7 @@ class Head:
 
     table: DeltaTable
     root: str
+    _recorded: dict[str, int | None] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def version(self) -> int:
@@ -106,8 +108,11 @@ class Head:
     def recorded(self, instant: Instant) -> int | None:
         """Return the version of an instant's transaction: its completion time in milliseconds, or
         :data:`REVOKED`; ``None`` where there is none."""
-        with translated(self.root):
-            return self.table.transaction_version(app_id(instant))
+        name = app_id(instant)
+        if name not in self._recorded:
+            with translated(self.root):
+                self._recorded[name] = self.table.transaction_version(name)
+        return self._recorded[name]
 
     def holds(self, instant: Instant) -> bool:
         """Tell whether the table counts an instant; so a head is a
@@ -297,13 +302,17 @@ def has_log(meta_client: MetaClientView) -> bool:
     return any(True for _ in meta_client.storage.list(LOG_FOLDER))
 
 
-def open_log(meta_client: MetaClientView, version: int | None = None) -> Head:
+def open_log(
+    meta_client: MetaClientView, version: int | None = None, *, is_anew: bool = False
+) -> Head:
     """Open a table's log.
 
     Parameters
     ----------
     version
         A version to go back to; the newest by default.
+    is_anew
+        Whether all of it is read, also where this process knows a part; damage shows only so.
 
     Raises
     ------
@@ -314,10 +323,12 @@ def open_log(meta_client: MetaClientView, version: int | None = None) -> Head:
     """
     root = root_of(meta_client)
     with translated(root):
-        table = DeltaTable(
-            table_uri(meta_client), version=version, storage_options=store_options(meta_client)
-        )
-    return Head(table, root)
+        is_whole = is_anew or version is not None
+        handle = opened(meta_client, version) if is_whole else newest(meta_client)
+    head = Head(handle.table, root)
+    if version is None:
+        keep_after(head, meta_client, handle)
+    return head
 
 
 @contextmanager

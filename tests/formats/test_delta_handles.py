@@ -1,0 +1,139 @@
+"""What is kept of a Delta log between two looks at it, and when it is not used again."""
+
+from __future__ import annotations
+
+import gc
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import deltalake
+import pytest
+
+import hudi_core as hudi
+from delta_format import handles
+from delta_format.log import Head, open_log
+from hudi_core.errors import CorruptMetadataError
+from hudi_core.services.opening import open_table
+from tests.formats.delta_tables import assert_all_read, content, new_table, rows
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "table"
+    new_table(path).insert(rows(0, 1, 2))
+    return path
+
+
+@pytest.fixture
+def openings(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """Whatever is opened as a whole."""
+    handles.forget_handles()
+    found: list[str] = []
+    real = deltalake.DeltaTable
+
+    def counted(uri: str, **more: object) -> deltalake.DeltaTable:
+        found.append(uri)
+        return real(uri, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(handles, "DeltaTable", counted)
+    yield found
+    handles.forget_handles()
+
+
+def head(path: Path) -> Head:
+    return open_log(open_table(str(path), {}).client)
+
+
+def test_a_second_look_opens_nothing(path: Path, openings: list[str]) -> None:
+    versions = [head(path).version for _ in range(3)]
+    assert len(set(versions)) == 1
+    assert len(openings) == 1
+
+
+def test_what_others_have_written_since_is_seen(path: Path, openings: list[str]) -> None:
+    before = head(path).version
+    code = (
+        "import sys, hudi_core as hudi\n"
+        "from tests.formats.delta_tables import rows\n"
+        "hudi.Table.open(sys.argv[1]).upsert(rows(1, 7, ts=1))\n"
+    )
+    subprocess.run([sys.executable, "-c", code, str(path)], check=True)
+    now = head(path)
+    assert now.version == before + 1
+    assert len(openings) == 1
+    kept, anew = (
+        content(one.to_pyarrow_table()) for one in (now.table, deltalake.DeltaTable(str(path)))
+    )
+    assert kept == anew
+
+
+def test_two_users_never_share_one(path: Path, openings: list[str]) -> None:
+    first, second = head(path), head(path)
+    assert first.table is not second.table
+    at = first.version
+    hudi.Table.open(str(path)).insert(rows(5))
+    assert (first.version, second.version) == (at, at)
+    assert head(path).version == at + 1
+
+
+def test_writes_open_the_log_seldom_and_every_reader_sees_them(
+    path: Path, openings: list[str]
+) -> None:
+    table = hudi.Table.open(str(path))
+    table.upsert(rows(1, ts=1))
+    gc.collect()
+    openings.clear()
+    for ts in range(2, 14):  # past a checkpoint
+        hudi.Table.open(str(path)).upsert(rows(1, ts, ts=ts))
+    assert len(openings) <= 3 * 12
+    assert_all_read(path, content(hudi.Table.open(str(path)).to_arrow()))
+    # the checkpoint holds all transactions and every file that is removed and still there
+    assert list((path / "_delta_log").glob("*.checkpoint.parquet"))
+    handles.forget_handles()
+    anew = head(path)
+    assert all(anew.recorded(one) for one in table.timeline.completed_writes())
+    assert deltalake.DeltaTable(str(path)).vacuum(dry_run=True) == []
+
+
+@pytest.mark.parametrize("repeats", [1, 3])
+def test_another_log_in_the_same_place_is_opened_as_a_whole(
+    path: Path, openings: list[str], repeats: int
+) -> None:
+    head(path)
+    shutil.rmtree(path)
+    table = new_table(path)
+    for number in range(repeats):
+        table.insert(rows(10 + number))
+    openings.clear()
+    assert head(path).version == repeats
+    assert len(openings) <= 1
+    assert_all_read(path, content(table.to_arrow()))
+    shutil.rmtree(path / "_delta_log")
+    with pytest.raises(CorruptMetadataError):
+        head(path)
+
+
+def test_damage_to_what_is_known_already_is_found_by_a_validation(
+    path: Path, openings: list[str]
+) -> None:
+    table = hudi.Table.open(str(path))
+    head(path)
+    first = path / "_delta_log" / "00000000000000000000.json"
+    first.write_bytes(b"{")
+    assert not table.validate().is_valid
+    assert table.repair().left == ()
+    assert head(path).version == deltalake.DeltaTable(str(path)).version()
+    assert table.validate().is_valid
+
+
+def test_few_are_kept(tmp_path: Path, openings: list[str]) -> None:
+    for number in range(6):
+        new_table(tmp_path / str(number))
+        head(tmp_path / str(number))
+    openings.clear()
+    for number in reversed(range(6)):
+        head(tmp_path / str(number))
+    assert len(openings) == 2
