@@ -16,8 +16,8 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from delta_format.actions import file_actions
 from delta_format.change import Change
+from delta_format.library import LIBRARY_ERRORS
 from delta_format.log import (
-    LIBRARY_ERRORS,
     OF_INSTANT_KEY,
     REVOKED,
     SCHEMA_STEP,

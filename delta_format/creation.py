@@ -21,9 +21,9 @@ from delta_format.change import Change, NewFile
 from delta_format.commit import commit_properties, once, step_keys, write_actions
 from delta_format.footers import described
 from delta_format.handles import forget_handles
+from delta_format.library import LIBRARY_ERRORS
 from delta_format.location import LOG_FOLDER, root_of, store_options, table_uri
 from delta_format.log import (
-    LIBRARY_ERRORS,
     SCHEMA_STEP,
     Head,
     completion_millis,

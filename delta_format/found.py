@@ -6,7 +6,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from delta_format.log import has_log, open_log, translated
+from delta_format.log import has_log, open_log
 from hudi_core.spi import FoundFile, FoundTable, MetaClientView, UnsupportedTableError
 
 _PLAIN_READER = 1
@@ -27,7 +27,7 @@ def find_table(meta_client: MetaClientView) -> FoundTable | None:
     if not has_log(meta_client):
         return None
     head = open_log(meta_client)
-    with translated(head.root):
+    with head.reading():
         protocol = head.table.protocol()
         features = set(protocol.reader_features or ()) - _HARMLESS
         if protocol.min_reader_version > _PLAIN_READER and (

@@ -8,18 +8,23 @@ another version, and is proved to be of the same log before it is used again.
 
 from __future__ import annotations
 
+import time
 import weakref
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 from deltalake import DeltaTable
 
+from delta_format.library import LIBRARY_ERRORS
 from delta_format.location import LOG_FOLDER, store_options, table_uri
-from hudi_core.spi import MetaClientView, PathNotFoundError
+from hudi_core.spi import MetaClientView, StorageError
 
 _MOST: Final = 4
 """Tables whose handles are kept; each holds what its table's newest version names."""
+_SECOND_MS: Final = 1000
+"""What object stores round times to."""
 
 _Key = tuple[str, tuple[tuple[str, str], ...]]
 
@@ -33,10 +38,10 @@ class Handle:
     table
         The library's object.
     version
-        The version that it was at when it was lent; it may have moved on since.
+        The version that it was at when it was lent.
     tag
-        The store's tag of that version's file then. Versions never change: with another tag it is
-        another log. ``None`` where the file is gone, which checkpoints allow.
+        The store's tag of that version's file. Versions never change: with another tag it is
+        another log. ``None`` where nothing proves that the handle has read that file.
     """
 
     table: DeltaTable
@@ -45,36 +50,45 @@ class Handle:
 
 
 _kept: OrderedDict[_Key, Handle] = OrderedDict()
+_ends: WeakKeyDictionary[object, weakref.finalize[Any, Any]] = WeakKeyDictionary()
+"""What happens at the end of the users of handles."""
 
 
 def newest(meta_client: MetaClientView) -> Handle:
     """Return a handle at the newest version of a table's log, which nobody else has."""
     kept = _kept.pop(_key(meta_client), None)
-    if kept is None or kept.tag is None or _tag(meta_client, kept.version) != kept.tag:
-        return opened(meta_client)
-    kept.table.update_incremental()
-    if kept.table.version() == kept.version:
-        return kept
-    return _handle(meta_client, kept.table)
+    found = None if kept is None else _brought_up(meta_client, kept)
+    return opened(meta_client) if found is None else found
 
 
-def opened(meta_client: MetaClientView, version: int | None = None) -> Handle:
-    """Return a handle that is made of the whole log.
+def opened(meta_client: MetaClientView) -> Handle:
+    """Return a handle that is made of the whole log."""
+    began = time.time() * 1000
+    table = at_version(meta_client)
+    version = int(table.version())
+    tag = _tag(meta_client, version) if _was_there(meta_client, version, began) else None
+    return Handle(table, version, tag)
 
-    Parameters
-    ----------
-    version
-        A version to go back to; the newest by default.
-    """
-    table = DeltaTable(
+
+def at_version(meta_client: MetaClientView, version: int | None = None) -> DeltaTable:
+    """Return a handle of one's own at a version to go back to; at the newest by default."""
+    return DeltaTable(
         table_uri(meta_client), version=version, storage_options=store_options(meta_client)
     )
-    return _handle(meta_client, table)
 
 
 def keep_after(user: object, meta_client: MetaClientView, handle: Handle) -> None:
-    """Keep a handle once its user is gone."""
-    weakref.finalize(user, _keep, _key(meta_client), handle).atexit = False
+    """Keep a handle once its user is gone, if it can be proved then to be of its log."""
+    if handle.tag is not None:
+        _ends[user] = end = weakref.finalize(user, _keep, _key(meta_client), handle)
+        end.atexit = False
+
+
+def never_keep(user: object) -> None:
+    """Let a handle go with its user, as it has failed."""
+    end = _ends.pop(user, None)
+    if end is not None:
+        end.detach()
 
 
 def forget_handles() -> None:
@@ -82,9 +96,35 @@ def forget_handles() -> None:
     _kept.clear()
 
 
-def _handle(meta_client: MetaClientView, table: DeltaTable) -> Handle:
-    version = int(table.version())
-    return Handle(table, version, _tag(meta_client, version))
+def _brought_up(meta_client: MetaClientView, kept: Handle) -> Handle | None:
+    """Return a handle with what has come since; ``None`` where its log may be another."""
+    table, version = kept.table, kept.version
+    # what has moved by itself, as changes of columns do, is at a version without proof
+    if int(table.version()) != version or _tag(meta_client, version) != kept.tag:
+        return None
+    try:
+        table.update_incremental()
+    except LIBRARY_ERRORS:
+        return None  # the whole log tells what is wrong, or that nothing is
+    now = int(table.version())
+    if now == version:
+        return kept
+    tag = _tag(meta_client, now)
+    # still there after the new one was seen: both are of one log
+    return Handle(table, now, tag) if _tag(meta_client, version) == kept.tag else None
+
+
+def _was_there(meta_client: MetaClientView, version: int, began_ms: float) -> bool:
+    """Tell whether a version's file was there before a log was opened, which has read it then.
+
+    In between, however seldom, the table may have been dropped and made again.
+    """
+    try:
+        file = meta_client.storage.head(_file_of(version))
+    except StorageError:
+        return False
+    rounded = 0 if meta_client.base_path.startswith("/") else _SECOND_MS
+    return file is not None and 0 < file.modified_ms + rounded < began_ms
 
 
 def _keep(key: _Key, handle: Handle) -> None:
@@ -99,6 +139,10 @@ def _key(meta_client: MetaClientView) -> _Key:
 
 def _tag(meta_client: MetaClientView, version: int) -> str | None:
     try:
-        return meta_client.storage.version(f"{LOG_FOLDER}/{version:020}.json")[1]
-    except PathNotFoundError:
+        return meta_client.storage.version(_file_of(version))[1]
+    except StorageError:
         return None
+
+
+def _file_of(version: int) -> str:
+    return f"{LOG_FOLDER}/{version:020}.json"

@@ -14,11 +14,10 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any, Final
 
-import pyarrow as pa
 from deltalake import DeltaTable, Transaction
-from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from delta_format.handles import keep_after, newest, opened
+from delta_format.handles import at_version, keep_after, never_keep, newest, opened
+from delta_format.library import translated
 from delta_format.location import LOG_FOLDER, root_of
 from hudi_core.spi import (
     ACTION_KEY,
@@ -26,11 +25,10 @@ from hudi_core.spi import (
     WATERMARK_KEY,
     Action,
     CommitConflictError,
-    CorruptMetadataError,
+    HudiError,
     Instant,
     MetaClientView,
     Publication,
-    StorageError,
     to_epoch_millis,
 )
 
@@ -43,8 +41,6 @@ REVERT_STEP: Final = "revert"
 FENCE_STEP: Final = "fence"
 REVOKED: Final = -1
 """Version of an instant's transaction once the instant is taken out of the table."""
-LIBRARY_ERRORS: Final = (DeltaError, OSError, ValueError, RuntimeError, pa.ArrowException)
-"""What deltalake raises; none of them tells for sure that nothing has happened."""
 
 _VACUUM: Final = ("VACUUM START", "VACUUM END")
 _FEW: Final = 16
@@ -82,14 +78,14 @@ def watermark_at(millis: int) -> Transaction:
     return Transaction(WATERMARK_KEY, millis, millis)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Head:
     """The newest version of a log, as it was when it was opened.
 
     Attributes
     ----------
     table
-        The library's handle, which stays at that version.
+        The library's handle, which stays at that version until something is written by it.
     root
         Path or URI of the table.
     """
@@ -103,6 +99,20 @@ class Head:
         """Number of the version."""
         return int(self.table.version())
 
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Turn what deltalake raises while it reads into errors of the project.
+
+        Who looks again opens the log as a whole: what the handle goes by may have been cleaned up
+        since, which is no damage.
+        """
+        try:
+            with translated(self.root):
+                yield
+        except HudiError:
+            never_keep(self)
+            raise
+
     # --- instants --------------------------------------------------------------------------------
 
     def recorded(self, instant: Instant) -> int | None:
@@ -110,7 +120,7 @@ class Head:
         :data:`REVOKED`; ``None`` where there is none."""
         name = app_id(instant)
         if name not in self._recorded:
-            with translated(self.root):
+            with self.reading():
                 self._recorded[name] = self.table.transaction_version(name)
         return self._recorded[name]
 
@@ -131,7 +141,7 @@ class Head:
     def watermark(self) -> int | None:
         """Completion time, in milliseconds, up to which every instant is complete that the log
         does not name; ``None`` where there is none."""
-        with translated(self.root):
+        with self.reading():
             return self.table.transaction_version(WATERMARK_KEY)
 
     def publication(self, instant: Instant) -> Publication | None:
@@ -147,7 +157,7 @@ class Head:
 
     def among(self, instants: int) -> Recent:
         """Return what the newest versions report, enough of them for so many instants."""
-        with translated(self.root):
+        with self.reading():
             reports = self.table.history(_FEW + 2 * instants)
         stranger = _foreign(reports)
         if stranger is not None:
@@ -167,7 +177,7 @@ class Head:
         """Yield what the versions report of themselves, the newest first."""
         told = 0
         for limit in _STAGES:
-            with translated(self.root):
+            with self.reading():
                 found = self.table.history(limit)
             yield from found[told:]
             told = len(found)
@@ -323,29 +333,9 @@ def open_log(
     """
     root = root_of(meta_client)
     with translated(root):
-        is_whole = is_anew or version is not None
-        handle = opened(meta_client, version) if is_whole else newest(meta_client)
+        if version is not None:
+            return Head(at_version(meta_client, version), root)
+        handle = opened(meta_client) if is_anew else newest(meta_client)
     head = Head(handle.table, root)
-    if version is None:
-        keep_after(head, meta_client, handle)
+    keep_after(head, meta_client, handle)
     return head
-
-
-@contextmanager
-def translated(root: str) -> Iterator[None]:
-    """Turn what deltalake raises while it reads into errors of the project."""
-    where = f"{root}/{LOG_FOLDER}"
-    remedy = (
-        f"`hudi table repair {root}` makes the log anew from the timeline and the data files, "
-        "which are not touched."
-    )
-    try:
-        yield
-    except TableNotFoundError as error:
-        raise CorruptMetadataError(where, f"there is no Delta log ({error})", remedy) from error
-    except OSError as error:
-        raise StorageError(
-            f"The Delta log {where} cannot be read: {error}", "Try again once the store answers."
-        ) from error
-    except (DeltaError, ValueError, RuntimeError, pa.ArrowException) as error:
-        raise CorruptMetadataError(where, str(error), remedy) from error

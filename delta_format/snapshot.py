@@ -13,7 +13,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_format.log import Head, translated
+from delta_format.log import Head
 from hudi_core.spi import (
     BaseFileName,
     FileGroupId,
@@ -72,7 +72,7 @@ class Snapshot:
 
     @cached_property
     def _actions(self) -> pa.Table:
-        with translated(self.head.root):
+        with self.head.reading():
             return pa.table(self.head.table.get_add_actions(flatten=True))
 
     @cached_property

@@ -12,7 +12,8 @@ from typing import Any, Final
 
 from delta_format import commit
 from delta_format.commit import Record, Write
-from delta_format.log import LIBRARY_ERRORS, Head
+from delta_format.library import LIBRARY_ERRORS
+from delta_format.log import Head
 from hudi_core.errors import CommitConflictError
 from hudi_core.spi import FormatCommit, MetaClientView
 from hudi_core.storage.object_store import ObjectStorage

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import deltalake
 import pytest
@@ -45,6 +47,10 @@ def openings(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 
 def head(path: Path) -> Head:
     return open_log(open_table(str(path), {}).client)
+
+
+def new_column(name: str) -> deltalake.Field:
+    return deltalake.Field(name, deltalake.schema.PrimitiveType("long"))
 
 
 def test_a_second_look_opens_nothing(path: Path, openings: list[str]) -> None:
@@ -88,7 +94,7 @@ def test_writes_open_the_log_seldom_and_every_reader_sees_them(
     openings.clear()
     for ts in range(2, 14):  # past a checkpoint
         hudi.Table.open(str(path)).upsert(rows(1, ts, ts=ts))
-    assert len(openings) <= 3 * 12
+    assert len(openings) == 2 * 12  # a whole look when it begins, and before its commit
     assert_all_read(path, content(hudi.Table.open(str(path)).to_arrow()))
     # the checkpoint holds all transactions and every file that is removed and still there
     assert list((path / "_delta_log").glob("*.checkpoint.parquet"))
@@ -127,6 +133,58 @@ def test_damage_to_what_is_known_already_is_found_by_a_validation(
     assert table.repair().left == ()
     assert head(path).version == deltalake.DeltaTable(str(path)).version()
     assert table.validate().is_valid
+
+
+def test_a_log_that_takes_anothers_place_while_it_is_opened_is_not_kept(
+    path: Path, openings: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = handles.at_version
+
+    def slow(*arguments: Any) -> deltalake.DeltaTable:
+        monkeypatch.setattr(handles, "at_version", real)
+        found = real(*arguments)
+        shutil.rmtree(path)
+        new_table(path).insert(rows(20, 21))
+        return found
+
+    monkeypatch.setattr(handles, "at_version", slow)
+    head(path)
+    now = deltalake.DeltaTable(str(path))
+    found = head(path).table
+    assert found.version() == now.version()
+    assert sorted(found.file_uris()) == sorted(now.file_uris())
+
+
+def test_a_handle_that_columns_have_moved_is_not_used_again(
+    path: Path, openings: list[str]
+) -> None:
+    moved = head(path)
+    at = moved.version
+    moved.table.alter.add_columns(new_column("more"))
+    assert moved.version == at + 1
+    del moved
+    (path / "_delta_log" / f"{at + 1:020}.json").unlink()  # as its owner takes it back
+    deltalake.DeltaTable(str(path)).alter.add_columns(new_column("other"))
+    names = [one.name for one in head(path).table.schema().fields]
+    assert "other" in names
+    assert "more" not in names
+
+
+def test_a_log_that_was_cleaned_behind_a_handle_is_read_by_the_next_look(
+    path: Path, openings: list[str]
+) -> None:
+    table = hudi.Table.open(str(path))
+    for ts in range(1, 4):
+        table.upsert(rows(1, ts=ts))
+    held = content(table.to_arrow())
+    log = path / "_delta_log"
+    deltalake.DeltaTable(str(path), version=3).create_checkpoint()
+    for version in range(3):
+        (log / f"{version:020}.json").unlink()
+    for _ in range(2):
+        with contextlib.suppress(CorruptMetadataError):
+            hudi.Table.open(str(path)).to_arrow()
+    assert content(hudi.Table.open(str(path)).to_arrow()) == held
 
 
 def test_few_are_kept(tmp_path: Path, openings: list[str]) -> None:
