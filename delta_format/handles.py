@@ -117,7 +117,9 @@ def _brought_up(meta_client: MetaClientView, kept: Handle) -> Handle | None:
 def _was_there(meta_client: MetaClientView, version: int, began_ms: float) -> bool:
     """Tell whether a version's file was there before a log was opened, which has read it then.
 
-    In between, however seldom, the table may have been dropped and made again.
+    In between, however seldom, the table may have been dropped and made again. The times are the
+    store's and this machine's: where a store's clock is behind, only what was made again in between
+    is taken for older than it is; where it is ahead, young logs are opened once more.
     """
     try:
         file = meta_client.storage.head(_file_of(version))

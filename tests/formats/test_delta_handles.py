@@ -17,8 +17,9 @@ import pytest
 import hudi_core as hudi
 from delta_format import handles
 from delta_format.log import Head, open_log
-from hudi_core.errors import CorruptMetadataError
+from hudi_core.errors import CorruptMetadataError, StorageError
 from hudi_core.services.opening import open_table
+from hudi_core.storage.posix import PosixStorage
 from tests.formats.delta_tables import assert_all_read, content, new_table, rows
 
 
@@ -185,6 +186,22 @@ def test_a_log_that_was_cleaned_behind_a_handle_is_read_by_the_next_look(
         with contextlib.suppress(CorruptMetadataError):
             hudi.Table.open(str(path)).to_arrow()
     assert content(hudi.Table.open(str(path)).to_arrow()) == held
+
+
+def test_a_proof_that_fails_costs_an_opening_and_nothing_else(
+    path: Path, openings: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = head(path).version
+    real = PosixStorage.version
+
+    def failing(self: PosixStorage, name: str) -> tuple[bytes, str]:
+        if name.startswith("_delta_log/"):
+            raise StorageError("The store does not answer", "Try again.")
+        return real(self, name)
+
+    monkeypatch.setattr(PosixStorage, "version", failing)
+    assert [head(path).version for _ in range(2)] == [at, at]
+    assert len(openings) == 3
 
 
 def test_few_are_kept(tmp_path: Path, openings: list[str]) -> None:
