@@ -41,6 +41,11 @@ rest-catalog: setup  ## Keep tables in a REST catalog: the Iceberg project's own
 	  -DoutputDirectory=$(HUDI_REST_CATALOG_JARS)
 	$(RUN) -m pytest tests/rest_catalog/rest_catalog_tests.py $(ARGS)
 
+.PHONY: interop
+interop: setup  ## Let Hudi-Spark, Iceberg-Spark and Delta-Spark (by Maven) read and write our tables
+	@$(BIN)/python -m tests.jvm.prepare
+	$(RUN) -m pytest -o python_files='*_cases.py' tests/jvm $(ARGS)
+
 .PHONY: model
 model: export HUDI_MODEL = 3
 model: setup  ## Take every path of the two-step commit with three writers; make test takes two
@@ -81,7 +86,7 @@ lock: setup  ## Bring requirements.lock in line with pyproject.toml (ARGS=--upgr
 	$(BIN)/uv pip compile pyproject.toml --extra spark --group dev --universal --python-version 3.11 \
 	  --generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' \
 	  --quiet --output-file requirements.lock $(ARGS)
-	for reader in $(basename $(wildcard tests/readers/*.in)); do \
+	for reader in $(basename $(wildcard tests/readers/*.in tests/jvm/environments/*.in)); do \
 	  $(BIN)/uv pip compile $$reader.in --universal --python-version 3.11 \
 	    --generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' \
 	    --quiet --output-file $$reader.lock $(ARGS) || exit 1; \

@@ -1,0 +1,288 @@
+"""Spark with the runtime of one format, in a process of its own: a reader and writer of tables that
+shares no code with this project."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tests.jvm.prepare import FOLDER
+
+SERVER: Final = Path(__file__).with_name("server.py")
+
+
+class EngineError(Exception):
+    """What an engine says went wrong; the message is the first lines of its own."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One engine: where its Spark and its jars are, and what its session needs."""
+
+    name: str
+    environment: str
+    jars: str
+    conf: Mapping[str, str]
+
+    @property
+    def version(self) -> str:
+        """Name and version of its main jar."""
+        [found] = [
+            one.stem
+            for one in (FOLDER / self.jars).glob("*.jar")
+            if re.match("hudi-spark|iceberg-spark|delta-spark", one.stem)
+        ]
+        return found
+
+
+_SPARK: Final = {
+    "spark.master": "local[2]",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.memory": "2g",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.default.parallelism": "2",
+    # most queries are run once, on a few rows: compiling them would be most of their time
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    # Spark 4 has these by default
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
+}
+HUDI: Final = Kind(
+    "Hudi-Spark",
+    "spark35",
+    "hudi",
+    {
+        "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+        "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
+        "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
+    },
+)
+ICEBERG: Final = Kind(
+    "Iceberg-Spark",
+    "spark40",
+    "iceberg",
+    {
+        "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+    },
+)
+DELTA: Final = Kind(
+    "Delta-Spark",
+    "spark40",
+    "delta",
+    {
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    },
+)
+
+
+@dataclass
+class Engine:
+    """A running session; starts when it is first asked, and again after it died.
+
+    Attributes
+    ----------
+    kind
+        Which engine.
+    folder
+        For its rows, its warehouse and its log.
+    zone
+        Time zone of the Java process.
+    more
+        Further settings of its session.
+    """
+
+    kind: Kind
+    folder: Path
+    zone: str = "UTC"
+    more: Mapping[str, str] = field(default_factory=dict)
+    _process: subprocess.Popen[str] | None = None
+
+    # --- reading ---------------------------------------------------------------------------------
+
+    def read(
+        self,
+        path: Path | str,
+        options: Mapping[str, str] | None = None,
+        *,
+        where: str | None = None,
+        columns: Sequence[str] | None = None,
+        source: str = "hudi",
+    ) -> pa.Table:
+        """Return the rows of a table, of any types."""
+        to = self._new_folder()
+        self._ask(
+            "load",
+            source=source,
+            path=str(path),
+            options=dict(options or {}),
+            to=str(to),
+            where=where,
+            columns=columns,
+        )
+        return _rows(to)
+
+    def values(
+        self,
+        path: Path | str,
+        columns: Sequence[str],
+        where: str | None = None,
+        options: Mapping[str, str] | None = None,
+        source: str = "hudi",
+    ) -> list[tuple[Any, ...]]:
+        """Return rows of texts and numbers, sorted by their texts."""
+        found = self._ask(
+            "values",
+            source=source,
+            path=str(path),
+            options=dict(options or {}),
+            where=where,
+            columns=list(columns),
+        )
+        return sorted((tuple(row) for row in found), key=repr)
+
+    def schema(
+        self, path: Path | str, options: Mapping[str, str] | None = None, source: str = "hudi"
+    ) -> dict[str, str]:
+        """Return the types of the columns, as Spark spells them."""
+        given = dict(options or {})
+        return dict(self._ask("schema", source=source, path=str(path), options=given))
+
+    # --- writing ---------------------------------------------------------------------------------
+
+    def save(
+        self,
+        rows: pa.Table,
+        path: Path | str,
+        options: Mapping[str, str],
+        *,
+        mode: str = "append",
+        source: str = "hudi",
+        partition_by: Sequence[str] = (),
+    ) -> None:
+        """Write rows to a table."""
+        given = self._new_folder()
+        given.mkdir()
+        pq.write_table(rows, given / "rows.parquet")
+        self._ask(
+            "save",
+            rows=str(given),
+            source=source,
+            path=str(path),
+            mode=mode,
+            options=dict(options),
+            partition_by=list(partition_by),
+        )
+
+    # --- SQL -------------------------------------------------------------------------------------
+
+    def sql(self, text: str) -> list[tuple[Any, ...]]:
+        """Run a statement and return its rows, of texts and numbers."""
+        return [tuple(row) for row in self._ask("sql", text=text)]
+
+    def query(self, text: str) -> pa.Table:
+        """Run a query and return its rows, of any types."""
+        to = self._new_folder()
+        self._ask("sql", text=text, to=str(to))
+        return _rows(to)
+
+    def configure(self, **conf: str) -> None:
+        """Change settings of the session; dots are underscores doubled."""
+        self._ask("configure", conf={k.replace("__", "."): v for k, v in conf.items()})
+
+    # --- the process -----------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        """End the process."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def _ask(self, method: str, **arguments: Any) -> Any:
+        process = self._running()
+        try:
+            answer = _exchange(process, [method, arguments])
+        except BaseException:
+            self.stop()  # what it answers later must not be taken for the next answer
+            raise
+        if "error" in answer:
+            name, text = answer["error"]
+            raise EngineError(f"{name}: {text[:4000]}")
+        return answer["result"]
+
+    def _running(self) -> subprocess.Popen[str]:
+        if self._process is not None and self._process.poll() is None:
+            return self._process
+        self.folder.mkdir(parents=True, exist_ok=True)
+        jars = ",".join(str(jar) for jar in sorted((FOLDER / self.kind.jars).glob("*.jar")))
+        java = f"-Duser.timezone={self.zone} -Dderby.system.home={self.folder}"
+        conf = {
+            **_SPARK,
+            **self.kind.conf,
+            "spark.jars": jars,
+            "spark.driver.extraJavaOptions": java,
+            "spark.sql.warehouse.dir": f"{self.folder}/warehouse",
+            "spark.local.dir": f"{self.folder}/local",
+            **self.more,
+        }
+        python = FOLDER / self.kind.environment / "bin" / "python"
+        with (self.folder / "log").open("a", encoding="utf-8") as log:
+            self._process = subprocess.Popen(
+                [python, SERVER],
+                cwd=self.folder,
+                env=_environment(python),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
+        _exchange(self._process, conf)
+        return self._process
+
+    def _new_folder(self) -> Path:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        return self.folder / f"rows-{uuid.uuid4().hex}"
+
+
+def _exchange(process: subprocess.Popen[str], question: Any) -> Any:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    print(json.dumps(question), file=process.stdin, flush=True)
+    line = process.stdout.readline()
+    if not line:
+        raise EngineError("the process ended; its log says why")
+    return json.loads(line)
+
+
+def _environment(python: Path) -> dict[str, str]:
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("PYTHONPATH", "SPARK_HOME", "PYSPARK_PYTHON")
+    }
+    return {**kept, "PYSPARK_PYTHON": str(python), "SPARK_LOCAL_IP": "127.0.0.1"}
+
+
+def _rows(folder: Path) -> pa.Table:
+    files = sorted(folder.glob("*.parquet"))
+    return pa.concat_tables(pq.ParquetFile(file).read() for file in files)

@@ -1,0 +1,107 @@
+"""One Spark session that does what another process asks for.
+
+Runs in an environment that has PySpark and nothing else. Every line on the standard input is a JSON
+object, a method of :class:`Session` and its arguments; every line of the answer is one as well:
+``result``, or ``error`` with the class and the message of what went wrong. Spark's own output goes
+to the standard error.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+
+class Session:
+    """What can be asked for; paths name folders of Parquet files on this machine."""
+
+    def __init__(self, conf: Mapping[str, str]) -> None:
+        builder = SparkSession.builder
+        for name, value in conf.items():
+            builder = builder.config(name, value)
+        self._spark = builder.getOrCreate()
+        self._spark.sparkContext.setLogLevel("ERROR")
+
+    def version(self) -> str:
+        """Return the version of Spark."""
+        return str(self._spark.version)
+
+    def configure(self, conf: Mapping[str, str]) -> None:
+        """Change settings of the session."""
+        for name, value in conf.items():
+            self._spark.conf.set(name, value)
+
+    def load(
+        self, source: str, path: str, options: Mapping[str, str], to: str, **query: Any
+    ) -> None:
+        """Write the rows of a table to a folder."""
+        _write(_select(self._spark.read.format(source).options(**options).load(path), **query), to)
+
+    def values(self, source: str, path: str, options: Mapping[str, str], **query: Any) -> Any:
+        """Return rows of simple values."""
+        frame = _select(self._spark.read.format(source).options(**options).load(path), **query)
+        return [list(row) for row in frame.collect()]
+
+    def save(
+        self,
+        rows: str,
+        source: str,
+        path: str,
+        mode: str,
+        options: Mapping[str, str],
+        partition_by: list[str],
+    ) -> None:
+        """Write rows to a table."""
+        writer = self._spark.read.parquet(rows).coalesce(1).write
+        if partition_by:
+            writer = writer.partitionBy(*partition_by)
+        writer.format(source).mode(mode).options(**options).save(path)
+
+    def sql(self, text: str, to: str | None = None) -> Any:
+        """Run a statement; its rows go to a folder, or are returned where they are simple."""
+        frame = self._spark.sql(text)
+        if to is not None:
+            _write(frame, to)
+            return None
+        return [list(row) for row in frame.collect()]
+
+    def schema(self, source: str, path: str, options: Mapping[str, str]) -> Any:
+        """Return names and types of the columns of a table."""
+        frame = self._spark.read.format(source).options(**options).load(path)
+        return [[field.name, field.dataType.simpleString()] for field in frame.schema]
+
+
+def _select(frame: DataFrame, where: str | None = None, columns: list[str] | None = None) -> Any:
+    if where is not None:
+        frame = frame.where(where)
+    return frame if columns is None else frame.select(*columns)
+
+
+def _write(frame: DataFrame, to: str) -> None:
+    frame.coalesce(1).write.parquet(to)
+
+
+def main() -> None:
+    """Answer until the input ends."""
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what Spark and Java print must not stand between answers
+    session = Session(json.loads(sys.stdin.readline()))
+    print(json.dumps({"result": session.version()}), file=answers, flush=True)
+    for line in sys.stdin:
+        method, arguments = json.loads(line)
+        try:
+            answer = {"result": getattr(session, method)(**arguments)}
+        except (PySparkException, Py4JError) as error:
+            answer = {"error": [type(error).__name__, str(error)]}
+        print(json.dumps(answer, default=str), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main()
