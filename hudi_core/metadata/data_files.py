@@ -48,10 +48,22 @@ def read_columns(client: TableMetaClient, path: str, names: Sequence[str]) -> pa
     return pa.table(columns)
 
 
+def read_file_metadata(client: TableMetaClient, path: str) -> pq.FileMetaData:
+    """The footer of a data file.
+
+    Raises
+    ------
+    DataFileError
+        The file is damaged or missing.
+    """
+    with _opened(client, path) as file:
+        return file.metadata
+
+
 def read_bloom(client: TableMetaClient, path: str) -> bytes:
     """Return the bloom filter of a data file as its footer has it; empty when it has none."""
-    with _opened(client, path) as file:
-        return bytes((file.metadata.metadata or {}).get(BLOOM_FOOTER, b""))
+    footers = read_file_metadata(client, path).metadata or {}
+    return bytes(footers.get(BLOOM_FOOTER, b""))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
 What contradicts is for strategies to say. One looks at file groups, in every table: of two writes
 of one group one would be lost, whatever the format can tell. Another may be the user's or, where
-the user names none, the format's (RFC-93, "Conflict Resolution").
+the user names none, the format's (RFC-93, "Conflict Resolution"). Beside them no two writes may add
+one record key: see :mod:`hudi_core.txn.added_keys`.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ from collections.abc import Sequence
 from hudi_core.config.lock import CONFLICT_STRATEGY
 from hudi_core.errors import CommitConflictError
 from hudi_core.model.commit import CommitMetadata
-from hudi_core.model.conflicts import TouchConflicts
+from hudi_core.model.conflicts import TouchConflicts, completed_since
 from hudi_core.model.format import ConflictResolutionStrategy, Granularity
 from hudi_core.model.instant import Instant
 from hudi_core.model.protocols import TimelineView
+from hudi_core.txn.added_keys import AddedKeys
 from hudi_core.txn.open_table import OpenTable
 
 
@@ -60,10 +62,21 @@ def refuse_conflicts(
         for other in strategy.candidates(began, now, instant):
             reason = strategy.conflict(mine, table.client.read_commit(other))
             if reason is not None:
-                raise CommitConflictError(
-                    f"Instant {other.requested_time} was completed while this write was under way, "
-                    f"and both cannot stand, because {reason}",
-                    "Nothing of this write is visible; run it again on the new state of the table.",
-                    other=other.requested_time,
-                    granularity=strategy.granularity,
-                )
+                raise _conflict(other, reason, strategy.granularity)
+    added = AddedKeys(table.client, mine, instant)
+    for other in completed_since(began, now):
+        if other.requested_time == instant.requested_time:
+            continue
+        key = added.shared_with(table.client.read_commit(other))
+        if key is not None:
+            raise _conflict(other, f"both added record key {key!r}", "record_key")
+
+
+def _conflict(other: Instant, reason: str, granularity: str) -> CommitConflictError:
+    return CommitConflictError(
+        f"Instant {other.requested_time} was completed while this write was under way, "
+        f"and both cannot stand, because {reason}",
+        "Nothing of this write is visible; run it again on the new state of the table.",
+        other=other.requested_time,
+        granularity=granularity,
+    )

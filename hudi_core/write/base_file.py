@@ -19,18 +19,21 @@ import pyarrow.parquet as pq
 from pyarrow.fs import FileSystem
 
 from hudi_core.errors import StorageError
+from hudi_core.index.base import KeyFooter
+from hudi_core.index.key_footer import (
+    BLOOM_FOOTER,
+    BLOOM_TYPE_FOOTER,
+    MAX_KEY_FOOTER,
+    MIN_KEY_FOOTER,
+)
 from hudi_core.metadata.bloom import TYPE_CODE
 from hudi_core.model.schema import RECORD_KEY, TableSchema
 from hudi_core.model.stats import FileStats
 from hudi_core.write.encoded_columns import is_encoded, joined
 from hudi_core.write.encodings import dictionary_leaves
-from hudi_core.write.record_keys import BloomSizing, KnownKeys, RecordKeyCollector
+from hudi_core.write.record_keys import BloomSizing, RecordKeyCollector
 from hudi_core.write.statistics import StatisticsCollector
 
-MIN_KEY_FOOTER: Final = "hoodie_min_record_key"
-MAX_KEY_FOOTER: Final = "hoodie_max_record_key"
-BLOOM_TYPE_FOOTER: Final = "hoodie_bloom_filter_type_code"
-BLOOM_FOOTER: Final = "org.apache.hudi.bloomfilter"
 MODEL_FOOTER: Final = "writer.model.name"
 AVRO_SCHEMA_FOOTER: Final = "parquet.avro.schema"
 
@@ -147,7 +150,7 @@ class BaseFileWriter:
 
     def inherit(
         self,
-        known: KnownKeys,
+        known: KeyFooter,
         added: pa.ChunkedArray,
         dictionaries: Mapping[str, bool] | None = None,
     ) -> None:

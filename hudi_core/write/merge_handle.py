@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_core.engine.base import TaskContext
-from hudi_core.index.base import join_keys
+from hudi_core.index.base import KeyFooter, join_keys
 from hudi_core.model.commit import WriteOperation, WriteStat, WriteStatus
 from hudi_core.model.files import BaseFileName, WriteToken, join_path
 from hudi_core.model.schema import FILE_NAME, IS_DELETED, RECORD_KEY, TableSchema
@@ -30,7 +30,6 @@ from hudi_core.write.merging import Located, Merged, merge, replaced_positions
 from hudi_core.write.meta_columns import RowOrigin, with_meta_columns
 from hudi_core.write.partial_rows import completed
 from hudi_core.write.planning import GroupWrite
-from hudi_core.write.record_keys import KnownKeys
 from hudi_core.write.staging import StagedPart
 from hudi_core.write.stored_file import StoredFile, read_base_file
 from hudi_core.write.tagging import Tagged
@@ -117,7 +116,7 @@ def write_group(
 def _stored(context: WriteContext, item: GroupTask) -> StoredFile:
     base_file = item.group.base_file
     if base_file is None:
-        return StoredFile(context.schema.with_meta().empty_table(), KnownKeys(None, None, None))
+        return StoredFile(context.schema.with_meta().empty_table(), KeyFooter(None, None, None, 0))
     return read_base_file(context, base_file.path, item.group.partition_path)
 
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_core.index.base import KeyFooter
 from hudi_core.metadata.bloom import DynamicBloom
 
 _SLACK = 0.1
@@ -37,23 +38,6 @@ class BloomSizing:
     entries: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class KnownKeys:
-    """What the footer of a file says of its keys, for the next version of the file.
-
-    Attributes
-    ----------
-    min_key, max_key
-        Bounds; rows that were deleted since may make them wider than need be.
-    bloom
-        The filter; ``None`` where the file has none.
-    """
-
-    min_key: str | None
-    max_key: str | None
-    bloom: DynamicBloom | None
-
-
 class RecordKeyCollector:
     """Collects the record keys of one file.
 
@@ -74,10 +58,11 @@ class RecordKeyCollector:
         self.min_key: str | None = None
         self.max_key: str | None = None
 
-    def inherit(self, known: KnownKeys, added: pa.ChunkedArray) -> bool:
+    def inherit(self, known: KeyFooter, added: pa.ChunkedArray) -> bool:
         """Take over what is known of the rows that stay in a file, and which keys are new.
 
-        Saves hashing every key of a file of which a few rows changed.
+        Saves hashing every key of a file of which a few rows changed. Rows that were deleted since
+        may make the bounds wider than need be.
 
         Returns
         -------

@@ -12,20 +12,14 @@ import pyarrow.types as pt
 
 from hudi_core.errors import DataFileError
 from hudi_core.index.base import KeyFooter
+from hudi_core.index.key_footer import key_footer
 from hudi_core.keygen import bare_key_field
-from hudi_core.metadata.bloom import TYPE_CODE, DynamicBloom
 from hudi_core.model.alignment import align, counterpart, counterparts, stored_fields
 from hudi_core.model.arrow_types import leaves
 from hudi_core.model.files import PartitionPath
 from hudi_core.model.schema import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from hudi_core.storage.data_files import data_filesystem
 from hudi_core.storage.layout import layout_of
-from hudi_core.write.base_file import (
-    BLOOM_FOOTER,
-    BLOOM_TYPE_FOOTER,
-    MAX_KEY_FOOTER,
-    MIN_KEY_FOOTER,
-)
 from hudi_core.write.context import WriteContext
 from hudi_core.write.encoded_columns import (
     check_numbers,
@@ -34,7 +28,6 @@ from hudi_core.write.encoded_columns import (
     encoded_schema,
 )
 from hudi_core.write.encodings import decided_leaves, leaf_paths
-from hudi_core.write.record_keys import KnownKeys
 
 
 def read_record_keys(context: WriteContext, path: str) -> pa.ChunkedArray:
@@ -70,8 +63,7 @@ def read_column(context: WriteContext, path: str, name: str) -> pa.ChunkedArray:
 def read_known_keys(context: WriteContext, path: str) -> KeyFooter:
     """Return what the footer of a base file says of its record keys."""
     with _opened(context, path) as file:
-        known = _known_keys(file.metadata.metadata or {}, path)
-        return KeyFooter(known.min_key, known.max_key, known.bloom, file.metadata.num_rows)
+        return key_footer(file.metadata, path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +82,7 @@ class StoredFile:
     """
 
     rows: pa.Table
-    keys: KnownKeys
+    keys: KeyFooter
     dictionaries: Mapping[str, bool] | None = None
 
 
@@ -126,7 +118,7 @@ def read_base_file(context: WriteContext, path: str, partition_path: PartitionPa
         }
         rows = _read_encoded(file, source, found, encoded)
         rows = align(rows, fields, encoded_schema(pa.schema(own), encoded))
-        keys = _known_keys(file.metadata.metadata or {}, path)
+        keys = key_footer(file.metadata, path)
         same = leaf_paths(file.metadata) == [name for name, _ in leaves(wanted)]
         dictionaries = decided_leaves(file.metadata) if same else None
     if key is not None and rows.column(key).null_count:
@@ -174,17 +166,6 @@ def _read_encoded(
     for name in dictionaries:
         check_numbers(rows.column(name))
     return rows
-
-
-def _known_keys(footers: Mapping[bytes, bytes], path: str) -> KnownKeys:
-    low, high = footers.get(MIN_KEY_FOOTER.encode()), footers.get(MAX_KEY_FOOTER.encode())
-    text = footers.get(BLOOM_FOOTER.encode())
-    is_dynamic = footers.get(BLOOM_TYPE_FOOTER.encode()) == TYPE_CODE.encode()
-    return KnownKeys(
-        None if low is None else low.decode(),
-        None if high is None else high.decode(),
-        DynamicBloom.parse(text, path) if text is not None and is_dynamic else None,
-    )
 
 
 def _without_keys(context: WriteContext, path: str) -> DataFileError:

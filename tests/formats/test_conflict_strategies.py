@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,15 +12,17 @@ from hudi_core.model.commit import CommitMetadata, ReplaceCommitMetadata, WriteS
 from hudi_core.model.conflicts import TouchConflicts
 from hudi_core.model.format import Granularity
 from hudi_core.plugin.host import FormatHost
-from hudi_core.txn.transaction import Transaction
-from tests.formats.two_steps import FORMATS, batch, new_table, read_at_rest
+from tests.formats.two_steps import (
+    FORMATS,
+    SHARED,
+    Write,
+    batch,
+    new_table,
+    overlapping,
+    read_at_rest,
+)
 
-SHARED = {
-    "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
-    "hoodie.fs.fsync": "false",
-}
 STRATEGY = "hoodie.write.lock.conflict.resolution.strategy"
-Write = Callable[[hudi.Table], object]
 PAIRS: dict[str, tuple[Write, Write]] = {
     "one file group": (lambda t: t.upsert(batch(2, "a")), lambda t: t.upsert(batch(3, "b"))),
     "one partition": (
@@ -42,20 +42,8 @@ def meanwhile(
     strategy: str | None = None,
 ) -> None:
     """Do two writes of which each begins before the other one commits; theirs commits first."""
-    mine, theirs = PAIRS[pair]
     named = {STRATEGY: strategy} if strategy else {}
-    real = Transaction.commit
-    done: list[object] = []
-
-    def commit(self: Transaction, *arguments: Any) -> Any:
-        if not done:
-            done.append(self)
-            theirs(hudi.Table.open(table.path, SHARED))
-        return real(self, *arguments)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Transaction, "commit", commit)
-        mine(hudi.Table.open(table.path, {**SHARED, **named}))
+    overlapping(monkeypatch, table, *PAIRS[pair], **named)
 
 
 @pytest.mark.parametrize("granularity", list(Granularity))

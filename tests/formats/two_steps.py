@@ -24,11 +24,14 @@ from hudi_core.services.opening import open_table
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.open_table import OpenTable
 from hudi_core.txn.settlement import Settled
+from hudi_core.txn.transaction import Transaction
 
 SCHEMA = pa.schema(
     [pa.field("id", pa.string()), pa.field("city", pa.string()), pa.field("ts", pa.int64())]
 )
 FAST = {"hoodie.fs.fsync": "false"}
+SHARED = {**FAST, "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"}
+Write = Callable[[hudi.Table], object]
 Rows = dict[str, int]
 
 
@@ -54,6 +57,28 @@ def new_table(path: Path, format_name: str, **options: str) -> hudi.Table:
     )
     made.insert(batch(1, "a", "b", "x"))
     return made
+
+
+def overlapping(
+    monkeypatch: pytest.MonkeyPatch,
+    table: hudi.Table,
+    mine: Write,
+    theirs: Write,
+    **options: str,
+) -> None:
+    """Do two writes of which each begins before the other one commits; theirs commits first."""
+    real = Transaction.commit
+    done: list[object] = []
+
+    def commit(self: Transaction, *arguments: Any) -> Any:
+        if not done:
+            done.append(self)
+            theirs(hudi.Table.open(table.path, {**SHARED, **options}))
+        return real(self, *arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Transaction, "commit", commit)
+        mine(hudi.Table.open(table.path, {**SHARED, **options}))
 
 
 def _rows(found: pa.Table) -> Rows:
