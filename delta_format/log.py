@@ -303,8 +303,11 @@ class Recent:
 
     def holds(self, instant: Instant) -> bool:
         """Tell whether the table counts an instant; see :meth:`Head.holds`."""
-        key = (instant.requested_time, instant.action.completed_action)
-        return key in self.held or self.head.holds(instant)
+        return self.names(instant) or self.head.holds(instant)
+
+    def names(self, instant: Instant) -> bool:
+        """Whether one of the newest versions names an instant, in whatever state it is."""
+        return (instant.requested_time, instant.action.completed_action) in self.held
 
 
 def has_log(meta_client: MetaClientView) -> bool:

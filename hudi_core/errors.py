@@ -301,6 +301,32 @@ class CorruptMetadataError(HudiError):
         super().__init__(f"{path} is damaged: {reason}", hint, path=path, reason=reason)
 
 
+class LostCompletionError(CorruptMetadataError):
+    """The completed file of a commit is lost: the instant looks pending, and was complete.
+
+    Parameters
+    ----------
+    base_path, folder
+        The table, and the folder of its timeline in it.
+    action, instant
+        Which commit.
+    evidence
+        What shows that it was complete.
+    """
+
+    def __init__(
+        self, base_path: str, folder: str, action: str, instant: str, evidence: str
+    ) -> None:
+        super().__init__(
+            f"{base_path}/{folder}",
+            f"the completed file of {action} {instant} is lost: {evidence}",
+            f"Nothing was deleted. `hudi table repair {base_path}` puts the file back; "
+            f"`hudi rollback {base_path} {instant}` gives the commit up.",
+        )
+        self.instant, self.evidence = instant, evidence
+        self.facts.update(instant=instant, evidence=evidence)
+
+
 # --- plugins -------------------------------------------------------------------------------------
 
 

@@ -58,7 +58,8 @@ def repair(
 
 def _rebuilt(done: Repair) -> list[str]:
     parts = {"metadata table": done.metadata_table, done.table_format: done.format_metadata}
-    return [name for name, is_rebuilt in parts.items() if is_rebuilt]
+    commits = [f"the completed file of {time}" for time in done.commits]
+    return commits + [name for name, is_rebuilt in parts.items() if is_rebuilt]
 
 
 def _write(done: Repair, dry_run: bool) -> None:

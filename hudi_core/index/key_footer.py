@@ -1,4 +1,4 @@
-"""What the footer of a base file says of its record keys (``hudi-format`` section 4)."""
+"""What the footer of a base file says (``hudi-format`` section 4): record keys, above all."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ MIN_KEY_FOOTER: Final = "hoodie_min_record_key"
 MAX_KEY_FOOTER: Final = "hoodie_max_record_key"
 BLOOM_TYPE_FOOTER: Final = "hoodie_bloom_filter_type_code"
 BLOOM_FOOTER: Final = "org.apache.hudi.bloomfilter"
+AVRO_SCHEMA_FOOTER: Final = "parquet.avro.schema"
 
 
 def key_footer(footer: pq.FileMetaData, path: str) -> KeyFooter:

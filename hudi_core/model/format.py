@@ -83,6 +83,19 @@ class PublishedInstants(Protocol):
 
 
 @runtime_checkable
+class NamedInstants(PublishedInstants, Protocol):
+    """Published instants that can also be asked for one that the Hudi timeline has as pending.
+
+    A format holds nothing that step 1 has not completed: where it names such an instant, the
+    completed file is lost.
+    """
+
+    def names(self, instant: Instant) -> bool:
+        """Whether the current lineage names ``instant``, in whatever state it is."""
+        ...
+
+
+@runtime_checkable
 class TimelineFactory(Protocol):
     """Makes the timeline whose source of truth is the format's metadata (RFC-93, "Timeline")."""
 

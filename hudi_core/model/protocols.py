@@ -10,6 +10,9 @@ from hudi_core.model.files import FileGroupId, FileStatus, PartitionPath
 from hudi_core.model.instant import Action, Instant
 from hudi_core.model.instant_time import InstantTime
 
+Paths = list[str]
+"""Paths, where a class has a method of the name ``list``."""
+
 
 class FileLister(Protocol):
     """Answers which files a table holds: a storage listing, a metadata table, or a format's
@@ -150,8 +153,17 @@ class Storage(Protocol):
         """
         ...
 
-    def list(self, prefix: str = "", recursive: bool = False) -> Iterator[FileStatus]:
-        """Yield the files below a folder, which need not exist. Temporary files are left out."""
+    def list(
+        self, prefix: str = "", recursive: bool = False, others: Paths | None = None
+    ) -> Iterator[FileStatus]:
+        """Yield the files below a folder, which need not exist. Temporary files are left out.
+
+        Parameters
+        ----------
+        others
+            Gets the paths of entries that are no files: folders, pipes, links that lead nowhere.
+            Object stores have none.
+        """
         ...
 
     def list_folders(self, prefix: str = "") -> Sequence[str]:

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from hudi_core.model.format import Publication, PublishedInstants
+from hudi_core.model.format import NamedInstants, Publication, PublishedInstants
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import TimelineView
@@ -61,6 +61,10 @@ class Lineage:
             return True
         watermark = self.completed_watermark
         return watermark is not None and instant.effective_completion_time <= watermark
+
+    def names(self, instant: Instant) -> bool:
+        """Whether the lineage names ``instant``, in whatever state it is."""
+        return self.find(instant) is not None
 
     def publication(self, instant: Instant, version: str) -> Publication | None:
         """Return how the lineage holds ``instant``: as it names it or, where it has forgotten it,
@@ -110,7 +114,9 @@ def fence(timeline: Timeline, publications: Sequence[PublishedInstants]) -> Time
             return instant
         return replace(instant, state=State.INFLIGHT)
 
-    return replace(timeline, instants=tuple(map(seen, timeline.instants)))
+    naming = [one for one in publications if isinstance(one, NamedInstants)]
+    ahead = tuple(one for one in timeline.pending() if any(each.names(one) for each in naming))
+    return replace(timeline, instants=tuple(map(seen, timeline.instants)), ahead=ahead)
 
 
 def pending_publications(timeline: TimelineView) -> tuple[Instant, ...]:

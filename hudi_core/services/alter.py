@@ -82,9 +82,9 @@ def alter_table(
     refuse_unfit(table, step)
     if change.rename or change.drop:
         _require_ids(table)
-    transaction = begin(table, lock, config, Action.COMMIT)
-    transaction.schema_step = step
     operation = WriteOperation.ALTER_SCHEMA
+    transaction = begin(table, lock, config, Action.COMMIT, operation)
+    transaction.schema_step = step
     with undone_on_failure(transaction):
         metadata = commit_metadata((), new, table.client.config.name, operation)
         committed = transaction.commit(metadata, ())

@@ -28,6 +28,7 @@ from hudi_core.metadata.index_definitions import discard_damaged
 from hudi_core.metadata.indexing import abandon
 from hudi_core.metadata.preparation import rebuild_metadata_table
 from hudi_core.model.capability import Capability
+from hudi_core.model.instant_time import InstantTime
 from hudi_core.services.convert import (
     build_format,
     load_format,
@@ -35,6 +36,7 @@ from hudi_core.services.convert import (
     require_recoverable,
 )
 from hudi_core.services.differences import Difference, Source, TableValidation
+from hudi_core.services.lost_completions import LostCompletion, lost_completions, put_back
 from hudi_core.services.opening import open_table
 from hudi_core.services.progress import Progress, no_progress
 from hudi_core.services.validate import validate_table
@@ -56,6 +58,8 @@ class Repair:
         The table, and its format.
     found
         What was wrong.
+    commits
+        Requested times of commits whose completed file is lost and is written again.
     metadata_table, format_metadata
         Whether these are made anew.
     left
@@ -69,12 +73,13 @@ class Repair:
     metadata_table: bool
     format_metadata: bool
     left: tuple[Difference, ...]
+    commits: tuple[InstantTime, ...] = ()
 
     @property
     def is_needed(self) -> bool:
         """Whether anything is made anew, or made good."""
         pending = any(one.is_pending for one in self.found)
-        return self.metadata_table or self.format_metadata or pending
+        return bool(self.commits) or self.metadata_table or self.format_metadata or pending
 
 
 def plan_repair(
@@ -87,7 +92,10 @@ def plan_repair(
     path, options, force, progress
         See :func:`repair_table`.
     """
-    return _plan(open_table(path, options), force, progress)
+    table = open_table(path, options)
+    lost = lost_completions(table, table.client.timeline())
+    plan = _plan(table, force, progress)
+    return replace(plan, commits=tuple(one.instant.requested_time for one in lost))
 
 
 def repair_table(
@@ -95,6 +103,8 @@ def repair_table(
 ) -> Repair:
     """Make anew what is missing or wrong of a table's metadata table and of its format's metadata.
 
+    Completed files that the timeline has lost are put back first, see
+    :mod:`hudi_core.services.lost_completions`.
     What the Hudi timeline holds as complete is complete afterwards. Commits that another writer
     than Hudi has made to the format's metadata are not in it any more; files that they brought stay
     in the folder, and are in no table.
@@ -124,7 +134,8 @@ def repair_table(
         recover_properties(open_table(path, options).client.storage)
         table = open_table(path, options)
         require_recoverable(table.client)
-        plan = _plan(table, force, progress)
+        lost_commits = _put_back(table)
+        plan = _with_commits(_plan(table, force, progress), lost_commits)
         if not force and _has_lost(plan.found):
             return plan
         lost: tuple[Difference, ...] = ()
@@ -156,7 +167,7 @@ def _plan(table: OpenTable, force: bool, progress: Progress) -> Repair:
     has_own = Capability.SINGLE_STEP not in table.host.capabilities
     wrong = [one for one in found.of(Source.FORMAT) if not one.is_pending]
     is_safe = force or not _has_lost(found.differences)
-    mended = (Source.FORMAT, Source.METADATA_TABLE) if is_safe else ()
+    mended = {Source.TIMELINE, *((Source.FORMAT, Source.METADATA_TABLE) if is_safe else ())}
     return Repair(
         path=table.client.base_path,
         table_format=table.host.name,
@@ -165,6 +176,23 @@ def _plan(table: OpenTable, force: bool, progress: Progress) -> Repair:
         format_metadata=is_safe and has_own and (force or bool(wrong)),
         left=tuple(one for one in found.differences if one.source not in mended),
     )
+
+
+def _put_back(table: OpenTable) -> list[LostCompletion]:
+    """Write the completed files that the timeline has lost; the oldest first, as each tells what
+    was there before the next."""
+    timeline = table.client.timeline()
+    lost = lost_completions(table, timeline)
+    for one in lost:
+        put_back(table, timeline, one)
+        timeline = table.client.timeline()
+    return lost
+
+
+def _with_commits(plan: Repair, lost: Sequence[LostCompletion]) -> Repair:
+    said = tuple(one.difference for one in lost)
+    times = tuple(one.instant.requested_time for one in lost)
+    return replace(plan, found=(*said, *plan.found), commits=times)
 
 
 def _without_format(

@@ -9,7 +9,9 @@ from hudi_core.model.instant_time import InstantTime, parse_instant_time
 from hudi_core.timeline.serde import decode_rollback
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn import rollback
+from hudi_core.txn.lost_completion import completion_evidence
 from hudi_core.txn.open_table import OpenTable
+from hudi_core.txn.publication import is_two_step
 from hudi_core.txn.recovery import finish_undone, is_writing, refuse_unknown_actions
 from hudi_core.txn.rollback_checks import check_can_be_undone
 from hudi_core.txn.table_lock import TableLock
@@ -57,9 +59,12 @@ def roll_back_instant(
         for pending in timeline.pending():
             if pending.action in WRITE_ACTIONS and is_writing(table, pending, config):
                 raise ConcurrentWriterError(client.base_path, pending.requested_time)
-        if target.is_completed:
+        published = None
+        if target.is_completed or completion_evidence(table, timeline, target) is not None:
             check_can_be_undone(table, timeline, target)
-        return rollback.roll_back(table, target)
+        if not target.is_completed and is_two_step(table):
+            published = table.host.find_publication(client, target)
+        return rollback.roll_back(table, target, published)
 
 
 def _finish_begun(table: OpenTable, timeline: Timeline, time: InstantTime) -> Instant | None:

@@ -17,6 +17,7 @@ from hudi_core.errors import (
     CorruptMetadataError,
     DataFileError,
     InvalidOptionError,
+    LostCompletionError,
     TableServiceError,
 )
 from hudi_core.meta_client import TableMetaClient
@@ -31,6 +32,7 @@ from hudi_core.model.named_files import NamedFile, NamedFiles, StatedColumn
 from hudi_core.model.stats import ColumnStats
 from hudi_core.plugin.fenced import pending_publications
 from hudi_core.services.differences import Difference, Source, TableValidation
+from hudi_core.services.lost_completions import lost_completions
 from hudi_core.services.progress import CountedMap, Progress, no_progress
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.open_table import OpenTable
@@ -96,6 +98,7 @@ class _Comparison:
         self._rows_of_commits: dict[str, int] = {}
         self._is_readable = True  # the format's metadata
         self._fenced = self._see_fenced()
+        self._see_lost()
         # at once: what is written from now on is in neither
         self._named = self._see_named()
 
@@ -140,6 +143,10 @@ class _Comparison:
         try:
             table.host.initialize(self._client, create=False)
             fenced = table.timeline()
+        except LostCompletionError:
+            # said of the timeline; what the format holds beyond it is no mistake of the format
+            self._is_readable = False
+            return timeline
         except _UNREADABLE as error:
             self._say(Source.FORMAT, f"metadata of {table.host.name}", _REPAIR, error.what)
             self._is_readable = False
@@ -152,6 +159,10 @@ class _Comparison:
             truth, said = "complete, as on the Hudi timeline", f"it is not recorded; {said}"
             self._found.append(Difference(Source.FORMAT, what, truth, said, is_pending=is_due))
         return fenced if isinstance(fenced, Timeline) else timeline
+
+    def _see_lost(self) -> None:
+        lost = lost_completions(self._now, self._timeline)
+        self._found += [one.difference for one in lost]
 
     # --- storage -------------------------------------------------------------------------------
 

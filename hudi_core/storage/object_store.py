@@ -30,6 +30,7 @@ from hudi_core.errors import (
     StorageError,
 )
 from hudi_core.model.files import FileStatus
+from hudi_core.model.protocols import Paths
 from hudi_core.storage.location import StoreKind, parse_location
 from hudi_core.storage.options import StorageOptions
 from hudi_core.storage.safe_path import check_folder, check_path, check_range, check_size
@@ -146,8 +147,11 @@ class ObjectStorage:
         except AlreadyExistsError as error:
             raise PreconditionFailedError(self._full(path)) from error
 
-    def list(self, prefix: str = "", recursive: bool = False) -> Iterator[FileStatus]:
-        """Yield the files below a folder."""
+    def list(
+        self, prefix: str = "", recursive: bool = False, others: Paths | None = None
+    ) -> Iterator[FileStatus]:
+        """Yield the files below a folder; there is nothing else in an object store."""
+        del others
         return self._list(check_folder(prefix), recursive)
 
     def list_folders(self, prefix: str = "") -> Sequence[str]:

@@ -11,6 +11,7 @@ from typing import Final
 
 from hudi_core.errors import PathNotFoundError, UnsafePathError
 from hudi_core.model.files import FileStatus, join_path
+from hudi_core.model.protocols import Paths
 from hudi_core.storage.disk import open_descriptor
 from hudi_core.storage.posix_errors import translated
 from hudi_core.storage.safe_path import check_folder, check_path, check_range, check_size
@@ -82,7 +83,9 @@ class PosixReader:
         data, status = self._read(check_path(path), None)
         return data, tag_of(data, status)
 
-    def list(self, prefix: str = "", recursive: bool = False) -> Iterator[FileStatus]:
+    def list(
+        self, prefix: str = "", recursive: bool = False, others: Paths | None = None
+    ) -> Iterator[FileStatus]:
         """Yield the files below a folder by name; temporary files are left out.
 
         With ``recursive``, links to folders are not followed, for they may lead in circles.
@@ -92,7 +95,7 @@ class PosixReader:
         UnsafePathError
             A symbolic link below the folder leaves the root.
         """
-        return self._list(check_folder(prefix), recursive)
+        return self._list(check_folder(prefix), recursive, others)
 
     def list_folders(self, prefix: str = "") -> Sequence[str]:
         """Return the paths of the folders directly below a folder, sorted."""
@@ -136,22 +139,31 @@ class PosixReader:
             except NotADirectoryError as error:
                 raise PathNotFoundError(full) from error
 
-    def _list(self, folder: str, recursive: bool) -> Iterator[FileStatus]:
+    def _list(self, folder: str, recursive: bool, others: Paths | None) -> Iterator[FileStatus]:
         pending = [folder]
         while pending:
             current = pending.pop()
             found: list[FileStatus] = []
             below: list[str] = []
+            strays: list[str] = []
             with translated(self._full(current)):
                 for path, entry in self._entries(current):
                     if self._is_folder(path, entry):
+                        strays.append(path)
                         if not entry.is_symlink():
                             below.append(path)
                         continue
-                    with contextlib.suppress(FileNotFoundError):  # deleted since
+                    try:
                         status = entry.stat()
-                        if stat.S_ISREG(status.st_mode):
-                            found.append(_file_status(path, status))
+                    except FileNotFoundError:  # deleted since, if it is no link
+                        strays += [path] * entry.is_symlink()
+                        continue
+                    if stat.S_ISREG(status.st_mode):
+                        found.append(_file_status(path, status))
+                    else:
+                        strays.append(path)
+            if others is not None:
+                others += strays
             yield from found
             if recursive:
                 pending += reversed(below)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from hudi_core.model.files import FileStatus, join_path
-from hudi_core.model.protocols import Storage
+from hudi_core.model.protocols import Paths, Storage
 from hudi_core.storage.safe_path import check_path
 
 _NO_FOLDER: Final = ""
@@ -64,9 +64,13 @@ class SubfolderStorage:
         """Replace a file if its tag is still ``expected``."""
         return self.whole.compare_and_set(self._in_whole(path), data, expected)
 
-    def list(self, prefix: str = "", recursive: bool = False) -> Iterator[FileStatus]:
+    def list(
+        self, prefix: str = "", recursive: bool = False, others: Paths | None = None
+    ) -> Iterator[FileStatus]:
         """Yield the files below a folder of this one."""
-        return map(self._own, self.whole.list(self._in_whole(prefix), recursive))
+        strays: Paths = []
+        found = self.whole.list(self._in_whole(prefix), recursive, strays)
+        return self._own_files(found, strays, others)
 
     def list_folders(self, prefix: str = "") -> Sequence[str]:
         """Return the paths of the folders directly below a folder, sorted."""
@@ -86,6 +90,13 @@ class SubfolderStorage:
             return self.folder
         check_path(path)
         return join_path(self.folder, path)
+
+    def _own_files(
+        self, found: Iterator[FileStatus], strays: Paths, others: Paths | None
+    ) -> Iterator[FileStatus]:
+        yield from map(self._own, found)
+        if others is not None:
+            others += [path[len(self.folder) + 1 :] for path in strays]
 
     def _own(self, status: FileStatus) -> FileStatus:
         return replace(status, path=status.path[len(self.folder) + 1 :])

@@ -132,17 +132,27 @@ class ActiveTimeline:
         Raises
         ------
         CorruptMetadataError
-            Such a rollback is damaged; it is named.
+            Such a rollback is damaged, or an entry with the name of an instant is no file; it is
+            named.
         """
         parse = _parse_v2 if self.layout_version == LAYOUT_2 else _parse_v1
         files: list[Instant] = []
         unknown: list[str] = []
-        for status in self.storage.list(self.folder):
+        others: list[str] = []
+        for status in self.storage.list(self.folder, others=others):
             instant = parse(status.name)
             if instant is not None:
                 files.append(instant)
             elif _LIKE_AN_INSTANT.fullmatch(status.name):
                 unknown.append(status.name)
+        for path in others:
+            if parse(path.rpartition("/")[2]) is not None:
+                raise CorruptMetadataError(
+                    f"{self.storage.root}/{path}",
+                    "it has the name of an instant and is no file",
+                    "Remove it. If it took the place of a completed file, restore that from a "
+                    "backup of the table, or let `hudi table repair` put it back.",
+                )
         second = _second_completions(files)
         unknown += map(self.file_name, second)
         surplus = tuple(one for one in second if one.action in _FINISHED_BY_OTHERS)

@@ -47,12 +47,16 @@ class Timeline:
     unknown
         Names of files that look like instants but are none that this release knows: of an action of
         a later release, or a second completion of one instant. Such a table must not be written.
+    ahead
+        Of a fenced timeline: pending instants that a format of the table holds. They completed
+        after this timeline was read, or their completed file is lost.
     """
 
     instants: tuple[Instant, ...] = ()
     active_start: InstantTime | None = None
     until: InstantTime | None = None
     unknown: tuple[str, ...] = ()
+    ahead: tuple[Instant, ...] = ()
 
     @classmethod
     def of(cls, instants: Iterable[Instant], unknown: Iterable[str] = ()) -> Timeline:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from hudi_core.errors import LostCompletionError
 from hudi_core.meta_client import TableMetaClient
+from hudi_core.model.instant import Instant
 from hudi_core.model.protocols import FileLister, TimelineView
 from hudi_core.plugin.host import FormatHost
 from hudi_core.timeline.timeline import Timeline
@@ -27,8 +29,35 @@ class OpenTable:
     host: FormatHost
 
     def timeline(self) -> TimelineView:
-        """Return the timeline as the format sees it now; what every reader and planner uses."""
-        return self.host.get_timeline_factory().active_timeline(self.client)
+        """The timeline as the format sees it now; what every reader and planner uses.
+
+        Raises
+        ------
+        LostCompletionError
+            The format holds an instant that the Hudi timeline has as pending: its completed file is
+            lost, and rows of a commit that other readers see would be missing.
+        """
+        seen = self.host.get_timeline_factory().active_timeline(self.client)
+        if isinstance(seen, Timeline) and seen.ahead:
+            # what completed between the looks at timeline and format is not lost
+            now = self.client.active.load()
+            for instant in seen.ahead:
+                found = now.find(instant.requested_time, instant.action)
+                if found is not None and not found.is_completed:
+                    raise self.lost(found, f"the {self.host.name} format holds it")
+        return seen
+
+    def lost(self, pending: Instant, evidence: str) -> LostCompletionError:
+        """The error that names a commit whose completed file is lost.
+
+        Parameters
+        ----------
+        evidence
+            What shows that it was complete.
+        """
+        action, time = pending.action.completed_action.value, pending.requested_time
+        folder = self.client.active.folder
+        return LostCompletionError(self.client.base_path, folder, action, time, evidence)
 
     def seeing(self, timeline: Timeline) -> OpenTable:
         """Return this table with the Hudi timeline that was read under the lock that is held, so

@@ -26,6 +26,7 @@ from hudi_core.model.instant_time import InstantTime, parse_instant_time
 from hudi_core.timeline.serde import decode_rollback
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn import heartbeat, rollback
+from hudi_core.txn.lost_completion import refuse_lost_completion
 from hudi_core.txn.markers import TEMP_FOLDER, Markers
 from hudi_core.txn.open_table import OpenTable
 from hudi_core.txn.settlement import record_service, settled
@@ -50,6 +51,8 @@ def recover(table: OpenTable, config: WriteConfig) -> Timeline:
         An action is pending that this release does not know how to continue or undo.
     CommitStateUnknownError, IncompleteCommitError
         See :func:`~hudi_core.txn.settlement.settled`.
+    CorruptMetadataError
+        The completed file of an instant is lost: see :mod:`hudi_core.txn.lost_completion`.
     """
     client = table.client
     timeline = client.timeline()
@@ -73,6 +76,7 @@ def recover(table: OpenTable, config: WriteConfig) -> Timeline:
             if config.concurrency_mode is ConcurrencyMode.SINGLE_WRITER:
                 raise ConcurrentWriterError(client.base_path, pending.requested_time)
         else:
+            refuse_lost_completion(table, timeline, pending)
             rollback.roll_back(table, pending)
             is_changed = True
     if is_changed:

@@ -7,7 +7,7 @@ under the table's lock.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 
 from hudi_core.actions.rollback import (
     delete_files,
@@ -22,6 +22,7 @@ from hudi_core.metadata.undo import undo
 from hudi_core.metadata.upkeep import open_upkeep
 from hudi_core.model.actions import InstantInfo, RollbackPlan
 from hudi_core.model.files import PartitionPath
+from hudi_core.model.format import Publication
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import parse_instant_time
 from hudi_core.timeline.clock import TimelineClock
@@ -37,13 +38,15 @@ from hudi_core.view.storage_lister import StorageLister
 _log = logging.getLogger(__name__)
 
 
-def roll_back(table: OpenTable, target: Instant) -> Instant:
+def roll_back(table: OpenTable, target: Instant, published: Publication | None = None) -> Instant:
     """Undo ``target``, which no reader counts, or which is the last completed write.
 
     Parameters
     ----------
     target
         The instant as it stands on the Hudi timeline.
+    published
+        How the format holds it although the timeline has it as pending.
 
     Returns
     -------
@@ -56,12 +59,12 @@ def roll_back(table: OpenTable, target: Instant) -> Instant:
         It was pending, and its writer has completed it meanwhile; nothing has changed.
     """
     active = table.client.active
-    files = _files_written(table, target)
+    files = files_written(table, target)
     plan = make_plan(table.client.storage.root, target, files)
     requested = Instant(TimelineClock(active).next_time(), Action.ROLLBACK, State.REQUESTED)
     active.create_requested(requested, encode(plan))  # step plan-rollback
     _refuse_alive(table, requested, target)
-    return _execute(table, requested, plan, target)
+    return _execute(table, requested, plan, target, published)
 
 
 def _refuse_alive(table: OpenTable, rollback: Instant, target: Instant) -> None:
@@ -98,7 +101,10 @@ def resume(table: OpenTable, rollback: Instant) -> Instant | None:
     if target.is_completed and _must_stay(table, target):
         _drop(table, rollback)
         return None
-    return _execute(table, rollback, plan, target)
+    published = None
+    if not target.is_completed and is_two_step(table):
+        published = table.host.find_publication(table.client, target)
+    return _execute(table, rollback, plan, target, published)
 
 
 def planned(table: OpenTable, timeline: Timeline, target: Instant) -> Instant | None:
@@ -142,12 +148,21 @@ def finish(table: OpenTable, target: Instant) -> None:
         table.client.active.delete(Instant(target.requested_time, target.action, state))
 
 
-def _execute(table: OpenTable, rollback: Instant, plan: RollbackPlan, target: Instant) -> Instant:
+def _execute(
+    table: OpenTable,
+    rollback: Instant,
+    plan: RollbackPlan,
+    target: Instant,
+    published: Publication | None,
+) -> Instant:
     client = table.client
     where = client.active.path(rollback.to(State.REQUESTED))
     files = relative_files(plan, client.storage.root, target.requested_time, where)
     if rollback.state is State.REQUESTED:
         rollback = client.active.to_inflight(rollback)
+    if published is not None:
+        completion = published.completion_time or target.requested_time
+        _leave_format(table, target.to(State.COMPLETED, completion))
     if target.is_completed:
         _leave_format(table, target)
         client.active.delete(target)  # from here on no reader counts it
@@ -216,8 +231,8 @@ def _target(table: OpenTable, info: InstantInfo) -> Instant:
     return found or Instant(time, Action(info.action), State.INFLIGHT)
 
 
-def _files_written(table: OpenTable, target: Instant) -> Mapping[PartitionPath, Iterable[str]]:
-    """Find the files of an instant: all that carry its time in the partitions its markers name.
+def files_written(table: OpenTable, target: Instant) -> Mapping[PartitionPath, Sequence[str]]:
+    """The names of an instant's files: all that carry its time where its markers say.
 
     Without a single marker the writer may have kept them in another way, and markers are not
     flushed, so that a power failure may have taken some: then the whole table is listed.

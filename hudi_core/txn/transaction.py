@@ -28,10 +28,7 @@ from hudi_core.metadata.locked import LockedMetadata
 from hudi_core.metadata.preparation import prepare
 from hudi_core.metadata.services import run_services
 from hudi_core.metadata.upkeep import Upkeep, open_upkeep
-from hudi_core.model.commit import (
-    CommitMetadata,
-    WriteStatus,
-)
+from hudi_core.model.commit import CommitMetadata, WriteOperation, WriteStatus
 from hudi_core.model.files import join_path
 from hudi_core.model.format import FormatCommit
 from hudi_core.model.instant import Action, Instant, State
@@ -345,9 +342,9 @@ def begin(
     lock: TableLock,
     config: WriteConfig,
     action: Action,
+    operation: WriteOperation,
     *,
     requested_body: bytes = b"",
-    inflight_body: bytes = b"",
 ) -> Transaction:
     """Put a new write on the timeline.
 
@@ -355,8 +352,10 @@ def begin(
     ----------
     action
         ``commit`` or ``replacecommit``.
-    requested_body, inflight_body
-        Bytes of the requested and of the inflight file.
+    operation
+        What the inflight file says is being done, as in Hudi.
+    requested_body
+        Bytes of the requested file.
 
     Raises
     ------
@@ -383,7 +382,8 @@ def begin(
         heartbeat.start()
         try:
             client.active.create_requested(requested, requested_body)  # step begin
-            inflight = client.active.to_inflight(requested, inflight_body)
+            plan = CommitMetadata(operation_type=operation.value)
+            inflight = client.active.to_inflight(requested, encode(plan))
         except AlreadyExistsError:
             heartbeat.stop()
             raise  # somebody else's instant

@@ -21,6 +21,7 @@ from pyarrow.fs import FileSystem
 from hudi_core.errors import StorageError
 from hudi_core.index.base import KeyFooter
 from hudi_core.index.key_footer import (
+    AVRO_SCHEMA_FOOTER,
     BLOOM_FOOTER,
     BLOOM_TYPE_FOOTER,
     MAX_KEY_FOOTER,
@@ -35,7 +36,6 @@ from hudi_core.write.record_keys import BloomSizing, RecordKeyCollector
 from hudi_core.write.statistics import StatisticsCollector
 
 MODEL_FOOTER: Final = "writer.model.name"
-AVRO_SCHEMA_FOOTER: Final = "parquet.avro.schema"
 
 _HELD_BYTES: Final = 32 << 20
 """Bytes of rows in memory that wait for more to make a larger row group."""

@@ -250,15 +250,14 @@ class WriteClient:
             self.table.host.require(Capability.REPLACE)
 
     def _begin(self, operation: WriteOperation) -> Transaction:
-        if operation not in REPLACING:
-            return begin(self.table, self.lock, self.config, Action.COMMIT)
+        is_replacing = operation in REPLACING
         return begin(
             self.table,
             self.lock,
             self.config,
-            Action.REPLACECOMMIT,
-            requested_body=encode(RequestedReplaceMetadata()),
-            inflight_body=encode(CommitMetadata(operation_type=operation.value)),
+            Action.REPLACECOMMIT if is_replacing else Action.COMMIT,
+            operation,
+            requested_body=encode(RequestedReplaceMetadata()) if is_replacing else b"",
         )
 
 

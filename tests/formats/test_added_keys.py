@@ -56,7 +56,7 @@ def test_of_two_upserts_of_new_keys_one_is_given_up(
     table = empty_table(tmp_path / "t", format_name, **options)
     mine: Write = lambda t: t.upsert(batch(2, "c", "d", "x"))  # noqa: E731
     with pytest.raises(CommitConflictError, match="both added record key 'd'") as caught:
-        overlapping(monkeypatch, table, mine, lambda t: t.upsert(batch(1, "d", "e")), **options)
+        overlapping(monkeypatch, table, mine, lambda t: t.upsert(batch(1, "d", "e")), options)
     assert caught.value.facts["granularity"] == "record_key"
     assert keys(table) == {"d": 1, "e": 1}
     mine(hudi.Table.open(table.path, {**SHARED, **options}))
@@ -76,7 +76,7 @@ def test_new_keys_of_their_own_do_not_conflict(
         # between the keys of the other write, and beside a row that only one of them updates
         lambda t: t.upsert(batch(2, "a", "c", "e", "\U0001f600")),
         lambda t: t.upsert(batch(2, "b", "d", "f", "\uffff")),
-        **options,
+        options,
     )
     assert keys(table) == dict.fromkeys(
         ["a", "b", "c", "d", "e", "f", "x", "\U0001f600", "\uffff"], 1
@@ -95,10 +95,10 @@ def test_one_key_in_two_partitions(
     )
     if index in IN_TABLE:
         with pytest.raises(CommitConflictError, match="both added record key 'k'"):
-            overlapping(monkeypatch, table, *writes, **options)
+            overlapping(monkeypatch, table, *writes, options)
         assert keys(table) == {"k": 1}
     else:
-        overlapping(monkeypatch, table, *writes, **options)
+        overlapping(monkeypatch, table, *writes, options)
         assert keys(table) == {"k": 2}  # a key is unique in its partition
 
 
@@ -143,10 +143,10 @@ def test_other_operations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case:
     table.bulk_insert(batch(1, "x"))
     if conflicts:
         with pytest.raises(CommitConflictError, match="both added record key 'k'"):
-            overlapping(monkeypatch, table, mine, theirs, **APART)
+            overlapping(monkeypatch, table, mine, theirs, APART)
         assert keys(table)["k"] == 1
     else:
-        overlapping(monkeypatch, table, mine, theirs, **APART)
+        overlapping(monkeypatch, table, mine, theirs, APART)
 
 
 def test_a_row_beside_stored_ones_is_new_as_well(
@@ -170,5 +170,5 @@ def test_tables_without_a_record_key_have_no_keys_to_share(
 ) -> None:
     table = hudi.Table.create(str(tmp_path / "t"), SCHEMA, partition_by="city", options=FAST)
     same: Write = lambda t: t.insert(batch(1, "k"))  # noqa: E731
-    overlapping(monkeypatch, table, same, same, **APART)
+    overlapping(monkeypatch, table, same, same, APART)
     assert keys(table) == {"k": 2}

@@ -43,7 +43,7 @@ def meanwhile(
 ) -> None:
     """Do two writes of which each begins before the other one commits; theirs commits first."""
     named = {STRATEGY: strategy} if strategy else {}
-    overlapping(monkeypatch, table, *PAIRS[pair], **named)
+    overlapping(monkeypatch, table, *PAIRS[pair], named)
 
 
 @pytest.mark.parametrize("granularity", list(Granularity))

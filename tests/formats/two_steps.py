@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ SCHEMA = pa.schema(
 )
 FAST = {"hoodie.fs.fsync": "false"}
 SHARED = {**FAST, "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"}
-Write = Callable[[hudi.Table], object]
+Write = Callable[[hudi.Table], hudi.CommitResult]
 Rows = dict[str, int]
 
 
@@ -64,7 +64,7 @@ def overlapping(
     table: hudi.Table,
     mine: Write,
     theirs: Write,
-    **options: str,
+    options: Mapping[str, str] = {},
 ) -> None:
     """Do two writes of which each begins before the other one commits; theirs commits first."""
     real = Transaction.commit

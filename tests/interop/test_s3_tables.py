@@ -26,6 +26,7 @@ from hudi_core.errors import (
     SchemaError,
     UnsafeStoreError,
 )
+from hudi_core.model.commit import WriteOperation
 from hudi_core.model.instant import Action
 from hudi_core.services.opening import open_table
 from hudi_core.storage.object_store import ObjectStorage
@@ -163,7 +164,7 @@ def test_a_second_live_writer_is_seen_and_refused(s3: Any) -> None:
     table = new_table(s3, path)
     opened = open_table(path, s3.given)
     config = WriteConfig.from_options(s3.given)
-    first = begin(opened, table_lock(opened, config), config, Action.COMMIT)
+    first = begin(opened, table_lock(opened, config), config, Action.COMMIT, WriteOperation.UPSERT)
     with pytest.raises(ConcurrentWriterError) as caught:
         table.insert(rows(range(3), 1))
     assert caught.value.instant == first.instant.requested_time
@@ -179,7 +180,7 @@ def test_several_writers_share_a_lock_in_the_store(s3: Any) -> None:
     config = WriteConfig.from_options({**s3.given, **SEVERAL})
     lock = table_lock(opened, config)
     assert lock.excludes_processes
-    theirs_ = begin(opened, lock, config, Action.COMMIT)
+    theirs_ = begin(opened, lock, config, Action.COMMIT, WriteOperation.UPSERT)
     result = mine.upsert(rows(range(2), 2))
     assert result.updated == 2
     with pytest.raises(CommitConflictError) as caught:
@@ -274,10 +275,10 @@ def test_partitions_are_listed_at_the_same_time(s3: Any, monkeypatch: pytest.Mon
     together = threading.Barrier(2, timeout=30)
     whole = ObjectStorage.list
 
-    def waiting(storage: ObjectStorage, prefix: str = "", recursive: bool = False) -> Any:
+    def waiting(storage: ObjectStorage, prefix: str = "", *rest: Any, **named: Any) -> Any:
         if not prefix.startswith(".hoodie"):
             together.wait()
-        return whole(storage, prefix, recursive)
+        return whole(storage, prefix, *rest, **named)
 
     monkeypatch.setattr(ObjectStorage, "list", waiting)
     assert table.to_arrow().num_rows == 4

@@ -23,6 +23,7 @@ from hudi_core.metadata.record_codec import RecordEncoder
 from hudi_core.metadata.records import FileEntry, FileList, MetadataRecord
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.model.files import FileStatus, PartitionPath
+from hudi_core.model.protocols import Paths
 from hudi_core.storage.disk import Disk
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.view.storage_lister import StorageLister
@@ -50,9 +51,11 @@ class Counting(PosixStorage):
         self.bytes += len(data)
         return data
 
-    def list(self, prefix: str = "", recursive: bool = False) -> Iterator[FileStatus]:
+    def list(
+        self, prefix: str = "", recursive: bool = False, others: Paths | None = None
+    ) -> Iterator[FileStatus]:
         self.calls.append(("list", prefix))
-        return super().list(prefix, recursive)
+        return super().list(prefix, recursive, others)
 
     def head(self, path: str) -> FileStatus | None:
         self.calls.append(("head", path))

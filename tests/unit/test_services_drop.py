@@ -23,6 +23,7 @@ from hudi_core.errors import (
     RecordKeyError,
     SchemaError,
 )
+from hudi_core.model.commit import WriteOperation
 from hudi_core.model.files import BasePath
 from hudi_core.model.instant import Action
 from hudi_core.services import create
@@ -168,7 +169,7 @@ def test_of_two_that_make_a_table_one_is_told(
 
 def begun(table: OpenTable) -> None:
     config = WriteConfig.from_options({})
-    begin(table, table_lock(table, config), config, Action.COMMIT).abort()
+    begin(table, table_lock(table, config), config, Action.COMMIT, WriteOperation.UPSERT).abort()
 
 
 def test_a_write_does_not_begin_on_a_table_that_is_gone(tmp_path: Path) -> None:
@@ -307,7 +308,7 @@ def test_a_table_is_not_dropped_under_a_live_writer(tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     hudi.write(ROWS, path, "append", OPTIONS)
     opened, config = open_table(path, {}), WriteConfig.from_options({})
-    writer = begin(opened, table_lock(opened, config), config, Action.COMMIT)
+    writer = begin(opened, table_lock(opened, config), config, Action.COMMIT, WriteOperation.UPSERT)
     before = files(tmp_path)
     try:
         with pytest.raises(ConcurrentWriterError, match=writer.instant.requested_time):

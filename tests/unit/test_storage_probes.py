@@ -10,7 +10,7 @@ import pytest
 
 from hudi_core.errors import StorageError
 from hudi_core.model.files import FileStatus
-from hudi_core.model.protocols import Storage
+from hudi_core.model.protocols import Paths, Storage
 from hudi_core.storage import conditional
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.storage.probes import probe
@@ -63,7 +63,9 @@ def test_it_is_looked_for_once(tmp_path: Path) -> None:
 class Unlisted(PosixStorage):
     """Tells nobody what it has."""
 
-    def list(self, prefix: str = "", recursive: bool = False) -> Iterator[FileStatus]:
+    def list(
+        self, prefix: str = "", recursive: bool = False, others: Paths | None = None
+    ) -> Iterator[FileStatus]:
         raise StorageError(f"{prefix} is not listed ({recursive})", "Come again.")
 
 

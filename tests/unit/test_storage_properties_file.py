@@ -17,7 +17,7 @@ from hudi_core.errors import (
     PreconditionFailedError,
 )
 from hudi_core.model.files import FileStatus
-from hudi_core.model.protocols import Storage
+from hudi_core.model.protocols import Paths, Storage
 from hudi_core.storage import properties_file
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.storage.properties_file import (
@@ -92,7 +92,9 @@ class MemoryStorage:
         self._change(path, data)
         return data.hex()
 
-    def list(self, prefix: str = "", recursive: bool = False) -> Iterator[FileStatus]:
+    def list(
+        self, prefix: str = "", recursive: bool = False, others: Paths | None = None
+    ) -> Iterator[FileStatus]:
         return iter(())
 
     def list_folders(self, prefix: str = "") -> Sequence[str]:

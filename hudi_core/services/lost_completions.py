@@ -1,0 +1,238 @@
+"""Putting back the completed files of commits that a timeline has lost.
+
+What such a file said follows from what the commit left: its data files, the operation that its
+inflight file names, and the file groups that were there before. Counts of rows come from the key
+columns of the files. What no file tells is not made up: a commit that changed columns, or that
+deleted partitions of a table whose format cannot be asked, is named and left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_core.config.write import WriteConfig
+from hudi_core.errors import CorruptMetadataError
+from hudi_core.index.key_footer import AVRO_SCHEMA_FOOTER
+from hudi_core.metadata.data_files import read_columns, read_file_metadata
+from hudi_core.model.commit import (
+    NO_PREVIOUS_COMMIT,
+    SCHEMA_KEY,
+    CommitMetadata,
+    ReplaceCommitMetadata,
+    WriteOperation,
+    WriteStat,
+)
+from hudi_core.model.files import BaseFileName, FileGroupId, FileSlice, PartitionPath, join_path
+from hudi_core.model.instant import Action, Instant, State
+from hudi_core.model.instant_time import InstantTime, next_instant_time, to_datetime
+from hudi_core.model.named_files import NamedFiles
+from hudi_core.model.schema import COMMIT_TIME, RECORD_KEY, TableSchema
+from hudi_core.services.differences import Difference, Source
+from hudi_core.timeline.serde import decode_requested_replace, encode
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.txn.lost_completion import completion_evidence, recorded_at
+from hudi_core.txn.open_table import OpenTable
+from hudi_core.txn.recovery import is_writing
+from hudi_core.txn.rollback import files_written
+from hudi_core.view.file_system import FileSystemView
+from hudi_core.view.replaced import replaced_groups, written_files
+from hudi_core.view.storage_lister import StorageLister
+from hudi_core.write.replacing import replaced_groups as groups_to_replace
+
+
+@dataclass(frozen=True, slots=True)
+class LostCompletion:
+    """A commit whose completed file is lost.
+
+    Attributes
+    ----------
+    instant
+        As the timeline has it: pending.
+    evidence
+        What shows that it was complete.
+    """
+
+    instant: Instant
+    evidence: str
+
+    @property
+    def difference(self) -> Difference:
+        """What a validation says of it."""
+        return Difference(
+            Source.TIMELINE,
+            f"{self.instant.action.completed_action.value} {self.instant.requested_time}",
+            f"complete: {self.evidence}",
+            "pending; its completed file is lost",
+        )
+
+
+def lost_completions(table: OpenTable, timeline: Timeline) -> list[LostCompletion]:
+    """The commits of a timeline that look pending and were complete, the oldest first."""
+    config = WriteConfig.from_options(table.client.options)
+    found = []
+    for pending in timeline.pending():
+        if not is_writing(table, pending, config):
+            evidence = completion_evidence(table, timeline, pending)
+            if evidence is not None:
+                found.append(LostCompletion(pending, evidence))
+    return found
+
+
+def put_back(table: OpenTable, timeline: Timeline, lost: LostCompletion) -> Instant:
+    """Write the completed file of a commit again; runs under the table's lock.
+
+    Returns
+    -------
+    Instant
+        The commit, completed.
+
+    Raises
+    ------
+    CorruptMetadataError
+        Nothing tells what the commit did; nothing has changed.
+    """
+    completed = lost.instant.to(State.COMPLETED, _completion_time(table, timeline, lost.instant))
+    assert completed.completion_time is not None  # noqa: S101 - for the type checker
+    body = encode(_Commit(table, timeline, lost.instant).metadata())
+    return table.client.active.complete(lost.instant, completed.completion_time, body, timeline)
+
+
+def _completion_time(table: OpenTable, timeline: Timeline, instant: Instant) -> InstantTime:
+    """When the commit completed: as its format says, or right after its metadata was recorded."""
+    held = table.host.find_publication(table.client, instant)
+    if held is not None and held.completion_time is not None:
+        return held.completion_time
+    after = recorded_at(table, timeline, instant) or instant.requested_time
+    return next_instant_time(after, to_datetime(after))
+
+
+class _Commit:
+    """What one commit did, as far as its files tell."""
+
+    def __init__(self, table: OpenTable, timeline: Timeline, instant: Instant) -> None:
+        self._table, self._client, self._instant = table, table.client, instant
+        lister = StorageLister(
+            table.client.storage, table.client.config.is_partitioned, table.client.run_map
+        )
+        before, read = timeline.as_of(instant.requested_time), table.client.read_commit
+        self._before = FileSystemView(
+            lister, before, replaced_groups(before, read), written_files(before, read)
+        )
+        self._files = files_written(table, instant)
+
+    def metadata(self) -> CommitMetadata:
+        operation = self._operation()
+        if not self._files and operation is not WriteOperation.DELETE_PARTITION:
+            raise self._unknown(f"no data file tells what the {operation.value} did")
+        stats = {
+            str(partition): tuple(self._stat(partition, name) for name in names)
+            for partition, names in self._files.items()
+        }
+        extra = {SCHEMA_KEY: self._schema().to_avro(self._client.config.name)}
+        if self._instant.action is Action.COMMIT:
+            return CommitMetadata(stats, extra_metadata=extra, operation_type=operation.value)
+        return ReplaceCommitMetadata(
+            stats,
+            extra_metadata=extra,
+            operation_type=operation.value,
+            partition_to_replace_file_ids=self._replaced(operation),
+        )
+
+    def _operation(self) -> WriteOperation:
+        if self._instant.action is Action.CLUSTERING:
+            return WriteOperation.CLUSTER
+        said = self._client.read_commit(self._instant.to(State.INFLIGHT)).operation_type
+        if said in tuple(WriteOperation):
+            return WriteOperation(said)
+        if self._instant.action is Action.COMMIT:
+            return WriteOperation.UPSERT
+        raise self._unknown("its inflight file does not name the operation")
+
+    def _stat(self, partition: PartitionPath, name: str) -> WriteStat:
+        path, parsed = join_path(partition, name), BaseFileName.parse(name)
+        if parsed is None:
+            raise self._unknown(f"{path} is no base file")
+        group = FileGroupId(partition, parsed.file_id)
+        slices = self._before.latest_slices([partition])
+        before = next((one for one in slices if one.group == group), None)
+        new = read_columns(self._client, path, [RECORD_KEY, COMMIT_TIME])
+        keys = new.column(RECORD_KEY).filter(
+            pc.equal(new.column(COMMIT_TIME), self._instant.requested_time)
+        )
+        old = self._keys(before)
+        updated = int(pc.sum(pc.is_in(keys, value_set=old)).as_py() or 0) if len(old) else 0
+        inserted = len(keys) - updated
+        size = self._client.storage.head(path)
+        base = None if before is None else before.base_file
+        return WriteStat(
+            file_id=str(parsed.file_id),
+            path=path,
+            prev_commit=NO_PREVIOUS_COMMIT if base is None else base.instant,
+            num_writes=new.num_rows,
+            num_deletes=max(0, len(old) - (new.num_rows - inserted)),
+            num_update_writes=updated,
+            num_inserts=inserted,
+            total_write_bytes=0 if size is None else size.size,
+            file_size_in_bytes=0 if size is None else size.size,
+            partition_path=str(partition),
+            prev_base_file=None if base is None else base.status.name,
+        )
+
+    def _keys(self, before: FileSlice | None) -> pa.ChunkedArray:
+        if before is None or before.base_file is None:
+            return pa.chunked_array([], pa.string())
+        return read_columns(self._client, before.base_file.path, [RECORD_KEY]).column(RECORD_KEY)
+
+    def _schema(self) -> TableSchema:
+        """The columns: as a file of the commit has them, else as they were before."""
+        for partition, names in self._files.items():
+            footer = read_file_metadata(self._client, join_path(partition, names[0])).metadata or {}
+            text = footer.get(AVRO_SCHEMA_FOOTER.encode())
+            if text is not None:
+                config = self._client.config
+                return TableSchema.from_avro(text.decode(), config.field_ids, config.last_column_id)
+        return self._client.schema
+
+    def _replaced(self, operation: WriteOperation) -> Mapping[str, tuple[str, ...]]:
+        if operation is WriteOperation.CLUSTER:
+            return self._clustered()
+        if operation is WriteOperation.DELETE_PARTITION:
+            return self._absent_from_format()
+        return groups_to_replace(self._before, operation, sorted(self._files))
+
+    def _clustered(self) -> Mapping[str, tuple[str, ...]]:
+        requested = self._instant.to(State.REQUESTED)
+        active = self._client.active
+        plan = decode_requested_replace(active.read(requested), active.path(requested))
+        found: dict[str, list[str]] = {}
+        groups = () if plan.clustering_plan is None else plan.clustering_plan.input_groups
+        for group in groups or ():
+            for one in group.slices or ():
+                found.setdefault(one.partition_path or "", []).append(one.file_id or "")
+        return {path: tuple(sorted(ids)) for path, ids in sorted(found.items())}
+
+    def _absent_from_format(self) -> Mapping[str, tuple[str, ...]]:
+        """File groups that were there before and that the format does not name any more."""
+        lister = self._table.lister()
+        if not isinstance(lister, NamedFiles):
+            raise self._unknown("nothing tells which partitions it deleted")
+        named = {one.path for one in lister.named_files()}
+        found: dict[str, list[str]] = {}
+        for one in self._before.latest_slices():
+            if one.base_file is not None and one.base_file.path not in named:
+                found.setdefault(str(one.partition_path), []).append(str(one.file_id))
+        return {path: tuple(sorted(ids)) for path, ids in sorted(found.items())}
+
+    def _unknown(self, why: str) -> CorruptMetadataError:
+        client, instant = self._client, self._instant
+        return CorruptMetadataError(
+            f"{client.storage.root}/{client.active.folder}",
+            f"the completed file of {instant.action.value} {instant.requested_time} is lost, and "
+            f"it cannot be put back: {why}",
+            "Nothing was changed. Restore the file from a backup of the table; or give the commit "
+            f"up: `hudi rollback {client.base_path} {instant.requested_time}`.",
+        )

@@ -1,0 +1,198 @@
+"""The completed file of a commit is lost: nothing is deleted, and it can be put back."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+import hudi_core as hudi
+from hudi_core.cli.app import app
+from hudi_core.errors import CorruptMetadataError, LostCompletionError, TableServiceError
+from hudi_core.model.commit import CommitMetadata, WriteStat
+from hudi_core.model.instant import State
+from tests.formats.history_readers import FOREIGN, content
+from tests.formats.two_steps import FAST, FORMATS, Write, batch, new_table
+from tests.unit.refusals import files
+
+EVERY = [*FORMATS, "native"]
+LAST: dict[str, Write] = {
+    "upsert": lambda t: t.upsert(batch(2, "a", "c", "y")),
+    "delete": lambda t: t.delete(batch(2, "a")),
+    "insert_overwrite": lambda t: t.insert_overwrite(batch(2, "a", "d")),
+    "insert_overwrite_table": lambda t: t.insert_overwrite_table(batch(2, "e")),
+    "delete_partitions": lambda t: t.delete_partitions(["oslo"]),
+}
+PUT_BACK = [
+    (name, operation)
+    for name in EVERY
+    for operation in LAST
+    # nothing of a native table tells which partitions were deleted
+    if (name, operation) != ("native", "delete_partitions")
+]
+
+
+def rows(table: hudi.Table) -> object:
+    return content(hudi.Table.open(table.path).to_arrow().to_pylist())
+
+
+def lose(table: hudi.Table, number: int = -1) -> tuple[str, Path]:
+    """Delete the completed file of a write; give its time and the file."""
+    instant = hudi.Table.open(table.path).timeline.completed_writes()[number]
+    [file] = Path(table.path, ".hoodie/timeline").glob(f"{instant.requested_time}_*commit")
+    file.unlink()
+    return instant.requested_time, file
+
+
+def metadata(table: hudi.Table, number: int = -1) -> CommitMetadata:
+    opened = hudi.Table.open(table.path)
+    instant = opened.timeline.completed_writes()[number]
+    return opened._opened.client.read_commit(instant)
+
+
+def known(stat: WriteStat) -> WriteStat:
+    """What can be known of a file afterwards: not how long it took."""
+    return replace(stat, runtime_stats=None, min_event_time=None, max_event_time=None)
+
+
+def comparable(found: CommitMetadata) -> object:
+    stats = {
+        path: sorted(map(known, some), key=lambda one: one.path or "")
+        for path, some in found.partition_to_write_stats.items()
+    }
+    replaced = getattr(found, "partition_to_replace_file_ids", None)
+    return stats, found.schema_json, found.operation_type, replaced
+
+
+@pytest.mark.parametrize(("format_name", "operation"), PUT_BACK)
+def test_a_repair_puts_it_back(tmp_path: Path, format_name: str, operation: str) -> None:
+    table = new_table(tmp_path / "t", format_name)
+    LAST[operation](table)
+    expected, was = rows(table), metadata(table)
+    instant, file = lose(table)
+    before = files(tmp_path)
+    with pytest.raises(LostCompletionError, match=instant):
+        hudi.Table.open(table.path).upsert(batch(3, "b"))
+    report = hudi.Table.open(table.path).validate()
+    assert [instant in one.subject for one in report.differences] == [True]
+    assert files(tmp_path) == before
+    done = hudi.Table.open(table.path, FAST).repair()
+    assert done.commits == (instant,)
+    assert done.left == ()
+    assert not done.metadata_table
+    assert not done.format_metadata
+    assert comparable(metadata(table)) == comparable(was)
+    if format_name != "native":  # which records the time elsewhere
+        assert file.exists()
+    assert rows(table) == expected
+    for reader, seen in FOREIGN[format_name].read(tmp_path / "t").items():
+        assert seen == expected, reader
+    hudi.Table.open(table.path, FAST).upsert(batch(3, "b"))
+    assert hudi.Table.open(table.path).validate().differences == ()
+
+
+@pytest.mark.parametrize("format_name", FORMATS)
+def test_readers_are_not_given_the_rows_of_before(tmp_path: Path, format_name: str) -> None:
+    table = new_table(tmp_path / "t", format_name)
+    instant = LAST["upsert"](table).instant.requested_time
+    lose(table)
+    with pytest.raises(LostCompletionError, match=instant):
+        hudi.Table.open(table.path).to_arrow()
+
+
+@pytest.mark.parametrize("format_name", FORMATS)
+def test_what_completes_between_two_looks_is_not_lost(tmp_path: Path, format_name: str) -> None:
+    table = new_table(tmp_path / "t", format_name)
+    written = LAST["upsert"](table).instant
+    opened = hudi.Table.open(table.path)._opened
+    now = opened.client.timeline()
+    pending = replace(
+        now,
+        instants=tuple(one.to(State.INFLIGHT) if one == written else one for one in now.instants),
+    )
+    seen = opened.seeing(pending).timeline()
+    assert [one.is_completed for one in seen.instants] == [True, False]
+
+
+@pytest.mark.parametrize("format_name", EVERY)
+def test_an_explicit_rollback_gives_the_commit_up(tmp_path: Path, format_name: str) -> None:
+    table = new_table(tmp_path / "t", format_name)
+    expected = rows(table)
+    LAST["upsert"](table)
+    instant, _ = lose(table)
+    hudi.Table.open(table.path, FAST).rollback(instant)
+    assert rows(table) == expected
+    for reader, seen in FOREIGN[format_name].read(tmp_path / "t").items():
+        assert seen == expected, reader
+    assert hudi.Table.open(table.path).validate().differences == ()
+
+
+@pytest.mark.parametrize("metadata_table", ["true", "false"])
+def test_one_that_later_commits_build_on(tmp_path: Path, metadata_table: str) -> None:
+    table = new_table(tmp_path / "t", "native", **{"hoodie.metadata.enable": metadata_table})
+    LAST["upsert"](table)
+    hudi.Table.open(table.path, FAST).upsert(batch(3, "b", "z"))
+    expected, was = rows(table), metadata(table, 1)
+    instant, _ = lose(table, 1)
+    with pytest.raises(LostCompletionError, match="builds on files of it"):
+        hudi.Table.open(table.path, FAST).upsert(batch(4, "b"))
+    with pytest.raises(TableServiceError, match="came after it"):
+        hudi.Table.open(table.path, FAST).rollback(instant)
+    assert hudi.Table.open(table.path, FAST).repair().commits == (instant,)
+    assert comparable(metadata(table, 1)) == comparable(was)
+    assert rows(table) == expected
+
+
+def test_new_columns_come_back_with_it(tmp_path: Path) -> None:
+    table = new_table(tmp_path / "t", "native")
+    added = batch(2, "a").append_column("more", pa.array([7]))
+    table.upsert(added)
+    expected = rows(table)
+    lose(table)
+    hudi.Table.open(table.path, FAST).repair()
+    assert rows(table) == expected
+
+
+@pytest.mark.parametrize("format_name", FORMATS)
+def test_columns_that_no_file_has_are_not_made_up(tmp_path: Path, format_name: str) -> None:
+    table = new_table(tmp_path / "t", format_name)
+    table.alter(add_columns={"more": pa.int64()})
+    instant, file = lose(table)
+    with pytest.raises(CorruptMetadataError, match=f"{instant} is lost, and it cannot be put back"):
+        hudi.Table.open(table.path, FAST).repair()
+    assert not file.exists()
+
+
+def test_the_command_says_what_it_puts_back(tmp_path: Path) -> None:
+    table = new_table(tmp_path / "t", "delta")
+    LAST["upsert"](table)
+    instant, _ = lose(table)
+    shown = CliRunner().invoke(app, ["table", "repair", table.path, "--dry-run"])
+    assert f"Would make anew: the completed file of {instant}" in shown.output
+    done = CliRunner().invoke(app, ["table", "repair", table.path])
+    assert done.exit_code == 0
+    assert f"made anew: the completed file of {instant}" in done.output
+
+
+STRAYS: dict[str, Callable[[Path], object]] = {
+    "folder": lambda path: path.mkdir(),
+    "pipe": os.mkfifo,
+    "link to nothing": lambda path: path.symlink_to(path.with_name("nothing")),
+}
+
+
+@pytest.mark.parametrize("stray", STRAYS)
+def test_an_instant_that_is_no_file_is_damage(tmp_path: Path, stray: str) -> None:
+    table = new_table(tmp_path / "t", "native")
+    LAST["upsert"](table)
+    _, file = lose(table)
+    STRAYS[stray](file)
+    for use in (hudi.Table.to_arrow, lambda t: t.upsert(batch(3, "a")), hudi.Table.validate):
+        with pytest.raises(CorruptMetadataError, match="is no file") as caught:
+            use(hudi.Table.open(table.path))
+        assert str(file) in str(caught.value)
