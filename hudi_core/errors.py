@@ -184,6 +184,12 @@ class LockError(HudiError):
     retryable = True
 
 
+class ResourceLimitError(HudiError):
+    """The system gives this process no more of something, such as threads."""
+
+    retryable = True
+
+
 class StorageError(HudiError):
     """The store did not do what was asked."""
 

@@ -7,12 +7,12 @@ for anew each time, and remembers nothing of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final, TypeVar
 
 from hudi_core.config.table import TableConfig
+from hudi_core.engine.threads import thread_pool
 from hudi_core.errors import SchemaError
 from hudi_core.model.client import RunMap
 from hudi_core.model.commit import CommitMetadata
@@ -49,7 +49,7 @@ def run_in_threads(
     """Call ``function`` on several items at a time, for work that waits for a store."""
     if len(items) < 2:
         return run_serially(function, items)
-    with ThreadPoolExecutor(min(len(items), _REQUESTS_AT_A_TIME)) as pool:
+    with thread_pool(min(len(items), _REQUESTS_AT_A_TIME)) as pool:
         return list(pool.map(function, items))
 
 

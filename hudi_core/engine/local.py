@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from hudi_core.engine.arrangement import Arrangement, Splits, arranged
 from hudi_core.engine.base import InputFunction, TaskContext, TaskFunction, heaviest_first
+from hudi_core.engine.threads import thread_pool
 from hudi_core.errors import SchemaError
 
 T = TypeVar("T")
@@ -91,7 +91,7 @@ class LocalEngine:
     def _each(self, run: Callable[[int], S], tasks: Sequence[int]) -> Iterator[S]:
         if len(tasks) <= 1 or self.parallelism == 1:
             return map(run, tasks)
-        with ThreadPoolExecutor(min(self.parallelism, len(tasks))) as pool:
+        with thread_pool(min(self.parallelism, len(tasks))) as pool:
             return iter(list(pool.map(run, tasks)))
 
 

@@ -19,7 +19,7 @@ from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.arrow_types import leaves
 from hudi_core.model.footer_statistics import footer_statistics
 from hudi_core.model.stats import ColumnStats, FileStats
-from hudi_core.storage.data_files import data_filesystem
+from hudi_core.storage.data_files import open_data_file
 
 BLOOM_FOOTER: Final = b"org.apache.hudi.bloomfilter"
 
@@ -134,10 +134,10 @@ def _is_alike(stored: pa.DataType, wanted: pa.DataType) -> bool:
 
 @contextmanager
 def _opened(client: TableMetaClient, path: str) -> Iterator[pq.ParquetFile]:
-    filesystem, root = data_filesystem(client.base_path, client.storage_options)
     physical = client.layout.physical(path)
     try:
-        with filesystem.open_input_file(f"{root}/{physical}") as source:
+        with open_data_file(client.base_path, client.storage_options, physical) as source:
             yield pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
-    except (OSError, pa.ArrowInvalid) as error:
+    except (OSError, pa.ArrowException, ValueError, ArithmeticError) as error:
+        # texts and numbers of a damaged footer may be none, too
         raise DataFileError(client.base_path, f"{path}: {error}") from error

@@ -162,7 +162,7 @@ class Storage(Protocol):
         ----------
         others
             Gets the paths of entries that are no files: folders, pipes, links that lead nowhere.
-            Object stores have none.
+            A recursive listing of an object store finds none.
         """
         ...
 

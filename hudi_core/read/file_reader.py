@@ -8,7 +8,6 @@ anew, are aligned by field id.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import Enum, auto
 from itertools import groupby
@@ -20,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.fs as pafs
 
+from hudi_core.engine.threads import thread_pool
 from hudi_core.model.alignment import align, counterpart, same_by_name, stored_fields
 from hudi_core.read.evolution import accepts_nan, can_push_down, referenced_columns
 
@@ -116,7 +116,7 @@ class FileReader:
     ) -> Iterator[tuple[_Way, Sequence[ds.Fragment]]]:
         """Yield runs of files that are read in one way."""
         exact = self.condition is None or not accepts_nan(self.condition, self.schema)
-        with ThreadPoolExecutor(_FOOTERS_AT_A_TIME) as pool:
+        with thread_pool(_FOOTERS_AT_A_TIME) as pool:
             for start in range(0, len(fragments), _FILES_AT_A_TIME):
                 some = fragments[start : start + _FILES_AT_A_TIME]
                 # a fragment keeps the footer that is read here, for the scan

@@ -16,7 +16,7 @@ from hudi_core.model.files import BasePath
 from hudi_core.read.file_reader import PARQUET, FileReader
 from hudi_core.read.filters import RowFilter, check_columns, to_expression
 from hudi_core.read.plan import PlannedFile, ReadPlan
-from hudi_core.storage.data_files import data_filesystem
+from hudi_core.storage.data_files import data_filesystem, refuse_links
 from hudi_core.storage.layout import Layout
 from hudi_core.storage.options import StorageOptions
 
@@ -132,10 +132,9 @@ class FileScan:
         if not files:
             return
         filesystem, root = data_filesystem(self.base_path, self.storage_options)
-        fragments = [
-            PARQUET.make_fragment(f"{root}/{self.layout.physical(file.path)}", filesystem)
-            for file in files
-        ]
+        paths = [self.layout.physical(file.path) for file in files]
+        refuse_links(self.base_path, paths)
+        fragments = [PARQUET.make_fragment(f"{root}/{path}", filesystem) for path in paths]
         columns = list(self.columns)
         reader = FileReader(self.schema, filesystem, columns, self.condition, self.batch_rows)
         try:

@@ -20,6 +20,7 @@ from hudi_core.read.filters import RowFilter, check_columns
 from hudi_core.read.plan import PlannedFile, ReadPlan
 from hudi_core.read.scan import file_scan
 from hudi_core.read.written_types import files_by_types
+from hudi_core.storage.data_files import refuse_links
 from hudi_core.storage.hadoop import hadoop_options, hadoop_schemes, with_scheme
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ def frame_of_plan(
     if scheme is None:
         scan = file_scan(client, plan, columns, row_filter)
         return frame_of_batches(spark, splits(plan.files), scan.read, scan.output_schema)
+    refuse_links(client.base_path, [client.layout.physical(one.path) for one in plan.files])
     files = [
         (schema, [with_scheme(uri, scheme) for uri in uris])
         for schema, uris in files_by_types(client, plan)

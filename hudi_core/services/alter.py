@@ -20,7 +20,7 @@ from hudi_core.model.instant import Action
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.result import CommitResult
 from hudi_core.services.create import as_arrow_schema
-from hudi_core.storage.data_files import data_filesystem
+from hudi_core.storage.data_files import open_data_file
 from hudi_core.txn.open_table import OpenTable
 from hudi_core.txn.schema_step import SchemaStep, refuse_unfit
 from hudi_core.txn.table_lock import TableLock
@@ -123,10 +123,10 @@ def _carries_ids(table: OpenTable, written: InstantTime, file: BaseFile) -> bool
     text = client.read_commit(instant).schema_json if instant is not None else None
     if text is not None:
         return _ID_IN_SCHEMA in text
-    filesystem, root = data_filesystem(client.base_path, client.storage_options)
+    physical = client.layout.physical(file.path)
     try:
-        path = f"{root}/{client.layout.physical(file.path)}"
-        schema = pq.read_schema(path, filesystem=filesystem)
+        with open_data_file(client.base_path, client.storage_options, physical) as source:
+            schema = pq.read_schema(source)
     except (OSError, pa.ArrowInvalid) as error:
         raise DataFileError(client.base_path, f"{file.path}: {error}") from error
     return any(field_id(field) is not None for field in stored_fields(schema))

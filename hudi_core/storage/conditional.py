@@ -6,7 +6,7 @@ from typing import Final
 
 from hudi_core.errors import AlreadyExistsError, PreconditionFailedError, UnsafeStoreError
 from hudi_core.model.protocols import Storage
-from hudi_core.storage.probes import probe, sweep
+from hudi_core.storage.probes import probe
 
 _proven: Final[set[str]] = set()
 
@@ -28,9 +28,6 @@ def require_conditional_puts(storage: Storage) -> None:
     with probe(storage, "probe", b"first") as path:
         if not (_creates_once(storage, path) and _compares(storage, path)):
             raise UnsafeStoreError(storage.root)
-        status = storage.head(path)
-        if status is not None:
-            sweep(storage, status)
     _proven.add(storage.root)
 
 

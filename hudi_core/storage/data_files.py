@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 
+import pyarrow as pa
 import pyarrow.fs as pafs
 
-from hudi_core.errors import StorageError
+from hudi_core.errors import StorageError, UnsafePathError
 from hudi_core.storage.location import StoreKind, parse_location
 from hudi_core.storage.options import StorageOptions
 
@@ -27,6 +31,71 @@ def data_filesystem(uri: str, options: StorageOptions | None = None) -> tuple[pa
     if location.is_local:
         return filesystem, location.key
     return filesystem, f"{location.bucket}/{location.key}".rstrip("/")
+
+
+@contextmanager
+def open_data_file(uri: str, options: StorageOptions | None, path: str) -> Iterator[pa.NativeFile]:
+    """A data file of a table, opened to be read.
+
+    Parameters
+    ----------
+    uri
+        The table's folder.
+    path
+        Physical path below it.
+
+    Raises
+    ------
+    UnsafePathError
+        See :func:`refuse_links`.
+    OSError
+        The file is missing, or the store does not answer.
+    """
+    refuse_links(uri, [path])
+    filesystem, root = data_filesystem(uri, options)
+    with filesystem.open_input_file(f"{root}/{path}") as source:
+        yield source
+
+
+def refuse_links(uri: str, paths: Iterable[str]) -> None:
+    """Refuse data files that a symbolic link leads out of their table.
+
+    To be called where files are opened: metadata that anybody wrote may name them, and whoever can
+    write the table's folder could have any file of this machine read, and its rows copied in.
+    Object stores have no links.
+
+    Parameters
+    ----------
+    uri
+        The table's folder.
+    paths
+        Physical paths below it. Costs a look at each file, and at each folder once.
+
+    Raises
+    ------
+    UnsafePathError
+        Names the first of them.
+    """
+    location = parse_location(uri)
+    if not location.is_local:
+        return
+    root = os.path.realpath(location.key)
+    inside: dict[str, bool] = {}
+    for path in paths:
+        full = os.path.join(location.key, path)
+        folder = os.path.dirname(full)
+        if folder not in inside:
+            inside[folder] = _is_below(folder, root)
+        if not inside[folder] or (os.path.islink(full) and not _is_below(full, root)):
+            raise UnsafePathError(
+                full,
+                f"a symbolic link leads it to {os.path.realpath(full)}, out of the table",
+                "Remove the link, or move what it points to into the table.",
+            )
+
+
+def _is_below(path: str, root: str) -> bool:
+    return f"{os.path.realpath(path)}/".startswith(f"{root.rstrip('/')}/")
 
 
 @lru_cache(maxsize=64)

@@ -150,9 +150,8 @@ class ObjectStorage:
     def list(
         self, prefix: str = "", recursive: bool = False, others: Paths | None = None
     ) -> Iterator[FileStatus]:
-        """Yield the files below a folder; there is nothing else in an object store."""
-        del others
-        return self._list(check_folder(prefix), recursive)
+        """Yield the files below a folder."""
+        return self._list(check_folder(prefix), recursive, others)
 
     def list_folders(self, prefix: str = "") -> Sequence[str]:
         """Return the paths of the folders directly below a folder, sorted."""
@@ -200,13 +199,16 @@ class ObjectStorage:
             except FileNotFoundError as error:
                 raise PathNotFoundError(full) from error
 
-    def _list(self, folder: str, recursive: bool) -> Iterator[FileStatus]:
+    def _list(self, folder: str, recursive: bool, others: Paths | None) -> Iterator[FileStatus]:
         prefix = self._prefix + folder
         with self._translated(folder):
             if recursive:
                 yield from map(self._file_status, self._list_all(prefix))
             else:
                 found = _listed(lambda: obstore.list_with_delimiter(self._store, prefix))
+                if others is not None:
+                    cut = len(self._prefix)
+                    others += [path[cut:] for path in found["common_prefixes"]]
                 yield from map(self._file_status, found["objects"])
 
     def _list_all(self, prefix: str) -> Iterator[Any]:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import re
+import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
@@ -20,7 +21,6 @@ _FOLDER: Final = ".hoodie/.temp"
 _NAME: Final = re.compile(r"(probe|clock)-[0-9a-f]{32}")
 _OLD_MS: Final = 3_600_000
 """Much longer than anybody needs one, in milliseconds."""
-_swept: Final[set[str]] = set()
 
 
 @contextmanager
@@ -51,19 +51,18 @@ def probe(storage: Storage, kind: str, data: bytes = b"") -> Iterator[str]:
     storage.delete(path)
 
 
-def sweep(storage: Storage, newest: FileStatus) -> None:
-    """Remove what others left, once per table and process.
+def sweep(storage: Storage, found: Iterable[FileStatus]) -> None:
+    """Remove the probes of processes that died over them.
 
     Parameters
     ----------
-    newest
-        A probe put just now: it tells the time of the store.
+    found
+        The files of the folder of temporary files.
     """
-    if storage.root in _swept:
-        return
-    _swept.add(storage.root)
+    # this machine's clock and the store's differ by less than the age that counts as old
+    now_ms = time.time() * 1000
     # what cannot be removed now is left for another time
     with contextlib.suppress(StorageError):
-        for found in storage.list(_FOLDER):
-            if _NAME.fullmatch(found.name) and newest.modified_ms - found.modified_ms > _OLD_MS:
-                storage.delete(found.path)
+        for one in found:
+            if _NAME.fullmatch(one.name) and now_ms - one.modified_ms > _OLD_MS:
+                storage.delete(one.path)

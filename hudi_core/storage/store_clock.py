@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hudi_core.errors import StorageError
 from hudi_core.model.protocols import Storage
-from hudi_core.storage.probes import probe, sweep
+from hudi_core.storage.probes import probe
 
 
 def store_now_ms(storage: Storage) -> int:
@@ -25,5 +25,4 @@ def store_now_ms(storage: Storage) -> int:
                 "Check that no other program deletes files in the table's folder.",
                 path=f"{storage.root}/{path}",
             )
-        sweep(storage, status)
     return status.modified_ms

@@ -21,6 +21,7 @@ import uuid
 from dataclasses import dataclass
 from typing import Any, Final
 
+from hudi_core.engine.threads import start_thread
 from hudi_core.errors import PathNotFoundError, PreconditionFailedError, StorageError
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import Storage
@@ -94,7 +95,7 @@ class Heartbeat:
                 self._held.overwrite(self._beat.encode())
             name = f"heartbeat-{self._path.rpartition('/')[2]}"
             self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-            self._thread.start()
+            start_thread(self._thread)
         except BaseException:
             self._give_up()
             raise

@@ -23,6 +23,7 @@ from hudi_core.metadata.indexing import abandon, is_own_indexing
 from hudi_core.model.files import join_path
 from hudi_core.model.instant import Action, Instant
 from hudi_core.model.instant_time import InstantTime, parse_instant_time
+from hudi_core.storage.probes import sweep
 from hudi_core.timeline.serde import decode_rollback
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn import heartbeat, rollback
@@ -112,7 +113,9 @@ def _sweep(table: OpenTable, config: WriteConfig, timeline: Timeline) -> None:
     """
     storage = table.client.storage
     left = {status.name for status in storage.list(heartbeat.FOLDER)}
-    left |= {path.rpartition("/")[2] for path in storage.list_folders(TEMP_FOLDER)}
+    folders: list[str] = []
+    sweep(storage, list(storage.list(TEMP_FOLDER, others=folders)))
+    left |= {path.rpartition("/")[2] for path in folders}
     pending = {instant.requested_time for instant in timeline.pending()}
     for name in sorted(left):
         try:

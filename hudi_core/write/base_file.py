@@ -221,6 +221,9 @@ class BaseFileWriter:
 
         What cannot be deleted now has a marker, by which a rollback finds it.
         """
+        if self._writer is not None:
+            # or it would try to complete the file when it is collected, and complain
+            self._writer.is_open = False
         stream, self._stream, self._writer = self._stream, None, None
         self._held, self._held_bytes = [], 0
         if stream is None:
@@ -260,17 +263,18 @@ class BaseFileWriter:
             self._stream = self._filesystem.open_output_stream(self.path)
         # what the first row group has encoded, the others have
         self._encoded = frozenset(field.name for field in sample.schema if is_encoded(field.type))
-        self._writer = pq.ParquetWriter(
-            self._stream,
-            sample.schema,
-            compression=self._options.codec,
-            compression_level=self._options.level,
-            data_page_size=self._options.page_bytes,
-            use_dictionary=self._dictionary_leaves(sample),
-            # Arrow's own schema would bring back types that the table does not have
-            store_schema=False,
-            metadata_collector=self._footers,
-        )
+        with self._translated():  # it writes the first bytes
+            self._writer = pq.ParquetWriter(
+                self._stream,
+                sample.schema,
+                compression=self._options.codec,
+                compression_level=self._options.level,
+                data_page_size=self._options.page_bytes,
+                use_dictionary=self._dictionary_leaves(sample),
+                # Arrow's own schema would bring back types that the table does not have
+                store_schema=False,
+                metadata_collector=self._footers,
+            )
         return self._writer, self._stream
 
     def _dictionary_leaves(self, sample: pa.Table) -> list[str] | bool:

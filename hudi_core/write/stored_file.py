@@ -18,7 +18,7 @@ from hudi_core.model.alignment import align, counterpart, counterparts, stored_f
 from hudi_core.model.arrow_types import leaves
 from hudi_core.model.files import PartitionPath
 from hudi_core.model.schema import FILE_NAME, PARTITION_PATH, RECORD_KEY
-from hudi_core.storage.data_files import data_filesystem
+from hudi_core.storage.data_files import open_data_file
 from hudi_core.storage.layout import layout_of
 from hudi_core.write.context import WriteContext
 from hudi_core.write.encoded_columns import (
@@ -184,10 +184,9 @@ def _parquet(source: pa.NativeFile) -> pq.ParquetFile:
 
 @contextmanager
 def _source(context: WriteContext, path: str) -> Iterator[pa.NativeFile]:
-    filesystem, root = data_filesystem(context.base_path, context.storage_options)
     physical = layout_of(context.table.raw).physical(path)
     try:
-        with filesystem.open_input_file(f"{root}/{physical}") as source:
+        with open_data_file(context.base_path, context.storage_options, physical) as source:
             yield source
     except (OSError, pa.ArrowInvalid) as error:
         raise DataFileError(context.base_path, f"{path}: {error}") from error

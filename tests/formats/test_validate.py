@@ -166,6 +166,18 @@ def test_a_damaged_file_is_named(table: hudi.Table) -> None:
 # --- the format ----------------------------------------------------------------------------------
 
 
+def test_a_footer_whose_statistics_are_no_text_is_named(tmp_path: Path) -> None:
+    table = new_table(tmp_path / "t", "native")
+    path = live(table)[0]
+    data = path.read_bytes()
+    time = table.timeline.completed_writes()[0].requested_time.encode()
+    footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    bounds = data.index(time, footer)  # the bounds of the column of commit times
+    path.write_bytes(data[:bounds] + b"\xff" * 8 + data[bounds + 8 :])
+    report = hudi.Table.open(table.path).validate()
+    assert path.name in said(report, Source.STORAGE)
+
+
 def test_missing_metadata_of_the_format_is_told(published: hudi.Table) -> None:
     path = Path(published.path)
     folder = path / ("metadata" if published.format == "iceberg" else "_delta_log")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import gc
 import json
 import math
+import resource
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -322,6 +324,24 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     blocked.write_text("in the way")
     with pytest.raises(StorageError, match=r"file/x\.parquet cannot be written"):
         write(blocked / "x.parquet", [with_meta(FULL)])
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("room", [0, 2, 100])
+def test_a_full_disk_is_named_wherever_it_is_met(path: Path, room: int) -> None:
+    writer = BaseFileWriter(LOCAL, str(path), SCHEMA, "t")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, hard))
+    try:
+        writer.write(with_meta(FULL))  # it is held
+        with pytest.raises(StorageError, match="cannot be written"):
+            writer.close()
+        writer.abort()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    del writer
+    gc.collect()
+    assert not path.exists()
 
 
 def test_rows_of_another_schema_are_not_written(path: Path) -> None:

@@ -21,10 +21,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from hudi_core.engine.threads import start_thread
 from hudi_core.errors import (
     CorruptMetadataError,
     PathNotFoundError,
     PreconditionFailedError,
+    ResourceLimitError,
     StorageError,
 )
 from hudi_core.model.protocols import Storage
@@ -212,13 +214,18 @@ class _Lease:
             self._put(tag)
         except PreconditionFailedError:
             return False
-        self._thread.start()
+        try:
+            start_thread(self._thread)
+        except ResourceLimitError:
+            self.end()  # nobody would renew it
+            raise
         return True
 
     def end(self) -> None:
         """Stop renewing and tell everybody that the lock is free."""
         self._stop.set()
-        self._thread.join()
+        if self._thread.ident is not None:
+            self._thread.join()
         # a lease that cannot be marked expired runs out; who holds it by then is not told apart
         with contextlib.suppress(StorageError):
             if self.left() > 0:

@@ -1,0 +1,91 @@
+"""Data files that are symbolic links: followed inside of a table, refused where they lead out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import hudi_core as hudi
+from hudi_core.errors import HudiError, UnsafePathError
+from tests.formats.two_steps import FAST, FORMATS, batch, new_table
+from tests.unit.refusals import files
+
+USES: dict[str, Callable[[hudi.Table], object]] = {
+    "read": lambda t: t.to_arrow(),
+    "as of": lambda t: t.to_arrow(as_of=t.timeline.completed_writes()[0]),
+    "incremental": lambda t: t.incremental(),
+    "upsert": lambda t: t.upsert(batch(2, "a")),
+    "delete": lambda t: t.delete(batch(2, "b")),
+    "validate": lambda t: t.validate(),
+}
+
+
+def secret(folder: Path) -> Path:
+    """A file of another table, which whoever planted the link must not get to see."""
+    other = new_table(folder / "other", "native")
+    other.upsert(batch(9, "a", "c"))
+    [file] = other.file_slices(filter=[("city", "=", "rome")])
+    assert file.base_file is not None
+    return folder / "other" / file.base_file.path
+
+
+def linked(table: hudi.Table, target: Path) -> Path:
+    """Put a link in the place of a data file; the size that metadata tells may be another."""
+    [found] = table.file_slices(filter=[("city", "=", "rome")])
+    assert found.base_file is not None
+    path = Path(table.path, found.base_file.path)
+    path.unlink()
+    path.symlink_to(target)
+    return path
+
+
+@pytest.mark.parametrize("metadata_table", ["true", "false"])
+@pytest.mark.parametrize("format_name", [*FORMATS, "native"])
+def test_a_link_out_of_the_table_is_not_read(
+    tmp_path: Path, format_name: str, metadata_table: str
+) -> None:
+    options = {"hoodie.metadata.enable": metadata_table}
+    table = new_table(tmp_path / "t", format_name, **options)
+    outside = secret(tmp_path)
+    linked(table, outside)
+    for name, use in USES.items():
+        with pytest.raises(HudiError, match="a symbolic link leads it") as caught:
+            use(hudi.Table.open(table.path, {**FAST, **options}))
+        assert isinstance(caught.value, UnsafePathError), name
+    assert str(outside) in str(caught.value)
+
+
+def test_a_folder_that_leads_out_is_no_partition(tmp_path: Path) -> None:
+    table = new_table(tmp_path / "t", "native")
+    outside = tmp_path / "moved"
+    Path(table.path, "rome").rename(outside)
+    Path(table.path, "rome").symlink_to(outside)
+    before = files(outside)
+    for use in USES.values():
+        with pytest.raises(UnsafePathError, match="a symbolic link leads it"):
+            use(hudi.Table.open(table.path, FAST))
+    assert files(outside) == before
+
+
+def test_a_link_that_stays_in_the_table_is_followed(tmp_path: Path) -> None:
+    table = new_table(tmp_path / "t", "native")
+    [found] = table.file_slices(filter=[("city", "=", "rome")])
+    assert found.base_file is not None
+    path = Path(table.path, found.base_file.path)
+    kept = path.with_name("kept")
+    path.rename(kept)
+    path.symlink_to(kept.name)
+    assert table.to_arrow().num_rows == 3
+    table.upsert(batch(2, "a"))
+    assert table.to_arrow(columns=["ts"]).column("ts").to_pylist().count(2) == 1
+
+
+@pytest.mark.spark
+def test_spark_is_not_given_a_link_out_of_the_table(tmp_path: Path, spark: SparkSession) -> None:
+    table = new_table(tmp_path / "t", "native")
+    linked(table, secret(tmp_path))
+    with pytest.raises(UnsafePathError, match="a symbolic link leads it"):
+        hudi.Table.open(table.path).read(spark)
