@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, overload
 
+from hudi_core.config.key import GivenOptions
 from hudi_core.config.resolve import text_options
 from hudi_core.config.table import TableConfig
 from hudi_core.config.write import WriteConfig
@@ -35,7 +36,7 @@ class RowOperations:
 
     def __init__(self, opened: OpenTable, options: Mapping[str, str]) -> None:
         self._opened = opened
-        self._options = dict(options)
+        self._options = GivenOptions(options)
 
     @property
     def path(self) -> str:
@@ -286,7 +287,7 @@ class RowOperations:
         return writer.rehearse(data, operation) if dry_run else writer.write(data, operation)
 
     def _writer(self, options: Options | None, engine: Engine) -> WriteClient:
-        merged = {**self._options, **text_options(options or {})}
+        merged = self._options | text_options(options or {})
         opened = open_table(self.path, merged)
         config = WriteConfig.from_options(merged)
         self._opened = opened

@@ -199,7 +199,7 @@ class Table(TableUpkeep):
         UnsupportedTableError
             A column would be renamed or dropped, and other writers' files carry no field ids.
         """
-        merged = {**self._options, **text_options(options or {})}
+        merged = self._options | text_options(options or {})
         opened = open_table(self.path, merged)
         config = WriteConfig.from_options(merged)
         change = schema_change(add_columns, rename, drop, promote)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hudi_core.config.key import GivenOptions
 from hudi_core.config.resolve import text_options
 from hudi_core.errors import NotATableError
 from hudi_core.row_operations import Options, RowOperations
@@ -87,12 +88,12 @@ class TableUpkeep(RowOperations):
         CommitConflictError, CommitStateUnknownError
             The metadata could not be made; the table has the format it had. Run it again.
         """
-        merged = {**self._options, **text_options(options or {})}
+        merged = self._options | text_options(options or {})
         if dry_run:
             return plan_conversion(self.path, merged, to)
         done = convert_table(self.path, merged, to, progress)
         # the format is what the table says from now on
-        self._options = without_format(merged)
+        self._options = GivenOptions(without_format(merged))
         self._opened = open_table(self.path, self._options)
         return done
 

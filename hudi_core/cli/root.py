@@ -21,6 +21,7 @@ from hudi_core.config.resolve import UnknownOptionWarning
 from hudi_core.errors import HudiError
 
 _AS_JSON: Final = "hudi.json"
+_JSON: Final = "--json"
 
 
 class RootGroup(TyperGroup):
@@ -79,9 +80,9 @@ class RootGroup(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the command line up to the command; the command reads the rest."""
         # a command line that cannot be read tells no option: whether JSON is wanted, its words do
-        ctx.meta[_AS_JSON] = "--json" in args
+        ctx.meta[_AS_JSON] = _JSON in args
         try:
-            return super().parse_args(ctx, args)
+            return super().parse_args(ctx, _json_last(args))
         except typer.TyperException as error:
             self._document(ctx, error, ExitCode.USAGE)
             raise
@@ -97,6 +98,14 @@ class RootGroup(TyperGroup):
     def _document(ctx: Any, error: Exception, code: ExitCode) -> None:
         if ctx.meta[_AS_JSON]:
             write_json(error_document(error, code))
+
+
+def _json_last(args: list[str]) -> list[str]:
+    """The arguments with ``--json`` behind the command that takes it, wherever it was given."""
+    end = args.index("--") if "--" in args else len(args)
+    if _JSON not in args[:end]:
+        return args
+    return [*(one for one in args[:end] if one != _JSON), _JSON, *args[end:]]
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:

@@ -67,6 +67,16 @@ def is_secret_name(name: str) -> bool:
     return _SECRET_NAME.search(name) is not None
 
 
+class GivenOptions(dict[str, str]):
+    """A user's options as text, whose ``repr`` shows no secret."""
+
+    def __repr__(self) -> str:
+        return repr({name: "***" if is_secret_name(name) else self[name] for name in self})
+
+    def __or__(self, other: Mapping[str, str]) -> GivenOptions:  # type: ignore[override]
+        return GivenOptions({**self, **other})
+
+
 @dataclass(frozen=True, eq=False)
 class ConfigKey(Generic[T_co]):
     """The declaration of one option.

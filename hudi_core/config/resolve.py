@@ -13,7 +13,7 @@ from hudi_core.config import table_keys as keys
 from hudi_core.config.catalog import FORMAT_PREFIX, KNOWN_NAMES
 from hudi_core.config.creation import new_table_config
 from hudi_core.config.foreign import ABSENT_FEATURES
-from hudi_core.config.key import ConfigKey, Secret
+from hudi_core.config.key import ConfigKey, GivenOptions, Secret
 from hudi_core.config.kinds import IndexType
 from hudi_core.config.table import TableConfig, has_time_based, typed_fields
 from hudi_core.errors import InvalidOptionError, OptionConflictError
@@ -25,7 +25,7 @@ class UnknownOptionWarning(UserWarning):
     """An option that means nothing here, or asks for what this release does not do."""
 
 
-def text_options(options: Mapping[str, object]) -> dict[str, str]:
+def text_options(options: Mapping[str, object]) -> GivenOptions:
     """Return options as text, as Spark and Hudi spell them.
 
     Truth values become ``true`` and ``false``, numbers their digits, lists of names are joined with
@@ -36,7 +36,7 @@ def text_options(options: Mapping[str, object]) -> dict[str, str]:
     InvalidOptionError
         A value of another type.
     """
-    texts = {}
+    texts = GivenOptions()
     for name, value in options.items():
         match value:
             case None:

@@ -22,7 +22,7 @@ class CommitResult:
         What was asked for.
     inserted, updated, deleted
         Rows that the table gained, replaced and lost: it has ``inserted - deleted`` rows more than
-        before, but for those of partitions that were overwritten or deleted. Late rows, which lost
+        before, but for those of partitions that were overwritten. Late rows, which lost
         against a stored row, count nowhere. Where a file held several rows with one key, as inserts
         can leave them, a row of that key leaves one of them: the others count as deleted.
     files, bytes_written
@@ -50,14 +50,21 @@ class CommitResult:
     statuses: tuple[WriteStatus, ...] = field(default=(), repr=False)
 
     @property
+    def replaced(self) -> int:
+        """How many file groups were taken out of the table, with all their rows."""
+        by_partition = getattr(self.metadata, "partition_to_replace_file_ids", {})
+        return sum(map(len, by_partition.values()))
+
+    @property
     def action(self) -> str:
         """The instant's action, as in its file name."""
         return self.instant.action.value
 
     def __str__(self) -> str:
+        replaced = f", {self.replaced} file groups replaced" if self.replaced else ""
         return (
             f"{self.operation.value.lower()} {self.instant.requested_time}: "
             f"{self.inserted:,} inserted, {self.updated:,} updated, {self.deleted:,} deleted "
-            f"in {self.files} files ({self.bytes_written / 1e6:.1f} MB, "
+            f"in {self.files} files{replaced} ({self.bytes_written / 1e6:.1f} MB, "
             f"{self.timings.get('total', 0):.2f} s)"
         )

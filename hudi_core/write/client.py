@@ -62,7 +62,9 @@ from hudi_core.write.replacing import (
     partition_paths_of,
     partitions_of_rows,
     replaced_groups,
+    replaced_slices,
     require_known,
+    rows_of,
 )
 from hudi_core.write.schema_plan import plan_schema, unchanged
 from hudi_core.write.sorting import check_sort_columns
@@ -155,10 +157,12 @@ class WriteClient:
             view = self.table.views().view(transaction.began)
             require_known(view, paths)
             replaced = replaced_groups(view, operation, paths)
+            rows = rows_of(client, replaced_slices(view, operation, paths))
             metadata = commit_metadata((), step.new, client.config.name, operation, replaced)
             committed = transaction.commit(metadata, ())
         transaction.timings["total"] = time.monotonic() - started
-        return commit_result(committed, operation, metadata, (), transaction.timings)
+        done = commit_result(committed, operation, metadata, (), transaction.timings)
+        return replace(done, deleted=rows)
 
     def rehearse(self, data: Any, operation: WriteOperation) -> DryRun:
         """Return what :meth:`write` would do with the rows; nothing is written.

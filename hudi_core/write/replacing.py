@@ -12,6 +12,8 @@ from hudi_core.config.table import TableConfig
 from hudi_core.engine.base import TaskContext
 from hudi_core.errors import PartitionValueError, UnknownPartitionError, UnsafePathError
 from hudi_core.keygen import key_generator
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata.data_files import read_file_metadata
 from hudi_core.model.client import SliceView
 from hudi_core.model.commit import WriteOperation
 from hudi_core.model.files import FileSlice, PartitionPath
@@ -59,6 +61,24 @@ def replaced_groups(
     for slice_ in replaced_slices(view, operation, partitions):
         found.setdefault(slice_.partition_path, []).append(slice_.file_id)
     return {path: tuple(sorted(found[path])) for path in sorted(found)}
+
+
+def rows_of(client: TableMetaClient, slices: Sequence[FileSlice]) -> int:
+    """The number of rows in some file slices.
+
+    The commits that wrote them say it; of archived ones the files do.
+    """
+    files = [one.base_file for one in slices if one.base_file is not None]
+    written = {file.instant for file in files}
+    commits = [
+        client.read_commit(one)
+        for one in client.timeline().completed_writes()
+        if one.requested_time in written
+    ]
+    said = {stat.path: stat.num_writes for commit in commits for stat in commit.stats}
+    unsaid = [file.path for file in files if said.get(file.path) is None]
+    footers = client.run_map(lambda path: int(read_file_metadata(client, path).num_rows), unsaid)
+    return sum(said.get(file.path) or 0 for file in files) + sum(footers)
 
 
 def partition_paths_of(

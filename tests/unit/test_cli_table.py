@@ -65,6 +65,14 @@ def table(tmp_path: Path) -> hudi.Table:
     return made
 
 
+@pytest.mark.parametrize("position", range(4))
+def test_json_is_asked_for_anywhere(table: hudi.Table, position: int) -> None:
+    words = ["table", "show", table.path]
+    shown = run(*words[:position], "--json", *words[position:])
+    assert shown.exit_code == 0, shown.stderr
+    assert json.loads(shown.stdout)["path"] == table.path
+
+
 @pytest.fixture
 def schema_file(tmp_path: Path) -> Path:
     path = tmp_path / "schema.json"

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+import hudi_core as hudi
 from hudi_core.config import parsers
 from hudi_core.config.catalog import ALL_KEYS, KNOWN_NAMES
 from hudi_core.config.foreign import ABSENT_FEATURES, TUNING_OPTIONS
@@ -168,3 +171,14 @@ def test_every_declaration_is_complete(key: ConfigKey[object]) -> None:
 def test_a_deviation_needs_a_reason() -> None:
     with pytest.raises(ValueError, match="reason"):
         ConfigKey(key="k", default="", parse=str, doc="", group=Group.WRITE, hudi_default="x")
+
+
+def test_no_member_of_a_table_shows_a_secret(tmp_path: Path) -> None:
+    options = {"fs.s3a.secret.key": "canary", "fs.s3a.access.key": "canary"}
+    rows = pa.table({"id": [1]})
+    made = hudi.Table.create(str(tmp_path / "t"), rows.schema, record_key="id", options=options)
+    made.upsert(rows, options=options)
+    found = made._opened.client
+    assert "fs.s3a.secret.key" in repr(made.__dict__)
+    assert "canary" not in f"{made.__dict__} {found.__dict__} {found!r} {found.options}"
+    assert found.options["fs.s3a.secret.key"] == "canary"

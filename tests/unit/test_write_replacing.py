@@ -22,7 +22,9 @@ from hudi_core.model.commit import ReplaceCommitMetadata, WriteOperation
 from hudi_core.plugin.host import FormatHost
 from hudi_core.services.opening import open_table
 from hudi_core.timeline.serde import decode_commit, decode_requested_replace
+from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.transaction import begin
+from hudi_core.write.replacing import rows_of
 
 SCHEMA = pa.schema(
     [
@@ -141,7 +143,15 @@ def test_partitions_are_deleted_by_path_or_by_values(table: hudi.Table, named: A
 
     assert held(table) == {("d", None)}
     assert (result.files, result.action) == (0, "replacecommit")
+    assert (result.deleted, result.replaced) == (3, 2)
+    assert "3 deleted in 0 files, 2 file groups replaced" in str(result)
     assert result.metadata.operation_type == "DELETE_PARTITION"
+
+
+def test_rows_of_archived_commits_are_counted_in_their_files(table: hudi.Table) -> None:
+    client = table._opened.client
+    assert rows_of(client, table.file_slices()) == 4
+    assert rows_of(client.seeing(Timeline.of(())), table.file_slices()) == 4
 
 
 def test_the_partition_of_null_is_deleted_by_its_value(table: hudi.Table) -> None:
