@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from typing import Final
 
+from delta_format.location import LOG_FOLDER
 from delta_format.log import open_log
 from delta_format.snapshot import Snapshot
 from hudi_core.spi import (
@@ -15,6 +18,12 @@ from hudi_core.spi import (
     PartitionPath,
     table_lister,
 )
+
+_OF_A_LOG: Final = re.compile(
+    r"\d{20}\.(json|crc|checkpoint\..*parquet|checkpoint\..*json|\d{20}\.compacted\.json)"
+    r"|_last_checkpoint|_commits"
+)
+"""Names that the protocol gives files of a log; others are what a library was about to rename."""
 
 
 class DeltaMetadataFactory:
@@ -44,6 +53,12 @@ class DeltaLister:
     def named_files(self) -> Iterable[NamedFile]:
         """Yield the files of the newest version; see :class:`~hudi_core.spi.NamedFiles`."""
         return Snapshot(open_log(self._client)).named_files()
+
+    def leftovers(self) -> Iterator[str]:
+        """Yield files of the log's folder that no reader of the protocol knows."""
+        for status in self._client.storage.list(LOG_FOLDER):
+            if not _OF_A_LOG.fullmatch(status.name):
+                yield status.path
 
     @cached_property
     def _present(self) -> Mapping[PartitionPath, Sequence[FileStatus]]:

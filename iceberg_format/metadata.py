@@ -34,6 +34,7 @@ from hudi_core.spi import (
     ValueRanges,
     table_lister,
 )
+from iceberg_format.leftovers import leftovers
 from iceberg_format.lineage import ancestors, watermark_of
 from iceberg_format.manifests import CACHE, ManifestStore
 from iceberg_format.table import IcebergTable
@@ -147,6 +148,10 @@ class ManifestLister:
                     for number in numbers & paths.keys() & self._types.keys()
                 },
             )
+
+    def leftovers(self) -> Iterator[str]:
+        """Yield files of the metadata folder that no version reaches."""
+        return leftovers(self.table)
 
     def _stated(self, file: DataFile, number: int) -> StatedColumn:
         kind = self._types[number]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -13,6 +13,8 @@ from hudi_core.cli.progress import progress_bar
 from hudi_core.cli.terminal import write_grid, write_json, write_line
 from hudi_core.services.differences import Difference, TableValidation
 from hudi_core.table import Table
+
+_SHOWN: Final = 20
 
 
 def validate(
@@ -42,6 +44,7 @@ def validate(
                 "differences": [difference_document(one) for one in report.differences],
                 "checked": dict(report.checked),
                 "skipped": dict(report.skipped),
+                "orphans": list(report.orphans),
             }
         )
     else:
@@ -73,6 +76,13 @@ def _write(report: TableValidation) -> None:
     write_grid("", ["compared", "number"], compared)
     for what, reason in report.skipped.items():
         write_line(f"{what}: not compared, {reason}")
+    if report.orphans:
+        size = len(report.orphans)
+        write_line(f"{size} orphan{'s' * (size > 1)}, files that belong to nothing:")
+        for path in report.orphans[:_SHOWN]:
+            write_line(f"  {path}")
+        if size > _SHOWN:
+            write_line(f"  and {size - _SHOWN} more (--json has them all)")
     count = len(report.differences)
     result = "is sound" if report.is_valid else f"has {count} difference{'s' * (count > 1)}"
     rows_text = "" if report.rows is None else f", {report.rows:,} rows"

@@ -60,6 +60,9 @@ class TableValidation:
         What was compared: how many things of which kind.
     skipped
         What was not, and why.
+    orphans
+        Paths of files in the table's folder that belong to nothing, such as those of a write that
+        another engine began and gave up. They take room, and are no difference.
     """
 
     path: str
@@ -69,6 +72,7 @@ class TableValidation:
     rows: int | None
     checked: Mapping[str, int] = field(default_factory=dict)
     skipped: Mapping[str, str] = field(default_factory=dict)
+    orphans: tuple[str, ...] = ()
 
     @property
     def is_valid(self) -> bool:

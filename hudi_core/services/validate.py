@@ -38,6 +38,7 @@ from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.open_table import OpenTable
 from hudi_core.txn.settlement import can_record
 from hudi_core.view.file_system import FileSystemView
+from hudi_core.view.orphans import Leftovers, foreign_data_files
 from hudi_core.view.replaced import replaced_groups, written_files
 from hudi_core.view.storage_lister import StorageLister
 from hudi_core.view.unnamed import unnamed_files
@@ -130,7 +131,16 @@ class _Comparison:
             None if rows is None else sum(one.rows for one in rows.values()),
             self._checked,
             self._skipped,
+            self._orphans(),
         )
+
+    def _orphans(self) -> tuple[str, ...]:
+        found = list(foreign_data_files(self._client.storage))
+        if self._is_readable:
+            lister: object = self._table.lister()
+            if isinstance(lister, Leftovers):
+                found += lister.leftovers()
+        return tuple(found)
 
     def _say(self, source: Source, subject: str, expected: str, found: str) -> None:
         self._found.append(Difference(source, subject, expected, found))

@@ -106,7 +106,11 @@ def test_a_table_stays_sound_whatever_is_done_to_it(table: hudi.Table) -> None:
     assert table.validate().differences == ()
     table.alter(add_columns={"note": pa.string()})
     table.delete_partitions(["rome"])
-    assert table.validate().differences == ()
+    report = table.validate()
+    assert report.differences == ()
+    # of the snapshot that was rolled back, its manifests stay
+    assert not [path for path in report.orphans if not path.endswith(".avro")]
+    assert bool(report.orphans) == (table.format == "iceberg")
 
 
 @pytest.mark.parametrize(
@@ -161,6 +165,28 @@ def test_a_damaged_file_is_named(table: hudi.Table) -> None:
     file = live(table)[0]
     file.write_bytes(b"PAR1" + b"\0" * (file.stat().st_size - 8) + b"PAR1")
     assert file.name in said(table.validate(), Source.STORAGE)
+
+
+# --- orphans -------------------------------------------------------------------------------------
+
+
+def test_what_another_engine_left_is_listed_and_is_no_difference(table: hudi.Table) -> None:
+    left = ["data/00000-1-3f.parquet"]
+    left += {
+        "native": [],
+        "delta": ["_delta_log/00000000000000000009.json#1"],
+        "iceberg": ["metadata/3f-m0.avro", "metadata/snap-1-1-3f.avro"],
+    }[table.format]
+    for one in left:
+        path = Path(table.path, one)
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"left")
+    report = table.validate()
+    assert report.orphans == tuple(left)
+    assert report.is_valid
+    shown = CliRunner().invoke(app, ["table", "validate", table.path])
+    assert shown.exit_code == ExitCode.OK
+    assert left[0] in shown.output
 
 
 # --- the format ----------------------------------------------------------------------------------

@@ -1,0 +1,34 @@
+"""Files in a table's folder that belong to nothing: what other engines began and left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, Protocol, runtime_checkable
+
+from hudi_core.model.files import BaseFileName
+from hudi_core.model.protocols import Storage
+
+_DATA: Final = (".parquet", ".orc")
+_HIDDEN: Final = (".", "_")
+"""How the names of folders begin that hold no rows: metadata of Hudi, of Delta, of engines."""
+
+
+@runtime_checkable
+class Leftovers(Protocol):
+    """A lister of files that knows which files of its format's own metadata nothing reaches."""
+
+    def leftovers(self) -> Iterator[str]:
+        """Yield their paths below the table, in order."""
+        ...
+
+
+def foreign_data_files(storage: Storage) -> Iterator[str]:
+    """Yield the data files below a table that have no name of Hudi's, in order; one listing.
+
+    Files that have one are told apart by the timeline; see :mod:`hudi_core.view.unnamed`.
+    """
+    for status in storage.list("", recursive=True):
+        *folders, name = status.path.split("/")
+        is_hidden = any(folder.startswith(_HIDDEN) for folder in folders)
+        if not is_hidden and name.endswith(_DATA) and BaseFileName.parse(name) is None:
+            yield status.path
