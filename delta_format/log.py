@@ -21,6 +21,7 @@ from delta_format.library import translated
 from delta_format.location import LOG_FOLDER, root_of
 from hudi_core.spi import (
     ACTION_KEY,
+    COMPLETION_TIME_KEY,
     INSTANT_KEY,
     WATERMARK_KEY,
     Action,
@@ -29,6 +30,7 @@ from hudi_core.spi import (
     Instant,
     MetaClientView,
     Publication,
+    parse_instant_time,
     to_epoch_millis,
 )
 
@@ -150,10 +152,11 @@ class Head:
             return None
         action = instant.action.completed_action
         named = self.report(instant)
-        version = self.version if named is None else named["version"]
-        return Publication(
-            instant.requested_time, action, str(version), instant.completion_time if named else None
-        )
+        if named is None:
+            return Publication(instant.requested_time, action, str(self.version))
+        done = named.get(COMPLETION_TIME_KEY)
+        completion = parse_instant_time(done) if done else instant.completion_time
+        return Publication(instant.requested_time, action, str(named["version"]), completion)
 
     def among(self, instants: int) -> Recent:
         """Return what the newest versions report, enough of them for so many instants."""
