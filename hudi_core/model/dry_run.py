@@ -116,7 +116,7 @@ class DryRun:
 
     @property
     def deleted(self) -> int:
-        """Rows the table would lose, but for those of replaced file groups."""
+        """Rows the table would lose, but for those of partitions that are overwritten."""
         return sum(file.deleted for file in self.files)
 
     @property

@@ -115,7 +115,9 @@ def fence(timeline: Timeline, publications: Sequence[PublishedInstants]) -> Time
         return replace(instant, state=State.INFLIGHT)
 
     naming = [one for one in publications if isinstance(one, NamedInstants)]
-    ahead = tuple(one for one in timeline.pending() if any(each.names(one) for each in naming))
+    # of several formats one may hold what another one is to get yet: step 1 has completed that
+    unfinished = [one for one in timeline.pending() if one.completion_time is None]
+    ahead = tuple(one for one in unfinished if any(each.names(one) for each in naming))
     return replace(timeline, instants=tuple(map(seen, timeline.instants)), ahead=ahead)
 
 

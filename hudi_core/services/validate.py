@@ -123,6 +123,7 @@ class _Comparison:
         rows = self._read(stored) if footers else None
         self._compare_format(stored, rows)
         self._compare_metadata(ALL_CHECKS if footers else {Check.FILES})
+        orphans = self._orphans()
         return TableValidation(
             self._client.base_path,
             self._table.host.name,
@@ -131,7 +132,7 @@ class _Comparison:
             None if rows is None else sum(one.rows for one in rows.values()),
             self._checked,
             self._skipped,
-            self._orphans(),
+            orphans,
         )
 
     def _orphans(self) -> tuple[str, ...]:
@@ -139,7 +140,11 @@ class _Comparison:
         if self._is_readable:
             lister: object = self._table.lister()
             if isinstance(lister, Leftovers):
-                found += lister.leftovers()
+                try:
+                    found += lister.leftovers()
+                except CorruptMetadataError as error:
+                    what = f"metadata of {self._table.host.name}"
+                    self._say(Source.FORMAT, what, _REPAIR, error.what)
         return tuple(found)
 
     def _say(self, source: Source, subject: str, expected: str, found: str) -> None:

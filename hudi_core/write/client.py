@@ -162,7 +162,7 @@ class WriteClient:
             committed = transaction.commit(metadata, ())
         transaction.timings["total"] = time.monotonic() - started
         done = commit_result(committed, operation, metadata, (), transaction.timings)
-        return replace(done, deleted=rows)
+        return replace(done, deleted=sum(rows.values()))
 
     def rehearse(self, data: Any, operation: WriteOperation) -> DryRun:
         """Return what :meth:`write` would do with the rows; nothing is written.

@@ -25,7 +25,7 @@ from hudi_core.model.schema import IS_DELETED, TableSchema
 from hudi_core.txn.open_table import OpenTable
 from hudi_core.write.context import WriteContext
 from hudi_core.write.planning import GroupWrite
-from hudi_core.write.replacing import REPLACING, replaced_slices
+from hudi_core.write.replacing import REPLACING, replaced_slices, rows_of
 from hudi_core.write.staging import StagedPart, true_mask
 from hudi_core.write.steps import WritePlan, WriteSteps
 from hudi_core.write.tagging import located_rows
@@ -105,7 +105,11 @@ def rehearse_deletion(
 ) -> DryRun:
     """Return what a deletion of partitions would do."""
     operation = WriteOperation.DELETE_PARTITION
-    files = _replaced(view, operation, partitions)
+    rows = rows_of(client, replaced_slices(view, operation, partitions))
+    files = [
+        replace(file, deleted=rows.get(file.path or "", 0))
+        for file in _replaced(view, operation, partitions)
+    ]
     requests = expected_requests(files, 0, 0, len(partitions), 0)
     requests += metadata_requests(client, metadata)
     return DryRun(operation, _in_order(files), requests)

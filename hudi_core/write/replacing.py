@@ -63,8 +63,8 @@ def replaced_groups(
     return {path: tuple(sorted(found[path])) for path in sorted(found)}
 
 
-def rows_of(client: TableMetaClient, slices: Sequence[FileSlice]) -> int:
-    """The number of rows in some file slices.
+def rows_of(client: TableMetaClient, slices: Sequence[FileSlice]) -> dict[str, int]:
+    """The number of rows in the base files of some file slices, by path.
 
     The commits that wrote them say it; of archived ones the files do.
     """
@@ -78,7 +78,8 @@ def rows_of(client: TableMetaClient, slices: Sequence[FileSlice]) -> int:
     said = {stat.path: stat.num_writes for commit in commits for stat in commit.stats}
     unsaid = [file.path for file in files if said.get(file.path) is None]
     footers = client.run_map(lambda path: int(read_file_metadata(client, path).num_rows), unsaid)
-    return sum(said.get(file.path) or 0 for file in files) + sum(footers)
+    counted = dict(zip(unsaid, footers, strict=True))
+    return {file.path: said.get(file.path) or counted.get(file.path, 0) for file in files}
 
 
 def partition_paths_of(

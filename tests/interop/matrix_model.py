@@ -99,9 +99,10 @@ class Model:
 
     def delete_folders(self, folders: Iterable[str]) -> Expected:
         named = set(folders)
-        gone = {group.file_id for group in self.groups.values() if group.folder in named}
+        gone = [group for group in self.groups.values() if group.folder in named]
         assert gone
-        return Expected(gone=gone)
+        lost = sum(len(group.rows) for group in gone)
+        return Expected(gone={group.file_id for group in gone}, counts=(0, 0, lost))
 
     def delete(self, batch: Sequence[Row]) -> Expected:
         expected = Expected()

@@ -76,9 +76,10 @@ class Model:
         if step.operation in REPLACING:
             everything = step.operation == "insert_overwrite_table" or not self.partitioned
             gone = set(CITIES) if everything else {row["city"] for row in step.rows}
+            before = len(self.held)
             self.held = {key: row for key, row in self.held.items() if row["city"] not in gone}
             if step.operation == "delete_partitions":
-                return 0, 0, 0
+                return 0, 0, before - len(self.held)
         if step.operation == "delete":
             keys = {row["id"] for row in step.rows} & self.held.keys()
             for key in keys:
