@@ -31,6 +31,9 @@ _ROW_HEADER: Final = struct.Struct(">iibi")
 _COUNTS: Final = struct.Struct(">iii")
 _VERSION, _MURMUR = -1, 1
 _MAX_HASHES: Final = 1024
+_LONG_KEY: Final = 4096
+"""Mean bytes of keys from which on a filter has :data:`_HASHES_OF_LONG_KEYS` hashes at most."""
+_HASHES_OF_LONG_KEYS: Final = 3
 
 Bits = npt.NDArray[np.uint8]
 """The bits of a row, eight to a byte, the lowest first."""
@@ -78,10 +81,37 @@ class DynamicBloom:
         """
         size = math.ceil(entries * -math.log(fpp) / math.log(2) ** 2)
         hashes = math.ceil(math.log(2) * size / entries)
-        rows, added = _rows_of_keys(len(keys), entries, max_entries)
+        return cls._filled(_strings(keys), hashes, size, entries, max_entries)
+
+    @classmethod
+    def fitted(cls, keys: pa.Array | pa.ChunkedArray, fpp: float) -> DynamicBloom:
+        """Return the filter of all keys of a file, in one row that is made for just as many.
+
+        Every hash of a key reads the whole key, and one after the other. Where keys are long the
+        filter has few hashes and more bits, which the file does not notice beside the keys; its
+        rate of false positives is the same.
+
+        Parameters
+        ----------
+        keys
+            Strings without nulls.
+        fpp
+            Rate of false positives, between 0 and 1.
+        """
+        strings, entries = _strings(keys), max(1, len(keys))
+        if int(strings.lengths.sum()) < _LONG_KEY * entries:
+            return cls.build(keys, entries, fpp)
+        hashes = min(_HASHES_OF_LONG_KEYS, math.ceil(-math.log2(fpp)))
+        size = math.ceil(entries * -hashes / math.log1p(-(fpp ** (1 / hashes))))
+        return cls._filled(strings, hashes, size, entries, 0)
+
+    @classmethod
+    def _filled(
+        cls, strings: ByteStrings, hashes: int, size: int, entries: int, max_entries: int
+    ) -> DynamicBloom:
+        rows, added = _rows_of_keys(len(strings), entries, max_entries)
         # one byte a bit: setting bits takes a third of the time
         filled = [np.zeros(size, np.bool_) for _ in range(int(rows.max(initial=0)) + 1)]
-        strings = _strings(keys)
         for chunk in chunks(len(strings)):
             chain = HashChain(strings, chunk)
             target = rows[chain.rows]

@@ -8,9 +8,10 @@ import re
 from functools import lru_cache
 from typing import Final
 
+import xxhash
+
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.metadata.damage import REBUILD
-from hudi_core.metadata.xxhash import xxhash64
 from hudi_core.model.files import PartitionPath
 
 ALL_PARTITIONS: Final = "__all_partitions__"
@@ -30,7 +31,7 @@ _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 @lru_cache(maxsize=4096)
 def id64(text: str) -> str:
     """Return the short id of a column or partition: 12 letters."""
-    return base64.b64encode(xxhash64(text.encode(), _SEED).to_bytes(8, "big")).decode()
+    return base64.b64encode(xxhash.xxh64_digest(text.encode(), _SEED)).decode()
 
 
 def id128(text: str) -> str:

@@ -1,7 +1,9 @@
 """Hadoop's variant of MurmurHash2 over many byte strings at once.
 
 Source: ``hudi-format`` section 4. One hash of a string is the seed of its next, so the words of a
-string are mixed once and only folded into the running hash for every further one.
+string are mixed once and only folded into the running hash for every further one. The same word of
+many strings is folded in by one call of numpy; where few strings are left, a call for each word
+costs more than Python's own integers.
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ Bools = npt.NDArray[np.bool_]
 
 _M: Final = np.uint32(0x5BD1E995)
 _R: Final = np.uint32(24)
+_FEW: Final = 32
+"""Strings from which on a call of numpy for each word is the faster way."""
 
 
 class ByteStrings:
@@ -64,13 +68,17 @@ class HashChain:
         # little-endian words that begin at every byte, not only at every fourth
         words = np.ndarray(len(data) - 3, "<u4", data, strides=(1,))
         counts = lengths // 4
+        shared = int(counts[_FEW - 1]) if len(counts) >= _FEW else 0
         self._words: list[U32] = []
-        for number in range(int(counts[0]) if len(counts) else 0):
+        for number in range(shared):
             holders = int(np.searchsorted(-counts, -number, side="left"))
-            word = words[starts[:holders] + 4 * number] * _M
-            word ^= word >> _R
-            word *= _M
-            self._words.append(word)
+            self._words.append(_mixed(words[starts[:holders] + 4 * number]))
+        self._rests: list[list[int]] = []
+        """What the longest strings have beyond the words of :attr:`_words`, mixed."""
+        for start, count in zip(starts[: _FEW - 1].tolist(), counts.tolist(), strict=False):
+            if count > shared:
+                own = words[start + 4 * shared : start + 4 * count : 4]
+                self._rests.append(_mixed(own).tolist())
         self._tail, self._has_tail = _tails(data.view(np.int8), starts + lengths, lengths % 4)
         self._length = lengths.astype(np.uint32)
         self._hash = np.zeros(len(self.rows), np.uint32)
@@ -82,6 +90,8 @@ class HashChain:
             prefix = hashes[: len(word)]
             prefix *= _M
             prefix ^= word
+        for row, rest in enumerate(self._rests):
+            hashes[row] = _folded(int(hashes[row]), rest)
         hashes ^= self._tail
         np.multiply(hashes, _M, out=hashes, where=self._has_tail)
         hashes ^= hashes >> np.uint32(13)
@@ -94,9 +104,25 @@ class HashChain:
         """Go on with some of the strings only."""
         self._words = [word[kept[: len(word)]] for word in self._words]
         self._words = [word for word in self._words if len(word)]
+        self._rests = [rest for rest, stays in zip(self._rests, kept, strict=False) if stays]
         self.rows, self._length = self.rows[kept], self._length[kept]
         self._tail, self._has_tail = self._tail[kept], self._has_tail[kept]
         self._hash = self._hash[kept]
+
+
+def _mixed(words: U32) -> U32:
+    mixed = words * _M
+    mixed ^= mixed >> _R
+    mixed *= _M
+    return mixed
+
+
+def _folded(value: int, words: list[int]) -> int:
+    """Return a running hash with further words folded in."""
+    factor, mask = int(_M), 0xFFFFFFFF
+    for word in words:
+        value = (value * factor & mask) ^ word
+    return value
 
 
 def _tails(

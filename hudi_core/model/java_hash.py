@@ -18,6 +18,8 @@ U32 = npt.NDArray[np.uint32]
 
 _FACTOR: Final = np.uint32(31)
 _ASCII: Final = 0x80
+_FEW: Final = 32
+"""Strings from which on they are hashed unit by unit, all at once; fewer are hashed one by one."""
 
 
 def string_hashes(strings: pa.StringArray) -> U32:
@@ -63,11 +65,21 @@ def _polynomials(
     order = np.argsort(-lengths, kind="stable")
     starts, lengths = starts[order], lengths[order]
     hashes = np.zeros(len(starts), np.uint32)
-    for number in range(int(lengths[0])):
+    shared = int(lengths[_FEW - 1]) if len(lengths) >= _FEW else 0
+    for number in range(shared):
         holders = int(np.searchsorted(-lengths, -number, side="left"))
         prefix = hashes[:holders]
         prefix *= _FACTOR
         prefix += units[starts[:holders] + number]
+    # 1, 31, 31 ** 2, ...
+    powers = np.full(int(lengths[0]) - shared + 1, _FACTOR, np.uint32)
+    powers[0] = 1
+    np.multiply.accumulate(powers, out=powers)
+    for row in range(int(np.count_nonzero(lengths[: _FEW - 1] > shared))):
+        own = units[starts[row] + shared : starts[row] + lengths[row]].astype(np.uint32)
+        one = hashes[row : row + 1]
+        one *= powers[len(own)]
+        one += np.dot(own, powers[len(own) - 1 :: -1])
     result = np.empty_like(hashes)
     result[order] = hashes
     return result

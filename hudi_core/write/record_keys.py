@@ -108,7 +108,7 @@ class RecordKeyCollector:
             count, pa.py_buffer(np.cumsum(lengths)), pa.py_buffer(data)
         )
         if self._sizing.entries is None:
-            return DynamicBloom.build(keys, max(1, count), self._sizing.fpp)
+            return DynamicBloom.fitted(keys, self._sizing.fpp)
         return DynamicBloom.build(
             keys, self._sizing.entries, self._sizing.fpp, self._sizing.max_entries
         )

@@ -52,6 +52,13 @@ def test_hash_codes_of_columns() -> None:
     assert string_hashes(pa.array([], pa.string())).tolist() == []
 
 
+@pytest.mark.parametrize("count", [1, 31, 32, 40])
+def test_hash_codes_of_texts_of_all_lengths(count: int) -> None:
+    texts = [("x" * (n * n % 97) + "é" * (n % 3)) * (50 if n % 11 == 0 else 1) for n in range(count)]
+    found = string_hashes(pa.array(texts)).tolist()
+    assert found == [by_hand(text) for text in texts]
+
+
 def test_hash_codes_of_lists() -> None:
     assert list_hash(["hello"]) == 31 + 99162322
     assert list_hash(["a", None, "b"]) == ((31 + 97) * 31 + 0) * 31 + 98

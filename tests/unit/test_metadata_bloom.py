@@ -5,10 +5,13 @@ from __future__ import annotations
 import base64
 import math
 import struct
+from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+import hudi_core as hudi
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.metadata.bloom import DynamicBloom
 
@@ -75,6 +78,49 @@ def test_bytes_are_those_of_the_definition(entries: int, max_entries: int) -> No
     for count in (0, 1, 3, 4, 9, 10, 12, 13, len(keys)):
         built = DynamicBloom.build(pa.array(keys[:count], pa.string()), entries, 1e-3, max_entries)
         assert built.to_base64() == plain_filter(keys[:count], entries, 1e-3, max_entries)
+
+
+@pytest.mark.parametrize("count", [1, 31, 32, 90])
+def test_long_keys_beside_short_ones_have_the_bits_of_the_definition(count: int) -> None:
+    keys = [f"{n}é" * (700 if n % 40 == 0 else n % 29) + "\x7f" * (n % 5) for n in range(count)]
+    built = DynamicBloom.build(pa.array(keys), count, 1e-3)
+    assert built.to_base64() == plain_filter(keys, count, 1e-3, 0)
+    asked = pa.array([*(f"{key}?" for key in keys), *keys])
+    answers = DynamicBloom.parse(built.to_base64(), "f").might_contain(asked).to_pylist()
+    assert all(answers[count:])
+    assert sum(answers[:count]) <= 1
+
+
+def test_a_file_of_long_keys_has_a_filter_of_few_hashes() -> None:
+    long = [f"{n:05d}" * 1000 for n in range(200)]
+    bloom = DynamicBloom.fitted(pa.array(long), 1e-3)
+    assert (bloom.hashes, bloom.entries, bloom.added) == (3, 200, 200)
+    assert bloom.might_contain(pa.array(long)).true_count == 200
+    # as many false positives as of a filter with all its hashes, and small beside the keys
+    wrong = bloom.might_contain(pa.array([f"{n}" for n in range(20_000)])).true_count
+    assert wrong < 60
+    strict = DynamicBloom.fitted(pa.array(long), 1e-9)
+    assert (strict.hashes, DynamicBloom.fitted(pa.array(long[:1]), 0.5).hashes) == (3, 1)
+    assert len(strict.to_base64()) < sum(map(len, long)) / 9
+    short = pa.array([f"k{n}" for n in range(200)])
+    assert DynamicBloom.fitted(short, 1e-9).to_base64() == plain_filter(
+        short.to_pylist(), 200, 1e-9, 0
+    )
+
+
+def test_the_filter_of_a_file_of_long_keys_grows(tmp_path: Path) -> None:
+    rows = pa.table({"id": [f"{n}" * 5000 for n in range(5)], "v": range(5)})
+    table = hudi.Table.create(
+        str(tmp_path / "t"), rows.schema, record_key="id", options={"hoodie.fs.fsync": "false"}
+    )
+    table.upsert(rows.slice(0, 4))
+    table.upsert(rows.slice(2))
+    [file] = table.file_slices()
+    assert file.base_file is not None
+    footer = pq.read_metadata(f"{table.path}/{file.base_file.path}").metadata
+    bloom = DynamicBloom.parse(footer[b"org.apache.hudi.bloomfilter"], "footer")
+    assert bloom.might_contain(rows.column("id")).true_count == 5
+    assert table.to_arrow(["id"]).num_rows == 5
 
 
 def test_known_size_of_hudis_default() -> None:

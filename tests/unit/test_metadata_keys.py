@@ -10,22 +10,7 @@ from hypothesis import strategies as st
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.metadata import keys, partition_types
 from hudi_core.metadata.partition_types import shard_file_id, shard_number, shard_of, shards_of
-from hudi_core.metadata.xxhash import xxhash64
 from hudi_core.model.files import FileId, PartitionPath
-
-
-@pytest.mark.parametrize(
-    ("data", "seed", "code"),
-    [
-        # values published with the algorithm
-        (b"", 0, 0xEF46DB3751D8E999),
-        (b"a", 0, 0xD24EC4F1A98C6E5B),
-        (b"abc", 0, 0x44BC2CF5AD770999),
-        (b"Nobody inspects the spammish repetition", 0, 0xFBCEA83C8A378BF1),
-    ],
-)
-def test_xxhash_of_known_values(data: bytes, seed: int, code: int) -> None:
-    assert xxhash64(data, seed) == code
 
 
 def test_ids_of_real_metadata_tables() -> None:
