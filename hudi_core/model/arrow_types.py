@@ -8,7 +8,8 @@ in parquet files, so that one grammar serves field ids and statistics.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple, NoReturn
 
 import pyarrow as pa
@@ -196,7 +197,9 @@ def normalise_type(kind: pa.DataType, path: str) -> pa.DataType:
 def _normalise_nested(kind: pa.DataType, path: str) -> pa.DataType:
     if pt.is_struct(kind):
         fields = [normalise_field(field, f"{path}.{field.name}") for field in kind]
-        refuse_twins([field.name for field in fields], f"The struct {path}")
+        names = [field.name for field in fields]
+        refuse_twins(names, f"The struct {path}")
+        refuse_alike(names, names, f"The struct {path}")
         return pa.struct(fields)
     if pt.is_map(kind):
         key = normalise_type(kind.key_type, f"{path}.{MAP_KEY}")
@@ -220,13 +223,40 @@ def _normalise_primitive(kind: pa.DataType) -> pa.DataType | None:
 
 def refuse_twins(names: Sequence[str], where: str) -> None:
     """Raise a :class:`SchemaError` when a name occurs twice."""
-    twins = sorted({name for name in names if names.count(name) > 1})
+    twins = sorted(name for name, count in Counter(names).items() if count > 1)
     if twins:
         raise SchemaError(
             f"{where} has several columns named {', '.join(twins)}",
             "Rename all but one of them.",
             columns=tuple(twins),
         )
+
+
+def refuse_alike(new: Iterable[str], names: Iterable[str], where: str) -> None:
+    """Raise a :class:`SchemaError` when a new name differs from another one in case only.
+
+    Spark, Hive and Trino do not tell such columns apart: none of them could read the table.
+
+    Parameters
+    ----------
+    new
+        Names of columns that are about to be stored.
+    names
+        All names on their level, the new ones among them.
+    where
+        What has the columns, for the message.
+    """
+    by_case: dict[str, list[str]] = {}
+    for name in names:
+        by_case.setdefault(name.lower(), []).append(name)
+    for name in new:
+        alike = by_case[name.lower()]
+        if len(alike) > 1:
+            raise SchemaError(
+                f"{where} would have the columns {' and '.join(alike)}, which differ in case only",
+                "Readers such as Spark do not tell them apart: rename all but one of them.",
+                columns=tuple(alike),
+            )
 
 
 def _refuse(kind: pa.DataType, path: str, hint: str) -> NoReturn:

@@ -22,12 +22,13 @@ from hudi_core.model.arrow_types import (
     is_list,
     normalise_field,
     normalise_type,
+    refuse_alike,
     refuse_twins,
     walk,
     with_children,
 )
 from hudi_core.model.promotions import can_promote
-from hudi_core.model.schema import IS_DELETED, META_COLUMNS, OPERATION, TableSchema
+from hudi_core.model.schema import IS_DELETED, META_COLUMNS, TableSchema, refuse_kept_names
 
 _INNER = (f".{LIST_ELEMENT}", f".{MAP_KEY}", f".{MAP_VALUE}")
 
@@ -84,7 +85,7 @@ def merged_schema(
     ignored = {*META_COLUMNS, IS_DELETED} - set(table.names)
     rows = [each for each in incoming if each.name not in ignored]
     refuse_twins([each.name for each in rows], "The batch of rows")
-    _refuse_kept_names([each.name for each in rows if each.name not in table.names])
+    refuse_kept_names([each.name for each in rows if each.name not in table.names])
     merged = _Merge(frozenset(fixed), fill_missing).fields(list(table.arrow), rows, "")
     return table if merged == list(table.arrow) else table.with_fields(merged)
 
@@ -114,6 +115,9 @@ class _Merge:
             for each in given
             if each.name not in known
         ]
+        where = f"The struct {prefix[:-1]}" if prefix else "The table"
+        names = [each.name for each in (*merged, *new)]
+        refuse_alike([each.name for each in new], names, where)
         return merged + new
 
     def kind(self, stored: pa.DataType, given: pa.DataType, path: str) -> pa.DataType:
@@ -174,7 +178,7 @@ def altered_schema(
     fields = _Alter(change).fields(list(table.arrow), "")
     if not fields:
         raise SchemaError("No column would be left", "Keep one, or drop the table.")
-    _refuse_kept_names([each.name for each in fields if each.name not in table.names])
+    refuse_kept_names([each.name for each in fields if each.name not in table.names])
     changed = table.with_fields(fields)
     if changed == table:
         raise SchemaError(
@@ -199,7 +203,10 @@ class _Alter:
             if above == parent:
                 changed.append(normalise_field(new.with_name(name), new.name))
         where = f"The struct {parent}" if parent else "The table"
-        refuse_twins([each.name for each in changed], where)
+        names = [each.name for each in changed]
+        refuse_twins(names, where)
+        before = {each.name for each in stored}
+        refuse_alike([name for name in names if name not in before], names, where)
         for each in changed:
             normalise_field(each, _below(parent, each.name))  # refuses names Avro cannot hold
         return changed
@@ -293,16 +300,6 @@ def _check_new(table: TableSchema, known: Mapping[str, pa.Field], new: pa.Field)
 def _refuse_unknown(table: TableSchema, path: str) -> NoReturn:
     names = ", ".join(found for found, _ in walk(table.arrow))
     raise SchemaError(f"There is no column {path}", f"The columns are: {names}.", column=path)
-
-
-def _refuse_kept_names(new: Sequence[str]) -> None:
-    kept = [name for name in new if name in META_COLUMNS or name == OPERATION]
-    if kept:
-        raise SchemaError(
-            f"Column {kept[0]} has a name that Hudi keeps for itself",
-            "Choose another name.",
-            column=kept[0],
-        )
 
 
 def _below(parent: str, name: str) -> str:

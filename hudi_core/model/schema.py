@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,6 +20,7 @@ from hudi_core.model.arrow_types import (
     DOC,
     field_id,
     normalise_field,
+    refuse_alike,
     refuse_twins,
     walk,
 )
@@ -34,10 +35,10 @@ PARTITION_PATH: Final = "_hoodie_partition_path"
 FILE_NAME: Final = "_hoodie_file_name"
 META_COLUMNS: Final = (COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY, PARTITION_PATH, FILE_NAME)
 """Names of the meta columns, in the order in which they precede the data columns of a file."""
-OPERATION: Final = "_hoodie_operation"
-"""Name that Hudi keeps for a meta column of change logs."""
 IS_DELETED: Final = "_hoodie_is_deleted"
 """Name of the boolean data column by which a row says that it deletes."""
+KEPT_PREFIX: Final = "_hoodie_"
+"""What the names begin with that Hudi keeps for itself."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,18 +72,15 @@ class TableSchema:
         Raises
         ------
         SchemaError
-            No columns; a name that occurs twice, is kept by Hudi, or that Avro cannot hold; a type
-            that cannot be stored.
+            No columns; a name that occurs twice or differs from another in case only, is kept by
+            Hudi, or that Avro cannot hold; a type that cannot be stored.
         """
-        names = [field.name for field in schema]
-        refuse_twins(names, "The schema")
-        if OPERATION in names:
-            raise SchemaError(
-                f"Column {OPERATION} has a name that Hudi keeps for itself", "Rename the column."
-            )
-        fields = [
-            normalise_field(field, field.name) for field in schema if field.name not in META_COLUMNS
-        ]
+        refuse_twins([field.name for field in schema], "The schema")
+        own = [field for field in schema if field.name not in META_COLUMNS]
+        names = [field.name for field in own]
+        refuse_kept_names(names)
+        refuse_alike(names, names, "The table")
+        fields = [normalise_field(field, field.name) for field in own]
         return cls._with_ids(fields, _meta_fields(), {}, 0)
 
     @classmethod
@@ -212,7 +210,7 @@ class TableSchema:
         """Return rows as the table stores them: its columns, in its order and of its types.
 
         Columns that may be null and are missing are filled with nulls; meta columns, which rows
-        read from a table still have, are dropped.
+        read from a table still have, are dropped, unless the schema names them.
 
         Raises
         ------
@@ -220,7 +218,8 @@ class TableSchema:
             A column the table lacks, a required column that is missing or has nulls, a type or a
             value that does not fit.
         """
-        names = [name for name in batch.schema.names if name not in META_COLUMNS]
+        dropped = set(META_COLUMNS).difference(self.names)
+        names = [name for name in batch.schema.names if name not in dropped]
         refuse_twins(names, "The batch of rows")
         refuse_unknown(names, self.names, "The table")
         columns = [
@@ -230,6 +229,18 @@ class TableSchema:
             for field in self.arrow
         ]
         return pa.RecordBatch.from_arrays(columns, schema=self.arrow)
+
+
+def refuse_kept_names(new: Iterable[str]) -> None:
+    """Raise a :class:`SchemaError` when a new column has a name that Hudi keeps for itself."""
+    for name in new:
+        if name.lower().startswith(KEPT_PREFIX) and name != IS_DELETED:
+            raise SchemaError(
+                f"Column {name} has a name that Hudi keeps for itself: it begins with "
+                f"{KEPT_PREFIX}",
+                "Choose another name.",
+                column=name,
+            )
 
 
 def _meta_fields() -> list[pa.Field]:

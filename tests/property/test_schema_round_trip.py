@@ -34,7 +34,7 @@ PRIMITIVES = st.sampled_from(
 
 def fields(types: st.SearchStrategy[pa.DataType]) -> st.SearchStrategy[list[pa.Field]]:
     named = st.builds(pa.field, NAMES, types, st.booleans())
-    return st.lists(named, min_size=1, max_size=4, unique_by=lambda field: field.name)
+    return st.lists(named, min_size=1, max_size=4, unique_by=lambda field: field.name.lower())
 
 
 def nested(types: st.SearchStrategy[pa.DataType]) -> st.SearchStrategy[pa.DataType]:

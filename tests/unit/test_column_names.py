@@ -1,0 +1,133 @@
+"""Names of columns that a table does not take: those that differ in case only, and Hudi's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import hudi_core as hudi
+from hudi_core.errors import SchemaError
+from hudi_core.model.evolution import SchemaChange, altered_schema, merged_schema
+from hudi_core.model.schema import TableSchema
+
+FAST = {"hoodie.fs.fsync": "false"}
+INT = pa.int64()
+
+
+def struct(*names: str) -> pa.DataType:
+    return pa.struct([(name, INT) for name in names])
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ([("id", INT), ("ID", INT)], "columns id and ID, which differ in case only"),
+        ([("id", INT), ("Fare", INT), ("fAre", INT), ("fare", INT)], "Fare and fAre and fare"),
+        ([("id", INT), ("s", struct("x", "X"))], "struct s would have the columns x and X"),
+        ([("id", INT), ("l", pa.list_(struct("x", "X")))], "x and X"),
+        ([("id", INT), ("m", pa.map_(pa.string(), struct("x", "X")))], "x and X"),
+        ([("id", INT), ("_hoodie_foo", INT)], "_hoodie_foo has a name that Hudi keeps"),
+        ([("id", INT), ("_hoodie_operation", pa.string())], "_hoodie_operation has a name"),
+        ([("id", INT), ("_HOODIE_record_key", pa.string())], "_HOODIE_record_key has a name"),
+    ],
+)
+def test_new_tables(tmp_path: Path, fields: list[Any], message: str) -> None:
+    schema = pa.schema(fields)
+    with pytest.raises(SchemaError, match=message):
+        hudi.Table.create(tmp_path / "t", schema, record_key="id", options=FAST)
+    with pytest.raises(SchemaError):
+        hudi.write(schema.empty_table(), tmp_path / "t", options=FAST)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> hudi.Table:
+    schema = pa.schema([("id", INT), ("fare", INT), ("s", struct("x", "y"))])
+    path = tmp_path_factory.mktemp("names") / "t"
+    made = hudi.Table.create(path, schema, record_key="id", options=FAST)
+    made.insert(rows())
+    return made
+
+
+def rows(**more: Any) -> pa.Table:
+    return pa.table({"id": [1], "fare": [2], "s": [{"x": 1, "y": 1}], **more})
+
+
+@pytest.mark.parametrize(
+    ("batch", "message"),
+    [
+        (rows(FARE=[1]), "fare and FARE, which differ in case only"),
+        (rows(new=[1], NEW=[2]), "new and NEW"),
+        (rows(s=[{"x": 1, "y": 1, "Y": 2}]), "struct s would have the columns y and Y"),
+        (rows(new=[{"a": 1, "A": 1}]), "struct new would have the columns a and A"),
+        (rows(_hoodie_foo=[1]), "_hoodie_foo has a name that Hudi keeps"),
+    ],
+)
+def test_rows_that_bring_them(table: hudi.Table, batch: pa.Table, message: str) -> None:
+    before = table.timeline.instants
+    for operation in (table.insert, table.upsert, table.bulk_insert):
+        with pytest.raises(SchemaError, match=message):
+            operation(batch)
+    assert table.timeline.instants == before
+
+
+def test_a_column_in_another_case_is_no_substitute(table: hudi.Table) -> None:
+    with pytest.raises(SchemaError, match="fare and Fare"):
+        table.upsert(rows().rename_columns(["id", "Fare", "s"]))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"add_columns": {"FARE": INT}}, "fare and FARE"),
+        ({"add_columns": {"s.X": INT}}, "struct s would have the columns x and X"),
+        ({"add_columns": {"a": INT, "A": INT}}, "a and A"),
+        ({"rename": {"fare": "ID"}}, "id and ID"),
+        ({"add_columns": {"_hoodie_foo": INT}}, "_hoodie_foo has a name"),
+        ({"rename": {"fare": "_hoodie_fare"}}, "_hoodie_fare has a name"),
+    ],
+)
+def test_changes_that_are_asked_for(
+    table: hudi.Table, change: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(SchemaError, match=message):
+        table.alter(**change)
+
+
+def test_the_case_of_a_name_can_be_changed(tmp_path: Path) -> None:
+    schema = pa.schema([("id", INT), ("fare", INT)])
+    made = hudi.Table.create(tmp_path / "t", schema, record_key="id", options=FAST)
+    made.insert(pa.table({"id": [1], "fare": [2]}))
+    made.alter(rename={"fare": "Fare"})
+    assert made.to_arrow("Fare").column(0).to_pylist() == [2]
+
+
+def test_meta_columns_of_rows_that_were_read_are_dropped(table: hudi.Table) -> None:
+    before = table.count()
+    assert table.upsert(table.to_arrow()).updated == before
+    assert table.schema.names == ["id", "fare", "s"]
+
+
+def test_the_delete_flag_is_a_column_of_users(tmp_path: Path) -> None:
+    schema = pa.schema([("id", INT), ("_hoodie_is_deleted", pa.bool_())])
+    made = hudi.Table.create(tmp_path / "t", schema, record_key="id", options=FAST)
+    made.insert(pa.table({"id": [1, 2], "_hoodie_is_deleted": [False, False]}))
+    made.upsert(pa.table({"id": [1], "_hoodie_is_deleted": [True]}))
+    assert made.to_arrow("id").column(0).to_pylist() == [2]
+
+
+def test_tables_that_have_such_names_already_go_on() -> None:
+    """Made by other writers: what is there is not judged, only what is new."""
+    fields = [{"name": name, "type": "long"} for name in ("id", "ID", "_hoodie_foo")]
+    text = f'{{"type": "record", "name": "r", "fields": {fields}}}'.replace("'", '"')
+    schema = TableSchema.from_avro(text)
+    incoming = pa.schema([(name, INT) for name in ("id", "ID", "_hoodie_foo", "new")])
+    merged = merged_schema(schema, incoming, (), fill_missing=False)
+    assert merged.names == ["id", "ID", "_hoodie_foo", "new"]
+    with pytest.raises(SchemaError, match="new and New"):
+        merged_schema(merged, pa.schema([*incoming, ("New", INT)]), (), fill_missing=False)
+    changed = altered_schema(merged, SchemaChange(rename={"new": "newer"}), {})
+    assert changed.names == ["id", "ID", "_hoodie_foo", "newer"]
