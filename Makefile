@@ -76,6 +76,10 @@ bench-metadata: setup
 bench-formats: setup
 	$(RUN) benchmarks/formats.py $(ARGS)
 
+.PHONY: bench-keys
+bench-keys: setup
+	$(RUN) benchmarks/long_keys.py $(ARGS)
+
 docs: setup  ## Write the generated pages of docs/ anew
 	$(BIN)/python -m hudi_core.config.docs
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+from datetime import date
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from hudi_core.config.read import AS_OF, QueryType, ReadConfig
+from hudi_core.config.read import AS_OF, ReadConfig
 from hudi_core.config.resolve import text_options
 from hudi_core.config.write import WriteConfig
 from hudi_core.config.write_keys import OPERATION
@@ -23,15 +24,20 @@ from hudi_core.model.files import BasePath
 from hudi_core.model.instant import Action, Instant
 from hudi_core.model.instant_time import EARLIEST
 from hudi_core.model.result import CommitResult
-from hudi_core.row_operations import Options, default_operation
+from hudi_core.read.asked import plan_of
+from hudi_core.read.moments import completed_time, requested_time
+from hudi_core.read.scan import scan
+from hudi_core.read.spark_frame import frame_of_plan
+from hudi_core.row_operations import Options
 from hudi_core.services.create import create_table, design_table, replace_table
 from hudi_core.services.drop import drop_table
-from hudi_core.services.opening import table_exists
-from hudi_core.storage.location import parse_location
+from hudi_core.services.opening import open_within, table_exists
+from hudi_core.storage.location import PathLike, location_of
 from hudi_core.storage.options import StorageOptions
-from hudi_core.table import Table, completed_time, requested_time
+from hudi_core.table import Table
 from hudi_core.txn.markers import INCOMING_FOLDER
 from hudi_core.write.context import WriteContext
+from hudi_core.write.keyless import default_operation
 from hudi_core.write.unfit_rows import fitting_rows
 
 if TYPE_CHECKING:
@@ -44,7 +50,7 @@ _DELETES = (WriteOperation.DELETE, WriteOperation.DELETE_PARTITION)
 
 def write(
     data: Any,
-    path: str,
+    path: PathLike,
     mode: SaveMode = "append",
     options: Options | None = None,
     engine: Engine | None = None,
@@ -66,13 +72,15 @@ def write(
         place with the operation ``insert_overwrite_table``.
     options
         Hudi's options: ``hoodie.datasource.write.operation`` says what to do (by default
-        ``upsert``, and ``insert`` for tables without a record key).
+        ``upsert``, and ``insert`` for tables without a record key, unless the rows bring the keys
+        they were read with).
 
     Returns
     -------
     CommitResult or None
         ``None`` when ``ignore`` met a table.
     """
+    path = location_of(path)
     given = text_options(options or {})
     config = WriteConfig.from_options(given)
     operation = config.operation if OPERATION.is_given(given) else None
@@ -98,7 +106,7 @@ def write(
     if exists and mode == "overwrite" and operation not in _OVERWRITES:
         new, schema = design_table(path, engine.schema_of(data), given)
         context = WriteContext(
-            BasePath(parse_location(path).uri),
+            BasePath(path),
             StorageOptions.from_options(given),
             new,
             schema,
@@ -106,13 +114,16 @@ def write(
             EARLIEST,
         )
         # or neither table would be left
-        data = fitting_rows(data, engine, context, operation or default_operation(new))
+        operation = operation or default_operation(new, [])
+        data = fitting_rows(data, engine, context, operation)
         opened = replace_table(path, engine.schema_of(data), given, keep=INCOMING_FOLDER)
     elif exists:
         return Table.open(path, given).perform(data, operation, engine)
     else:
         opened = create_table(path, engine.schema_of(data), given)
     table = Table(opened, given)
+    # of keys that rows bring from another table, a new one knows nothing
+    operation = operation or default_operation(table.config, [])
     try:
         return table.perform(data, operation, engine)
     except CommitStateUnknownError:
@@ -125,13 +136,16 @@ def write(
         raise
 
 
-def read(spark: SparkSession | None, path: str, options: Options | None = None) -> Any:
+def read(spark: SparkSession | None, path: PathLike, options: Options | None = None) -> Any:
     """Read a table with Hudi's options.
 
     Parameters
     ----------
     spark
         The session to read with; ``None`` for an Arrow table.
+    path
+        Base path of the table; or a path within it, which may have wildcards: then only what lies
+        there is read.
     options
         ``as.of.instant``, or ``hoodie.datasource.query.type=incremental`` with
         ``hoodie.datasource.read.begin.instanttime`` and ``...end.instanttime``.
@@ -141,19 +155,19 @@ def read(spark: SparkSession | None, path: str, options: Options | None = None) 
     DataFrame or pyarrow.Table
     """
     given = text_options(_moments(options or {}))
-    table = Table.open(path, given)
-    query = ReadConfig.from_options(given)
-    if query.query_type is QueryType.INCREMENTAL:
-        return table.incremental(query.begin, query.end, spark)
+    opened, within = open_within([location_of(path)], given)
+    plan = plan_of(opened, ReadConfig.from_options(given), within=within)
     if spark is not None:
-        return table.read(spark, as_of=query.as_of)
-    return table.to_arrow(as_of=query.as_of)
+        return frame_of_plan(spark, opened.client, plan)
+    return scan(opened.client, plan).read_all()
 
 
 def _moments(options: Options) -> Options:
-    """Return the options of a read with times in the place of instants."""
+    """Return the options of a read with times in the place of instants and moments."""
     requested = {AS_OF.key: requested_time}
     return {
-        key: requested.get(key, completed_time)(value) if isinstance(value, Instant) else value
+        key: requested.get(key, completed_time)(value)
+        if isinstance(value, Instant | date)
+        else value
         for key, value in options.items()
     }

@@ -109,6 +109,36 @@ class InvalidInstantTimeError(TimelineError):
         )
 
 
+class TimeOutOfRangeError(TimelineError):
+    """A state is asked for of a time before a table's first commit, or after now.
+
+    Parameters
+    ----------
+    base_path
+        The table.
+    asked
+        The time, as the user wrote it.
+    first
+        Requested time of the first commit; ``None`` where there is none.
+    now
+        The time in the table's zone.
+    """
+
+    def __init__(self, base_path: str, asked: str, first: str | None, now: str) -> None:
+        self.base_path, self.asked, self.first, self.now = base_path, asked, first, now
+        known = "it has no commits" if first is None else f"its first commit is {first}"
+        super().__init__(
+            f"The table at {base_path} has no state as of {asked!r}: {known}, and now is {now}",
+            "Leave the time out to read the latest state."
+            if first is None
+            else "Give a time from the one to the other; `hudi timeline PATH` lists the commits.",
+            base_path=base_path,
+            asked=asked,
+            first=first,
+            now=now,
+        )
+
+
 class InstantNotFoundError(TimelineError):
     """No instant of that time (and action) is on the timeline."""
 

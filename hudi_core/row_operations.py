@@ -7,7 +7,6 @@ from typing import Any, Literal, overload
 
 from hudi_core.config.key import GivenOptions
 from hudi_core.config.resolve import text_options
-from hudi_core.config.table import TableConfig
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.base import Engine
 from hudi_core.engine.choice import engine_for
@@ -18,6 +17,7 @@ from hudi_core.services.opening import open_table
 from hudi_core.txn.open_table import OpenTable
 from hudi_core.txn.table_lock import table_lock
 from hudi_core.write.client import WriteClient
+from hudi_core.write.keyless import default_operation
 from hudi_core.write.replacing import PartitionLike
 
 Options = Mapping[str, object]
@@ -267,7 +267,9 @@ class RowOperations:
     def perform(self, data: Any, operation: WriteOperation | None, engine: Engine) -> CommitResult:
         """Do what the options of the table ask for; ``None`` for what fits the table best."""
         writer = self._writer(None, engine)
-        operation = operation or default_operation(self._opened.client.config)
+        if operation is None:
+            data = engine.take(data)
+            operation = default_operation(self._opened.client.config, engine.schema_of(data).names)
         if operation is not WriteOperation.DELETE_PARTITION:
             return writer.write(engine.take(data), operation)
         named = writer.config.partitions_to_delete
@@ -292,8 +294,3 @@ class RowOperations:
         config = WriteConfig.from_options(merged)
         self._opened = opened
         return WriteClient(opened, table_lock(opened, config), engine, config)
-
-
-def default_operation(config: TableConfig) -> WriteOperation:
-    """Return what is done with rows where nothing else is asked for."""
-    return WriteOperation.UPSERT if config.record_key_fields else WriteOperation.INSERT

@@ -7,7 +7,6 @@ in this process. People who bring Hudi's options come in by :mod:`hudi_core.door
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -15,43 +14,45 @@ from hudi_core.config.resolve import text_options
 from hudi_core.config.table import TableConfig
 from hudi_core.config.write import WriteConfig
 from hudi_core.metadata.as_arrow import metadata_partition
-from hudi_core.model.files import FileSlice
 from hudi_core.model.instant import Instant
 from hudi_core.model.protocols import TimelineView
 from hudi_core.model.result import CommitResult
-from hudi_core.read.filters import RowFilter
-from hudi_core.read.incremental import IncrementalQuery
-from hudi_core.read.query import SnapshotQuery
-from hudi_core.read.scan import scan
-from hudi_core.read.spark_frame import frame_of_plan
+from hudi_core.read.moments import Moment, requested_time
 from hudi_core.row_operations import Options
+from hudi_core.row_queries import RowQueries
 from hudi_core.services.alter import alter_table, schema_change
 from hudi_core.services.create import SchemaLike, as_arrow_schema, create_table
 from hudi_core.services.opening import open_table
 from hudi_core.services.rollback import roll_back_instant
+from hudi_core.storage.location import PathLike, location_of
 from hudi_core.table_upkeep import TableUpkeep, named_options
 from hudi_core.txn.table_lock import table_lock
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
-Moment = str | Instant
-"""A time on the timeline: an instant, or what a user may write for one."""
-
-
-class Table(TableUpkeep):
+class Table(RowQueries, TableUpkeep):
     """One open table.
 
     Made by :meth:`create` or :meth:`open`. It sees what others commit at its next call, not in the
     middle of one.
     """
 
+    def __repr__(self) -> str:
+        config = self.config
+        facts = {
+            "path": self.path,
+            "name": config.name,
+            "format": config.table_format,
+            "record_key": list(config.record_key_fields),
+            "partition_by": list(config.partition_fields),
+        }
+        return f"Table({', '.join(f'{name}={fact!r}' for name, fact in facts.items())})"
+
     # --- opening ---------------------------------------------------------------------------------
 
     @classmethod
     def create(
         cls,
-        path: str,
+        path: PathLike,
         schema: SchemaLike,
         *,
         name: str | None = None,
@@ -68,7 +69,8 @@ class Table(TableUpkeep):
         path
             Local path or URI of a folder that is empty or does not exist.
         schema
-            Columns of the table: a ``pyarrow.Schema`` or a Spark ``StructType``.
+            Columns of the table: a ``pyarrow.Schema``, a Spark ``StructType``, or a frame that has
+            them: of pandas, polars, Arrow or Spark. Its rows are not written.
         name
             Name of the table; by default the last part of the path.
         record_key, partition_by
@@ -92,14 +94,16 @@ class Table(TableUpkeep):
         """
         named = named_options(name, record_key, partition_by, ordering_field, format)
         merged = text_options({**(options or {}), **named})
-        return cls(create_table(path, as_arrow_schema(schema), merged), merged)
+        return cls(create_table(location_of(path), as_arrow_schema(schema), merged), merged)
 
     @classmethod
-    def open(cls, path: str, options: Options | None = None) -> Table:
+    def open(cls, path: PathLike, options: Options | None = None) -> Table:
         """Open an existing table.
 
         Parameters
         ----------
+        path
+            Local path or URI of the table.
         options
             Hudi options for later calls, and credentials of the store.
 
@@ -115,7 +119,7 @@ class Table(TableUpkeep):
             An option contradicts what the table stores.
         """
         given = text_options(options or {})
-        return cls(open_table(path, given), given)
+        return cls(open_table(location_of(path), given), given)
 
     # --- what the table is -----------------------------------------------------------------------
 
@@ -138,14 +142,6 @@ class Table(TableUpkeep):
     def timeline(self) -> TimelineView:
         """The instants, as the table's format sees them."""
         return self._opened.timeline()
-
-    def file_slices(
-        self,
-        as_of: Moment | None = None,
-        filter: RowFilter | None = None,  # noqa: A002
-    ) -> tuple[FileSlice, ...]:
-        """Return the file slices a snapshot query reads."""
-        return self._snapshot().file_slices(requested_time(as_of), filter)
 
     def metadata(self, partition: str) -> pa.Table:
         """Return a partition of the table's metadata table.
@@ -219,83 +215,3 @@ class Table(TableUpkeep):
         return roll_back_instant(
             self._opened, table_lock(self._opened, config), config, requested_time(instant) or ""
         )
-
-    # --- reading ---------------------------------------------------------------------------------
-
-    def to_arrow(
-        self,
-        columns: Sequence[str] | None = None,
-        filter: RowFilter | None = None,  # noqa: A002
-        as_of: Moment | None = None,
-    ) -> pa.Table:
-        """Return the rows, meta columns first.
-
-        Parameters
-        ----------
-        columns
-            Names of the columns to return; ``None`` for all.
-        filter
-            A ``pyarrow.compute`` expression, or a list of conditions such as ``("city", "=",
-            "Rome")``.
-        as_of
-            Where to go back to: an instant, its requested time, or a date and time.
-        """
-        return self.to_batches(columns, filter, as_of).read_all()
-
-    def to_batches(
-        self,
-        columns: Sequence[str] | None = None,
-        filter: RowFilter | None = None,  # noqa: A002
-        as_of: Moment | None = None,
-    ) -> pa.RecordBatchReader:
-        """Return the rows as a stream of batches; see :meth:`to_arrow`."""
-        return self._snapshot().to_arrow(columns, filter, requested_time(as_of))
-
-    def read(
-        self,
-        spark: SparkSession,
-        columns: Sequence[str] | None = None,
-        filter: RowFilter | None = None,  # noqa: A002
-        as_of: Moment | None = None,
-    ) -> DataFrame:
-        """Return the rows as a Spark DataFrame over exactly the files of the snapshot.
-
-        Spark's own reader reads them where its JVM can open the store, else its tasks do as Arrow;
-        then only ``columns`` are read, whatever the DataFrame selects later.
-        """
-        plan = self._snapshot().plan(requested_time(as_of), filter)
-        return frame_of_plan(spark, self._opened.client, plan, columns, filter)
-
-    def incremental(
-        self,
-        begin: Moment | None = None,
-        end: Moment | None = None,
-        spark: SparkSession | None = None,
-    ) -> Any:
-        """Return the rows written by commits that completed after ``begin`` and not after ``end``.
-
-        Returns
-        -------
-        pyarrow.Table or DataFrame
-            A DataFrame where a session is given.
-        """
-        query = IncrementalQuery(self._opened.client, self._opened.timeline())
-        plan = query.plan(completed_time(begin), completed_time(end))
-        if spark is not None:
-            return frame_of_plan(spark, self._opened.client, plan)
-        return scan(self._opened.client, plan).read_all()
-
-    def _snapshot(self) -> SnapshotQuery:
-        # one timeline for the query and for what lists the files
-        opened = self._opened.seeing(self._opened.client.timeline())
-        return SnapshotQuery(opened.client, opened.lister(), opened.timeline())
-
-
-def requested_time(moment: Moment | None) -> str | None:
-    """Return the time by which snapshots compare."""
-    return moment.requested_time if isinstance(moment, Instant) else moment
-
-
-def completed_time(moment: Moment | None) -> str | None:
-    """Return the time by which changes compare."""
-    return moment.effective_completion_time if isinstance(moment, Instant) else moment

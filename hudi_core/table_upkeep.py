@@ -23,6 +23,7 @@ from hudi_core.services.opening import open_table, table_exists
 from hudi_core.services.progress import Progress, no_progress
 from hudi_core.services.repair import Repair, plan_repair, repair_table
 from hudi_core.services.validate import validate_table
+from hudi_core.storage.location import PathLike, location_of
 
 
 class TableUpkeep(RowOperations):
@@ -133,7 +134,7 @@ class TableUpkeep(RowOperations):
     @classmethod
     def adopt(
         cls,
-        path: str,
+        path: PathLike,
         *,
         record_key: str | Sequence[str] | None = None,
         partition_by: str | Sequence[str] | None = None,
@@ -141,7 +142,7 @@ class TableUpkeep(RowOperations):
         name: str | None = None,
         format: str | None = None,  # noqa: A002 - the word every user of tables knows
         source: str | None = None,
-        rewrite: str | None = None,
+        rewrite: PathLike | None = None,
         options: Options | None = None,
         dry_run: bool = False,
         progress: Progress = no_progress,
@@ -184,9 +185,10 @@ class TableUpkeep(RowOperations):
             What is there is damaged.
         """
         named = named_options(name, record_key, partition_by, ordering_field, format)
-        folder = Folder(path, text_options({**(options or {}), **named}), source, progress)
+        given = text_options({**(options or {}), **named})
+        folder = Folder(location_of(path), given, source, progress)
         if rewrite is not None:
-            return cls._rewrite(folder, rewrite, dry_run)
+            return cls._rewrite(folder, location_of(rewrite), dry_run)
         return plan_adoption(folder) if dry_run else adopt_in_place(folder)
 
     @classmethod

@@ -55,7 +55,8 @@ AS_OF: Final = ConfigKey(
     default_text="(now)",
     parse=query_time,
     doc="Snapshot: the table as it was at this time. 17 or 14 digits, a date, an RFC 3339 date and "
-    "time, or seconds or milliseconds since the epoch.",
+    "time (of whole seconds: the end of that second), or seconds or milliseconds since the epoch. "
+    "A time before the first commit, or after now, is refused.",
     group=Group.READ,
 )
 BEGIN: Final = ConfigKey(
@@ -63,7 +64,8 @@ BEGIN: Final = ConfigKey(
     default=None,
     default_text="(required for incremental reads)",
     parse=begin_time,
-    doc="Incremental: changes that completed after this time; `earliest` for all of them.",
+    doc="Incremental: changes that completed after this time; `earliest` for all of them. The "
+    "requested time of a commit stands for its completion, here and as the end.",
     group=Group.READ,
 )
 END: Final = ConfigKey(

@@ -38,7 +38,8 @@ OPERATION: Final = ConfigKey(
         "insert_overwrite_table",
         "delete_partition",
     ),
-    doc="What is done with the rows. For a table without a record key, insert is the default.",
+    doc="What is done with the rows. For a table without a record key, insert is the default, "
+    "unless the rows were read from it and have their column `_hoodie_record_key`.",
     group=Group.WRITE,
 )
 PARTITIONS_TO_DELETE: Final[ConfigKey[tuple[str, ...]]] = ConfigKey(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -43,7 +44,7 @@ class LocalEngine:
         return as_arrow(data)
 
     def schema_of(self, data: Any) -> pa.Schema:
-        return as_arrow(data).schema
+        return as_arrow(data.limit(0) if is_lazy_frame(data) else data).schema
 
     def source_files(self, data: Any) -> list[str]:  # noqa: ARG002 - rows are here already
         return []
@@ -108,8 +109,8 @@ def as_arrow(data: Any) -> pa.Table | pa.RecordBatchReader:
     Parameters
     ----------
     data
-        A ``pyarrow`` table, record batch or reader, a list of dictionaries, or anything with
-        ``__arrow_c_stream__`` (pandas, polars, DuckDB relations).
+        A ``pyarrow`` table, record batch or reader, a list of dictionaries, a lazy frame of polars,
+        or anything with ``__arrow_c_stream__`` (pandas, polars, DuckDB relations).
 
     Raises
     ------
@@ -120,11 +121,20 @@ def as_arrow(data: Any) -> pa.Table | pa.RecordBatchReader:
         return data
     if isinstance(data, pa.RecordBatch):
         return pa.Table.from_batches([data])
-    if isinstance(data, list):
+    if isinstance(data, list) and all(isinstance(row, dict) for row in data):
         return pa.Table.from_pylist(data)
+    if is_lazy_frame(data):
+        return pa.table(data.collect(engine="streaming"))
     if hasattr(data, "__arrow_c_stream__"):
         return pa.table(data)
     raise SchemaError(
         f"Rows of type {type(data).__module__}.{type(data).__qualname__} cannot be read",
-        "Give a Spark DataFrame, an Arrow table or reader, or a pandas or polars frame.",
+        "Give a Spark DataFrame, an Arrow table or reader, a pandas or polars frame, or a list of "
+        "dictionaries.",
     )
+
+
+def is_lazy_frame(data: Any) -> bool:
+    """Return whether the rows are a lazy frame of polars, without importing polars."""
+    polars = sys.modules.get("polars")
+    return polars is not None and isinstance(data, polars.LazyFrame)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pyarrow as pa
+
 from hudi_core.config.kinds import (
     TIMESTAMP_FIELD,
     WRITABLE_KEY_GENERATORS,
@@ -15,11 +19,19 @@ from hudi_core.keygen.custom import CustomKeyGenerator
 from hudi_core.keygen.nonpartitioned import NonpartitionedKeyGenerator
 from hudi_core.keygen.partitions import FieldTexts, OwnTexts
 from hudi_core.keygen.simple import SimpleKeyGenerator
+from hudi_core.keygen.stored import StoredKeys, brings_keys
 from hudi_core.keygen.timestamp import TimestampKeyGenerator, TimeTexts
-from hudi_core.model.schema import TableSchema
+from hudi_core.model.schema import RECORD_KEY, TableSchema
 from hudi_core.storage.partition_path import PartitionPathCodec
 
-__all__ = ["KeyGenerator", "bare_key_field", "key_generator", "path_codec", "refuse_unfit_moments"]
+__all__ = [
+    "KeyGenerator",
+    "bare_key_field",
+    "brings_keys",
+    "key_generator",
+    "path_codec",
+    "refuse_unfit_moments",
+]
 
 _KEY = "hoodie.table.keygenerator.type"
 
@@ -34,7 +46,8 @@ def key_generator(
     config
         The table's properties.
     schema
-        The table's schema; the batches given to the generator have been cast to it.
+        The table's schema; the batches given to the generator have been cast to it. With the meta
+        column of the record key in it, a table without a record key takes the keys from there.
     consistent_logical_timestamps
         Value of ``hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled``:
         timestamps with a zone become texts (``2026-01-31 12:00:00.0``, UTC, cut to milliseconds)
@@ -51,6 +64,11 @@ def key_generator(
     SchemaError
         The type of a key or partition column has no text form.
     """
+    if brings_keys(config, schema.names):
+        paths_only = [name for name in schema.names if name != RECORD_KEY]
+        has_columns = {name.split(".")[0] for name in config.partition_fields} <= set(paths_only)
+        plain = replace(schema, arrow=pa.schema([schema.arrow.field(n) for n in paths_only]))
+        return StoredKeys(key_generator(config, plain) if has_columns else None)
     kind = config.keygen_type
     if kind not in WRITABLE_KEY_GENERATORS:
         raise InvalidOptionError(

@@ -23,6 +23,7 @@ SOLO_PREFIX: Final = "00000000000000"
 
 EARLIEST: Final = InstantTime(SOLO_PREFIX + "000")
 _MAX_KNOWN: Final = 8192
+_WHOLE_SECONDS: Final = re.compile(r"[T ][0-9]{2}:?[0-9]{2}:?[0-9]{2}(Z|[+-][0-9:]+)?$", re.ASCII)
 
 
 # a table has far fewer instants than files, each of which is named after one
@@ -85,7 +86,9 @@ def parse_query_time(text: str) -> InstantTime:
     """Return the instant time a user means by ``text``.
 
     Accepts 17 or 14 digits, a date ``yyyy-MM-dd``, an RFC 3339 date and time (a missing zone means
-    UTC), and seconds or milliseconds since the epoch (10 or 13 digits).
+    UTC), and seconds or milliseconds since the epoch (10 or 13 digits). As in Hudi, a date and time
+    of whole seconds means the end of that second, a date its begin; 14 digits come before all times
+    of 17 that begin with them.
 
     Raises
     ------
@@ -102,4 +105,6 @@ def parse_query_time(text: str) -> InstantTime:
         moment = datetime.fromisoformat(text)
     except ValueError as error:
         raise InvalidInstantTimeError(text, "no known form of a time") from error
+    if _WHOLE_SECONDS.search(text):
+        moment += timedelta(milliseconds=999)
     return instant_time_of(moment if moment.tzinfo else moment.replace(tzinfo=UTC))

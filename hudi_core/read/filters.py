@@ -63,6 +63,13 @@ def to_expression(row_filter: RowFilter | None, schema: pa.Schema) -> pc.Express
     if isinstance(row_filter, pc.Expression):
         expression = row_filter
     else:
+        if isinstance(row_filter, str):
+            raise SchemaError(
+                f"The filter {row_filter!r} is a text",
+                "Give a pyarrow.compute expression, or a list of conditions, each of which is a "
+                "tuple (column, operator, value).",
+                filter=row_filter,
+            )
         if not row_filter:
             return None
         expression = reduce(operator.and_, (_condition(each, schema) for each in row_filter))

@@ -89,8 +89,9 @@ class IncrementalQuery:
         ----------
         begin, end
             Query times (see :func:`hudi_core.model.instant_time.parse_query_time`); exclusive and
-            inclusive. Without ``begin`` (or with ``"earliest"``) the window has no begin, without
-            ``end`` no end.
+            inclusive. The requested time of a write, as rows have it in ``_hoodie_commit_time``,
+            stands for the completion of that write. Without ``begin`` (or with ``"earliest"``) the
+            window has no begin, without ``end`` no end.
         row_filter
             Partitions that cannot hold a row it accepts are not read.
 
@@ -105,7 +106,7 @@ class IncrementalQuery:
             reach.
         """
         expression = to_expression(row_filter, self.schema)
-        window = self._window(_begin(begin), None if end is None else parse_query_time(end))
+        window = self._window(self._bound(begin), self._bound(end))
         latest: dict[FileGroupId, tuple[Instant, WriteStat]] = {}
         for instant, metadata in window:
             for group in _replaced(metadata):
@@ -135,6 +136,20 @@ class IncrementalQuery:
         """Return the changed rows; see :meth:`plan` and :func:`hudi_core.read.scan.scan`."""
         plan = self.plan(begin, end, row_filter)
         return scan(self._client, plan, columns, row_filter, batch_rows)
+
+    def _bound(self, text: str | None) -> InstantTime | None:
+        if text is None or text in FROM_THE_BEGINNING:
+            return None
+        time = parse_query_time(text)
+        if time == EARLIEST:
+            return time
+        writes = self._timeline.completed_writes()
+        if writes and time < writes[0].requested_time:
+            just_before = instant_time_of(to_datetime(time) - timedelta(milliseconds=1))
+            archived = self._client.archived.load(just_before, time)
+            writes = tuple(one.instant for one in archived if one.instant.action in WRITE_ACTIONS)
+        named = (one for one in writes if one.is_completed and one.requested_time == time)
+        return next((one.effective_completion_time for one in named), time)
 
     def _window(
         self, begin: InstantTime | None, end: InstantTime | None
@@ -221,10 +236,6 @@ class IncrementalQuery:
         for file, there in zip(files, stored, strict=True):
             if not there:
                 raise HistoryExpiredError(file.instant, file.path)
-
-
-def _begin(text: str | None) -> InstantTime | None:
-    return None if text is None or text in FROM_THE_BEGINNING else parse_query_time(text)
 
 
 def _completed_in(instant: Instant, begin: InstantTime | None, end: InstantTime | None) -> bool:

@@ -4,21 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import Final
 
 import pyarrow as pa
 
+from hudi_core.errors import UnknownPartitionError
 from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata.row_counts import row_counts
 from hudi_core.model.files import FileGroupId, FileSlice, PartitionPath
 from hudi_core.model.instant import Instant
-from hudi_core.model.instant_time import InstantTime, parse_query_time
+from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import FileLister, TimelineView
+from hudi_core.read.evolution import referenced_columns
 from hudi_core.read.filters import RowFilter, to_expression
+from hudi_core.read.moments import snapshot_time
+from hudi_core.read.path_pattern import PathPattern
 from hudi_core.read.plan import ReadPlan, planned_file, read_schema
 from hudi_core.read.pruning import PartitionPruner
-from hudi_core.read.scan import scan
+from hudi_core.read.scan import file_scan, scan
 from hudi_core.read.skipping import DataSkipper
 from hudi_core.view.file_system import FileSystemView
 from hudi_core.view.replaced import replaced_groups, written_files
+
+_SHOWN: Final = 10
 
 
 class SnapshotQuery:
@@ -67,28 +75,37 @@ class SnapshotQuery:
     def _pruner(self) -> PartitionPruner:
         return PartitionPruner(self._client.config, self.schema)
 
-    def plan(self, as_of: str | None = None, row_filter: RowFilter | None = None) -> ReadPlan:
+    def plan(
+        self,
+        as_of: str | None = None,
+        row_filter: RowFilter | None = None,
+        within: PathPattern | None = None,
+    ) -> ReadPlan:
         """Return the files to read.
 
         Parameters
         ----------
         as_of
             A query time (see :func:`hudi_core.model.instant_time.parse_query_time`): instants
-            requested later do not count. Before the first commit the table is empty. ``None``: the
-            latest state.
+            requested later do not count. ``None``: the latest state.
         row_filter
             Partitions that cannot hold a row it accepts are neither listed nor read, and files
             that cannot are not read.
+        within
+            Which partitions and files are meant; ``None`` for all.
 
         Raises
         ------
         InvalidInstantTimeError
             ``as_of`` is no time.
+        TimeOutOfRangeError
+            It is before the first commit, or later than now.
         SchemaError
             The filter does not fit the table.
+        UnknownPartitionError
+            ``within`` names nothing that the table has.
         """
-        time = None if as_of is None else parse_query_time(as_of)
-        slices = self._slices(time, row_filter)
+        slices = self.file_slices(as_of, row_filter, within)
         return ReadPlan(
             tuple(
                 planned_file(
@@ -106,11 +123,18 @@ class SnapshotQuery:
         )
 
     def file_slices(
-        self, as_of: str | None = None, row_filter: RowFilter | None = None
+        self,
+        as_of: str | None = None,
+        row_filter: RowFilter | None = None,
+        within: PathPattern | None = None,
     ) -> tuple[FileSlice, ...]:
         """Return the slices that :meth:`plan` reads."""
-        time = None if as_of is None else parse_query_time(as_of)
-        return self._slices(time, row_filter)
+        time = None if as_of is None else snapshot_time(self._client, self._timeline, as_of)
+        if within is None:
+            return self._slices(time, row_filter, None)
+        partitions = self._partitions_within(within)
+        slices = self._slices(time, row_filter, partitions)
+        return tuple(one for one in slices if one.base_file and within.names(one.base_file.path))
 
     def to_arrow(
         self,
@@ -123,15 +147,69 @@ class SnapshotQuery:
         plan = self.plan(as_of, row_filter)
         return scan(self._client, plan, columns, row_filter, batch_rows)
 
+    def count(self, row_filter: RowFilter | None = None, as_of: str | None = None) -> int:
+        """Return the number of rows; see :meth:`plan`.
+
+        Without a filter no rows are read: the commits tell how many their files have, and where one
+        is archived, or does not tell, the footer of the file does.
+        """
+        plan = self.plan(as_of, row_filter)
+        if row_filter is None:
+            files = ((file.instant, file.path) for file in plan.files)
+            return sum(row_counts(self._client, self._timeline, files).values())
+        expression = to_expression(row_filter, plan.schema)
+        names = plan.schema.names
+        needed = names if expression is None else referenced_columns(expression, plan.schema, names)
+        rows = scan(self._client, plan, sorted(needed)[:1] or names[:1], row_filter)
+        return sum(batch.num_rows for batch in rows)
+
+    def head(
+        self,
+        rows: int,
+        columns: Sequence[str] | None = None,
+        row_filter: RowFilter | None = None,
+        as_of: str | None = None,
+    ) -> pa.Table:
+        """Return the first rows, file by file: no more files are read than it takes."""
+        plan = self.plan(as_of, row_filter)
+        scanned = file_scan(self._client, plan, columns, row_filter, max(1, rows))
+        found: list[pa.RecordBatch] = []
+        missing = rows
+        for file in plan.files:
+            for batch in scanned.read([file]):
+                if missing > 0:
+                    found.append(batch.slice(0, missing))
+                    missing -= batch.num_rows
+                if missing <= 0:
+                    break
+            if missing <= 0:
+                break
+        return pa.Table.from_batches(found, scanned.output_schema)
+
+    def _partitions_within(self, within: PathPattern) -> list[PartitionPath]:
+        known = self._lister.list_partitions()
+        found = [partition for partition in known if within.may_name(partition)]
+        if not found:
+            shown = ", ".join(known[:_SHOWN]) + (", ..." if len(known) > _SHOWN else "")
+            raise UnknownPartitionError(
+                f"The table at {self._client.base_path} has nothing at {', '.join(within.paths)}",
+                f"Its partitions are: {shown or '(none)'}.",
+                paths=within.paths,
+            )
+        return found
+
     def _slices(
-        self, time: InstantTime | None, row_filter: RowFilter | None
+        self,
+        time: InstantTime | None,
+        row_filter: RowFilter | None,
+        within: Sequence[PartitionPath] | None,
     ) -> tuple[FileSlice, ...]:
         expression = to_expression(row_filter, self.schema)
         if expression is None:
-            return self.view.latest_slices(None, time)
+            return self.view.latest_slices(within, time)
         skipper = DataSkipper(self._client.config, self._lister, self.schema, expression)
-        partitions: Sequence[PartitionPath]
-        partitions = self._pruner.keep(self._lister.list_partitions(), expression)
+        partitions = self._lister.list_partitions() if within is None else within
+        partitions = self._pruner.keep(partitions, expression)
         if time is None:
             partitions = skipper.partitions(partitions)
         view = self._view_of(skipper.narrowed(self._lister))

@@ -15,7 +15,7 @@ from hudi_core.config.storage import FSYNC
 from hudi_core.config.table import KeyGeneratorType, TableConfig
 from hudi_core.config.table_keys import NAME
 from hudi_core.config.write import WriteConfig
-from hudi_core.engine.choice import arrow_schema, is_spark_schema
+from hudi_core.engine.choice import arrow_schema, engine_for, is_spark_schema
 from hudi_core.errors import AlreadyExistsError, NotATableError, RecordKeyError, SchemaError
 from hudi_core.keygen import refuse_unfit_moments
 from hudi_core.metadata.preparation import prepare
@@ -41,25 +41,30 @@ from hudi_core.txn.open_table import OpenTable
 from hudi_core.txn.table_lock import LOCK_FOLDER, lock_at
 
 SchemaLike = Any
-"""A ``pyarrow.Schema`` or a Spark ``StructType``."""
+"""A schema of Arrow, Spark or polars, or a frame or table that has one."""
 
 
 def as_arrow_schema(schema: SchemaLike) -> pa.Schema:
-    """Return the schema as Arrow's.
+    """Return the schema as Arrow's; of a frame, without reading its rows.
 
     Raises
     ------
     SchemaError
-        It is neither Arrow's nor Spark's.
+        It is no schema, and has none.
     """
     if isinstance(schema, pa.Schema):
         return schema
     if is_spark_schema(schema):
         return arrow_schema(schema)
-    raise SchemaError(
-        f"A schema of type {type(schema).__qualname__} cannot be used",
-        "Give a pyarrow.Schema or a Spark StructType.",
-    )
+    if hasattr(schema, "__arrow_c_schema__") and not hasattr(schema, "__arrow_c_stream__"):
+        return pa.schema(schema)
+    try:
+        return engine_for(schema).schema_of(schema)
+    except SchemaError as error:
+        raise SchemaError(
+            f"A schema of type {type(schema).__qualname__} cannot be used",
+            "Give a pyarrow.Schema, a Spark StructType, or a frame that has the columns.",
+        ) from error
 
 
 def create_table(path: str, schema: pa.Schema, options: Mapping[str, str]) -> OpenTable:

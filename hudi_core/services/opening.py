@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from hudi_core.config.resolve import resolve_table_config
 from hudi_core.config.storage import FSYNC
 from hudi_core.config.table import TableConfig
+from hudi_core.errors import NotATableError, UnsafePathError
 from hudi_core.meta_client import TableMetaClient, run_in_threads, run_serially
 from hudi_core.metrics import meter_of
 from hudi_core.model.files import BasePath
 from hudi_core.plugin.host import FormatHost
 from hudi_core.plugin.registry import FormatRegistry
+from hudi_core.read.path_pattern import PathPattern, has_wildcards
 from hudi_core.storage.location import parse_location
 from hudi_core.storage.open import open_storage
 from hudi_core.storage.options import StorageOptions
@@ -59,6 +61,52 @@ def open_table(path: str, options: Mapping[str, str]) -> OpenTable:
         meter=meter_of(options, config.name, base_path),
     )
     return OpenTable(client, host)
+
+
+def open_within(
+    paths: Sequence[str], options: Mapping[str, str]
+) -> tuple[OpenTable, PathPattern | None]:
+    """Open the table that paths are of, or lie within.
+
+    Parameters
+    ----------
+    paths
+        The folder of a table, or paths of partitions and files in it, which may have wildcards.
+
+    Returns
+    -------
+    tuple
+        The table, and what the paths name of it; ``None`` for all.
+
+    Raises
+    ------
+    NotATableError
+        There is no table at a path nor above it, or the paths are of several tables.
+    """
+    found = [_table_of(parse_location(path).uri, options) for path in paths]
+    opened, _ = found[0]
+    roots = sorted({one.client.base_path for one, _ in found})
+    if len(roots) > 1:
+        raise NotATableError(
+            ", ".join(paths), "are paths of several tables", "Read one table at a time."
+        )
+    inner = [path for _, path in found if path]
+    return opened, PathPattern(tuple(inner)) if len(inner) == len(found) else None
+
+
+def _table_of(path: str, options: Mapping[str, str]) -> tuple[OpenTable, str]:
+    """Return the table at a path or nearest above it, and the rest of the path."""
+    try:
+        return open_table(path, options), ""
+    except (NotATableError, UnsafePathError):
+        above = path
+        while "/" in above.rstrip("/"):
+            above, _, last = above.rpartition("/")
+            if above.endswith((":/", "/")) or not above or not last:
+                break
+            if not has_wildcards(above) and table_exists(above, options):
+                return open_table(above, options), path.removeprefix(f"{above}/")
+        raise
 
 
 def table_exists(path: str, options: Mapping[str, str]) -> bool:

@@ -6,7 +6,7 @@ import os
 import re
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, TypeAlias
 
 from hudi_core.errors import StorageError, UnsafePathError
 from hudi_core.storage.safe_path import check_folder
@@ -37,6 +37,7 @@ _SCHEMES: Final = {
     "memory": StoreKind.MEMORY,
 }
 _URI: Final = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<rest>.*)", re.DOTALL)
+_SHORTENED: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/[^/]")
 _BUCKET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}")
 
 
@@ -70,11 +71,33 @@ class Location:
         return self.kind is StoreKind.LOCAL
 
 
+PathLike: TypeAlias = str | os.PathLike[str]
+"""What users give for a place: a path or URI as text, or a local path as ``pathlib`` has it."""
+
+
+def location_of(path: PathLike) -> str:
+    """Return the place that a user gives, as the path or URI that names it for every process.
+
+    Raises
+    ------
+    StorageError, UnsafePathError
+        See :func:`parse_location`; or it is no path, or a URI that ``pathlib`` has shortened.
+    """
+    try:
+        text = os.fspath(path)
+    except TypeError as error:
+        raise UnsafePathError(repr(path), "it is no path", "Give a text or a Path.") from error
+    shortened = _SHORTENED.match(text)
+    if not isinstance(path, str) and shortened and shortened[1].lower() in _SCHEMES:
+        raise UnsafePathError(text, "pathlib has shortened a URI", "Give URIs as text.")
+    return parse_location(text).uri
+
+
 def parse_location(uri: str) -> Location:
     """Return the place that a path or URI names.
 
-    Characters stand for themselves: nothing is percent-decoded, because Hadoop does not do it
-    either.
+    A path that begins with ``~`` begins with the user's home folder. Other characters stand for
+    themselves: nothing is percent-decoded, because Hadoop does not do it either.
 
     Raises
     ------
@@ -121,5 +144,5 @@ def parse_location(uri: str) -> Location:
 def _local(path: str) -> Location:
     if not path:
         raise UnsafePathError(path, "it is empty", "Name the table's folder.")
-    absolute = os.path.abspath(path)
+    absolute = os.path.abspath(os.path.expanduser(path))
     return Location(StoreKind.LOCAL, absolute, "", absolute)

@@ -226,8 +226,8 @@ class WriteClient:
         self._require(operation)
         client = self.table.client
         refuse_unknown_zone(client.config, client.base_path)
-        config = write_config_for(client.config, self.config, operation)
         incoming = self.engine.schema_of(data)
+        config = write_config_for(client.config, self.config, operation, incoming.names)
         step = plan_schema(self.table, incoming, config, operation)
         keep_values = config.partial_update_mode is PartialUpdateMode.KEEP_VALUES
         staged = staged_schema(

@@ -13,7 +13,7 @@ import pyarrow as pa
 from hudi_core.engine.base import TaskContext
 from hudi_core.keygen import key_generator
 from hudi_core.model.files import BaseFile, PartitionPath
-from hudi_core.model.schema import IS_DELETED, TableSchema
+from hudi_core.model.schema import IS_DELETED, PARTITION_PATH, RECORD_KEY, TableSchema
 from hudi_core.write.combine import Positions, winners
 from hudi_core.write.context import WriteContext
 from hudi_core.write.stage_files import Left, find, leave
@@ -225,7 +225,7 @@ def _deciding_columns(scope: Scope, context: WriteContext) -> list[str]:
     """Return the staged columns that tell a row's key, order and deletion."""
     fields = context.table.record_key_fields
     wanted = {*(field.split(".")[0] for field in fields), context.event_time_field}
-    wanted |= {IS_DELETED, ARRIVAL}
+    wanted |= {IS_DELETED, ARRIVAL, RECORD_KEY, PARTITION_PATH}
     names = scope.parts[0].schema.names
     # where nothing decides, one column still counts the rows
     return [name for name in names if name in wanted] or names[:1]

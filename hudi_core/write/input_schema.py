@@ -10,9 +10,16 @@ import pyarrow as pa
 from hudi_core.config.schema import FILL_MISSING
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import RecordKeyError, SchemaError
+from hudi_core.keygen import brings_keys
 from hudi_core.model.casting import cast_array
 from hudi_core.model.commit import WriteOperation
-from hudi_core.model.schema import IS_DELETED, META_COLUMNS, TableSchema
+from hudi_core.model.schema import (
+    IS_DELETED,
+    META_COLUMNS,
+    PARTITION_PATH,
+    RECORD_KEY,
+    TableSchema,
+)
 from hudi_core.write.partial_rows import check_left_out
 
 
@@ -32,7 +39,8 @@ def staged_schema(
     Parameters
     ----------
     incoming
-        Schema of the rows as they come; meta columns in it are ignored.
+        Schema of the rows as they come; meta columns in it are ignored, but for key and partition
+        path where a table without a record key updates or deletes by them.
     keep_values
         Whether an upsert may lack columns, which then keep their stored values.
     fill_missing
@@ -55,10 +63,13 @@ def staged_schema(
             f"Add it; the rows have: {', '.join(names)}.",
             columns=missing_keys,
         )
+    keys = _brought_keys(incoming, config, operation)
     if operation is WriteOperation.DELETE:
-        needed = [*config.record_key_fields, *config.partition_fields]
+        needed = [*config.record_key_fields]
+        if PARTITION_PATH not in (field.name for field in keys):
+            needed += config.partition_fields
         _require(needed, names, "a delete needs the columns of key and partition", "Add it.")
-        fields = [table.arrow.field(name) for name in dict.fromkeys(needed)]
+        fields = [table.arrow.field(name) for name in dict.fromkeys(needed)] + keys
         _check_types(incoming, fields)
         return replace(table, arrow=pa.schema(fields))
     unknown = [name for name in names if name not in table.arrow.names and name != IS_DELETED]
@@ -83,8 +94,20 @@ def staged_schema(
         fields = list(table.arrow)
     if IS_DELETED in names and IS_DELETED not in table.arrow.names:
         fields.append(pa.field(IS_DELETED, pa.bool_()))
+    fields += keys
     _check_types(incoming, fields)
     return replace(table, arrow=pa.schema(fields))
+
+
+def _brought_keys(
+    incoming: pa.Schema, config: TableConfig, operation: WriteOperation
+) -> list[pa.Field]:
+    """Return the meta columns that tell which stored rows the rows are."""
+    by_key = operation in (WriteOperation.UPSERT, WriteOperation.DELETE)
+    if not by_key or not brings_keys(config, incoming.names):
+        return []
+    brought = [name for name in (RECORD_KEY, PARTITION_PATH) if name in incoming.names]
+    return [pa.field(name, pa.string()) for name in brought]
 
 
 def _refuse_repeated(names: Sequence[str]) -> None:

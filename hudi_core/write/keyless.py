@@ -1,7 +1,8 @@
-"""Tables without a record key: every row gets a key of its own, and rows are never looked up.
+"""Tables without a record key: every new row gets a key of its own, and only rows that bring the
+key they were read with are looked up.
 
-Source: Hudi's ``AutoRecordGenWrapperKeyGenerator``. The keys are made with the meta columns, see
-:func:`hudi_core.write.meta_columns.with_meta_columns`.
+Source: Hudi's ``AutoRecordGenWrapperKeyGenerator`` and ``HoodieCreateRecordUtils``. The keys are
+made with the meta columns, see :func:`hudi_core.write.meta_columns.with_meta_columns`.
 """
 
 from __future__ import annotations
@@ -14,18 +15,37 @@ from hudi_core.config.table import TableConfig
 from hudi_core.config.write import WriteConfig
 from hudi_core.config.write_keys import COMBINE_BEFORE_INSERT, INSERT_DUP_POLICY
 from hudi_core.errors import InvalidOptionError, RecordKeyError
+from hudi_core.keygen import brings_keys
 from hudi_core.model.commit import WriteOperation
+from hudi_core.model.schema import PARTITION_PATH, RECORD_KEY
 
 _NEED_KEYS: Final = {
     WriteOperation.UPSERT: "upserted",
-    WriteOperation.DELETE: "deleted by key",
+    WriteOperation.DELETE: "deleted",
 }
 
 
+def default_operation(config: TableConfig, names: list[str]) -> WriteOperation:
+    """Return what is done with rows where nothing else is asked for.
+
+    Parameters
+    ----------
+    names
+        Columns of the rows, meta columns included.
+    """
+    has_keys = config.record_key_fields or brings_keys(config, names)
+    return WriteOperation.UPSERT if has_keys else WriteOperation.INSERT
+
+
 def write_config_for(
-    table: TableConfig, config: WriteConfig, operation: WriteOperation
+    table: TableConfig, config: WriteConfig, operation: WriteOperation, names: list[str]
 ) -> WriteConfig:
     """Return the options of a write to a table, which may have no record key.
+
+    Parameters
+    ----------
+    names
+        Columns of the rows, meta columns included.
 
     Raises
     ------
@@ -37,10 +57,14 @@ def write_config_for(
     if table.record_key_fields:
         return config
     if operation in _NEED_KEYS:
+        if brings_keys(table, names):
+            return config
         raise RecordKeyError(
-            f"The table has no record key, so its rows cannot be {_NEED_KEYS[operation]}",
-            "Use insert, bulk_insert, insert_overwrite or delete_partitions, or copy the rows into "
-            "a table that is created with a record key.",
+            f"The table has no record key, so its rows cannot be {_NEED_KEYS[operation]} by "
+            "columns of their own",
+            f"Read the rows from the table, change them, and write them with their columns "
+            f"{RECORD_KEY} and {PARTITION_PATH}; or use insert, bulk_insert, insert_overwrite or "
+            "delete_partitions, or copy the rows into a table that is created with a record key.",
             operation=operation,
         )
     for key, value, is_asked in (

@@ -44,8 +44,9 @@ def with_meta_columns(
     """Return new rows with their meta columns in front, in the order of the stored schema; those
     of one value are encoded.
 
-    In a table without a record key the sequence number is the key, as with Hudi: it follows from
-    instant, task and row, so that a task that runs again gives the same keys.
+    In a table without a record key the sequence number is the key of a row that brings none, as
+    with Hudi: it follows from instant, task and row, so that a task that runs again gives the same
+    keys.
     """
     count = rows.num_rows
     numbers = pa.array(np.arange(origin.first_row, origin.first_row + count)).cast(pa.string())
@@ -54,7 +55,7 @@ def with_meta_columns(
     meta = [
         constant(str(context.instant), count),
         sequence,
-        keys if context.table.record_key_fields else sequence,
+        sequence if keys.null_count else keys,
         constant(str(origin.partition_path), count),
         constant(origin.file_name, count),
     ]

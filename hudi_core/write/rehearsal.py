@@ -21,7 +21,7 @@ from hudi_core.model.commit import CommitMetadata, WriteOperation
 from hudi_core.model.dry_run import DryRun, FileChange, PlannedFile, StorageRequests
 from hudi_core.model.files import PartitionPath
 from hudi_core.model.protocols import TimelineView
-from hudi_core.model.schema import IS_DELETED, TableSchema
+from hudi_core.model.schema import IS_DELETED, PARTITION_PATH, RECORD_KEY, TableSchema
 from hudi_core.txn.open_table import OpenTable
 from hudi_core.write.context import WriteContext
 from hudi_core.write.planning import GroupWrite
@@ -54,6 +54,7 @@ def deciding_columns(staged: TableSchema, context: WriteContext) -> TableSchema:
     """Return the columns that decide where a row goes: key, partition, order, delete flag."""
     table = context.table
     names = [*table.record_key_fields, *table.partition_fields, IS_DELETED]
+    names += [RECORD_KEY, PARTITION_PATH]
     names += context.write.bulk_insert_sort_columns
     names += [context.event_time_field] if context.event_time_field else []
     wanted = {name.split(".")[0] for name in names}

@@ -13,7 +13,7 @@ from hudi_core.engine.base import TaskContext
 from hudi_core.errors import PartitionValueError, UnknownPartitionError, UnsafePathError
 from hudi_core.keygen import key_generator
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata.data_files import read_file_metadata
+from hudi_core.metadata.row_counts import row_counts
 from hudi_core.model.client import SliceView
 from hudi_core.model.commit import WriteOperation
 from hudi_core.model.files import FileSlice, PartitionPath
@@ -64,22 +64,9 @@ def replaced_groups(
 
 
 def rows_of(client: TableMetaClient, slices: Sequence[FileSlice]) -> dict[str, int]:
-    """The number of rows in the base files of some file slices, by path.
-
-    The commits that wrote them say it; of archived ones the files do.
-    """
+    """The number of rows in the base files of some file slices, by path."""
     files = [one.base_file for one in slices if one.base_file is not None]
-    written = {file.instant for file in files}
-    commits = [
-        client.read_commit(one)
-        for one in client.timeline().completed_writes()
-        if one.requested_time in written
-    ]
-    said = {stat.path: stat.num_writes for commit in commits for stat in commit.stats}
-    unsaid = [file.path for file in files if said.get(file.path) is None]
-    footers = client.run_map(lambda path: int(read_file_metadata(client, path).num_rows), unsaid)
-    counted = dict(zip(unsaid, footers, strict=True))
-    return {file.path: said.get(file.path) or counted.get(file.path, 0) for file in files}
+    return row_counts(client, client.timeline(), ((file.instant, file.path) for file in files))
 
 
 def partition_paths_of(

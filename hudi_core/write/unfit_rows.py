@@ -48,7 +48,8 @@ def fitting_rows(
         The rows are read from the very files that are about to be dropped.
     """
     _refuse_own_files(engine.source_files(data), context.base_path)
-    config = write_config_for(context.table, context.write, operation)
+    names = engine.schema_of(data).names
+    config = write_config_for(context.table, context.write, operation, names)
     if operation is WriteOperation.BULK_INSERT:
         check_sort_columns(context)
     schema = staged_schema(

@@ -14,7 +14,12 @@ import pyarrow.compute as pc
 import pytest
 
 from hudi_core.config.table import TableConfig
-from hudi_core.errors import DataFileError, SchemaError, UnsupportedTableError
+from hudi_core.errors import (
+    DataFileError,
+    SchemaError,
+    TimeOutOfRangeError,
+    UnsupportedTableError,
+)
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.files import BasePath
 from hudi_core.model.instant import Action
@@ -150,13 +155,12 @@ def test_every_past_state_equals_hudi_rs(name: str, real_tables: RealTables) -> 
     assert len(states) > 1
 
 
-def test_before_the_first_commit_a_table_is_empty(real_tables: RealTables) -> None:
-    query = snapshot(open_client(real_tables(TXNS)))
+def test_before_the_first_commit_there_is_no_state(real_tables: RealTables) -> None:
+    client = open_client(real_tables(TXNS))
+    first = client.timeline().completed_writes()[0].requested_time
 
-    table = query.to_arrow(as_of="2026-01-01").read_all()
-
-    assert table.num_rows == 0
-    assert table.schema == query.schema
+    with pytest.raises(TimeOutOfRangeError, match=f"its first commit is {first}"):
+        snapshot(client).to_arrow(as_of="2026-01-01")
 
 
 @pytest.mark.parametrize("name", COW)

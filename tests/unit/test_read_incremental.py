@@ -237,6 +237,22 @@ def test_archived_writes_belong_to_their_window(table: Builder) -> None:
     assert table.ids(at(14), at(15)) == [1]
 
 
+@pytest.mark.parametrize("archived", [False, True])
+def test_the_requested_time_of_a_write_means_its_completion(table: Builder, archived: bool) -> None:
+    table.write(10, 50, {EU_A: {1: 10}})
+    table.write(20, 25, {EU_B: {2: 20}})
+    table.write(60, 65, {EU_B: {2: 20, 3: 60}})
+    if archived:
+        table.archive(10)
+
+    assert table.ids(at(10)) == [3]
+    assert table.ids(at(20)) == [1, 3]
+    assert table.ids(None, at(20)) == [2]
+    assert table.ids(at(20), at(10)) == [1]
+    # of no write: as it is
+    assert table.ids(at(11)) == [1, 2, 3]
+
+
 def test_an_archived_write_that_completed_late_is_found(table: Builder) -> None:
     table.write(10, 50, {EU_A: {1: 10}})
     table.write(20, 25, {EU_B: {2: 20}})

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow.fs as pafs
 import pytest
 
 from hudi_core.errors import InvalidOptionError, StorageError, UnsafePathError
 from hudi_core.storage.data_files import data_filesystem
-from hudi_core.storage.location import Location, StoreKind, parse_location
+from hudi_core.storage.location import Location, StoreKind, location_of, parse_location
 from hudi_core.storage.object_store import ObjectStorage
 from hudi_core.storage.open import open_storage
 from hudi_core.storage.options import StorageOptions
@@ -45,6 +46,29 @@ def test_relative_paths_are_made_absolute(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.chdir(tmp_path)
     assert parse_location("a/t").uri == f"{tmp_path}/a/t"
     assert open_storage("a/t").root == f"{tmp_path}/a/t"
+
+
+def test_a_tilde_is_the_home_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert location_of("~/lake/t") == f"{tmp_path}/lake/t"
+    assert location_of(Path("~/lake/t")) == f"{tmp_path}/lake/t"
+    assert location_of("file:~/t") == f"{tmp_path}/t"
+    assert location_of("~") == str(tmp_path)
+    # inside a path, and in a store, it is a character
+    monkeypatch.chdir(tmp_path)
+    assert location_of("./~/t") == f"{tmp_path}/~/t"
+    assert location_of("a~b") == f"{tmp_path}/a~b"
+    assert location_of("s3://lake/~/t") == "s3://lake/~/t"
+
+
+@pytest.mark.parametrize("wrong", [Path("s3://lake/t"), Path("gs://lake/t"), 5, None])
+def test_what_is_no_path_is_refused(wrong: Any) -> None:
+    with pytest.raises(UnsafePathError):
+        location_of(wrong)
+
+
+def test_a_folder_may_have_a_colon(tmp_path: Path) -> None:
+    assert location_of(Path(f"{tmp_path}/a:/b")) == f"{tmp_path}/a:/b"
 
 
 def test_an_unknown_scheme_names_the_known_ones() -> None:

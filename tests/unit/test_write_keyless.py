@@ -14,7 +14,7 @@ from hudi import HudiTableBuilder
 import hudi_core as hudi
 from hudi_core.config.table import KeyGeneratorType
 from hudi_core.engine.base import TaskContext
-from hudi_core.errors import InvalidOptionError, RecordKeyError
+from hudi_core.errors import InvalidOptionError, PartitionValueError, RecordKeyError
 from hudi_core.metadata.bloom import DynamicBloom
 from hudi_core.model.commit import WriteStatus
 
@@ -202,3 +202,166 @@ def test_rows_are_sorted_by_named_columns(tmp_path: Path) -> None:
     table.bulk_insert(rows(3, 1, 2), options=options)
 
     assert table.to_arrow(["n"]).column(0).to_pylist() == [1, 2, 3]
+
+
+# --- rows that were read from the table -----------------------------------------------------------
+
+INDEXES: dict[str, dict[str, str]] = {
+    "default": {},
+    "simple": {"hoodie.index.type": "SIMPLE"},
+    "global": {"hoodie.index.type": "GLOBAL_BLOOM"},
+    "record index": {
+        "hoodie.metadata.record.index.enable": "true",
+        "hoodie.index.type": "RECORD_INDEX",
+    },
+}
+
+
+def with_numbers(rows: pa.Table, *numbers: int) -> pa.Table:
+    """Return rows with another value of ``n`` in each."""
+    return rows.set_column(rows.schema.get_field_index("n"), SCHEMA.field("n"), [numbers])
+
+
+def where(path: str, number: int) -> pa.Table:
+    return hudi.Table.open(path).to_arrow(filter=[("n", "=", number)])
+
+
+def numbers_of(path: str) -> list[int]:
+    """Return the values as hudi-rs reads them."""
+    batches = HudiTableBuilder.from_base_uri(path).build().read()
+    return sorted(row["n"] for batch in batches for row in batch.to_pylist())
+
+
+@pytest.mark.parametrize("index", INDEXES)
+@pytest.mark.parametrize("partition", [{}, {"hoodie.datasource.write.partitionpath.field": "city"}])
+def test_the_quick_start_of_hudi(tmp_path: Path, index: str, partition: dict[str, str]) -> None:
+    path = str(tmp_path / "t")
+    options = {**FAST, **INDEXES[index], **partition}
+    hudi.write(pa.concat_tables([rows(1, 1, 2), rows(3, city="oslo")]), path, options=options)
+    before = keys(hudi.Table.open(path))
+
+    # read, change, append: an update, and so is an upsert
+    changed = with_numbers(where(path, 2), 20)
+    first = hudi.write(changed, path, options=options)
+    upsert = {**options, "hoodie.datasource.write.operation": "upsert"}
+    second = hudi.write(with_numbers(where(path, 3), 30), path, options=upsert)
+    assert first is not None
+    assert second is not None
+    for result in (first, second):
+        assert result.operation is hudi.WriteOperation.UPSERT
+        assert (result.inserted, result.updated, result.deleted) == (0, 1, 0)
+    assert numbers_of(path) == [1, 1, 20, 30]
+    assert sorted(keys(hudi.Table.open(path))) == sorted(before)
+
+    # read, delete; no more is needed than the two meta columns
+    delete = {**options, "hoodie.datasource.write.operation": "delete"}
+    third = hudi.write(where(path, 30), path, options=delete)
+    table = hudi.Table.open(path, options)
+    own = table.to_arrow(["_hoodie_record_key", "_hoodie_partition_path"], [("n", "=", 1)])
+    dry = table.delete(own.slice(0, 1), dry_run=True)
+    fourth = table.delete(own.slice(0, 1))
+    assert third is not None
+    assert (third.deleted, dry.deleted, fourth.deleted) == (1, 1, 1)
+    assert numbers_of(path) == [1, 20]
+    assert table.validate().is_valid
+
+
+def test_of_several_changes_of_a_row_the_last_stays(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    table.insert(rows(1, 2))
+    row = where(table.path, 1)
+
+    result = table.upsert(pa.concat_tables([with_numbers(row, 5), with_numbers(row, 6)]))
+
+    assert (result.inserted, result.updated) == (0, 1)
+    assert numbers_of(table.path) == [2, 6]
+
+
+def test_a_row_can_delete_itself(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    table.insert(rows(1, 2))
+    gone = where(table.path, 1).append_column("_hoodie_is_deleted", pa.array([True]))
+
+    assert table.upsert(gone).deleted == 1
+    assert numbers_of(table.path) == [2]
+
+
+def test_keys_that_the_table_does_not_hold_are_new_rows(tmp_path: Path) -> None:
+    """As in Hudi: so they are when rows were read, and deleted meanwhile."""
+    table = make(tmp_path)
+    table.insert(rows(1, 2))
+    row = where(table.path, 1)
+    table.delete(row)
+
+    assert table.upsert(row).inserted == 1
+    assert numbers_of(table.path) == [1, 2]
+    assert row.column("_hoodie_record_key")[0].as_py() in keys(table)
+
+
+def test_an_insert_makes_new_keys_of_rows_that_were_read(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    table.insert(rows(1, 2))
+
+    for operation in (table.insert, table.bulk_insert):
+        assert operation(where(table.path, 1).slice(0, 1)).inserted == 1
+
+    assert len(set(keys(table))) == 4
+    # a table that is made of them has keys of its own, too
+    copy = str(tmp_path / "copy")
+    result = hudi.write(table.to_arrow(), copy, options=FAST)
+    assert result is not None
+    assert result.operation is hudi.WriteOperation.INSERT
+    assert set(keys(hudi.Table.open(copy))).isdisjoint(keys(table))
+
+
+def test_rows_without_a_partition_path_are_found_by_their_columns(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    table.insert(rows(1, 2))
+    row = where(table.path, 2).drop_columns(["_hoodie_partition_path"])
+
+    assert table.upsert(with_numbers(row, 3)).updated == 1
+    assert table.delete(row).deleted == 1
+    assert numbers_of(table.path) == [1]
+
+
+@pytest.mark.parametrize("operation", ["upsert", "delete"])
+@pytest.mark.parametrize("key", [None, ""])
+def test_rows_of_which_some_bring_no_key_are_refused(
+    tmp_path: Path, operation: str, key: str | None
+) -> None:
+    table = make(tmp_path)
+    table.insert(rows(1, 2))
+    read = table.to_arrow()
+    mixed = read.set_column(2, "_hoodie_record_key", [[read.column(2)[0].as_py(), key]])
+
+    with pytest.raises(RecordKeyError, match="null or empty in 1 of 2 rows"):
+        getattr(table, operation)(mixed)
+
+    assert len(table.timeline.instants) == 1
+
+
+def test_a_row_that_would_move_is_refused(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    table.insert(rows(1, 2))
+    moved = where(table.path, 2)
+    moved = moved.set_column(moved.schema.get_field_index("city"), "city", [["oslo"]])
+
+    with pytest.raises(PartitionValueError, match="1 of 1 rows do not belong"):
+        table.upsert(moved)
+
+    assert len(table.timeline.instants) == 1
+    assert numbers_of(table.path) == [1, 2]
+
+
+def test_rows_that_lack_columns_keep_stored_values(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    table.insert(rows(1, 2))
+    table.alter(add_columns={"note": pa.string()})
+    row = where(table.path, 1).drop_columns(["note"])
+
+    result = table.upsert(
+        with_numbers(row, 7), options={"hoodie.write.set.null.for.missing.columns": "true"}
+    )
+
+    assert result.updated == 1
+    assert numbers_of(table.path) == [2, 7]

@@ -1,0 +1,76 @@
+"""Keys that rows bring along, because they were read from the table they are written to.
+
+A table without a record key generates its keys, so that no column tells them. Rows that were read
+from it have them in their meta columns, as in Hudi: written back, they are updates.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_core.config.table import TableConfig
+from hudi_core.errors import PartitionValueError, RecordKeyError
+from hudi_core.keygen.base import KeyGenerator
+from hudi_core.model.schema import PARTITION_PATH, RECORD_KEY
+
+
+def brings_keys(config: TableConfig, names: list[str]) -> bool:
+    """Return whether rows with these columns bring the keys of a table that generates them."""
+    return not config.record_key_fields and RECORD_KEY in names
+
+
+class StoredKeys:
+    """The record key and the partition path that a row was read with.
+
+    Parameters
+    ----------
+    made
+        Makes partition paths of the columns; ``None`` where the rows do not have them.
+    """
+
+    def __init__(self, made: KeyGenerator | None) -> None:
+        self._made = made
+
+    def record_keys(self, batch: pa.RecordBatch) -> pa.StringArray:
+        """Return the key that each row was read with."""
+        keys = batch.column(RECORD_KEY)
+        missing = pc.sum(_is_missing(keys), min_count=0).as_py()
+        if missing:
+            raise RecordKeyError(
+                f"The column {RECORD_KEY} is null or empty in {missing} of {len(keys)} rows",
+                f"Rows that were read from the table have a key; insert new rows by themselves, "
+                f"without the column {RECORD_KEY}.",
+                columns=(RECORD_KEY,),
+                rows=missing,
+            )
+        return keys
+
+    def partition_paths(self, batch: pa.RecordBatch) -> pa.DictionaryArray:
+        """Return the partition that each row was read from."""
+        made = None if self._made is None else self._made.partition_paths(batch)
+        if PARTITION_PATH not in batch.schema.names:
+            if made is None:
+                raise ValueError("neither the columns nor the meta column of the path were staged")
+            return made
+        stored = batch.column(PARTITION_PATH)
+        others = 0 if made is None else _count_of_others(stored, made)
+        if others or stored.null_count:
+            raise PartitionValueError(
+                f"{others or stored.null_count} of {len(stored)} rows do not belong to the "
+                f"partition that their column {PARTITION_PATH} names",
+                "Without a record key a row stays in its partition: delete it there, and insert it "
+                f"without the column {RECORD_KEY}. Rows of another table are written with the "
+                "operation insert.",
+                rows=others or stored.null_count,
+            )
+        return stored.dictionary_encode()
+
+
+def _is_missing(keys: pa.StringArray) -> pa.BooleanArray:
+    return pc.fill_null(pc.equal(pc.binary_length(keys), 0), True)
+
+
+def _count_of_others(stored: pa.StringArray, made: pa.DictionaryArray) -> int:
+    differs = pc.not_equal(stored, made.dictionary_decode())
+    return int(pc.sum(pc.fill_null(differs, True), min_count=0).as_py())

@@ -1,0 +1,44 @@
+"""How many rows files have, without reading them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata.data_files import read_file_metadata
+from hudi_core.model.instant_time import InstantTime
+from hudi_core.model.protocols import TimelineView
+
+
+def row_counts(
+    client: TableMetaClient, timeline: TimelineView, files: Iterable[tuple[InstantTime, str]]
+) -> dict[str, int]:
+    """The number of rows in each of some base files, by path.
+
+    Cost: one request for each commit that a file is from, and one for each file whose commit is
+    archived or does not tell.
+
+    Parameters
+    ----------
+    files
+        For each the requested time of the instant that wrote it, and its path relative to the
+        table.
+
+    Raises
+    ------
+    DataFileError
+        A file whose footer is asked is missing or damaged.
+    """
+    wanted = list(files)
+    written = {time for time, _ in wanted}
+    told = {
+        stat.path: stat.num_writes
+        for instant in timeline.completed_writes()
+        if instant.requested_time in written
+        for stat in client.read_commit(instant).stats
+    }
+    # nought is also what a writer leaves that does not count
+    untold = [path for _, path in wanted if not told.get(path)]
+    footers = client.run_map(lambda path: int(read_file_metadata(client, path).num_rows), untold)
+    counted = dict(zip(untold, footers, strict=True))
+    return {path: told.get(path) or counted.get(path, 0) for _, path in wanted}

@@ -1,0 +1,158 @@
+"""One state of a table as an Arrow dataset, which DuckDB, polars and Arrow itself query."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NoReturn
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.fs as pafs
+
+from hudi_core.read.evolution import referenced_columns
+from hudi_core.read.file_reader import PARQUET
+from hudi_core.read.filters import RowFilter, to_expression
+from hudi_core.read.query import SnapshotQuery
+
+_BATCH_ROWS: Final = 1 << 17
+"""Arrow's own default."""
+_NOT_FOR_ACERO: Final = (
+    "a Hudi table is read by the methods of its dataset (scanner, to_table, to_batches), "
+    "not by Arrow's own scan of files"
+)
+
+
+class HudiDataset(ds.FileSystemDataset):  # type: ignore[misc]  # pyarrow tells no types
+    """The rows of a table at one state of its timeline.
+
+    Nothing is listed or read before rows are asked for. Then only the columns asked for are read,
+    and only the files and row groups that may hold a matching row; files that were written before
+    the columns changed are brought to the columns of the table. Commits that come later are not
+    seen: make another dataset.
+
+    Parameters
+    ----------
+    query
+        The table at the state.
+    as_of
+        A query time; ``None`` for the latest state that ``query`` knows.
+    row_filter
+        Rows to return; ``None`` for all.
+    """
+
+    def __init__(
+        self, query: SnapshotQuery, as_of: str | None = None, row_filter: RowFilter | None = None
+    ) -> None:
+        self._query = query
+        self._as_of = as_of
+        self._condition = to_expression(row_filter, query.schema)
+        # what reaches past the methods to Arrow's own list of files must not find rows there that
+        # only our reader makes right, nor none at all
+        here = pafs.LocalFileSystem()
+        super().__init__([PARQUET.make_fragment(_NOT_FOR_ACERO, here)], query.schema, PARQUET, here)
+
+    @property
+    def files(self) -> list[str]:
+        """Where the files are that hold the rows."""
+        return list(self._query.plan(self._as_of, self._condition).uris)
+
+    def scanner(
+        self,
+        columns: Sequence[str] | Mapping[str, pc.Expression] | None = None,
+        filter: pc.Expression | None = None,  # noqa: A002 - the name is Arrow's
+        batch_size: int = _BATCH_ROWS,
+        **options: Any,
+    ) -> ds.Scanner:
+        """Return a scanner, which can be used once.
+
+        Parameters
+        ----------
+        columns
+            Names, or expressions by name; ``None`` for all columns.
+        filter
+            Rows to return.
+        batch_size
+            Most rows of one batch.
+        options
+            Further options of Arrow's scanners that concern threads and memory.
+
+        Raises
+        ------
+        SchemaError
+            An unknown column, or a filter that does not fit.
+        """
+        kept = {name: options[name] for name in ("use_threads", "memory_pool") if name in options}
+        names = self._needed(columns)
+        rows = self._query.to_arrow(names, self._both(filter), self._as_of, batch_size)
+        if columns is None or (not isinstance(columns, Mapping) and list(columns) == names):
+            return ds.Scanner.from_batches(rows, batch_size=batch_size, **kept)
+        projection = dict(columns) if isinstance(columns, Mapping) else list(columns)
+        return ds.Scanner.from_batches(rows, columns=projection, batch_size=batch_size, **kept)
+
+    def count_rows(self, filter: pc.Expression | None = None, **_: Any) -> int:  # noqa: A002
+        """Return the number of rows."""
+        return self._query.count(self._both(filter), self._as_of)
+
+    def head(
+        self,
+        num_rows: int,
+        columns: Sequence[str] | Mapping[str, pc.Expression] | None = None,
+        filter: pc.Expression | None = None,  # noqa: A002
+        **_: Any,
+    ) -> pa.Table:
+        """Return the first rows; no more files are read than it takes."""
+        names = self._needed(columns)
+        rows = self._query.head(num_rows, names, self._both(filter), self._as_of)
+        return ds.dataset(rows).to_table(columns) if columns is not None else rows
+
+    def filter(self, expression: pc.Expression) -> HudiDataset:
+        """Return the dataset of those rows only that an expression accepts."""
+        return HudiDataset(self._query, self._as_of, self._both(expression))
+
+    def sort_by(self, sorting: str | list[tuple[str, str]], **options: Any) -> ds.InMemoryDataset:
+        """Return the rows in an order, in memory."""
+        return ds.InMemoryDataset(self.to_table().sort_by(sorting, **options))
+
+    def join(self, right_dataset: ds.Dataset, *args: Any, **options: Any) -> ds.InMemoryDataset:
+        """Return the rows joined with those of another dataset, in memory."""
+        return ds.InMemoryDataset(self.to_table()).join(_in_memory(right_dataset), *args, **options)
+
+    def join_asof(
+        self, right_dataset: ds.Dataset, *args: Any, **options: Any
+    ) -> ds.InMemoryDataset:
+        """Return the rows joined with the nearest ones of another dataset, in memory."""
+        left = ds.InMemoryDataset(self.to_table())
+        return left.join_asof(_in_memory(right_dataset), *args, **options)
+
+    def get_fragments(self, filter: pc.Expression | None = None) -> NoReturn:  # noqa: A002
+        """Refuse: the files by themselves do not tell the rows of the table."""
+        raise NotImplementedError(_NOT_FOR_ACERO)
+
+    def replace_schema(self, schema: pa.Schema) -> NoReturn:
+        """Refuse: the columns are the table's; ``scanner(columns=...)`` makes others of them."""
+        raise NotImplementedError(_NOT_FOR_ACERO)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("The dataset of a Hudi table cannot be pickled: it holds an open table")
+
+    def _both(self, further: pc.Expression | None) -> pc.Expression | None:
+        if self._condition is None or further is None:
+            return self._condition if further is None else further
+        return self._condition & further
+
+    def _needed(self, columns: Sequence[str] | Mapping[str, pc.Expression] | None) -> list[str]:
+        schema = self._query.schema
+        if columns is None:
+            return list(schema.names)
+        if not isinstance(columns, Mapping):
+            return list(dict.fromkeys(columns))
+        found = [referenced_columns(one, schema, schema.names) for one in columns.values()]
+        # where no column is asked for, one still counts the rows
+        return sorted(frozenset[str]().union(*found)) or schema.names[:1]
+
+
+def _in_memory(dataset: ds.Dataset) -> ds.Dataset:
+    if isinstance(dataset, HudiDataset):
+        return ds.InMemoryDataset(dataset.to_table())
+    return dataset

@@ -1,0 +1,92 @@
+"""Times as users name them, and which of them a table has a state of."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from typing import TypeAlias
+
+from hudi_core.errors import InvalidInstantTimeError, TimeOutOfRangeError
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.model.instant import WRITE_ACTIONS, Instant
+from hudi_core.model.instant_time import (
+    EARLIEST,
+    InstantTime,
+    instant_time_of,
+    parse_query_time,
+)
+from hudi_core.model.protocols import TimelineView
+
+Moment: TypeAlias = str | Instant | datetime | date
+"""A time on the timeline: an instant, a date and time (in the table's zone where it has none), a
+date (its begin), or a text that :func:`hudi_core.model.instant_time.parse_query_time` takes."""
+
+
+def requested_time(moment: Moment | None) -> str | None:
+    """Return the time by which snapshots compare."""
+    return moment.requested_time if isinstance(moment, Instant) else _text(moment)
+
+
+def completed_time(moment: Moment | None) -> str | None:
+    """Return the time by which changes compare."""
+    return moment.effective_completion_time if isinstance(moment, Instant) else _text(moment)
+
+
+def _text(moment: str | date | None) -> str | None:
+    match moment:
+        case None | str():
+            return moment
+        case datetime():
+            # milliseconds, for an exact time does not mean the end of its second
+            return moment.isoformat(timespec="milliseconds")
+        case date():
+            return moment.isoformat()
+    raise InvalidInstantTimeError(
+        repr(moment), f"it is of the type {type(moment).__qualname__}, which is no time"
+    )
+
+
+def snapshot_time(client: TableMetaClient, timeline: TimelineView, as_of: str) -> InstantTime:
+    """Return the time of a past state of a table.
+
+    Parameters
+    ----------
+    as_of
+        See :func:`hudi_core.model.instant_time.parse_query_time`.
+
+    Raises
+    ------
+    InvalidInstantTimeError
+        The text is no time.
+    TimeOutOfRangeError
+        It is before the first commit of the table, or later than now.
+    """
+    time = parse_query_time(as_of)
+    writes = timeline.completed_writes()
+    newest = writes[-1].requested_time if writes else EARLIEST
+    now = _now(client)
+    # the end of the second that it is now
+    if time > max(newest, InstantTime(f"{now[:14]}999")):
+        raise TimeOutOfRangeError(client.base_path, as_of, _first(client, timeline), now)
+    if not writes or time < writes[0].requested_time:
+        first = _first(client, timeline)
+        if first is None or time < first:
+            raise TimeOutOfRangeError(client.base_path, as_of, first, now)
+    return time
+
+
+def _now(client: TableMetaClient) -> InstantTime:
+    if client.config.timezone == "UTC":
+        return instant_time_of(datetime.now(UTC))
+    # instants are digits of the writers' clocks, which here pass for this machine's
+    return instant_time_of(datetime.now().astimezone().replace(tzinfo=UTC))
+
+
+def _first(client: TableMetaClient, timeline: TimelineView) -> InstantTime | None:
+    """Return the requested time of the first write of the table, archived ones included."""
+    archived = (
+        one.instant.requested_time
+        for one in client.archived.load()
+        if one.instant.is_completed and one.instant.action in WRITE_ACTIONS
+    )
+    active = (instant.requested_time for instant in timeline.completed_writes())
+    return next(archived, None) or next(active, None)
