@@ -169,6 +169,19 @@ def install_packages() -> None:
     say("installing the project, editable")
     for project in (ROOT, *(ROOT / name for name in FORMATS)):
         pip("install", "--no-deps", "--no-build-isolation", "-e", project)
+    show_data_sources(next(VENV.glob("lib*/python*/site-packages")))
+
+
+def show_data_sources(site_packages: Path) -> None:
+    """Put links to Spark's data sources where PySpark looks for them.
+
+    It looks through the folders of Python's path, and what is installed editable is in none.
+    """
+    for source in sorted(ROOT.glob("pyspark_*/__init__.py")):
+        link = site_packages / source.parent.name
+        if link.is_symlink():
+            link.unlink()
+        link.symlink_to(source.parent)
 
 
 def locked(name: str, lock: str) -> str:

@@ -12,6 +12,7 @@ from hudi_core.model.commit import WriteOperation
 from hudi_core.model.dry_run import DryRun
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.result import CommitResult
+from hudi_core.spark_python import name_this_python
 from hudi_core.table import Table
 
 __all__ = [
@@ -27,3 +28,5 @@ __all__ = [
     "read",
     "write",
 ]
+
+name_this_python()

@@ -5,10 +5,14 @@ Spark hands options over with their names in lower case.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
+from pyspark.sql.types import StructField, StructType
+
+from hudi_core.config import read as reads
 from hudi_core.config.catalog import KNOWN_NAMES
 from hudi_core.errors import InvalidOptionError
 from hudi_core.storage.location import parse_location
@@ -16,7 +20,15 @@ from hudi_core.storage.options import StorageOptions
 
 SaveMode = Literal["append", "overwrite", "errorifexists", "error", "ignore"]
 _PATH: Final = "path"
+_PATHS: Final = "paths"
 _MODE: Final = "mode"
+_IN_SCHEMA: Final = "hudi.read"
+"""What the metadata of a column has the options of a read under."""
+_OF_CATALOG: Final = (
+    "Give it to load(...). For SQL make the table without columns: CREATE TABLE t USING hudi "
+    "LOCATION '/path', for of a table with columns Spark does not tell its place; or read this one "
+    "with SELECT ... FROM t WITH (path = '/path')."
+)
 _SPELLED: Final = {name.lower(): name for name in KNOWN_NAMES if name.lower() not in KNOWN_NAMES}
 
 
@@ -27,7 +39,9 @@ class SourceOptions:
     Attributes
     ----------
     path
-        The table.
+        The table; of a read perhaps the first of several paths.
+    paths
+        What is read: the table, or paths within it, which may have wildcards.
     given
         Hudi's options and those of the store, in their own spelling.
     mode
@@ -36,12 +50,20 @@ class SourceOptions:
     """
 
     path: str
+    paths: tuple[str, ...]
     given: dict[str, str]
     mode: SaveMode | None
 
     @classmethod
-    def of(cls, options: Mapping[str, str]) -> SourceOptions:
+    def of(
+        cls, options: Mapping[str, str], hint: str = "Give it to load(...) or save(...)."
+    ) -> SourceOptions:
         """Return the view of what Spark hands over.
+
+        Parameters
+        ----------
+        hint
+            What is said where the path is missing.
 
         Raises
         ------
@@ -50,13 +72,50 @@ class SourceOptions:
         """
         named = dict(options)
         path, mode = named.pop(_PATH, None), named.pop(_MODE, None)
-        if not path:
-            raise InvalidOptionError(
-                _PATH, None, "the table's path is missing", "Give it to load(...) or save(...)."
-            )
+        several = json.loads(named.pop(_PATHS, "[]"))
+        if not path and not several:
+            raise InvalidOptionError(_PATH, None, "the table's path is missing", hint)
         given = {_SPELLED.get(name, name): text for name, text in named.items()}
         # tasks may have another working directory
-        return cls(parse_location(path).uri, given, _mode(mode))
+        paths = tuple(parse_location(one).uri for one in ([path] if path else []) + several)
+        return cls(paths[0], paths, given, _mode(mode))
+
+    @classmethod
+    def of_read(cls, options: Mapping[str, str], schema: StructType) -> SourceOptions:
+        """Return the view of a read whose options Spark may have left behind.
+
+        For a table of its catalog Spark hands over the stored columns, and none of the options that
+        the table was made with. So these are kept with a column; see :meth:`noted_in`.
+
+        Raises
+        ------
+        InvalidOptionError
+            The path is neither in the options nor in the columns.
+        """
+        noted: dict[str, str] = {}
+        for field in schema.fields:
+            noted |= field.metadata.get(_IN_SCHEMA, {})
+        if options.get(_PATH) or options.get(_PATHS):
+            return cls.of(options)
+        return cls.of({**noted, **dict(options)}, _OF_CATALOG)
+
+    def noted_in(self, schema: StructType) -> StructType:
+        """Return the columns with a note of what is read, for a catalog to keep.
+
+        Nothing of it is secret: credentials are not among it.
+        """
+        query = {
+            name.lower(): self.given[name]
+            for key in reads.KEYS
+            for name in (key.key, *key.aliases)
+            if name in self.given
+        }
+        where: dict[str, Any] = {_PATH: self.path}
+        if len(self.paths) > 1:
+            where = {_PATHS: json.dumps(self.paths)}
+        first, *others = schema.fields
+        note = {**(first.metadata or {}), _IN_SCHEMA: {**where, **query}}
+        return StructType([StructField(first.name, first.dataType, first.nullable, note), *others])
 
     @property
     def store(self) -> StorageOptions:

@@ -10,6 +10,8 @@ from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
 from hudi_core.engine.choice import arrow_schema
+from hudi_core.engine.plain_errors import plain_errors
+from hudi_core.errors import HudiError
 from hudi_core.read.filters import Condition
 from hudi_core.read.plan import PlannedFile
 from hudi_core.read.scan import FileScan
@@ -54,16 +56,26 @@ class HudiReader(Shipped, DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """Return the files of each task."""
-        return [FilesPartition(files) for files in self._plan.tasks]
+        with plain_errors():
+            return [FilesPartition(files) for files in self._plan.tasks]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """Yield the rows of one task's files as Arrow batches."""
-        for batch in self._scan.read(partition.value or ()):
-            yield batch.cast(self._schema)
+        with plain_errors():
+            for batch in self._scan.read(partition.value or ()):
+                yield batch.cast(self._schema)
 
     def shipped(self) -> dict[str, Any]:
-        """Return what a task needs: neither the options nor the plan."""
-        return {"_scan": self._scan, "_schema": self._schema}
+        """Return what a task needs: neither the options nor the plan.
+
+        Spark asks for it before it asks for :meth:`partitions`, and reports what fails here as a
+        failure to send it. So an error of the plan waits until then.
+        """
+        try:
+            scan = self._scan
+        except HudiError:
+            scan = None
+        return {"_scan": scan, "_schema": self._schema}
 
     @cached_property
     def _plan(self) -> PlannedRead:

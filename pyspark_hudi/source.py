@@ -27,21 +27,27 @@ class DefaultSource(Shipped, DataSource):
 
     def schema(self) -> StructType:
         """Return the columns of the table as of its latest commit, meta columns first."""
+        from hudi_core.engine.plain_errors import plain_errors
         from pyspark_hudi.options import SourceOptions
         from pyspark_hudi.planning import spark_schema
 
-        return spark_schema(SourceOptions.of(self.options))
+        with plain_errors():
+            return spark_schema(SourceOptions.of(self.options))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return what reads the columns of ``schema``."""
+        from hudi_core.engine.plain_errors import plain_errors
         from pyspark_hudi.options import SourceOptions
         from pyspark_hudi.reader import HudiReader
 
-        return HudiReader(SourceOptions.of(self.options), schema)
+        with plain_errors():
+            return HudiReader(SourceOptions.of_read(self.options, schema), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Return what writes rows of ``schema``."""
+        from hudi_core.engine.plain_errors import plain_errors
         from pyspark_hudi.options import SourceOptions
         from pyspark_hudi.writer import open_writer
 
-        return open_writer(SourceOptions.of(self.options), schema, overwrite)
+        with plain_errors():
+            return open_writer(SourceOptions.of(self.options), schema, overwrite)

@@ -25,6 +25,7 @@ from pyspark.sql.types import StructType
 import hudi_core as hudi
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.choice import arrow_schema
+from hudi_core.engine.plain_errors import plain_errors
 from hudi_core.errors import NotATableError, StorageError
 from hudi_core.model.protocols import Storage
 from hudi_core.services.create import design_table
@@ -74,7 +75,7 @@ class HudiWriter(Shipped, DataSourceArrowWriter):
         task = TaskContext.get()
         number = task.partitionId() if task else 0
         name = f"{number:06d}-{uuid.uuid4().hex}.arrow"
-        with ExitStack() as files:
+        with plain_errors(), ExitStack() as files:
             writer: pa.ipc.RecordBatchFileWriter | None = None
             for batch in iterator:
                 if batch.num_rows:
@@ -87,7 +88,7 @@ class HudiWriter(Shipped, DataSourceArrowWriter):
         if self._mode is None:
             return
         names = [each.name for each in messages if isinstance(each, StagedRows) and each.name]
-        with ExitStack() as files:
+        with plain_errors(), ExitStack() as files:
             files.callback(self._tidy)
             rows = self._staged(names, files)
             hudi.write(rows, self._options.path, self._mode, self._options.given)

@@ -27,7 +27,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 # `make test` exports what the set-up found out for Spark; this does the same for a bare pytest
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-# PySpark looks for data sources in the folders of its path, where an editable install puts nothing
+# scripts that tests run import from the tests
 os.environ["PYTHONPATH"] = os.pathsep.join(
     filter(None, [str(REPOSITORY), os.environ.get("PYTHONPATH")])
 )

@@ -48,7 +48,7 @@ class Project:
 
 
 def core_packages() -> tuple[str, ...]:
-    wanted = ("hudi_core", "native_format", "pyspark_hudi")
+    wanted = ("hudi_core", "native_format", "pyspark_hudi", "pyspark_org_apache_hudi")
     return tuple(name for name in wanted if (REPOSITORY / name).is_dir())
 
 
@@ -71,7 +71,7 @@ REGISTERED = {
     },
 }
 # what imports pyspark at its top, and is imported only where an engine is picked
-NEEDS_SPARK = ("hudi_core/engine/spark/", "pyspark_hudi/")
+NEEDS_SPARK = ("hudi_core/engine/spark/", "pyspark_hudi/", "pyspark_org_apache_hudi/")
 
 
 @pytest.fixture(scope="module")

@@ -20,6 +20,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 import hudi_core as hudi
 from hudi_core.engine.choice import connected_scheme
+from hudi_core.engine.spark import SparkEngine
+from hudi_core.errors import DataFileError
 from hudi_core.storage.hadoop import hadoop_schemes
 
 pytestmark = pytest.mark.spark
@@ -213,6 +215,161 @@ def test_only_the_columns_that_are_named_are_read(spark: SparkSession, tmp_path:
         spark.read.format("hudi").schema("nothing int").load(path).collect()
 
 
+# --- names, paths and SQL -------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def shared(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Six rows in three partitions, in a table that no test changes."""
+    path = str(tmp_path_factory.mktemp("doors") / "t")
+    frame(spark, 6).write.format("org.apache.hudi").options(**OPTIONS).mode("append").save(path)
+    return path
+
+
+def found(data: DataFrame) -> list[str]:
+    return sorted(row.id for row in data.collect())
+
+
+ALL = [f"k{n:03d}" for n in range(6)]
+ROME, OSLO = ["k000", "k003"], ["k001", "k004"]
+
+
+def test_the_name_of_hudis_own_source(spark: SparkSession, shared: str) -> None:
+    assert found(spark.read.format("org.apache.hudi").load(shared)) == ALL
+    assert found(spark.read.format("Org.Apache.Hudi").load(shared)) == ALL
+
+
+def test_paths_within_a_table(spark: SparkSession, shared: str) -> None:
+    assert found(load(spark, f"{shared}/*/*")) == ALL
+    assert found(load(spark, f"{shared}/rome")) == ROME
+    assert found(load(spark, f"{shared}/{{rome,osl?}}/*.parquet")) == sorted(ROME + OSLO)
+    both = spark.read.format("hudi").load([f"{shared}/rome", f"{shared}/oslo"])
+    assert found(both) == sorted(ROME + OSLO)
+    assert found(hudi.read(spark, f"{shared}/o*")) == OSLO
+    with pytest.raises(PySparkException, match="has nothing at paris"):
+        load(spark, f"{shared}/paris").collect()
+    other = f"{shared}-2"
+    save(frame(spark, 1), other)
+    with pytest.raises(PySparkException, match="paths of several tables"):
+        spark.read.format("hudi").load([f"{shared}/rome", other])
+
+
+def test_spark_itself_refuses_to_partition(spark: SparkSession, tmp_path: Path) -> None:
+    """When this fails, Spark hands the columns on, and they need not be given as an option."""
+    writer = frame(spark, 1).write.format("hudi").options(**OPTIONS).partitionBy("city")
+    with pytest.raises(PySparkException, match="do not match the existing table's"):
+        writer.mode("append").save(str(tmp_path / "t"))
+    assert not (tmp_path / "t").exists()
+
+
+@pytest.mark.parametrize("made", ["LOCATION '{path}'", "OPTIONS (path '{path}')"])
+@pytest.mark.parametrize("source", ["hudi", "org.apache.hudi"])
+def test_tables_of_the_catalog(spark: SparkSession, shared: str, made: str, source: str) -> None:
+    spark.sql(f"CREATE TABLE of_catalog USING {source} {made.format(path=shared)}")
+    try:
+        assert found(spark.table("of_catalog")) == ALL
+        query = "SELECT id FROM of_catalog WHERE city = 'rome' AND price >= 0"
+        assert found(spark.sql(query)) == ROME
+        assert spark.sql("SELECT count(*) n FROM of_catalog").first() == (6,)
+    finally:
+        spark.sql("DROP TABLE of_catalog")
+    assert found(load(spark, shared)) == ALL, "dropping a name leaves the table"
+
+
+def test_a_table_of_the_catalog_keeps_what_it_was_made_with(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "t")
+    save(frame(spark, 3), path)
+    first = hudi.Table.open(path).timeline.completed_writes()[0].requested_time
+    spark.sql(
+        f"CREATE TABLE then USING hudi OPTIONS (path '{path}/*', `as.of.instant` '{first}', "
+        "`fs.s3a.access.key` 'canary', `fs.s3a.secret.key` 'canary')"
+    )
+    spark.catalog.createTable("now", path=f"{path}/rome", source="hudi")
+    try:
+        save(frame(spark, 6, ts=2), path)
+        assert found(spark.table("then")) == ALL[:3]
+        assert found(spark.table("now")) == ROME
+        older = spark.read.option("as.of.instant", first).table("now")
+        assert found(older) == ["k000"]
+        noted = [field.metadata for field in spark.table("then").schema if field.metadata]
+        assert noted == [{"hudi.read": {"path": f"{path}/*", "as.of.instant": first}}]
+        # rows that were read from there are written anywhere
+        save(spark.table("then"), str(tmp_path / "copy"))
+        assert found(load(spark, str(tmp_path / "copy"))) == ALL[:3]
+    finally:
+        spark.sql("DROP TABLE then")
+        spark.sql("DROP TABLE now")
+
+
+def test_a_table_with_stated_columns_says_how_to_read_it(spark: SparkSession, shared: str) -> None:
+    spark.sql(f"CREATE TABLE stated (id string, city string) USING hudi LOCATION '{shared}'")
+    try:
+        with pytest.raises(PySparkException) as caught:
+            spark.table("stated").collect()
+        assert "CREATE TABLE t USING hudi LOCATION '/path'" in str(caught.value)
+        way_out = f"SELECT id FROM stated WITH (path = '{shared}') WHERE city = 'oslo'"
+        assert found(spark.sql(way_out)) == OSLO
+    finally:
+        spark.sql("DROP TABLE stated")
+
+
+def test_temporary_views(spark: SparkSession, shared: str) -> None:
+    spark.sql(f"CREATE TEMPORARY VIEW seen USING hudi OPTIONS (path '{shared}/rome')")
+    try:
+        assert found(spark.sql("SELECT * FROM seen")) == ROME
+    finally:
+        spark.catalog.dropTempView("seen")
+
+
+# --- errors ---------------------------------------------------------------------------------------
+
+
+def only_ours(message: str) -> bool:
+    """Whether an error says what is wrong, without pages of Python or Java around it."""
+    return len(message) < 1000 and "Traceback" not in message and "\tat " not in message
+
+
+def test_errors_of_the_door_come_without_tracebacks(
+    spark: SparkSession, shared: str, tmp_path: Path
+) -> None:
+    damaged = tmp_path / "damaged"
+    save(frame(spark, 1), str(damaged))
+    for file in damaged.glob("rome/*.parquet"):
+        file.write_bytes(b"no such file")
+    rows = frame(spark, 2)
+    no_key = rows.selectExpr("cast(null as string) id", "city", "ts", "price")
+    merge = {"hoodie.datasource.write.operation": "merge"}
+    for kind, ask in (
+        ("NotATableError", lambda: load(spark, str(tmp_path / "nothing"))),
+        ("UnknownPartitionError", lambda: load(spark, f"{shared}/paris").collect()),
+        (
+            "TimeOutOfRangeError",
+            lambda: load(spark, shared, **{"as.of.instant": "2001-01-01"}).collect(),
+        ),
+        ("DataFileError", lambda: load(spark, str(damaged)).collect()),
+        ("InvalidOptionError", lambda: save(rows, str(damaged), more=merge)),
+        ("RecordKeyError", lambda: save(no_key, shared)),
+    ):
+        with pytest.raises(PySparkException, match=f"hudi_core.errors.{kind}: ") as caught:
+            ask()
+        assert only_ours(str(caught.value)), str(caught.value)
+
+
+def test_errors_of_tasks_keep_their_type(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    hudi.write(frame(spark, 6), path, options=OPTIONS)
+    for file in (tmp_path / "t").glob("rome/*.parquet"):
+        file.write_bytes(b"no such file")
+    on_executors = SparkEngine(spark, tasks_on_driver=False)
+    with pytest.raises(DataFileError) as caught:
+        hudi.write(frame(spark, 6), path, options=OPTIONS, engine=on_executors)
+    assert only_ours(str(caught.value))
+    [left] = hudi.Table.open(path).timeline.completed_writes()
+    assert left.is_completed
+
+
 # --- S3: no connector in the JVM ------------------------------------------------------------------
 
 
@@ -230,6 +387,8 @@ def test_the_doors_open_tables_on_s3(spark: SparkSession, s3: Any) -> None:
     assert past.count() == 9
     save(frame(spark, 2), path, "overwrite", more=s3.given)
     assert load(spark, path, **s3.given).count() == 2
+    assert load(spark, f"{path}/rom*", **s3.given).count() == 1
+    assert load(spark, f"{path}/oslo/*", **s3.given).count() == 1
     left = s3.objects(path)
     assert not [name for name in left if name.endswith(".arrow")]
     assert not [name for name, data in left.items() if b"test-secret-key" in data]

@@ -27,6 +27,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _ON_THIS_MACHINE: Final = re.compile(r"local(\[|$)")
+_ATTEMPTS: Final = re.compile(r",\s*([0-9]+)\s*\]$")
 _FINAL: Final = (SchemaError, ConfigError)
 """Errors of the rows or the options: another attempt meets them again."""
 _RESULT: Final = "result binary"
@@ -84,7 +85,7 @@ class SparkEngine:
         return spread(arrangement.tasks, *columns)
 
     def map_input(self, data: DataFrame, function: InputFunction[R], stage: int) -> list[R]:
-        schema = self.schema_of(data)
+        schema, attempts = self.schema_of(data), self._attempts
 
         def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             task = _task_context(stage)
@@ -92,7 +93,9 @@ class SparkEngine:
             try:
                 for result in function(task, typed):
                     yield _packed(task.task, result)
-            except _FINAL as error:
+            except HudiError as error:
+                if not _is_final(error, attempts):
+                    raise
                 yield _packed(task.task, _Refusal(error))
 
         with self._large_batches(schema):
@@ -111,6 +114,7 @@ class SparkEngine:
         if self._driver is not None:
             return self._driver.map_tasks(tasks, function, stage, weights)
         spread = bins(len(tasks), weights, _BINS_PER_SLOT * self.parallelism)
+        attempts = self._attempts
         jobs = pa.table(
             {
                 "bin": pa.array(
@@ -131,7 +135,9 @@ class SparkEngine:
                     task = TaskContext(number.as_py(), stage, attempt)
                     try:
                         result: object = function(task, _unpacked(work.as_py()))
-                    except _FINAL as error:
+                    except HudiError as error:
+                        if not _is_final(error, attempts):
+                            raise
                         result = _Refusal(error)
                     yield _packed(task.task, result)
 
@@ -139,6 +145,16 @@ class SparkEngine:
         rows = frame.mapInArrow(guarded(run), f"task int, {_RESULT}").collect()
         done = {row.task: _result(row.result) for row in rows}
         return [done[task] for task in range(len(tasks))]
+
+    @property
+    def _attempts(self) -> int:
+        """How often Spark runs a task that fails."""
+        context = self._session.sparkContext
+        master = context.master or ""
+        if _ON_THIS_MACHINE.match(master):
+            told = _ATTEMPTS.search(master)
+            return int(told[1]) if told else 1
+        return int(context.getConf().get("spark.task.maxFailures", "4") or 4)
 
     @contextmanager
     def _large_batches(self, schema: pa.Schema) -> Iterator[None]:
@@ -167,12 +183,18 @@ class SparkEngine:
 
 @dataclass(frozen=True, slots=True)
 class _Refusal:
-    """What a task answers to rows it cannot take: an error of a type, which Spark would not keep.
+    """What a task answers when it gives up: an error of a type, which Spark would not keep.
 
-    It would also run the task again, in vain.
+    To rows that it cannot take it says so at once, as Spark would run it again in vain.
     """
 
     error: HudiError
+
+
+def _is_final(error: HudiError, attempts: int) -> bool:
+    """Return whether Spark does not run, or need not run, the task again that met an error."""
+    task = SparkTask.get()
+    return isinstance(error, _FINAL) or task is None or task.attemptNumber() + 1 >= attempts
 
 
 def _result(data: bytes) -> Any:

@@ -34,6 +34,9 @@ def guarded(function: BatchFunction) -> BatchFunction:
             work = pickle.loads(packed)  # noqa: S301
         except ImportError as error:
             raise ImportError(message.format(python=sys.executable, reason=error)) from error
-        yield from work(batches)
+        from hudi_core.engine.plain_errors import plain_errors  # noqa: PLC0415 - it is there
+
+        with plain_errors():
+            yield from work(batches)
 
     return run

@@ -1,0 +1,28 @@
+"""Errors of ours as a user of Spark meets them.
+
+What a Python process of Spark raises reaches the user as text: by default its whole traceback, and
+the error in the last line. Of an error that was raised on purpose the last line is what helps.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from hudi_core.errors import HudiError
+
+_HIDE: Final = "SPARK_HIDE_TRACEBACK"
+"""What Spark sets for its processes where ``spark.sql.execution.pyspark.udf.hideTraceback.enabled``
+is on."""
+
+
+@contextmanager
+def plain_errors() -> Iterator[None]:
+    """Let an error of ours reach the user by itself; it ends this process of Spark's."""
+    try:
+        yield
+    except HudiError:
+        os.environ[_HIDE] = "1"
+        raise

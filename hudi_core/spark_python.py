@@ -1,0 +1,39 @@
+"""Which Python Spark asks for data sources, where nobody has told it.
+
+Without ``PYSPARK_PYTHON`` Spark runs ``python3`` of the path. In a virtual environment that is not
+activated that is another Python than this one, and does not have the data source ``hudi``.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from typing import Any, Final
+
+_VARIABLES: Final = ("PYSPARK_DRIVER_PYTHON", "PYSPARK_PYTHON")
+
+
+def name_this_python() -> None:
+    """Let Spark look for data sources in this Python, unless it would anyway or is told another.
+
+    Of a session that is there already, on this machine alone, the sources are registered. Python
+    functions in tasks go on to run in the Python that ``PYSPARK_PYTHON`` names.
+    """
+    if any(os.environ.get(name) for name in _VARIABLES) or not sys.executable or _is_on_the_path():
+        return
+    module = sys.modules.get("pyspark.sql")
+    session: Any = None if module is None else module.SparkSession.getActiveSession()
+    if getattr(session, "_jvm", None) is None:
+        os.environ[_VARIABLES[0]] = sys.executable  # read by the JVM when it starts
+    else:
+        from pyspark_hudi.registration import register  # noqa: PLC0415 - pyspark is optional
+
+        register(session)
+
+
+def _is_on_the_path() -> bool:
+    """Return whether ``python3`` of the path is of the environment of this one."""
+    found = shutil.which("python3")
+    own, other = os.path.dirname(sys.executable), os.path.dirname(found or "")
+    return found is not None and os.path.exists(own) and os.path.samefile(own, other)
