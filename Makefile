@@ -23,7 +23,7 @@ demo: setup  ## A year of real flights: load, upsert, delete, travel in time, co
 	@$(RUN) examples/flights.py --format $(FORMAT) $(ARGS)
 
 test: setup  ## Run all tests
-	$(RUN) -m pytest --numprocesses=logical --maxprocesses=4 --dist=worksteal --durations=25 --session-timeout=1500 $(ARGS)
+	$(RUN) -m pytest --numprocesses=logical --maxprocesses=4 --dist=worksteal --durations=25 --session-timeout=3600 $(ARGS)
 
 .PHONY: prove
 prove: setup  ## Let writers die at every step of every action, and check what they leave

@@ -10,7 +10,7 @@ from hudi_core.model.protocols import Storage
 
 _DATA: Final = (".parquet", ".orc")
 _HIDDEN: Final = (".", "_")
-"""How the names of folders begin that hold no rows: metadata of Hudi, of Delta, of engines."""
+"""How the names of folders begin that hold no rows: metadata of Hudi, of formats, of engines."""
 
 
 @runtime_checkable

@@ -37,7 +37,6 @@ LACKS = {
         "time64[us]",
     ),
     "time in a list": (pa.field("noon", pa.list_(pa.time64("us"))), "noon.element", "time64[us]"),
-    "name in another case": (pa.field("Ratio", pa.int64()), "Ratio", "int64"),
 }
 """What Delta does not have, with the path and the type that errors name."""
 

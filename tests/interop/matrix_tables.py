@@ -75,7 +75,12 @@ class Copy:
             return self.table().delete_partitions([values, folder])
         both = f"{self.cell.keys.folder(row)},{folder}"
         named = {"hoodie.datasource.write.partitions.to.delete": both}
-        return self.write("delete_partition", self.data([row]), named)
+        before = self.found()
+        recorded = self.write("delete_partition", self.data([row]), named)
+        # the commit names the file groups it replaces, and counts no rows of theirs
+        left = self.found()
+        gone = [group for name, group in before.items() if name not in left]
+        return replace(recorded, deleted=sum(len(group.rows) for group in gone))
 
     def _recorded(self) -> Recorded:
         """Return what the last commit says; Spark's own door returns nothing."""
