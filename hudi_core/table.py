@@ -58,7 +58,7 @@ class Table(RowQueries, TableUpkeep):
         name: str | None = None,
         record_key: str | Sequence[str] | None = None,
         partition_by: str | Sequence[str] | None = None,
-        ordering_field: str | None = None,
+        ordering_field: str | Sequence[str] | None = None,
         format: str | None = None,  # noqa: A002 - the word every user of tables knows
         options: Options | None = None,
     ) -> Table:
@@ -76,8 +76,9 @@ class Table(RowQueries, TableUpkeep):
         record_key, partition_by
             Column names, one or several.
         ordering_field
-            Column that decides between versions of a row: the greater value wins. Without it the
-            later write wins.
+            Column that decides between versions of a row: the greater value wins. Of several, the
+            next decides where the first are equal; a field of a struct is named with a dot.
+            Without one the later write wins.
         format
             Name of the table format; ``native`` by default.
         options

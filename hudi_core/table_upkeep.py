@@ -30,7 +30,7 @@ class TableUpkeep(RowOperations):
     """What makes a table of a folder, checks one, mends it, and gives it another format."""
 
     def validate(
-        self, *, footers: bool = True, progress: Progress = no_progress
+        self, *, footers: bool = True, keys: bool = False, progress: Progress = no_progress
     ) -> TableValidation:
         """Compare what timeline, storage, metadata table and the format's own metadata say.
 
@@ -39,8 +39,12 @@ class TableUpkeep(RowOperations):
         footers
             Whether the footers of the present files are read: rows and statistics are compared with
             them. Without them only files and sizes are compared.
+        keys
+            Whether the keys of all rows are read as well, to count those that several rows have.
+            They are a difference only in a table with a record index; else inserts may have made
+            them, and they are told by ``repeated_keys``.
         progress
-            Is told of the files whose footers are read.
+            Is told of the files that are read.
 
         Returns
         -------
@@ -49,7 +53,7 @@ class TableUpkeep(RowOperations):
             difference too.
         """
         return validate_table(
-            open_table(self.path, self._options), footers=footers, progress=progress
+            open_table(self.path, self._options), footers=footers, keys=keys, progress=progress
         )
 
     def convert(
@@ -138,7 +142,7 @@ class TableUpkeep(RowOperations):
         *,
         record_key: str | Sequence[str] | None = None,
         partition_by: str | Sequence[str] | None = None,
-        ordering_field: str | None = None,
+        ordering_field: str | Sequence[str] | None = None,
         name: str | None = None,
         format: str | None = None,  # noqa: A002 - the word every user of tables knows
         source: str | None = None,
@@ -214,7 +218,7 @@ def named_options(
     name: str | None,
     record_key: str | Sequence[str] | None,
     partition_by: str | Sequence[str] | None,
-    ordering_field: str | None,
+    ordering_field: str | Sequence[str] | None,
     table_format: str | None,
 ) -> dict[str, str]:
     """Return what the arguments of a new table are as options."""
@@ -222,7 +226,7 @@ def named_options(
         "hoodie.table.name": name,
         "hoodie.datasource.write.recordkey.field": _joined(record_key),
         "hoodie.datasource.write.partitionpath.field": _joined(partition_by),
-        "hoodie.table.ordering.fields": ordering_field,
+        "hoodie.table.ordering.fields": _joined(ordering_field),
         "hoodie.table.format": table_format,
     }
     return {key: value for key, value in named.items() if value is not None}

@@ -12,6 +12,7 @@ from hudi_core.cli.exit_codes import ExitCode
 from hudi_core.cli.progress import progress_bar
 from hudi_core.cli.terminal import write_grid, write_json, write_line
 from hudi_core.services.differences import Difference, TableValidation
+from hudi_core.services.repeated_keys import RepeatedKeys
 from hudi_core.table import Table
 
 _SHOWN: Final = 20
@@ -23,6 +24,10 @@ def validate(
     quick: Annotated[
         bool, typer.Option("--quick", help="Compare files and sizes; read no data file.")
     ] = False,
+    keys: Annotated[
+        bool,
+        typer.Option("--keys", help="Read the keys of all rows; count those of several rows."),
+    ] = False,
     option: OptionsOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -32,7 +37,7 @@ def validate(
     """
     table = Table.open(path, parse_options(option))
     with progress_bar("files") as progress:
-        report = table.validate(footers=not quick, progress=progress)
+        report = table.validate(footers=not quick, keys=keys, progress=progress)
     if as_json:
         write_json(
             {
@@ -45,6 +50,7 @@ def validate(
                 "checked": dict(report.checked),
                 "skipped": dict(report.skipped),
                 "orphans": list(report.orphans),
+                "repeated_keys": _repeated_document(report.repeated_keys),
             }
         )
     else:
@@ -61,6 +67,13 @@ def difference_document(one: Difference) -> dict[str, Any]:
         "expected": one.expected,
         "found": one.found,
     }
+
+
+def _repeated_document(found: RepeatedKeys | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    some = [{"key": one.key, "files": list(one.paths)} for one in found.examples]
+    return {"keys": found.keys, "rows": found.rows, "examples": some}
 
 
 def write_differences(title: str, differences: Sequence[Difference]) -> None:
@@ -83,6 +96,13 @@ def _write(report: TableValidation) -> None:
             write_line(f"  {path}")
         if size > _SHOWN:
             write_line(f"  and {size - _SHOWN} more (--json has them all)")
+    found = report.repeated_keys
+    if found is not None and found.keys and not found.are_forbidden:
+        some = ", ".join(map(str, found.examples))
+        more = ", ..." if found.keys > len(found.examples) else ""
+        write_line(
+            f"Keys that several rows have: {found.keys:,} in {found.rows:,} rows: {some}{more}"
+        )
     count = len(report.differences)
     result = "is sound" if report.is_valid else f"has {count} difference{'s' * (count > 1)}"
     rows_text = "" if report.rows is None else f", {report.rows:,} rows"

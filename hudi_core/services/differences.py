@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from hudi_core.services.repeated_keys import RepeatedKeys
+
 
 class Source(StrEnum):
     """Who says something wrong."""
@@ -63,6 +65,8 @@ class TableValidation:
     orphans
         Paths of files in the table's folder that belong to nothing, such as those of a write that
         another engine began and gave up. They take room, and are no difference.
+    repeated_keys
+        The record keys that several rows have; ``None`` where they were not looked for.
     """
 
     path: str
@@ -73,6 +77,7 @@ class TableValidation:
     checked: Mapping[str, int] = field(default_factory=dict)
     skipped: Mapping[str, str] = field(default_factory=dict)
     orphans: tuple[str, ...] = ()
+    repeated_keys: RepeatedKeys | None = None
 
     @property
     def is_valid(self) -> bool:

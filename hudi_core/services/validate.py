@@ -34,6 +34,7 @@ from hudi_core.plugin.fenced import pending_publications
 from hudi_core.services.differences import Difference, Source, TableValidation
 from hudi_core.services.lost_completions import lost_completions
 from hudi_core.services.progress import CountedMap, Progress, no_progress
+from hudi_core.services.repeated_keys import RepeatedKeys, find_repeated_keys
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.open_table import OpenTable
 from hudi_core.txn.settlement import can_record
@@ -54,7 +55,11 @@ _REPAIR: Final = "`hudi table repair` makes it anew from the timeline."
 
 
 def validate_table(
-    table: OpenTable, *, footers: bool = True, progress: Progress = no_progress
+    table: OpenTable,
+    *,
+    footers: bool = True,
+    keys: bool = False,
+    progress: Progress = no_progress,
 ) -> TableValidation:
     """Compare what the parts of a table say.
 
@@ -63,8 +68,10 @@ def validate_table(
     footers
         Whether the footers of the present files are read and, of the metadata table, the indexes
         compared as well; without them only files and sizes are.
+    keys
+        Whether the keys of all rows are read, to count those that several rows have.
     progress
-        Is told of the files whose footers are read.
+        Is told of the files that are read.
 
     Raises
     ------
@@ -82,7 +89,7 @@ def validate_table(
             break
     else:
         comparison.leave_out_format()
-    return comparison.run(footers)
+    return comparison.run(footers, keys)
 
 
 class _Comparison:
@@ -117,10 +124,11 @@ class _Comparison:
         self._named = None
         self._skipped[f"files of {self._table.host.name}"] = "the table was written all the time"
 
-    def run(self, footers: bool) -> TableValidation:
+    def run(self, footers: bool, keys: bool) -> TableValidation:
         stored = self._stored(self._fenced)
         self._compare_commits(stored, self._fenced)
         rows = self._read(stored) if footers else None
+        repeated = self._look_for_repeated_keys(stored) if keys else None
         self._compare_format(stored, rows)
         self._compare_metadata(ALL_CHECKS if footers else {Check.FILES})
         orphans = self._orphans()
@@ -133,6 +141,7 @@ class _Comparison:
             self._checked,
             self._skipped,
             orphans,
+            repeated,
         )
 
     def _orphans(self) -> tuple[str, ...]:
@@ -259,6 +268,26 @@ class _Comparison:
                 truth = f"{said} rows, as its commit says"
                 self._say(Source.STORAGE, f"file {path}", truth, f"{footer.rows} rows")
         self._checked["footers"] = len(found)
+        return found
+
+    def _look_for_repeated_keys(self, stored: Mapping[str, FileSlice]) -> RepeatedKeys | None:
+        """Look for keys that several rows have; an index of keys cannot find all of their rows."""
+        if not self._client.config.populate_meta_fields:
+            self._skipped["repeated keys"] = "the files hold no record keys"
+            return None
+        try:
+            found = find_repeated_keys(self._client, stored)
+        except (DataFileError, CorruptMetadataError) as error:
+            self._skipped["repeated keys"] = error.what
+            return None
+        self._checked["files of keys"] = len(stored)
+        if found.keys and found.are_forbidden:
+            some = ", ".join(map(str, found.examples))
+            more = ", ..." if found.keys > len(found.examples) else ""
+            truth = "each in one row: the record index knows one place of a key"
+            count = f"{found.keys} key{'s' * (found.keys > 1)}"
+            said = f"{count} in {found.rows} rows: {some}{more}"
+            self._say(Source.STORAGE, "record keys", truth, said)
         return found
 
     # --- format --------------------------------------------------------------------------------

@@ -1,0 +1,116 @@
+"""Record keys that several rows have: inserts may make them; a record index forbids them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata.data_files import read_columns
+from hudi_core.metadata.index_definitions import read_definitions
+from hudi_core.metadata.partition_types import RECORD_INDEX
+from hudi_core.metadata.table import active_partitions
+from hudi_core.model.files import FileSlice
+from hudi_core.model.schema import RECORD_KEY
+
+_EXAMPLES: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedKey:
+    """A record key with several rows.
+
+    Attributes
+    ----------
+    key
+        The key.
+    paths
+        The base file of each of its rows, relative to the base path.
+    """
+
+    key: str
+    paths: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.key!r} {len(self.paths)} times ({', '.join(dict.fromkeys(self.paths))})"
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedKeys:
+    """The record keys of a table that several rows have.
+
+    Attributes
+    ----------
+    keys, rows
+        How many keys there are, and how many rows have one of them.
+    examples
+        Some of them.
+    are_forbidden
+        Whether the table's record index knows one place of a key, so that rows would be missed.
+    """
+
+    keys: int
+    rows: int
+    examples: tuple[RepeatedKey, ...]
+    are_forbidden: bool
+
+
+def find_repeated_keys(client: TableMetaClient, slices: Mapping[str, FileSlice]) -> RepeatedKeys:
+    """Look for keys that several rows have; reads the keys of all rows.
+
+    A key is looked for in one partition; where a record index is kept for the whole table, in all.
+    Memory holds the keys that are looked at together.
+
+    Parameters
+    ----------
+    slices
+        The present file slices by the path of their base file.
+
+    Raises
+    ------
+    DataFileError
+        A file cannot be read.
+    """
+    is_indexed = RECORD_INDEX in active_partitions(client.config)
+    everywhere = is_indexed and not read_definitions(client.storage, client.config).is_partitioned(
+        RECORD_INDEX
+    )
+    scopes: dict[str, list[str]] = {}
+    for path, slice_ in sorted(slices.items()):
+        scopes.setdefault("" if everywhere else slice_.partition_path, []).append(path)
+    keys = rows = 0
+    examples: list[RepeatedKey] = []
+    for paths in scopes.values():
+        found, counted, some = _repeated(client, paths, _EXAMPLES - len(examples))
+        keys, rows = keys + found, rows + counted
+        examples += some
+    return RepeatedKeys(keys, rows, tuple(examples), is_indexed)
+
+
+def _repeated(
+    client: TableMetaClient, paths: Sequence[str], wanted: int
+) -> tuple[int, int, list[RepeatedKey]]:
+    """Return how many keys some files repeat, in how many rows, and some of the keys."""
+
+    def one(path: str) -> pa.ChunkedArray:
+        return read_columns(client, path, [RECORD_KEY]).column(RECORD_KEY).cast(pa.string())
+
+    columns = list(client.run_map(one, list(paths)))
+    total = pa.chunked_array([chunk for column in columns for chunk in column.chunks], pa.string())
+    encoded = total.combine_chunks().dictionary_encode()
+    if len(encoded.dictionary) == len(encoded):
+        return 0, 0, []
+    codes = encoded.indices.to_numpy()
+    counts = np.bincount(codes)
+    repeated = np.flatnonzero(counts > 1)
+    ends = np.cumsum([len(column) for column in columns])
+    examples = []
+    for code in repeated[:wanted].tolist():
+        files = np.searchsorted(ends, np.flatnonzero(codes == code), side="right")
+        key = encoded.dictionary[code].as_py()
+        examples.append(RepeatedKey(key, tuple(paths[file] for file in files.tolist())))
+    return len(repeated), int(counts[repeated].sum()), examples
