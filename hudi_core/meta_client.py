@@ -168,7 +168,7 @@ class TableMetaClient:
         CorruptMetadataError
             The metadata of a write is damaged.
         """
-        text = next(self._schemas_of_writes(timeline), None) or self.config.create_schema
+        text = self.schema_text_at(timeline)
         if text is None:
             raise SchemaError(
                 f"The table at {self.base_path} has no schema: neither a commit of its active "
@@ -177,6 +177,16 @@ class TableMetaClient:
                 base_path=self.base_path,
             )
         return TableSchema.from_avro(text, self.config.field_ids, self.config.last_column_id)
+
+    def schema_text_at(self, timeline: TimelineView) -> str | None:
+        """Return the Avro schema behind :meth:`schema_at` as JSON; ``None`` where there is none.
+
+        Raises
+        ------
+        CorruptMetadataError
+            The metadata of a write is damaged.
+        """
+        return next(self._schemas_of_writes(timeline), None) or self.config.create_schema
 
     def _schemas_of_writes(self, timeline: TimelineView) -> Iterator[str]:
         writes = sorted(

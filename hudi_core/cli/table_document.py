@@ -32,7 +32,7 @@ def table_document(table: Table) -> dict[str, Any]:
         "partition_by": list(config.partition_fields),
         "hive_style": config.hive_style,
         "key_generator": config.keygen_type.value,
-        "ordering_field": config.ordering_field,
+        "ordering_field": ",".join(config.ordering_fields) or None,
         "merge_mode": config.merge_mode.value,
         "timezone": config.timezone,
         "writes": len(writes),

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from hudi_core.config import (
     lock,
+    merge_keys,
     metadata_keys,
     metrics,
     read,
@@ -21,6 +22,7 @@ from hudi_core.config.key import ConfigKey
 
 ALL_KEYS: Final[tuple[ConfigKey[Any], ...]] = (
     *table_keys.CHOSEN_KEYS,
+    *merge_keys.KEYS,
     *timebased.KEYS,
     *write_keys.KEYS,
     *schema.KEYS,

@@ -13,9 +13,9 @@ from hudi_core.config.kinds import (
     FIELD_TYPES,
     WRITABLE_KEY_GENERATORS,
     KeyGeneratorType,
-    MergeMode,
     TableType,
 )
+from hudi_core.config.new_merging import new_merging
 from hudi_core.config.table import (
     WRITABLE_VERSIONS,
     TableConfig,
@@ -36,9 +36,6 @@ _ONLY: Final[tuple[tuple[ConfigKey[Any], tuple[object, ...]], ...]] = (
     (keys.TIMEZONE, ("UTC",)),
     (keys.KEY_GENERATOR, (None, *WRITABLE_KEY_GENERATORS)),
     (keys.KEY_GENERATOR_CLASS, (None, *WRITABLE_KEY_GENERATORS)),
-    (keys.MERGE_MODE, (None, MergeMode.EVENT_TIME_ORDERING, MergeMode.COMMIT_TIME_ORDERING)),
-    (keys.PAYLOAD_CLASS, (None, MergeMode.EVENT_TIME_ORDERING, MergeMode.COMMIT_TIME_ORDERING)),
-    (keys.MERGE_STRATEGY, (None, MergeMode.EVENT_TIME_ORDERING, MergeMode.COMMIT_TIME_ORDERING)),
 )
 """What this release writes, where Hudi offers more."""
 
@@ -61,7 +58,6 @@ def new_table_config(options: Mapping[str, str]) -> TableConfig:
     types: tuple[str, ...] = ()
     if keygen is KeyGeneratorType.CUSTOM:
         partition, types = _typed_fields(partition)
-    ordering = _ordering_field(options)
     config = TableConfig(
         name=name,
         database=keys.DATABASE.read(options),
@@ -72,8 +68,7 @@ def new_table_config(options: Mapping[str, str]) -> TableConfig:
         partition_types=types,
         keygen_type=keygen,
         time_based=_time_based(options, keygen, types),
-        ordering_field=ordering,
-        merge_mode=_merge_mode(options, ordering),
+        **new_merging(options, version),
         hive_style=keys.HIVE_STYLE.read(options),
         url_encode=keys.URL_ENCODE.read(options),
         table_format=keys.FORMAT.read(options),
@@ -101,42 +96,6 @@ def _refuse_others(
         if value is not None
     )
     raise InvalidOptionError(name, text, "it is not supported for writing", f"Supported: {shown}.")
-
-
-def _ordering_field(options: Mapping[str, str]) -> str | None:
-    fields = keys.ORDERING.read(options)
-    if len(fields) > 1:
-        raise InvalidOptionError(
-            keys.ORDERING.key,
-            ",".join(fields),
-            "several ordering fields are not supported",
-            "Name one column; make it from the others if needed.",
-        )
-    return fields[0] if fields else None
-
-
-def _merge_mode(options: Mapping[str, str], ordering: str | None) -> MergeMode:
-    declared = (keys.MERGE_MODE, keys.PAYLOAD_CLASS, keys.MERGE_STRATEGY)
-    named = {key: mode for key in declared if (mode := key.read(options)) is not None}
-    if len(set(named.values())) > 1:
-        first, second, *_ = (f"{key.key} stands for {mode}" for key, mode in named.items())
-        raise InvalidOptionError(
-            next(iter(named)).key,
-            next(iter(named.values())).value,
-            f"{first}, but {second}",
-            f"Give only {keys.MERGE_MODE.key}.",
-        )
-    if not named:
-        return MergeMode.EVENT_TIME_ORDERING if ordering else MergeMode.COMMIT_TIME_ORDERING
-    key, mode = next(iter(named.items()))
-    if mode is MergeMode.EVENT_TIME_ORDERING and not ordering:
-        raise InvalidOptionError(
-            key.key,
-            mode.value,
-            "ordering by event time needs an ordering field",
-            f"Set {keys.ORDERING.key}, or use COMMIT_TIME_ORDERING.",
-        )
-    return mode
 
 
 def _key_generator(

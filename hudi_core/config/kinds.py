@@ -93,10 +93,17 @@ class InsertDuplicates(StrEnum):
 
 
 class PartialUpdateMode(StrEnum):
-    """What upsert does about columns that the incoming rows lack."""
+    """Which values of a row are taken from the other version of it.
+
+    ``KEEP_VALUES`` is for columns that the incoming rows lack, and belongs to a write. The other
+    two are for values that a row has, and belong to a table: nulls, and the texts of columns that
+    the source did not send.
+    """
 
     NONE = "NONE"
     KEEP_VALUES = "KEEP_VALUES"
+    IGNORE_DEFAULTS = "IGNORE_DEFAULTS"
+    FILL_UNAVAILABLE = "FILL_UNAVAILABLE"
 
 
 class ConcurrencyMode(StrEnum):
@@ -156,20 +163,59 @@ FIELD_TYPES: Final = (SIMPLE_FIELD, TIMESTAMP_FIELD)
 """What a partition field of a CUSTOM key generator may be."""
 
 _MODEL: Final = "org.apache.hudi.common.model."
-EVENT_TIME_PAYLOAD: Final = _MODEL + "DefaultHoodieRecordPayload"
-COMMIT_TIME_PAYLOAD: Final = _MODEL + "OverwriteWithLatestAvroPayload"
-PAYLOAD_CLASSES: Final = {
-    EVENT_TIME_PAYLOAD: MergeMode.EVENT_TIME_ORDERING,
-    _MODEL + "EventTimeAvroPayload": MergeMode.EVENT_TIME_ORDERING,
-    COMMIT_TIME_PAYLOAD: MergeMode.COMMIT_TIME_ORDERING,
-}
-"""The merge mode each of Hudi's payload classes stands for; every other class is ``CUSTOM``."""
+
+
+class Payload(StrEnum):
+    """Hudi's payload classes whose merging is built in, by their Java names."""
+
+    DEFAULT = _MODEL + "DefaultHoodieRecordPayload"
+    EVENT_TIME = _MODEL + "EventTimeAvroPayload"
+    LATEST = _MODEL + "OverwriteWithLatestAvroPayload"
+    NON_DEFAULTS = _MODEL + "OverwriteNonDefaultsWithLatestAvroPayload"
+    PARTIAL_UPDATE = _MODEL + "PartialUpdateAvroPayload"
+    AWS_DMS = _MODEL + "AWSDmsAvroPayload"
+    POSTGRES_DEBEZIUM = _MODEL + "debezium.PostgresDebeziumAvroPayload"
+    MYSQL_DEBEZIUM = _MODEL + "debezium.MySqlDebeziumAvroPayload"
+
+    @property
+    def short_name(self) -> str:
+        """The class without its package."""
+        return self.value.rpartition(".")[2]
+
+    @property
+    def merge_mode(self) -> MergeMode:
+        """The merge mode that a table of version 8 stores for the class."""
+        if self in (Payload.DEFAULT, Payload.EVENT_TIME):
+            return MergeMode.EVENT_TIME_ORDERING
+        if self is Payload.LATEST:
+            return MergeMode.COMMIT_TIME_ORDERING
+        return MergeMode.CUSTOM
+
+    @property
+    def merge_mode_without_payloads(self) -> MergeMode:
+        """The merge mode that a table of version 9 stores, whose rows no payload class merges."""
+        if self in (Payload.LATEST, Payload.NON_DEFAULTS, Payload.AWS_DMS):
+            return MergeMode.COMMIT_TIME_ORDERING
+        return MergeMode.EVENT_TIME_ORDERING
+
 
 MERGE_STRATEGY_IDS: Final = {
     MergeMode.EVENT_TIME_ORDERING: "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5",
     MergeMode.COMMIT_TIME_ORDERING: "ce9acb64-bde0-424c-9b91-f6ebba25356d",
 }
 """Hudi's merge strategy ids (``hudi-format`` section 2); every other id is ``CUSTOM``."""
+PAYLOAD_STRATEGY_ID: Final = "00000000-0000-0000-0000-000000000000"
+"""Hudi's id of the strategy that merges by the payload class."""
+BUILT_IN_MERGERS: Final = frozenset(
+    {
+        "org.apache.hudi.DefaultSparkRecordMerger",
+        "org.apache.hudi.HoodieSparkRecordMerger",
+        "org.apache.hudi.OverwriteWithLatestSparkRecordMerger",
+        _MODEL + "HoodieAvroRecordMerger",
+        _MODEL + "OverwriteWithLatestMerger",
+    }
+)
+"""Hudi's own implementations of its merge modes."""
 
 _LOCK: Final = "org.apache.hudi.client.transaction.lock."
 LOCK_CLASSES: Final = {

@@ -15,6 +15,7 @@ from hudi_core.config.creation import new_table_config
 from hudi_core.config.foreign import ABSENT_FEATURES
 from hudi_core.config.key import ConfigKey, GivenOptions, Secret
 from hudi_core.config.kinds import IndexType
+from hudi_core.config.merging import COMPARED, marker_for, refuse_other_merging
 from hudi_core.config.table import TableConfig, has_time_based, typed_fields
 from hudi_core.errors import InvalidOptionError, OptionConflictError
 
@@ -141,7 +142,6 @@ def resolve_table_config(
 
 
 def _checked_against(options: Mapping[str, str], stored: TableConfig) -> TableConfig:
-    ordering = (stored.ordering_field,) if stored.ordering_field else ()
     values: list[tuple[ConfigKey[Any], object]] = [
         (keys.NAME, stored.name),
         (keys.DATABASE, stored.database),
@@ -150,10 +150,7 @@ def _checked_against(options: Mapping[str, str], stored: TableConfig) -> TableCo
         (keys.FORMAT, stored.table_format),
         (keys.RECORD_KEY, stored.record_key_fields),
         (keys.PARTITION_PATH, _written_as(options, stored)),
-        (keys.ORDERING, ordering),
-        (keys.MERGE_MODE, stored.merge_mode),
-        (keys.PAYLOAD_CLASS, stored.merge_mode),
-        (keys.MERGE_STRATEGY, stored.merge_mode),
+        (keys.ORDERING, stored.ordering_fields),
         (keys.KEY_GENERATOR, stored.keygen_type),
         (keys.KEY_GENERATOR_CLASS, stored.keygen_type),
         (keys.HIVE_STYLE, stored.hive_style),
@@ -171,7 +168,7 @@ def _checked_against(options: Mapping[str, str], stored: TableConfig) -> TableCo
         ]
     # an index other than buckets leaves no trace in a table, and may change from write to write
     compared = {keys.COMPLEX_NEW_ENCODING.key, index_keys.INDEX_TYPE.key}
-    compared |= {name for key in timebased.KEYS for name in key.names}
+    compared |= {name for key in timebased.KEYS for name in key.names} | COMPARED
     for key, value in values:
         compared.update(key.names)
         found = key.find(options)
@@ -180,11 +177,13 @@ def _checked_against(options: Mapping[str, str], stored: TableConfig) -> TableCo
         given = key.parse_as(*found)
         if given is not None and given != value:
             raise OptionConflictError(found[0], found[1], _shown(value))
+    refuse_other_merging(options, stored)
     stored_only = {name for key in stored_keys.MANAGED_KEYS for name in key.names}
     for name in (stored_only | stored.raw.keys()) & options.keys() - compared:
         was = stored.raw.get(name)
         if was is None or was.strip().lower() != options[name].strip().lower():
             raise OptionConflictError(name, options[name], was)
+    stored = _with_marker(options, stored)
     return _with_buckets(options, _with_encoding(options, _with_time(options, stored)))
 
 
@@ -226,6 +225,12 @@ def _with_encoding(options: Mapping[str, str], stored: TableConfig) -> TableConf
     if recorded and given != stored.complex_keygen_new_encoding:
         raise OptionConflictError(key.key, options[key.key], _shown(not given))
     return replace(stored, complex_keygen_new_encoding=given)
+
+
+def _with_marker(options: Mapping[str, str], stored: TableConfig) -> TableConfig:
+    """Take from the options what marks deletes, where the table does not tell."""
+    marker = marker_for(options, stored)
+    return stored if marker == stored.delete_marker else replace(stored, delete_marker=marker)
 
 
 def _with_buckets(options: Mapping[str, str], stored: TableConfig) -> TableConfig:

@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from hudi_core.config import index_keys, timebased
+from hudi_core.config import index_keys, merge_keys, timebased
 from hudi_core.config import stored_keys as stored
 from hudi_core.config import table_keys as keys
 from hudi_core.config.kinds import (
-    COMMIT_TIME_PAYLOAD,
-    EVENT_TIME_PAYLOAD,
     MERGE_STRATEGY_IDS,
+    PAYLOAD_STRATEGY_ID,
     IndexType,
     KeyGeneratorType,
     MergeMode,
+    PartialUpdateMode,
+    Payload,
 )
+from hudi_core.config.merge_rules import FIRST_WITHOUT_PAYLOADS
 from hudi_core.model.buckets import Buckets
 
 if TYPE_CHECKING:
     from hudi_core.config.table import TableConfig
 
 Property = tuple[str, str | None]
-PAYLOAD_KEY: Final = "hoodie.compaction.payload.class"
-STRATEGY_KEY: Final = "hoodie.record.merge.strategy.id"
 
 
 def own_properties(config: TableConfig) -> list[Property]:
@@ -134,26 +134,39 @@ def _encoding_property(config: TableConfig) -> Property:
 
 
 def _merge_properties(config: TableConfig) -> list[Property]:
-    properties: list[Property] = [("hoodie.record.merge.mode", config.merge_mode.value)]
-    fields = ["hoodie.table.precombine.field", "hoodie.table.ordering.fields"]
-    used = fields.pop(1 if config.version >= 9 else 0)
-    properties += [(used, config.ordering_field), (fields[0], None)]
-    if config.merge_mode is MergeMode.CUSTOM:
-        return properties
-    if config.version >= 9:
-        return [*properties, (PAYLOAD_KEY, None), (STRATEGY_KEY, None)]
-    payload = (
-        EVENT_TIME_PAYLOAD
-        if config.merge_mode is MergeMode.EVENT_TIME_ORDERING
-        else COMMIT_TIME_PAYLOAD
-    )
-    was = config.raw.get(PAYLOAD_KEY)
-    if was is not None and keys.PAYLOAD_CLASS.parse(was) is config.merge_mode:
-        payload = was
+    """Return how rows are merged, as Hudi spells it; what a table has stored stays as it is."""
+    if config.raw:
+        return []
+    mode, payload = config.merge_mode, config.payload
+    properties: list[Property] = [("hoodie.record.merge.mode", mode.value)]
+    fields = ",".join(config.ordering_fields) or None
+    if config.delete_marker is not None:
+        properties += [
+            (merge_keys.DELETE_FIELD.aliases[0], config.delete_marker.field),
+            (merge_keys.DELETE_MARKER.aliases[0], config.delete_marker.value),
+        ]
+    if config.version >= FIRST_WITHOUT_PAYLOADS:
+        partial = config.partial_update
+        return [
+            *properties,
+            ("hoodie.table.ordering.fields", fields),
+            (merge_keys.LEGACY_PAYLOAD.key, payload),
+            (
+                merge_keys.PARTIAL_UPDATE_MODE.key,
+                None if partial is PartialUpdateMode.NONE else partial,
+            ),
+            (merge_keys.UNAVAILABLE_VALUE.aliases[0], config.unavailable_value),
+        ]
+    if payload is None:
+        is_event = mode is MergeMode.EVENT_TIME_ORDERING
+        payload = Payload.DEFAULT if is_event else Payload.LATEST
+    strategy = PAYLOAD_STRATEGY_ID if mode is MergeMode.CUSTOM else MERGE_STRATEGY_IDS[mode]
+    # Hudi 1.0 has no other name for the ordering field
     return [
         *properties,
-        (PAYLOAD_KEY, payload),
-        (STRATEGY_KEY, MERGE_STRATEGY_IDS[config.merge_mode]),
+        ("hoodie.table.precombine.field", fields),
+        ("hoodie.compaction.payload.class", payload),
+        ("hoodie.record.merge.strategy.id", strategy),
     ]
 
 

@@ -10,9 +10,9 @@ from hudi_core.config.kinds import (
     TIMESTAMP_FIELD,
     WRITABLE_KEY_GENERATORS,
     KeyGeneratorType,
-    MergeMode,
     TableType,
 )
+from hudi_core.config.merging import unknown_merging
 from hudi_core.config.timebased import time_based
 from hudi_core.errors import InvalidOptionError, UnsupportedTableError
 from hudi_core.model.capability import Capability
@@ -44,7 +44,6 @@ _UNWRITTEN: Final[Mapping[str, tuple[str, str]]] = {
     "hoodie.table.cdc.enabled": ("false", "keeps change data capture logs"),
     "hoodie.table.multiple.base.file.formats.enable": ("false", "mixes formats of base files"),
     "hoodie.partition.metafile.use.base.format": ("false", "keeps partition metadata in Parquet"),
-    "hoodie.table.partial.update.mode": ("NONE", "merges partial updates"),
 }
 """Properties that change what a writer owes the table: their usual value and what another means."""
 
@@ -107,8 +106,8 @@ def _unwritable(config: TableConfig) -> Iterator[tuple[str, str]]:
             name = config.raw.get("hoodie.table.keygenerator.class", name)
         yield f"makes its keys with the key generator {name}", _ELSEWHERE
     yield from _unwritable_fields(config)
-    if config.merge_mode is MergeMode.CUSTOM:
-        yield "merges rows by code of its own (merge mode CUSTOM)", _ELSEWHERE
+    for feature in unknown_merging(config):
+        yield feature, _ELSEWHERE
     if config.raw.get("hoodie.index.bucket.engine", "").strip().upper() == "CONSISTENT_HASHING":
         yield "has consistent-hashing buckets", _ELSEWHERE
     for key, (usual, meaning) in _UNWRITTEN.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from hudi_core.config import index_keys
 from hudi_core.config import stored_keys as stored
@@ -15,8 +15,12 @@ from hudi_core.config.kinds import (
     TIMESTAMP_FIELD,
     KeyGeneratorType,
     MergeMode,
+    PartialUpdateMode,
+    Payload,
     TableType,
 )
+from hudi_core.config.merge_rules import DeleteMarker, MergeRules, merge_rules
+from hudi_core.config.merging import stored_merging
 from hudi_core.config.properties import CHECKSUM_KEY, FILE_NAME, table_checksum
 from hudi_core.config.stored_form import own_properties
 from hudi_core.config.support import refuse_read, refuse_write
@@ -57,10 +61,20 @@ class TableConfig:
     time_based
         How TIMESTAMP partition fields are made; ``None`` where there are none, or the table does
         not tell in a way that is understood.
-    ordering_field
-        Column that orders versions of a row; ``None`` when there is none.
+    ordering_fields
+        Columns that order versions of a row, the first one first; empty when there are none. A
+        field of a struct has dots in its name.
     merge_mode
         Which version of a row wins.
+    payload
+        Payload class that the table was created for, where it is built in.
+    merger
+        Class or strategy that rows are merged by, where it is not built in.
+    delete_marker
+        Value of a column that makes a row a delete.
+    partial_update, unavailable_value
+        Which values are taken from the other version of a row, a text where that is not built in;
+        the text that stands for a value that a source did not send.
     hive_style, url_encode, drop_partition_columns
         How partition values appear in paths and files.
     populate_meta_fields
@@ -103,8 +117,13 @@ class TableConfig:
     partition_types: tuple[str, ...] = ()
     keygen_type: KeyGeneratorType = KeyGeneratorType.SIMPLE
     time_based: TimeBased | None = None
-    ordering_field: str | None = None
+    ordering_fields: tuple[str, ...] = ()
     merge_mode: MergeMode = MergeMode.COMMIT_TIME_ORDERING
+    payload: Payload | None = None
+    merger: str | None = None
+    delete_marker: DeleteMarker | None = None
+    partial_update: PartialUpdateMode | str = PartialUpdateMode.NONE
+    unavailable_value: str | None = None
     hive_style: bool = False
     url_encode: bool = False
     drop_partition_columns: bool = False
@@ -144,6 +163,11 @@ class TableConfig:
         return tuple(of_kind.get(kind, PartitionTransform.OTHER) for kind in kinds)
 
     @property
+    def merge_rules(self) -> MergeRules:
+        """How versions of a row are merged."""
+        return merge_rules(self)
+
+    @property
     def former_names(self) -> frozenset[str]:
         """Paths at which files may hold another column than the one that is there now."""
         return frozenset(stored.FORMER_NAMES.read(self.raw))
@@ -164,7 +188,7 @@ class TableConfig:
         CorruptMetadataError
             A property is missing or malformed, or the checksum is wrong.
         UnsupportedTableError
-            A version or several ordering fields that cannot even be read.
+            A version that cannot even be read.
         """
         read = _Reader(properties, path)
         name = read.required(keys.NAME, "hoodie.table.name")
@@ -187,13 +211,6 @@ class TableConfig:
                 f"has timeline layout {layout}, which table version {version} does not have",
                 "Restore hoodie.properties from a backup of the table.",
             )
-        ordering = read(keys.ORDERING)
-        if len(ordering) > 1:
-            raise UnsupportedTableError(
-                base_path,
-                f"has several ordering fields ({', '.join(ordering)})",
-                "Only one is supported.",
-            )
         record_key, partition = read(keys.RECORD_KEY), read(keys.PARTITION_PATH)
         keygen = read.key_generator() or infer_key_generator(record_key, partition)
         types: tuple[str, ...] = ()
@@ -212,8 +229,7 @@ class TableConfig:
             partition_types=types,
             keygen_type=keygen,
             time_based=read.time_based(keygen, types),
-            ordering_field=ordering[0] if ordering else None,
-            merge_mode=read.merge_mode(ordering),
+            **stored_merging(read, version),
             hive_style=read(keys.HIVE_STYLE),
             url_encode=read(keys.URL_ENCODE),
             drop_partition_columns=read(keys.DROP_PARTITION_COLUMNS),
@@ -340,9 +356,3 @@ class _Reader:
             return index_keys.stored_buckets(self._properties, record_key)
         except InvalidOptionError as error:
             raise CorruptMetadataError(self._path, error.what) from error
-
-    def merge_mode(self, ordering: tuple[str, ...]) -> MergeMode:
-        by_default = MergeMode.EVENT_TIME_ORDERING if ordering else MergeMode.COMMIT_TIME_ORDERING
-        declared: list[ConfigKey[Any]] = [keys.MERGE_MODE, keys.MERGE_STRATEGY, keys.PAYLOAD_CLASS]
-        modes = [mode for key in declared if (mode := self(key)) is not None]
-        return modes[0] if modes else by_default

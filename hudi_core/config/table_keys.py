@@ -99,8 +99,10 @@ ORDERING: Final[ConfigKey[tuple[str, ...]]] = ConfigKey(
     default=(),
     default_text="(none)",
     parse=names,
-    doc="Column that orders versions of a row: the greater value wins, and ties go to the incoming "
-    "row. One column only.",
+    doc="Columns that order versions of a row: the greater value wins, and ties go to the incoming "
+    "row. Of several, separated by commas, the next decides where the first are equal; a field of "
+    "a struct is named with a dot, as in `source.ts`. hudi-rs 0.5 cannot open a table that keeps "
+    "several.",
     group=Group.TABLE,
 )
 MERGE_MODE: Final = ConfigKey(
@@ -110,7 +112,7 @@ MERGE_MODE: Final = ConfigKey(
     default_text="EVENT_TIME_ORDERING with an ordering field, else COMMIT_TIME_ORDERING",
     parse=merge_mode,
     doc="Which version of a row wins: the one with the greater ordering field, or the one "
-    "committed last. EVENT_TIME_ORDERING needs an ordering field; CUSTOM is refused.",
+    "committed last. EVENT_TIME_ORDERING needs an ordering field; CUSTOM needs a payload class.",
     group=Group.TABLE,
 )
 PAYLOAD_CLASS: Final = ConfigKey(
@@ -119,8 +121,8 @@ PAYLOAD_CLASS: Final = ConfigKey(
     default=None,
     default_text="(as the merge mode says)",
     parse=payload_class,
-    doc="Hudi's older way to choose the merge mode. The names of Hudi's built-in classes stand for "
-    "a mode; no class is loaded.",
+    doc="Hudi's older way to say how rows are merged. The names of Hudi's own classes stand for "
+    "rules that docs/merging.md lists; no class is loaded, and other classes are refused.",
     group=Group.TABLE,
 )
 MERGE_STRATEGY: Final = ConfigKey(
@@ -133,7 +135,7 @@ MERGE_STRATEGY: Final = ConfigKey(
     default=None,
     default_text="(as the merge mode says)",
     parse=merge_strategy,
-    doc="Hudi's id of a merge mode.",
+    doc="Hudi's id of a merge mode. Ids of other strategies are refused.",
     group=Group.TABLE,
 )
 KEY_GENERATOR: Final = ConfigKey(

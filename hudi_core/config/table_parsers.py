@@ -7,14 +7,20 @@ import re
 from typing import Final
 
 from hudi_core.config.kinds import (
+    BUILT_IN_MERGERS,
     KEY_GENERATOR_CLASSES,
     KEY_GENERATOR_WORDS,
     MERGE_STRATEGY_IDS,
-    PAYLOAD_CLASSES,
+    PAYLOAD_STRATEGY_ID,
     KeyGeneratorType,
     MergeMode,
+    PartialUpdateMode,
+    Payload,
 )
+from hudi_core.config.parsers import names
 
+IGNORE_MARKERS: Final = "IGNORE_MARKERS"
+"""What Hudi called ``FILL_UNAVAILABLE`` before it released it."""
 _FORMAT_NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 _FOLDER: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*(?:/[A-Za-z0-9_-][A-Za-z0-9._-]*)*")
 
@@ -37,15 +43,42 @@ def key_generator_class(text: str) -> KeyGeneratorType | None:
     return KEY_GENERATOR_CLASSES.get(text, KeyGeneratorType.USER_PROVIDED) if text else None
 
 
-def payload_class(text: str) -> MergeMode | None:
-    """Parse the name of a Java payload class; the registry is fixed."""
-    return PAYLOAD_CLASSES.get(text, MergeMode.CUSTOM) if text else None
+def payload_class(text: str) -> Payload | str | None:
+    """Parse the name of a Java payload class; one that is not built in stays a text."""
+    # the package of Hudi's first releases, which old tables still name
+    name = text.replace("com.uber.hoodie", "org.apache.hudi")
+    if not name:
+        return None
+    known = {payload.value: payload for payload in Payload}
+    return known.get(name, text)
 
 
-def merge_strategy(text: str) -> MergeMode | None:
-    """Parse the id of a merge strategy."""
+def merge_strategy(text: str) -> MergeMode | str | None:
+    """Parse the id of a merge strategy; one that is not Hudi's own stays a text."""
     modes = {identity: mode for mode, identity in MERGE_STRATEGY_IDS.items()}
-    return modes.get(text.lower(), MergeMode.CUSTOM) if text else None
+    modes[PAYLOAD_STRATEGY_ID] = MergeMode.CUSTOM
+    return modes.get(text.lower(), text) if text else None
+
+
+def merger_classes(text: str) -> tuple[str, ...]:
+    """Parse the names of Java classes that merge rows; only Hudi's own are accepted."""
+    given = names(text)
+    other = [name for name in given if name not in BUILT_IN_MERGERS]
+    if other:
+        raise ValueError(f"rows are not merged by code of others ({', '.join(other)})")
+    return given
+
+
+def partial_update_mode(text: str) -> PartialUpdateMode:
+    """Parse a mode of partial updates."""
+    return PartialUpdateMode.FILL_UNAVAILABLE if text == IGNORE_MARKERS else PartialUpdateMode(text)
+
+
+def stored_partial_update(text: str) -> PartialUpdateMode | str:
+    """Parse a mode of partial updates; one that is not known stays a text."""
+    word = text.upper()
+    known = word == IGNORE_MARKERS or word in PartialUpdateMode.__members__
+    return partial_update_mode(word) if known else text
 
 
 def merge_mode(text: str) -> MergeMode | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hudi_core.config import index_keys, storage
+from hudi_core.config import index_keys, merge_keys, storage
 from hudi_core.config import write_keys as keys
 from hudi_core.config.kinds import (
     BulkInsertSortMode,
@@ -158,7 +158,7 @@ class WriteConfig:
             combine_before_upsert=keys.COMBINE_BEFORE_UPSERT.read(options),
             combine_before_delete=keys.COMBINE_BEFORE_DELETE.read(options),
             insert_duplicates=_insert_duplicates(options),
-            partial_update_mode=keys.PARTIAL_UPDATE_MODE.read(options),
+            partial_update_mode=merge_keys.PARTIAL_UPDATE_MODE.read(options),
             bulk_insert_sort_mode=keys.BULK_INSERT_SORT_MODE.read(options),
             bulk_insert_sort_columns=keys.BULK_INSERT_SORT_COLUMNS.read(options),
             bulk_insert_parallelism=keys.BULK_INSERT_PARALLELISM.read(options),

@@ -6,11 +6,7 @@ from typing import Any, Final
 
 from hudi_core.config import index_keys
 from hudi_core.config.key import ConfigKey, Group
-from hudi_core.config.kinds import (
-    BulkInsertSortMode,
-    InsertDuplicates,
-    PartialUpdateMode,
-)
+from hudi_core.config.kinds import BulkInsertSortMode, InsertDuplicates
 from hudi_core.config.parsers import boolean, integer, names, number, optional
 from hudi_core.model.commit import WriteOperation
 
@@ -147,7 +143,7 @@ COMBINE_BEFORE_UPSERT: Final = ConfigKey(
     default=True,
     parse=boolean,
     doc="Whether upsert combines incoming rows that have one key. Turn it off only for rows that "
-    "are certain to have distinct keys.",
+    "are certain to have distinct keys: of several with one key, the last meets the stored row.",
     group=Group.WRITE,
 )
 COMBINE_BEFORE_DELETE: Final = ConfigKey(
@@ -184,16 +180,6 @@ BULK_INSERT_PARALLELISM: Final = ConfigKey(
     parse=integer(0),
     doc="Tasks over which the sort modes that spread rows anew spread them. The other modes keep "
     "the tasks of the input.",
-    group=Group.WRITE,
-)
-PARTIAL_UPDATE_MODE: Final = ConfigKey(
-    key="hoodie.table.partial.update.mode",
-    default=PartialUpdateMode.NONE,
-    parse=PartialUpdateMode,
-    choices=tuple(PartialUpdateMode),
-    doc="What upsert does about columns that all incoming rows lack. NONE: refuses the rows. "
-    "KEEP_VALUES: an updated row keeps its values, a new row has nulls. It holds for the write it "
-    "is given to and is not kept with the table.",
     group=Group.WRITE,
 )
 ALLOW_DUPLICATE_ON_INSERT: Final = ConfigKey(
@@ -324,7 +310,6 @@ KEYS: Final[tuple[ConfigKey[Any], ...]] = (
     ALLOW_DUPLICATE_ON_INSERT,
     INSERT_DROP_DUPLICATES,
     INSERT_DUP_POLICY,
-    PARTIAL_UPDATE_MODE,
     BULK_INSERT_SORT_MODE,
     BULK_INSERT_SORT_COLUMNS,
     BULK_INSERT_PARALLELISM,

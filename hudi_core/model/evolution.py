@@ -254,9 +254,11 @@ def _check_paths(table: TableSchema, change: SchemaChange, fixed: Mapping[str, s
     for path, done in touched:
         if path not in known:
             _refuse_unknown(table, path)
-        if path in fixed:
+        inside = next((name for name in fixed if name == path or name.startswith(f"{path}.")), None)
+        if inside is not None:
             raise SchemaError(
-                f"Column {path} cannot be {done}: it is {fixed[path]}",
+                f"Column {path} cannot be {done}: {'it' if inside == path else inside} is "
+                f"{fixed[inside]}",
                 "Make a new table and write the rows there.",
                 column=path,
             )

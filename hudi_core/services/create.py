@@ -39,6 +39,7 @@ from hudi_core.storage.properties_file import (
 from hudi_core.txn.markers import TEMP_FOLDER
 from hudi_core.txn.open_table import OpenTable
 from hudi_core.txn.table_lock import LOCK_FOLDER, lock_at
+from hudi_core.write.deciding import check_deciding_columns, check_markers
 
 SchemaLike = Any
 """A schema of Arrow, Spark or polars, or a frame or table that has one."""
@@ -169,6 +170,8 @@ def design_table(
     table_schema = TableSchema.create(own)
     config = resolve_table_config(given, None)
     _check_columns(config, own)
+    check_deciding_columns(config.merge_rules, table_schema)
+    check_markers(config.merge_rules, table_schema)
     refuse_unfit_moments(config, table_schema)
     config = replace(
         config,
@@ -220,9 +223,10 @@ def _check_columns(config: TableConfig, schema: pa.Schema) -> None:
             "Partition columns are given together with the NON_PARTITION key generator",
             "Drop one of them.",
         )
+    tops = [name.split(".")[0] for name in config.ordering_fields]
     for key, columns in (
         ("hoodie.datasource.write.partitionpath.field", config.partition_fields),
-        ("hoodie.table.ordering.fields", (config.ordering_field,) if config.ordering_field else ()),
+        ("hoodie.table.ordering.fields", tops),
     ):
         unknown = [name for name in columns if name not in names]
         if unknown:

@@ -25,15 +25,16 @@ from hudi_core.model.files import (
     derive_file_id,
     join_path,
 )
-from hudi_core.model.schema import IS_DELETED, RECORD_KEY, TableSchema
+from hudi_core.model.schema import RECORD_KEY, TableSchema
 from hudi_core.txn.markers import MarkerKind
 from hudi_core.write.base_file import BaseFileWriter
 from hudi_core.write.context import WriteContext
+from hudi_core.write.deciding import deleted, marks_deletes
 from hudi_core.write.file_output import mark, open_base_file
 from hudi_core.write.key_changes import leave_insertions, tracked_columns
 from hudi_core.write.meta_columns import RowOrigin, with_meta_columns
 from hudi_core.write.sorting import in_order
-from hudi_core.write.staging import normalised, scatter, true_mask
+from hudi_core.write.staging import normalised, scatter
 
 _ROW_GROUP_BYTES: Final = 32 << 20
 _TASK_BYTES: Final = 256 << 20
@@ -76,9 +77,9 @@ def bulk_insert_rows(
 
 
 def _live(batch: pa.RecordBatch, context: WriteContext) -> pa.RecordBatch:
-    if IS_DELETED not in batch.schema.names:
+    if not marks_deletes(batch.schema.names, context.rules):
         return batch
-    live = batch.filter(pa.array(~true_mask(batch.column(IS_DELETED))))
+    live = batch.filter(pa.array(~deleted(batch, context.rules)))
     return live.select(context.schema.arrow.names)
 
 

@@ -46,6 +46,8 @@ from hudi_core.txn.table_lock import TableLock
 from hudi_core.txn.transaction import Committed, Transaction, begin
 from hudi_core.write.bucket_planning import keep_buckets
 from hudi_core.write.context import WriteContext
+from hudi_core.write.deciding import check_deciding_columns, check_markers
+from hudi_core.write.filling import refuse_defaults
 from hudi_core.write.input_schema import staged_schema
 from hudi_core.write.key_changes import key_tracking
 from hudi_core.write.keyless import write_config_for
@@ -245,6 +247,13 @@ class WriteClient:
             check_sort_columns(context)
         if operation is WriteOperation.UPSERT:
             check_stays(staged, context)
+        if operation is not WriteOperation.DELETE:
+            check_markers(context.rules, context.schema)
+        if context.merges(operation):
+            check_deciding_columns(context.rules, context.schema)
+            if context.rules.fill is not None:
+                schema = client.schema_text_at(self.table.timeline())
+                refuse_defaults(schema, context.rules)
         return context, staged, step
 
     def _require(self, operation: WriteOperation) -> None:

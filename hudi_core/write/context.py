@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hudi_core.config.table import MergeMode, TableConfig
+from hudi_core.config.kinds import InsertDuplicates
+from hudi_core.config.merge_rules import MergeRules
+from hudi_core.config.table import TableConfig
 from hudi_core.config.write import WriteConfig
+from hudi_core.model.commit import WriteOperation
 from hudi_core.model.files import BasePath
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.schema import TableSchema
@@ -68,8 +71,24 @@ class WriteContext:
         return self.is_global and self.write.moves_partition
 
     @property
-    def event_time_field(self) -> str | None:
-        """The ordering column that decides merges; ``None`` for commit-time ordering."""
-        if self.table.merge_mode is MergeMode.EVENT_TIME_ORDERING:
-            return self.table.ordering_field
-        return None
+    def rules(self) -> MergeRules:
+        """How versions of a row are merged."""
+        return self.table.merge_rules
+
+    def combines(self, operation: WriteOperation) -> bool:
+        """Whether incoming rows that have one key are combined."""
+        if operation is WriteOperation.UPSERT:
+            return self.write.combine_before_upsert
+        if operation is WriteOperation.DELETE:
+            return self.write.combine_before_delete
+        if operation is WriteOperation.INSERT:
+            drops = self.write.insert_duplicates is InsertDuplicates.DROP
+            return drops or self.write.combine_before_insert
+        return self.write.combine_before_insert
+
+    def merges(self, operation: WriteOperation) -> bool:
+        """Whether an operation decides between versions of a row by their values."""
+        if operation is WriteOperation.DELETE:
+            return False
+        updates = operation is WriteOperation.INSERT and not self.write.allow_duplicate_on_insert
+        return operation is WriteOperation.UPSERT or updates or self.combines(operation)

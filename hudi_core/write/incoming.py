@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -13,13 +13,16 @@ import pyarrow as pa
 from hudi_core.engine.base import TaskContext
 from hudi_core.keygen import key_generator
 from hudi_core.model.files import BaseFile, PartitionPath
-from hudi_core.model.schema import IS_DELETED, PARTITION_PATH, RECORD_KEY, TableSchema
+from hudi_core.model.schema import PARTITION_PATH, RECORD_KEY, TableSchema
 from hudi_core.write.combine import Positions, winners
 from hudi_core.write.context import WriteContext
+from hudi_core.write.deciding import check_sequences, deciding_names, deleted, order_values
 from hudi_core.write.stage_files import Left, find, leave
 from hudi_core.write.staging import ARRIVAL, StagedPart, StagedRows, true_mask
 
 Mask = npt.NDArray[np.bool_]
+ORDERING: Final = "ordering"
+"""What the names of columns of keys begin with that hold ordering values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +149,8 @@ class Incoming:
         The ordinal of the key of each, among the distinct keys.
     keys
         One row per distinct key: ``key``; ``number``, the row that stands for it; ``deletes``; and
-        ``ordering``, where the ordering values decide about a move. Without rows where no key is
-        asked for.
+        the columns of :func:`ordering_columns`, where the ordering values decide about a move.
+        Without rows where no key is asked for.
     """
 
     numbers: Positions
@@ -190,14 +193,16 @@ def incoming_rows(
     keys = None
     if scope.combine or needs_keys:
         keys = record_keys(rows, context, schema)
-    field = context.event_time_field
-    ordering = rows.column(field) if field is not None and field in rows.column_names else None
-    order = _arrival_order(rows)
+    rules = context.rules
+    ordering: Sequence[pa.ChunkedArray] = ()
+    if not scope.deletes_all:
+        check_sequences(rows, rules)
+        if scope.combine:
+            ordering = order_values(rows, rules.batch_order, rules)
+    order = arrival_order(rows)
     chosen = _winners(keys, ordering, order) if keys is not None and scope.combine else None
     numbers = np.arange(rows.num_rows) if chosen is None else chosen
-    deletes = np.full(len(numbers), scope.deletes_all)
-    if IS_DELETED in rows.column_names:
-        deletes |= true_mask(rows.column(IS_DELETED))[numbers]
+    deletes = np.full(len(numbers), scope.deletes_all) | deleted(rows, rules)[numbers]
     if keys is None or not needs_keys:
         return Incoming(numbers, deletes, np.zeros(0, np.int64), pa.table({}))
     counted = keys if chosen is None else keys.take(pa.array(chosen))
@@ -206,32 +211,39 @@ def incoming_rows(
     if not scope.combine:
         coded = distinct.dictionary_encode()
         distinct, codes = coded.dictionary, coded.indices.to_numpy().astype(np.int64)
-        # of rows that were not combined, the one that would be left meets the stored row
-        best = _winners(counted, ordering, order) if len(distinct) < len(codes) else None
-        best = np.arange(len(codes)) if best is None else best
+        # of rows that were not combined, the last one meets the stored row
+        last = _winners(counted, (), order) if len(distinct) < len(codes) else None
+        last = np.arange(len(codes)) if last is None else last
         stands = np.empty(len(distinct), dtype=np.int64)
-        stands[codes[best]] = best
+        stands[codes[last]] = last
     columns = {
         "key": distinct,
         "number": pa.array(numbers[stands]),
         "deletes": pa.array(deletes[stands]),
     }
-    if moves and ordering is not None:
-        columns["ordering"] = ordering.take(pa.array(numbers[stands])).combine_chunks()
+    if moves and not scope.deletes_all:
+        values = order_values(rows, rules.stored_order, rules)
+        taken = [column.take(pa.array(numbers[stands])).combine_chunks() for column in values]
+        columns |= dict(zip(ordering_columns(taken), taken, strict=True))
     return Incoming(numbers, deletes, codes, pa.table(columns))
+
+
+def ordering_columns(values: Sequence[object]) -> list[str]:
+    """Names of the columns of keys that hold ordering values."""
+    return [f"{ORDERING}{number}" for number in range(len(values))]
 
 
 def _deciding_columns(scope: Scope, context: WriteContext) -> list[str]:
     """Return the staged columns that tell a row's key, order and deletion."""
     fields = context.table.record_key_fields
-    wanted = {*(field.split(".")[0] for field in fields), context.event_time_field}
-    wanted |= {IS_DELETED, ARRIVAL, RECORD_KEY, PARTITION_PATH}
+    wanted = {ARRIVAL, *(field.split(".")[0] for field in fields), *deciding_names(context.rules)}
+    wanted |= {RECORD_KEY, PARTITION_PATH}
     names = scope.parts[0].schema.names
     # where nothing decides, one column still counts the rows
     return [name for name in names if name in wanted] or names[:1]
 
 
-def _arrival_order(rows: pa.Table) -> Positions | None:
+def arrival_order(rows: pa.Table) -> Positions | None:
     """Return the rows in the order they came in; ``None`` where they are in it already."""
     if ARRIVAL not in rows.column_names:
         return None
@@ -239,12 +251,12 @@ def _arrival_order(rows: pa.Table) -> Positions | None:
 
 
 def _winners(
-    keys: pa.ChunkedArray, ordering: pa.ChunkedArray | None, order: Positions | None
+    keys: pa.ChunkedArray, ordering: Sequence[pa.ChunkedArray], order: Positions | None
 ) -> Positions | None:
     if order is None:
         return winners(keys, ordering)
     in_order = pa.array(order)
-    chosen = winners(keys.take(in_order), None if ordering is None else ordering.take(in_order))
+    chosen = winners(keys.take(in_order), [column.take(in_order) for column in ordering])
     return None if chosen is None else np.sort(order[chosen])
 
 

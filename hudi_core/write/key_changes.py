@@ -78,21 +78,17 @@ def leave_changes(
     if tracked is None:
         return None
     columns = [RECORD_KEY, *tracked.columns]
-    removed = _selected(stored, columns).take(pa.array(merged.removed))
-    updates = _selected(written.slice(0, len(merged.updates)), columns)
-    found = pc.index_in(removed.column(RECORD_KEY), value_set=_array(updates.column(RECORD_KEY)))
-    is_updated = true_mask(found.is_valid())
+    updates = len(merged.updates)
+    gone = np.setdiff1d(merged.removed, merged.replaced, assume_unique=True)
     changes = [
-        change_table(INSERTED, None, _selected(written.slice(len(merged.updates)), columns)),
-        change_table(DELETED, _gone(removed, is_updated, merged.kept), None),
+        change_table(INSERTED, None, _selected(written.slice(updates), columns)),
+        change_table(DELETED, _gone(_selected(stored, columns).take(pa.array(gone)), merged), None),
     ]
-    if tracked.columns and is_updated.any():
-        before = removed.filter(pa.array(is_updated))
-        after = updates.take(found.filter(pa.array(is_updated)))
-        changed = _differ(before, after, tracked.columns)
-        changes.append(
-            change_table(UPDATED, before.filter(pa.array(changed)), after.filter(pa.array(changed)))
-        )
+    if tracked.columns and updates:
+        before = _selected(stored, columns).take(pa.array(merged.replaced))
+        after = _selected(written.slice(0, updates), columns)
+        changed = pa.array(_differ(before, after, tracked.columns))
+        changes.append(change_table(UPDATED, before.filter(changed), after.filter(changed)))
     table = pa.concat_tables(changes)
     return leave(context, task, "changes", table, tracked.in_memory)
 
@@ -122,17 +118,17 @@ def tracked_columns(context: WriteContext, rows: pa.Table) -> pa.Table | None:
     return _selected(rows, [RECORD_KEY, *context.tracked.columns])
 
 
-def _gone(removed: pa.Table, is_updated: np.ndarray, kept: pa.Table) -> pa.Table:
+def _gone(gone: pa.Table, merged: Merged) -> pa.Table:
     """Return rows whose keys the file holds no more."""
-    gone = removed.filter(pa.array(~is_updated))
     if not gone.num_rows:
         return gone
     # of rows with one key that inserts have left, some may stay
     keys = gone.column(RECORD_KEY)
-    stay = pc.is_in(plain(kept.column(RECORD_KEY)), value_set=_array(keys))
+    kept = plain(merged.kept.column(RECORD_KEY))
+    stay = pc.is_in(kept, value_set=_array(keys))
     if not pc.any(stay).as_py():
         return gone
-    still = _array(plain(kept.column(RECORD_KEY)).filter(stay))
+    still = _array(kept.filter(stay))
     return gone.filter(pc.invert(pc.is_in(keys, value_set=still)))
 
 

@@ -13,7 +13,8 @@ from hudi_core.index.base import IntArray, KeyFooter, Matches, join_keys
 from hudi_core.model.files import BaseFile, FileId
 from hudi_core.write.combine import Positions, stored_wins
 from hudi_core.write.context import WriteContext
-from hudi_core.write.incoming import Incoming, Mask, Scope
+from hudi_core.write.deciding import order_values
+from hudi_core.write.incoming import ORDERING, Incoming, Mask, Scope
 from hudi_core.write.staging import true_mask
 from hudi_core.write.stored_file import read_column, read_known_keys, read_record_keys
 
@@ -103,20 +104,20 @@ def _found(
     scope: Scope, incoming: Incoming, context: WriteContext, file: int, match: Matches
 ) -> Found:
     late = np.zeros(len(match.stored), bool)
-    field = context.event_time_field
-    if field is not None and "ordering" in incoming.keys.column_names:
+    rules = context.rules
+    fields = rules.stored_order
+    given = [name for name in incoming.keys.column_names if name.startswith(ORDERING)]
+    if given:
         path, base_file = scope.files[file]
         numbers = incoming.keys.column("number").to_numpy()[match.incoming]
         own = [one for one, source in enumerate(scope.sources.paths) if source == path]
         strange = np.flatnonzero(~np.isin(scope.sources.partition_of(numbers), own))
         if len(strange):
-            stored = read_column(context, base_file.path, field)
-            late[strange] = true_mask(
-                stored_wins(
-                    stored.take(pa.array(match.stored[strange])),
-                    incoming.keys.column("ordering").take(pa.array(match.incoming[strange])),
-                )
-            )
+            names = dict.fromkeys(name.split(".")[0] for name in fields)
+            rows = pa.table({name: read_column(context, base_file.path, name) for name in names})
+            stored = order_values(rows.take(pa.array(match.stored[strange])), fields, rules)
+            keys = incoming.keys.select(given).take(pa.array(match.incoming[strange]))
+            late[strange] = true_mask(stored_wins(stored, keys.columns))
     return Found(file, match.incoming.astype(np.int64), match.stored.astype(np.int64), late)
 
 

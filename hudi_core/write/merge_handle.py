@@ -16,17 +16,19 @@ from hudi_core.engine.base import TaskContext
 from hudi_core.index.base import KeyFooter, join_keys
 from hudi_core.model.commit import WriteOperation, WriteStat, WriteStatus
 from hudi_core.model.files import BaseFileName, WriteToken, join_path
-from hudi_core.model.schema import FILE_NAME, IS_DELETED, RECORD_KEY, TableSchema
+from hudi_core.model.schema import FILE_NAME, RECORD_KEY, TableSchema
 from hudi_core.txn.markers import MarkerKind
 from hudi_core.write.arrivals import Arrivals, arrivals, at_home
 from hudi_core.write.base_file import BaseFileResult
-from hudi_core.write.combine import Positions, distinct, winners
+from hudi_core.write.combine import distinct, winners
 from hudi_core.write.context import WriteContext
+from hudi_core.write.deciding import deciding_names, order_values
 from hudi_core.write.encoded_columns import constant
 from hudi_core.write.file_output import mark, open_base_file
+from hudi_core.write.filling import filled
 from hudi_core.write.incoming import record_keys
 from hudi_core.write.key_changes import leave_changes
-from hudi_core.write.merging import Located, Merged, merge, replaced_positions
+from hudi_core.write.merging import Located, Merged, merge
 from hudi_core.write.meta_columns import RowOrigin, with_meta_columns
 from hudi_core.write.partial_rows import completed
 from hudi_core.write.planning import GroupWrite
@@ -66,6 +68,14 @@ class GroupTask:
             and not context.write.allow_duplicate_on_insert
         )
 
+    def keeps_last(self, context: WriteContext) -> bool:
+        """Return whether of new rows with one key that go to a file the last one is kept."""
+        return (
+            self.operation is WriteOperation.UPSERT
+            and self.group.base_file is not None
+            and not context.write.combine_before_upsert
+        )
+
 
 def write_group(
     task: TaskContext, item: GroupTask, context: WriteContext, staged_schema: TableSchema
@@ -83,8 +93,10 @@ def write_group(
     arrived = arrivals(context, group, item.parts, item.tagged, staged_schema)
     if item.updates_on_insert(context):
         arrived = _located_inserts(context, stored.rows, arrived)
+    elif item.keeps_last(context):
+        arrived = _last_inserts(context, arrived)
     inserts = arrived.inserts
-    merged, located = _merged(context, item, arrived, stored.rows)
+    merged = _merged(context, item, arrived, stored.rows)
     if merged.changes_nothing and not len(inserts):
         return None
     token = WriteToken(task.task, task.stage, task.attempt)
@@ -97,7 +109,7 @@ def write_group(
             # a delete stages no more than keys, and writes no incoming row
             ready = context.schema.with_meta().empty_table()
         else:
-            whole = _incoming(context, arrived, merged.updates, located, stored.rows)
+            whole = _incoming(context, arrived, merged, stored.rows)
             keys = record_keys(whole, context, staged_schema)
             origin = RowOrigin(group.partition_path, str(name), task.task)
             ready = with_meta_columns(whole, keys, context, origin)
@@ -120,42 +132,36 @@ def _stored(context: WriteContext, item: GroupTask) -> StoredFile:
     return read_base_file(context, base_file.path, item.group.partition_path)
 
 
-def _merged(
-    context: WriteContext, item: GroupTask, arrived: Arrivals, stored: pa.Table
-) -> tuple[Merged, Located | None]:
-    """Merge the rows that meet stored ones; return what became of them, and how they met."""
+def _merged(context: WriteContext, item: GroupTask, arrived: Arrivals, stored: pa.Table) -> Merged:
+    """Merge the rows that meet stored ones."""
     located = arrived.located
     if located is None:
-        return Merged(stored, _NO_ROWS, 0), None
+        return Merged.nothing(stored)
     delete_all = item.operation is WriteOperation.DELETE
-    ordering = None if delete_all else context.event_time_field
+    rules = context.rules
     numbers = distinct(located.incoming)
-    wanted = {ordering, None if delete_all else IS_DELETED}
+    wanted = set() if delete_all else deciding_names(rules)
     names = arrived.staged.arrow.names
     # where nothing decides, one column still counts the rows
     columns = [name for name in names if name in wanted] or names[:1]
     deciding = arrived.take(numbers, columns)
     met = replace(located, incoming=np.searchsorted(numbers, located.incoming))
-    merged = merge(stored, deciding, met, ordering, delete_all)
-    return replace(merged, updates=numbers[merged.updates]), located
+    merged = merge(stored, deciding, met, rules, delete_all)
+    return replace(merged, updates=numbers[merged.updates])
 
 
 def _incoming(
-    context: WriteContext,
-    arrived: Arrivals,
-    updates: Positions,
-    located: Located | None,
-    stored: pa.Table,
+    context: WriteContext, arrived: Arrivals, merged: Merged, stored: pa.Table
 ) -> pa.Table:
     """Return the incoming rows to write, in the columns of the table: updates, then new rows."""
-    rows = pa.concat_tables([arrived.take(updates), arrived.take(arrived.inserts)])
+    met = merged.replaced
+    rows = pa.concat_tables([arrived.take(merged.updates), arrived.take(arrived.inserts)])
     rows = rows.combine_chunks()  # what is done per column below is done per chunk of it
-    if located is None:
-        return completed(rows, _NO_ROWS, stored, context.schema)
-    met = replaced_positions(located, updates)
-    fields = context.table.partition_fields
-    rows = at_home(rows, arrived.strange(updates), met, stored, fields)
-    return completed(rows, met, stored, context.schema)
+    if len(met):
+        fields = context.table.partition_fields
+        rows = at_home(rows, arrived.strange(merged.updates), met, stored, fields)
+    rows = completed(rows, met, stored, context.schema)
+    return filled(rows, met, merged.late, stored, context.rules)
 
 
 def _located_inserts(
@@ -170,8 +176,8 @@ def _located_inserts(
     inserts = arrived.inserts
     incoming = arrived.take(inserts)
     keys = record_keys(incoming, context, arrived.staged)
-    field = context.event_time_field
-    chosen = winners(keys, None if field is None else incoming.column(field))
+    rules = context.rules
+    chosen = winners(keys, order_values(incoming, rules.batch_order, rules))
     if chosen is not None:
         inserts, keys = inserts[chosen], keys.take(pa.array(chosen))
     is_new = np.ones(len(inserts), dtype=bool)
@@ -182,6 +188,16 @@ def _located_inserts(
         is_new[match.incoming] = False
     located = Located(np.concatenate(met), np.concatenate(positions), _NO_ROWS)
     return replace(arrived, located=located, inserts=inserts[is_new])
+
+
+def _last_inserts(context: WriteContext, arrived: Arrivals) -> Arrivals:
+    """Leave the last of several new rows with one key."""
+    inserts = arrived.inserts
+    fields = {name.split(".")[0] for name in context.table.record_key_fields}
+    names = [name for name in arrived.staged.arrow.names if name in fields]
+    keys = record_keys(arrived.take(inserts, names), context, arrived.staged)
+    chosen = winners(keys, ())
+    return arrived if chosen is None else replace(arrived, inserts=inserts[chosen])
 
 
 def _renamed(stored: pa.Table, file_name: str) -> pa.Table:

@@ -6,14 +6,13 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from hudi_core.model.schema import IS_DELETED
+from hudi_core.config.merge_rules import MergeRules
 from hudi_core.write.combine import Positions, stored_wins
+from hudi_core.write.deciding import Mask, deleted, order_values
+from hudi_core.write.filling import lacks_values
 from hudi_core.write.staging import true_mask
-
-Mask = npt.NDArray[np.bool_]
 
 _SLICED_ROWS: Final = 8
 """Stored rows that may go before the rest is gathered anew: every slice is work for each column."""
@@ -27,7 +26,7 @@ class Located:
     ----------
     incoming, stored
         Pairs that have one key: the number of the incoming row, the position of the stored one. A
-        key that the file holds several times makes several pairs; its rows become one.
+        key that the file holds several times makes several pairs.
     gone
         Positions of stored rows that go because their successors are elsewhere.
     """
@@ -45,21 +44,31 @@ class Merged:
     ----------
     kept
         The stored rows that stay, in file order.
-    updates
-        Positions of the incoming rows that take the place of stored ones, ascending.
+    updates, replaced
+        Which incoming rows are written, ascending, and the position of the stored row whose place
+        each takes. An incoming row is there once for each stored row that it updates.
+    late
+        Of the updates, those whose stored row is the later version: it is written, and takes from
+        the incoming row what it lacks.
     deletes
         How many stored rows go without a successor: those of deleted keys, and those whose
-        successors are elsewhere; of a key that the file held several times, all but the one that
-        is updated, or those older than another that a late row met. ``stored rows - deletes`` is
-        the number of kept rows and updates.
+        successors are elsewhere. ``stored rows - deletes`` is the number of kept rows and updates.
     removed
         Positions of the stored rows that do not stay, those that are updated among them.
     """
 
     kept: pa.Table
     updates: Positions
+    replaced: Positions
+    late: Mask
     deletes: int
     removed: Positions = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+
+    @classmethod
+    def nothing(cls, stored: pa.Table) -> Merged:
+        """Return the outcome where no incoming row meets a stored one."""
+        none = np.empty(0, dtype=np.int64)
+        return cls(stored, none, none, none.astype(bool), 0)
 
     @property
     def changes_nothing(self) -> bool:
@@ -71,48 +80,62 @@ def merge(
     stored: pa.Table,
     rows: pa.Table,
     located: Located,
-    ordering: str | None,
+    rules: MergeRules,
     delete_all: bool,
 ) -> Merged:
-    """Merge incoming rows into the stored rows they meet.
+    """Merge incoming rows into the stored rows they meet, each stored row for itself.
 
     Parameters
     ----------
     stored
         Rows of the file.
     rows
-        The incoming rows that meet stored ones: the ordering column, where one decides, and
-        ``_hoodie_is_deleted``, where there is one.
+        The incoming rows that meet stored ones, with the columns that decide.
     located
         Which of ``rows`` meet which stored rows.
-    ordering
-        Name of the ordering column; ``None`` when the incoming row wins in any case.
+    rules
+        Which version counts, and what is taken from the other one.
     delete_all
-        Whether every incoming row deletes, by the operation. Otherwise ``_hoodie_is_deleted``
-        tells.
+        Whether every incoming row deletes, by the operation and whatever the order is.
     """
     incoming, positions = located.incoming, located.stored
-    replaced = np.ones(len(positions), dtype=bool)
-    if ordering is not None:
-        late = stored_wins(
-            stored.column(ordering).take(pa.array(positions)),
-            rows.column(ordering).take(pa.array(incoming)),
-        )
-        replaced = ~true_mask(late)
-    wins = np.zeros(rows.num_rows, dtype=bool)
-    wins[incoming[replaced]] = True
-    wins[incoming[~replaced]] = False
-    winning = np.flatnonzero(wins)
-    deleting = np.full(len(winning), delete_all)
-    if not delete_all and IS_DELETED in rows.column_names:
-        deleting = true_mask(rows.column(IS_DELETED).take(pa.array(winning)))
+    late = np.zeros(len(positions), dtype=bool)
+    deleting = np.full(len(positions), delete_all)
+    if not delete_all:
+        deleting = deleted(rows, rules)[incoming]
+        if rules.stored_order:
+            late = _late(stored, rows, located, rules)
+        if rules.deletes_always:
+            late &= ~deleting
+    written = ~deleting & ~late
+    if rules.fills_stored and rules.fill is not None:
+        candidates = np.flatnonzero(late & ~deleting)
+        lacking = lacks_values(stored.take(pa.array(positions[candidates])), rules)
+        written[candidates[lacking]] = True
     keep = np.ones(stored.num_rows, dtype=bool)
-    keep[positions[replaced]] = False
+    keep[positions[written | (deleting & ~late)]] = False
     keep[located.gone] = False
-    updates = winning[~deleting]
+    chosen = np.flatnonzero(written)
+    chosen = chosen[np.argsort(incoming[chosen], kind="stable")]
     removed = np.flatnonzero(~keep)
-    kept = _kept(stored, keep, removed)
-    return Merged(kept, updates, len(removed) - len(updates), removed)
+    return Merged(
+        kept=_kept(stored, keep, removed),
+        updates=incoming[chosen],
+        replaced=positions[chosen],
+        late=late[chosen],
+        deletes=len(removed) - len(chosen),
+        removed=removed,
+    )
+
+
+def _late(stored: pa.Table, rows: pa.Table, located: Located, rules: MergeRules) -> Mask:
+    """Return for each pair whether the stored row is the later version."""
+    had, given = (
+        [column.take(pa.array(taken)) for column in order_values(some, rules.stored_order, rules)]
+        for some, taken in ((stored, located.stored), (rows, located.incoming))
+    )
+    found: Mask = true_mask(stored_wins(had, given))
+    return found
 
 
 def _kept(stored: pa.Table, keep: Mask, removed: Positions) -> pa.Table:
@@ -121,14 +144,3 @@ def _kept(stored: pa.Table, keep: Mask, removed: Positions) -> pa.Table:
         return stored.filter(pa.array(keep))
     bounds = zip([0, *(removed + 1)], [*removed, stored.num_rows], strict=True)
     return pa.concat_tables(stored.slice(start, end - start) for start, end in bounds)
-
-
-def replaced_positions(located: Located, updates: Positions) -> Positions:
-    """Return the position of the stored row that each update takes the place of.
-
-    Of several stored rows of one key it is the last.
-    """
-    order = np.argsort(located.incoming, kind="stable")
-    last = np.searchsorted(located.incoming[order], updates, side="right") - 1
-    met: Positions = located.stored[order[last]]
-    return met

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from hudi_core.config.merge_keys import PARTIAL_UPDATE_MODE
 from hudi_core.config.table import TableConfig
-from hudi_core.config.write_keys import PARTIAL_UPDATE_MODE
 from hudi_core.errors import SchemaError
 from hudi_core.model.schema import TableSchema
 from hudi_core.write.combine import Positions
@@ -32,8 +32,8 @@ def check_left_out(names: Sequence[str], table: TableSchema, config: TableConfig
         A column of the partition path, the ordering column, or one without nulls is missing.
     """
     needed = {name.split(".")[0]: "it is part of the partition" for name in config.partition_fields}
-    if config.ordering_field is not None:
-        needed[config.ordering_field] = "it orders the versions of a row"
+    fields = (*config.ordering_fields, *config.merge_rules.order)
+    needed |= {name.split(".")[0]: "it orders the versions of a row" for name in fields}
     for field in table.arrow:
         if not field.nullable:
             needed.setdefault(field.name, "it has no nulls, which new rows would need")
@@ -47,23 +47,25 @@ def check_left_out(names: Sequence[str], table: TableSchema, config: TableConfig
 
 
 def check_stays(staged: TableSchema, context: WriteContext) -> None:
-    """Refuse rows that lack columns where they may move to another partition.
+    """Refuse rows that may move to another partition and take stored values with them.
 
     What they lack is in a file of the old partition, and they are written to one of the new.
 
     Raises
     ------
     SchemaError
-        Names the columns.
+        Names the columns, where the rows lack columns.
     """
     missing = [name for name in context.schema.names if name not in staged.names]
-    if context.moves and missing:
+    fills = context.rules.fill is not None and context.table.is_partitioned
+    if context.moves and (missing or fills):
+        lack = f"The rows lack the column {', '.join(map(repr, missing))}"
         raise SchemaError(
-            f"The rows lack the column {', '.join(map(repr, missing))}, and a row that moves to "
-            f"another partition cannot keep stored values",
-            "Add the columns, let rows stay where they are "
-            "(hoodie.simple.index.update.partition.path=false, or that of the bloom index), or "
-            "use an index that is not global.",
+            f"{lack if missing else 'The table fills rows from the stored ones'}, and a row that "
+            f"moves to another partition cannot keep stored values",
+            f"{'Add the columns, let' if missing else 'Let'} rows stay where they are "
+            "(hoodie.simple.index.update.partition.path=false, or that of the bloom or the record "
+            "index), or use an index that is not global.",
             columns=missing,
         )
 

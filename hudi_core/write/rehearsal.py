@@ -21,12 +21,13 @@ from hudi_core.model.commit import CommitMetadata, WriteOperation
 from hudi_core.model.dry_run import DryRun, FileChange, PlannedFile, StorageRequests
 from hudi_core.model.files import PartitionPath
 from hudi_core.model.protocols import TimelineView
-from hudi_core.model.schema import IS_DELETED, PARTITION_PATH, RECORD_KEY, TableSchema
+from hudi_core.model.schema import PARTITION_PATH, RECORD_KEY, TableSchema
 from hudi_core.txn.open_table import OpenTable
 from hudi_core.write.context import WriteContext
+from hudi_core.write.deciding import deciding_names, deleted, marks_deletes
 from hudi_core.write.planning import GroupWrite
 from hudi_core.write.replacing import REPLACING, replaced_slices, rows_of
-from hudi_core.write.staging import StagedPart, true_mask
+from hudi_core.write.staging import StagedPart
 from hudi_core.write.steps import WritePlan, WriteSteps
 from hudi_core.write.tagging import located_rows
 
@@ -53,11 +54,9 @@ class Rehearsal:
 def deciding_columns(staged: TableSchema, context: WriteContext) -> TableSchema:
     """Return the columns that decide where a row goes: key, partition, order, delete flag."""
     table = context.table
-    names = [*table.record_key_fields, *table.partition_fields, IS_DELETED]
-    names += [RECORD_KEY, PARTITION_PATH]
+    names = [*table.record_key_fields, *table.partition_fields, RECORD_KEY, PARTITION_PATH]
     names += context.write.bulk_insert_sort_columns
-    names += [context.event_time_field] if context.event_time_field else []
-    wanted = {name.split(".")[0] for name in names}
+    wanted = {name.split(".")[0] for name in names} | deciding_names(context.rules)
     return replace(staged, arrow=pa.schema([one for one in staged.arrow if one.name in wanted]))
 
 
@@ -201,15 +200,13 @@ def _met(steps: WriteSteps, plan: WritePlan, group: GroupWrite) -> tuple[int, in
         return 0, group.updates
     tagged = plan.tagged[group.partition_path]
     located = located_rows(steps.context, tagged, group.candidate)
-    incoming = located.incoming
+    incoming, rules = located.incoming, steps.context.rules
     deletes = np.zeros(len(incoming), dtype=bool)
-    if IS_DELETED in steps.staged.arrow.names:
+    if marks_deletes(steps.staged.arrow.names, rules):
         numbers, places = np.unique(incoming, return_inverse=True)
         rows = tagged.sources.take(steps.context, plan.parts, numbers, steps.staged.arrow)
-        deletes = true_mask(rows.column(IS_DELETED))[places]
-    updated = len(np.unique(incoming[~deletes]))
-    # of several stored rows with one key one is left
-    return updated, len(incoming) - updated + len(located.gone)
+        deletes = deleted(rows, rules)[places]
+    return int(np.sum(~deletes)), int(np.sum(deletes)) + len(located.gone)
 
 
 def _straight(

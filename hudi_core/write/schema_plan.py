@@ -54,6 +54,6 @@ def fixed_columns(config: TableConfig) -> dict[str, str]:
     """Return the columns whose name and type stay, with what they are used for."""
     fixed = dict.fromkeys(config.record_key_fields, "part of the record key")
     fixed |= dict.fromkeys(config.partition_fields, "a partition column")
-    if config.ordering_field is not None:
-        fixed[config.ordering_field] = "the ordering column"
-    return fixed
+    rules = config.merge_rules
+    fixed |= dict.fromkeys((marker.field for marker in rules.markers), "what marks deletes")
+    return fixed | dict.fromkeys((*config.ordering_fields, *rules.order), "the ordering column")

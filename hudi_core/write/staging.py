@@ -34,6 +34,8 @@ ARRIVAL: Final = "_hoodie_arrival"
 """Column of staged rows that orders the rows of all partitions, where a global index asks for it:
 the input task, and below it the row of the task."""
 _TASK_ROWS: Final = 1 << 40
+LAST_ARRIVAL: Final = 1 << 62
+"""Arrival of rows that come behind those of all input tasks."""
 _SMALL_CODES: Final = np.iinfo(np.uint16).max
 
 
@@ -96,31 +98,66 @@ def stage_rows(
     staged = schema.arrow
     if context.is_global:
         staged = staged.append(pa.field(ARRIVAL, pa.int64()))
-    sink = _MemorySink() if in_memory else _FileSink(context, staged, task)
+    builder = PartBuilder(task, context, staged, in_memory)
     keys = key_generator(context.table, schema)
-    numbers: dict[PartitionPath, list[int]] = {}
-    rows: dict[PartitionPath, int] = {}
-    batch_rows: list[int] = []
     for chunk in _chunks(batches, schema, context.write.schema.truncate_nanoseconds):
         keys.record_keys(chunk)  # refuses rows without a key before any data file exists
         arrived = chunk
         if context.is_global:
-            arrived = _with_arrival(chunk, task.task * _TASK_ROWS + sum(rows.values()))
+            arrived = _with_arrival(chunk, task.task * _TASK_ROWS + builder.rows)
         for path, piece in scatter(arrived, keys.partition_paths(chunk)):
-            sink.write(piece)
-            numbers.setdefault(path, []).append(len(batch_rows))
-            rows[path] = rows.get(path, 0) + piece.num_rows
-            batch_rows.append(piece.num_rows)
-    location, kept = sink.close()
-    if batch_rows:
-        yield StagedPart(
-            task.task,
-            staged,
+            builder.add(path, piece)
+    part = builder.close()
+    if part is not None:
+        yield part
+
+
+class PartBuilder:
+    """Stages rows, piece by piece, as one part.
+
+    Parameters
+    ----------
+    schema
+        Columns of the pieces.
+    in_memory
+        Keep the pieces in the part instead of writing a file.
+    """
+
+    def __init__(
+        self, task: TaskContext, context: WriteContext, schema: pa.Schema, in_memory: bool
+    ) -> None:
+        self._task, self._schema = task.task, schema
+        self._sink = _MemorySink() if in_memory else _FileSink(context, schema, task)
+        self._numbers: dict[PartitionPath, list[int]] = {}
+        self._rows: dict[PartitionPath, int] = {}
+        self._batch_rows: list[int] = []
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are so far."""
+        return sum(self._rows.values())
+
+    def add(self, path: PartitionPath, piece: pa.RecordBatch) -> None:
+        """Stage rows of one partition."""
+        self._sink.write(piece)
+        self._numbers.setdefault(path, []).append(len(self._batch_rows))
+        self._rows[path] = self._rows.get(path, 0) + piece.num_rows
+        self._batch_rows.append(piece.num_rows)
+
+    def close(self) -> StagedPart | None:
+        """Return the part; ``None`` where there are no rows."""
+        location, kept = self._sink.close()
+        if not self._batch_rows:
+            return None
+        numbers = {path: tuple(own) for path, own in self._numbers.items()}
+        return StagedPart(
+            self._task,
+            self._schema,
             location,
             kept,
-            {path: tuple(batch_numbers) for path, batch_numbers in numbers.items()},
-            rows,
-            tuple(batch_rows),
+            numbers,
+            self._rows,
+            tuple(self._batch_rows),
         )
 
 

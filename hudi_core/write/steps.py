@@ -18,12 +18,14 @@ from hudi_core.model.client import SliceView
 from hudi_core.model.commit import WriteOperation, WriteStatus
 from hudi_core.model.files import BaseFile, PartitionPath
 from hudi_core.model.protocols import TimelineView
-from hudi_core.model.schema import IS_DELETED, TableSchema
+from hudi_core.model.schema import TableSchema
 from hudi_core.txn.open_table import OpenTable
 from hudi_core.write.bucket_planning import BucketAssignment
 from hudi_core.write.bulk_insert import bulk_insert_rows
 from hudi_core.write.context import WriteContext
+from hudi_core.write.deciding import marks_deletes
 from hudi_core.write.duplicates import without_duplicates
+from hudi_core.write.folding import fold_rows
 from hudi_core.write.incoming import Scope
 from hudi_core.write.merge_handle import GroupTask, write_group
 from hudi_core.write.nesting import can_nest, refuse_nested_partitions, unmark_partitions
@@ -33,7 +35,7 @@ from hudi_core.write.sorting import arrangement_for, sorts
 from hudi_core.write.staging import StagedPart, partition_rows, stage_rows
 from hudi_core.write.tagging import Tagged, Tagging, scopes, staged_for
 
-_STAGE, _TAG, _WRITE = 0, 1, 2
+_STAGE, _TAG, _WRITE, _FOLD = range(4)
 _NEW_GROUPS_ONLY: Final = frozenset(
     {
         WriteOperation.BULK_INSERT,
@@ -133,6 +135,7 @@ class WriteSteps:
             arranged = self._arranged(data) if self.writes_straight else data
             parts = self.engine.map_input(arranged, stage, _STAGE)
         rows = partition_rows(parts)
+        parts = [*parts, *self._folded(parts, in_memory)]
         self.partitions = list(rows)
         self._refuse_nested(rows)
         index = self._record_index() if parts else None
@@ -146,6 +149,21 @@ class WriteSteps:
             tagged = without_duplicates(tagged, parts, self.context, self.staged)
         return WritePlan(parts, tagged, self._plan(rows, base_files, tagged))
 
+    def _folded(self, parts: Sequence[StagedPart], in_memory: bool) -> list[StagedPart]:
+        """Merge incoming rows with one key where they give each other values.
+
+        What comes out arrives last: it is what is left of the rows when they are combined.
+        """
+        rules = self.context.rules
+        fills = rules.fill is not None and rules.fills_batch
+        if not (parts and fills and self._combines) or self.operation is WriteOperation.DELETE:
+            return []
+        fold = partial(fold_rows, context=self.context, schema=self.staged, in_memory=in_memory)
+        paths = list(partition_rows(parts))
+        tasks = scopes(parts, {}, paths, self.context, combine=True, deletes_all=False)
+        found = self.engine.map_tasks(tasks, fold, _FOLD)
+        return [part for part in found if part is not None]
+
     def _arranged(self, data: Any) -> Any:
         arrangement = arrangement_for(self.context)
         return data if arrangement is None else self.engine.arrange(data, arrangement)
@@ -153,7 +171,7 @@ class WriteSteps:
     @property
     def writes_straight(self) -> bool:
         """Whether each input task writes its rows to files of its own."""
-        straight = self.operation is WriteOperation.BULK_INSERT and not self._combines_inserts
+        straight = self.operation is WriteOperation.BULK_INSERT and not self._combines
         return straight and self.context.table.buckets is None
 
     @property
@@ -169,18 +187,7 @@ class WriteSteps:
 
     @property
     def _combines(self) -> bool:
-        if self.operation is WriteOperation.UPSERT:
-            return self.config.combine_before_upsert
-        if self.operation is WriteOperation.DELETE:
-            return self.config.combine_before_delete
-        return self._combines_inserts
-
-    @property
-    def _combines_inserts(self) -> bool:
-        if self.operation is WriteOperation.INSERT:
-            drops = self.config.insert_duplicates is InsertDuplicates.DROP
-            return drops or self.config.combine_before_insert
-        return self.operation in _NEW_GROUPS_ONLY and self.config.combine_before_insert
+        return self.context.combines(self.operation)
 
     def _refuse_nested(self, written: Iterable[PartitionPath]) -> None:
         """Refuse partitions within partitions."""
@@ -239,7 +246,7 @@ class WriteSteps:
         in_memory: bool,
     ) -> dict[PartitionPath, Tagged]:
         looks_up = self.looks_up
-        has_deletes = IS_DELETED in self.staged.arrow.names
+        has_deletes = marks_deletes(self.staged.arrow.names, self.context.rules)
         asks = looks_up or self._combines or has_deletes or self.context.table.buckets
         if not (parts and asks):
             return {}

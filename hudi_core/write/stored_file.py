@@ -149,7 +149,7 @@ def _key_column(context: WriteContext, stored: Sequence[pa.Field]) -> str | None
 
 def _never_encoded(context: WriteContext) -> set[str]:
     """Return columns whose values are compared, by which rows are found or decided about."""
-    return {RECORD_KEY, *context.table.record_key_fields, context.table.ordering_field or ""}
+    return {RECORD_KEY, *context.table.record_key_fields, *context.rules.order}
 
 
 def _read_encoded(

@@ -1,8 +1,9 @@
 """A table as lists of rows, kept by the test: what every file group holds, and in which order.
 
 In a file the rows that stay come first, in their order; then the incoming rows that take the
-place of stored ones; then the new rows. Incoming rows come as they arrive: task by task, row by
-row; where a global index lets rows of several partitions meet, partition by partition.
+place of stored ones, once for each of them; then the new rows. Incoming rows come as they arrive:
+task by task, row by row; where a global index lets rows of several partitions meet, partition by
+partition.
 
 Which of several file groups takes in the new rows of a partition is the one thing that is looked
 up and not foretold; that it is just one of them is checked.
@@ -134,8 +135,9 @@ class Model:
                 stored = [one for where, one in met if where == file_id]
                 older = [one for one in stored if not _later(one, row)]
                 removed |= {id(one) for one in older}
-                if len(older) == len(stored) and not row.get(DELETED):
-                    updates.setdefault(file_id, []).append(self._merged(row, stored[-1]))
+                if not row.get(DELETED):
+                    # each stored row is merged for itself
+                    updates.setdefault(file_id, []).extend(self._merged(row, one) for one in older)
             if not stays and not row.get(DELETED):
                 inserts.append(row)
         expected = Expected(inserts=self._by_folder(inserts))

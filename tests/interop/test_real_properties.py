@@ -80,7 +80,7 @@ def test_version_6(real_tables: RealTables) -> None:
     assert config.record_key_fields == ("id",)
     assert config.partition_fields == ("byteField",)
     assert config.keygen_type is KeyGeneratorType.SIMPLE
-    assert config.ordering_field == "longField"
+    assert config.ordering_fields == ("longField",)
     assert config.merge_mode is MergeMode.EVENT_TIME_ORDERING
     assert (config.hive_style, config.url_encode) == (False, False)
     assert config.archive_folder == "archived"
@@ -105,7 +105,7 @@ def test_version_9(real_tables: RealTables) -> None:
     config = _config(real_tables("cow__v9_timebasedkeygen_unixtimestamp"))
     assert config.version == 9
     assert config.keygen_type is KeyGeneratorType.TIMESTAMP
-    assert config.ordering_field == "txn_ts"
+    assert config.ordering_fields == ("txn_ts",)
     assert config.metadata_partitions == (
         "column_stats",
         "files",

@@ -70,11 +70,8 @@ def path(tmp_path: Path) -> Path:
         ({"record_key": ["id", "nope"]}, RecordKeyError, ["'nope'", "recordkey.field"]),
         ({"partition_by": "nope"}, SchemaError, ["'nope'", "partitionpath.field", "id, city"]),
         ({"ordering_field": "nope"}, SchemaError, ["'nope'", "ordering.fields", "id, city"]),
-        (
-            {"ordering_field": "ts,value"},
-            ConfigError,
-            ["ts,value", "several ordering fields", "one column"],
-        ),
+        ({"ordering_field": ["ts", "nope", "value"]}, SchemaError, ["'nope'", "ordering.fields"]),
+        ({"ordering_field": "ts.inner"}, SchemaError, ["ts.inner", "no column"]),
         ({"format": "nope"}, UnknownTableFormatError, ["'nope'", "native", "hudi-nope-format"]),
         ({"format": "../x"}, HudiError, ["../x"]),
         ({"options": {"hoodie.table.type": "MERGE_ON_READ"}}, ConfigError, ["MERGE_ON_READ"]),

@@ -100,7 +100,7 @@ def test_create_from_an_avro_schema(tmp_path: Path, schema_file: Path) -> None:
     assert table.config.name == "journeys"
     assert table.config.record_key_fields == ("id", "ts")
     assert table.config.partition_fields == ("city",)
-    assert table.config.ordering_field == "ts"
+    assert table.config.ordering_fields == ("ts",)
     assert table.config.hive_style
     assert [(field.name, field.type) for field in table.schema] == [
         ("id", pa.int64()),

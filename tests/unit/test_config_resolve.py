@@ -23,6 +23,11 @@ PARTITION = "hoodie.datasource.write.partitionpath.field"
 ORDERING = "hoodie.datasource.write.precombine.field"
 MODE = "hoodie.write.record.merge.mode"
 PAYLOAD = "hoodie.datasource.write.payload.class"
+STRATEGY = "hoodie.write.record.merge.strategy.id"
+MERGERS = "hoodie.write.record.merge.custom.implementation.classes"
+PARTIAL = "hoodie.table.partial.update.mode"
+VERSION = "hoodie.write.table.version"
+POSTGRES = "debezium.PostgresDebeziumAvroPayload"
 MODEL = "org.apache.hudi.common.model."
 MINIMAL = {"hoodie.table.name": "t", "hoodie.datasource.write.recordkey.field": "id"}
 QUICKSTART = {
@@ -66,7 +71,7 @@ def test_the_options_of_a_hudi_job_describe_a_table() -> None:
         record_key_fields=("uuid",),
         partition_fields=("city",),
         keygen_type=KeyGeneratorType.SIMPLE,
-        ordering_field="ts",
+        ordering_fields=("ts",),
         merge_mode=MergeMode.EVENT_TIME_ORDERING,
         hive_style=True,
         create_schema="{}",
@@ -163,7 +168,7 @@ def test_merge_modes(changes: dict[str, str], mode: MergeMode) -> None:
         ({"hoodie.table.name": None}, r"hoodie\.table\.name=None"),
         ({"hoodie.table.name": "a\nb"}, "control character"),
         ({"hoodie.datasource.write.recordkey.field": "a,a"}, "a twice"),
-        ({ORDERING: "a,b"}, "several ordering fields"),
+        ({ORDERING: "a,b,a"}, "names a twice"),
         ({"hoodie.datasource.write.table.type": "MERGE_ON_READ"}, "Supported: COPY_ON_WRITE"),
         ({"hoodie.write.table.version": "6"}, "Supported: 8, 9"),
         ({"hoodie.write.table.version": "10"}, "Supported: 8, 9"),
@@ -191,11 +196,23 @@ def test_merge_modes(changes: dict[str, str], mode: MergeMode) -> None:
             },
             "type SIMPLE",
         ),
-        ({MODE: "CUSTOM"}, "Supported: EVENT_TIME_ORDERING"),
+        ({MODE: "CUSTOM"}, "not merged by code of others.*name a payload class"),
+        ({STRATEGY: "1897ef5f-18bc-4557-939c-9d6a8afd1519"}, "strategy.id='1897ef5f.*by code of"),
+        ({MERGERS: "com.example.Merger"}, r"by code of others \(com\.example\.Merger\)"),
         ({MODE: "EVENT_TIME_ORDERING"}, "needs an ordering field"),
         ({MODE: "NEWEST"}, "no such merge mode"),
-        ({PAYLOAD: "com.example.Mine"}, "Supported: EVENT_TIME"),
-        ({PAYLOAD: MODEL + "PartialUpdateAvroPayload"}, "Supported: EVENT_TIME"),
+        ({PAYLOAD: "com.example.Mine"}, r"class='com\.example\.Mine'.*Built in are: Default"),
+        ({PAYLOAD: MODEL + "AWSDmsAvroPayload", MODE: "EVENT_TIME_ORDERING"}, "CUSTOM, but"),
+        ({PAYLOAD: MODEL + POSTGRES, ORDERING: "ts", VERSION: "9"}, "orders by _event_lsn"),
+        ({"hoodie.payload.delete.field": "Op"}, "needs hoodie.payload.delete.marker"),
+        ({"hoodie.payload.delete.marker": "D"}, "needs hoodie.payload.delete.field"),
+        ({"hoodie.payload.ordering.field": "ts"}, "orders by no field"),
+        ({PARTIAL: "IGNORE_DEFAULTS"}, "version 8 cannot keep it"),
+        ({PARTIAL: "FILL_UNAVAILABLE", VERSION: "9"}, "needs hoodie.write.partial.update.unav"),
+        (
+            {PARTIAL: "IGNORE_DEFAULTS", VERSION: "9", PAYLOAD: MODEL + POSTGRES},
+            "stands for FILL_UNAVAILABLE",
+        ),
         (
             {
                 ORDERING: "ts",

@@ -16,7 +16,7 @@ EVENT_TIME = TableConfig(
     database="lake",
     record_key_fields=("id",),
     partition_fields=("city",),
-    ordering_field="ts",
+    ordering_fields=("ts",),
     merge_mode=MergeMode.EVENT_TIME_ORDERING,
     create_schema='{"type":"record"}',
     last_column_id=7,
@@ -179,8 +179,6 @@ def test_damage_is_named(key: str, value: str | None, reason: str) -> None:
         ({"hoodie.table.version": "10"}, "table version 10"),
         ({"hoodie.table.version": "7"}, "table version 7"),
         ({"hoodie.timeline.layout.version": "1"}, "timeline layout 1"),
-        ({"hoodie.table.precombine.field": "a,b"}, "several ordering fields"),
-        ({"hoodie.table.precombine.field": None, "hoodie.table.ordering.fields": "a,b"}, "several"),
     ],
 )
 def test_what_cannot_even_be_read_is_named(changes: dict[str, str | None], feature: str) -> None:

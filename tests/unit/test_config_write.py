@@ -161,7 +161,7 @@ def test_every_option_reaches_its_attribute(
         ("hoodie.index.bloom.fpp", "1", "between"),
         ("hoodie.write.auto.upgrade", "true", "Supported: false"),
         ("hoodie.datasource.insert.dup.policy", "keep", "Supported: none, drop, fail"),
-        ("hoodie.table.partial.update.mode", "FILL_UNAVAILABLE", "Supported: NONE, KEEP_VALUES"),
+        ("hoodie.table.partial.update.mode", "KEEP", "Supported: NONE, KEEP_VALUES, IGNORE_DEF"),
         ("hoodie.table.cdc.enabled", "true", "Supported: false"),
         ("hoodie.write.concurrency.mode", "NON_BLOCKING_CONCURRENCY_CONTROL", "SINGLE_WRITER, "),
         ("hoodie.write.lock.provider", LOCKS + "ZookeeperBasedLockProvider", "InProcess"),

@@ -145,7 +145,9 @@ def test_rows_that_are_not_combined_still_move_once(tmp_path: Path, combine: str
     table.upsert(table_of(row("a", "rome", 1)))
     result = table.upsert(table_of(row("a", "oslo", 3, 3), row("a", "lima", 2, 2)))
     assert (result.inserted, result.deleted) == (1, 1)
-    assert held(table) == [("a", "oslo/1970-01-02", "oslo", 3, 3)]
+    # of rows that are not combined the last counts, whatever their order
+    last = ("a", "lima/1970-01-02", "lima", 2, 2)
+    assert held(table) == [("a", "oslo/1970-01-02", "oslo", 3, 3) if combine == "true" else last]
 
 
 def test_inserts_that_drop_duplicates_look_into_all_partitions(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 
 import hudi_core as hudi
+from hudi_core.config.merge_rules import MergeRules
 from hudi_core.engine.spark import SparkEngine
 from hudi_core.write.combine import stored_wins, winners
 from hudi_core.write.merging import Located, merge
@@ -56,8 +57,8 @@ def test_floats_have_one_order_in_a_batch_and_against_stored_rows(
     first: float, second: float
 ) -> None:
     greater = is_greater(first, second)
-    assert stored_wins(pa.array([first]), pa.array([second])).to_pylist() == [greater]
-    chosen = winners(pa.chunked_array([["k", "k"]]), pa.chunked_array([[first, second]]))
+    assert stored_wins([pa.array([first])], [pa.array([second])]).to_pylist() == [greater]
+    chosen = winners(pa.chunked_array([["k", "k"]]), [pa.chunked_array([[first, second]])])
     assert chosen is not None
     assert chosen.tolist() == [0 if greater else 1]
 
@@ -82,21 +83,30 @@ def test_nan_is_the_latest_time_on_spark_too(tmp_path: Path, spark: Any) -> None
         assert values(table) == ["nan"]
 
 
-def test_of_rows_that_are_not_combined_the_latest_meets_the_stored_one(tmp_path: Path) -> None:
+def test_of_rows_that_are_not_combined_the_last_meets_the_stored_one(tmp_path: Path) -> None:
     for number, times in enumerate(itertools.permutations([9, 3, 5])):
         table = make(tmp_path / str(number))
-        table.insert(rows(("a", 0, "stored"), ("b", 1, "other")))
+        table.insert(rows(("a", 4, "stored"), ("b", 1, "other")))
         result = table.upsert(rows(*(("a", ts, str(ts)) for ts in times)), options=UNCOMBINED)
-        assert (result.inserted, result.updated, result.deleted) == (0, 1, 0)
-        assert values(table) == ["9", "other"]
+        last = times[-1]
+        assert (result.inserted, result.updated, result.deleted) == (0, int(last > 4), 0)
+        assert values(table) == sorted([str(last) if last > 4 else "stored", "other"])
 
 
 def test_rows_that_are_not_combined_and_meet_no_stored_one_all_stay(tmp_path: Path) -> None:
+    """Those that come to a file that is there are one, as in Hudi: the last."""
     table = make(tmp_path)
     table.insert(rows(("b", 1, "other")))
-    result = table.upsert(rows(("a", 9, "9"), ("a", 3, "3"), ("b", 2, "new")), options=UNCOMBINED)
+    batch = rows(("a", 9, "9"), ("a", 3, "3"), ("b", 2, "new"))
+    result = table.upsert(batch, options={**UNCOMBINED, "hoodie.parquet.small.file.limit": "0"})
     assert (result.inserted, result.updated) == (2, 1)
     assert values(table) == ["3", "9", "new"]
+
+    table = make(tmp_path / "small")
+    table.insert(rows(("b", 1, "other")))
+    result = table.upsert(batch, options=UNCOMBINED)
+    assert (result.inserted, result.updated) == (1, 1)
+    assert values(table) == ["3", "new"]
 
 
 def stored_twice(path: Path) -> hudi.Table:
@@ -108,8 +118,8 @@ def stored_twice(path: Path) -> hudi.Table:
 @pytest.mark.parametrize(
     ("ts", "counts", "left"),
     [
-        (7, (0, 1, 1), ["in", "other"]),
-        (3, (0, 0, 1), ["newer", "other"]),
+        (7, (0, 2, 0), ["in", "in", "other"]),
+        (3, (0, 1, 0), ["in", "newer", "other"]),
         (0, (0, 0, 0), ["newer", "older", "other"]),
     ],
 )
@@ -129,7 +139,7 @@ def test_a_dry_run_counts_keys_that_are_stored_twice_as_the_write_does(tmp_path:
     table = stored_twice(tmp_path)
     batch = rows(("a", 7, "in"), ("b", 7, "in"))
     dry, result = table.upsert(batch, dry_run=True), table.upsert(batch)
-    assert (dry.updated, dry.deleted) == (result.updated, result.deleted) == (2, 1)
+    assert (dry.updated, dry.deleted) == (result.updated, result.deleted) == (3, 0)
     assert stored_twice(tmp_path / "other").delete(batch).deleted == 3
 
 
@@ -155,9 +165,8 @@ def test_what_is_kept_updated_and_deleted_adds_up(
         if key == other
     ]
     located = np.array(pairs, np.int64).reshape(-1, 2)
-    merged = merge(
-        stored, incoming, Located(located[:, 0], located[:, 1]), "ts" if event_time else None, False
-    )
+    rules = MergeRules(stored_order=("ts",) if event_time else ())
+    merged = merge(stored, incoming, Located(located[:, 0], located[:, 1]), rules, False)
     assert merged.kept.num_rows + len(merged.updates) == len(held) - merged.deletes
     assert merged.deletes >= 0
     untouched = [ts for key, ts in held if key not in batch]

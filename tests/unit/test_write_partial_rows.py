@@ -13,7 +13,6 @@ import hudi_core as hudi
 from hudi_core.errors import SchemaError
 from hudi_core.model.schema import TableSchema
 from hudi_core.write.encoded_columns import constant
-from hudi_core.write.merging import Located, replaced_positions
 from hudi_core.write.partial_rows import completed
 
 SCHEMA = pa.schema(
@@ -136,16 +135,14 @@ def test_columns_without_nulls_are_never_left_out(tmp_path: Path) -> None:
         table.upsert(some({"id": "a", "city": "rome", "ts": 6}), options=KEEP)
 
 
-def test_of_several_stored_rows_of_one_key_the_last_is_kept() -> None:
-    schema = TableSchema.create(pa.schema([pa.field("k", pa.string()), pa.field("v", pa.int64())]))
-    stored = pa.table({"v": [10, 11, 12, 13]})
-    incoming = pa.table({"k": ["x", "y", "new"]})
-    located = Located(np.array([4, 2, 4, 2]), np.array([0, 1, 2, 3]))
+def test_each_of_several_stored_rows_of_one_key_keeps_its_own_values(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    table.insert(some(full("x", 3), full("x", 4)))
 
-    met = replaced_positions(located, np.array([2, 4]))
-    rows = completed(incoming, met, stored, schema)
+    table.upsert(some({"id": "x", "city": "rome", "ts": 6}), options=KEEP)
 
-    assert rows.to_pydict() == {"k": ["x", "y", "new"], "v": [13, 12, None]}
+    rows = [row for row in table.to_arrow().to_pylist() if row["id"] == "x"]
+    assert sorted((row["ts"], row["value"]) for row in rows) == [(6, 1.5), (6, 2.0)]
 
 
 def test_of_encoded_texts_only_those_that_stay_are_decoded() -> None:

@@ -1,0 +1,198 @@
+"""How two versions of a row become one: what merge mode, payload class and properties come to.
+
+Source: ``HoodieTableConfig.inferMergingConfigsForV9TableCreation`` and ``getTableMergeProperties``,
+``BufferedRecordMergerFactory``, ``PartialUpdateHandler``, ``DeleteContext``; and, for tables of
+version 8, the payload classes themselves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+from hudi_core.config.kinds import MergeMode, PartialUpdateMode, Payload
+
+if TYPE_CHECKING:
+    from hudi_core.config.table import TableConfig
+
+FIRST_WITHOUT_PAYLOADS: Final = 9
+"""Table version from which on rows are merged by properties only, not by a payload class."""
+DEBEZIUM_UNAVAILABLE: Final = "__debezium_unavailable_value"
+"""What Debezium sends for a column of Postgres that did not change and is stored out of line."""
+
+_LSN: Final = "_event_lsn"
+_BINLOG: Final = ("_event_bin_file", "_event_pos")
+_BINLOG_SEQUENCE: Final = "_event_seq"
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteMarker:
+    """A value of a column that makes a row a delete.
+
+    Attributes
+    ----------
+    field
+        The column, with dots between the names of nested fields.
+    value
+        The value as text.
+    any_case
+        Whether upper and lower case are the same.
+    """
+
+    field: str
+    value: str
+    any_case: bool = False
+
+
+_DMS_DELETE: Final = DeleteMarker("Op", "D")
+_DEBEZIUM_DELETE: Final = DeleteMarker("_change_operation_type", "d")
+
+
+class Fill(StrEnum):
+    """Which values of the version that counts are taken from the other one."""
+
+    NULLS = "nulls"
+    UNAVAILABLE = "unavailable"
+
+
+@dataclass(frozen=True, slots=True)
+class MergeRules:
+    """How versions of a row are merged.
+
+    Attributes
+    ----------
+    batch_order, stored_order
+        Columns whose values say which version is the later one, the first one first: among the
+        incoming rows, and of an incoming row against the stored one. Empty: the incoming row, and
+        among them the one that arrived last.
+    is_sequence
+        Whether the ordering column holds a file number and a position, as in ``000012.3045``.
+    markers
+        What makes a row a delete, besides ``_hoodie_is_deleted``.
+    fill
+        Which values are taken from the version that does not count; ``None``: no values.
+    unavailable
+        The text for which :attr:`Fill.UNAVAILABLE` takes the other value.
+    fills_batch
+        Whether incoming rows with one key fill each other as well.
+    fills_stored
+        Whether an incoming row that is too late fills the stored one.
+    deletes_always
+        Whether a delete holds against a stored row that is later.
+    """
+
+    batch_order: tuple[str, ...] = ()
+    stored_order: tuple[str, ...] = ()
+    is_sequence: bool = False
+    markers: tuple[DeleteMarker, ...] = ()
+    fill: Fill | None = None
+    unavailable: str | None = None
+    fills_batch: bool = True
+    fills_stored: bool = True
+    deletes_always: bool = False
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The columns that decide, each once; nested ones with dots."""
+        markers = (marker.field for marker in self.markers)
+        return tuple(dict.fromkeys((*self.batch_order, *self.stored_order, *markers)))
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """The ordering columns, each once."""
+        return tuple(dict.fromkeys((*self.batch_order, *self.stored_order)))
+
+
+def merge_rules(config: TableConfig) -> MergeRules:
+    """Return how a table merges versions of a row.
+
+    Parameters
+    ----------
+    config
+        A table that may be written: one that merges by code of its own is refused before.
+    """
+    markers = () if config.delete_marker is None else (config.delete_marker,)
+    fields = config.ordering_fields
+    if config.version >= FIRST_WITHOUT_PAYLOADS or config.merge_mode is not MergeMode.CUSTOM:
+        ordered = config.merge_mode is MergeMode.EVENT_TIME_ORDERING
+        order = fields if ordered else ()
+        own = _own_delete(config)
+        rules = MergeRules(order, order, markers=markers if own is None else (own,))
+        return _filling(rules, config)
+    return _of_payload(config.payload, fields, markers)
+
+
+def _of_payload(
+    payload: Payload | None, fields: tuple[str, ...], markers: tuple[DeleteMarker, ...]
+) -> MergeRules:
+    """Return how a payload class of a table of version 8 merges."""
+    own = delete_of(payload)
+    if own is not None:
+        markers = (replace(own, any_case=True),)
+    match payload:
+        case Payload.POSTGRES_DEBEZIUM:
+            return MergeRules(
+                batch_order=fields,
+                stored_order=(_LSN,),
+                markers=markers,
+                fill=Fill.UNAVAILABLE,
+                unavailable=DEBEZIUM_UNAVAILABLE,
+                fills_batch=False,
+                fills_stored=False,
+            )
+        case Payload.MYSQL_DEBEZIUM:
+            order = (_BINLOG_SEQUENCE,)
+            return MergeRules(order, order, is_sequence=True, markers=markers)
+        case Payload.PARTIAL_UPDATE:
+            return MergeRules(fields, fields, markers=markers, fill=Fill.NULLS, deletes_always=True)
+        case Payload.NON_DEFAULTS:
+            return MergeRules(fields, (), markers=markers, fill=Fill.NULLS, fills_batch=False)
+    return MergeRules(batch_order=fields, markers=markers)
+
+
+def _filling(rules: MergeRules, config: TableConfig) -> MergeRules:
+    match config.partial_update:
+        case PartialUpdateMode.IGNORE_DEFAULTS:
+            return replace(rules, fill=Fill.NULLS)
+        case PartialUpdateMode.FILL_UNAVAILABLE if config.unavailable_value is not None:
+            return replace(rules, fill=Fill.UNAVAILABLE, unavailable=config.unavailable_value)
+    return rules
+
+
+def _own_delete(config: TableConfig) -> DeleteMarker | None:
+    """Return the delete marker that the payload class of a table of version 8 stands for."""
+    if config.version >= FIRST_WITHOUT_PAYLOADS:
+        return None
+    return delete_of(config.payload)
+
+
+def delete_of(payload: Payload | None) -> DeleteMarker | None:
+    """Return the delete marker of a payload class; ``None`` where it has none."""
+    match payload:
+        case Payload.AWS_DMS:
+            return _DMS_DELETE
+        case Payload.POSTGRES_DEBEZIUM | Payload.MYSQL_DEBEZIUM:
+            return _DEBEZIUM_DELETE
+    return None
+
+
+def ordering_of(payload: Payload | None) -> tuple[str, ...]:
+    """Return the ordering fields that a table of version 9 has by its payload class; empty where
+    the user names them."""
+    match payload:
+        case Payload.POSTGRES_DEBEZIUM:
+            return (_LSN,)
+        case Payload.MYSQL_DEBEZIUM:
+            return _BINLOG
+    return ()
+
+
+def partial_update_of(payload: Payload | None) -> PartialUpdateMode:
+    """Return the mode of partial updates that a table of version 9 has by its payload class."""
+    match payload:
+        case Payload.PARTIAL_UPDATE | Payload.NON_DEFAULTS:
+            return PartialUpdateMode.IGNORE_DEFAULTS
+        case Payload.POSTGRES_DEBEZIUM:
+            return PartialUpdateMode.FILL_UNAVAILABLE
+    return PartialUpdateMode.NONE

@@ -1,0 +1,230 @@
+"""How a table merges versions of a row: as its properties say, and as a user's options say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+
+from hudi_core.config import merge_keys
+from hudi_core.config import table_keys as keys
+from hudi_core.config.key import ConfigKey
+from hudi_core.config.kinds import MergeMode, PartialUpdateMode, Payload
+from hudi_core.config.merge_rules import (
+    FIRST_WITHOUT_PAYLOADS,
+    DeleteMarker,
+)
+from hudi_core.errors import InvalidOptionError, OptionConflictError
+
+if TYPE_CHECKING:
+    from hudi_core.config.table import TableConfig
+
+T = TypeVar("T")
+
+_OF_TABLE: Final = (PartialUpdateMode.IGNORE_DEFAULTS, PartialUpdateMode.FILL_UNAVAILABLE)
+OF_WRITE: Final = (PartialUpdateMode.NONE, PartialUpdateMode.KEEP_VALUES)
+"""Modes of partial updates that a table does not keep."""
+_PLAIN: Final = (Payload.DEFAULT, Payload.EVENT_TIME, Payload.LATEST)
+"""Payload classes that stand for a merge mode and nothing else."""
+
+
+class Read(Protocol):
+    """Reads a stored property."""
+
+    def __call__(self, key: ConfigKey[T], /) -> T: ...
+
+
+# --- what a table has stored ----------------------------------------------------------------------
+
+
+def stored_merging(read: Read, version: int) -> dict[str, Any]:
+    """Return how a stored table merges rows: fields of its ``TableConfig``.
+
+    Parameters
+    ----------
+    read
+        Reads the table's properties.
+    version
+        Of the table.
+    """
+    ordering = read(keys.ORDERING)
+    strategy, merging = read(keys.MERGE_STRATEGY), read(keys.PAYLOAD_CLASS)
+    legacy = read(merge_keys.LEGACY_PAYLOAD)
+    has_payloads = version < FIRST_WITHOUT_PAYLOADS
+    payload = merging if has_payloads or legacy is None else legacy
+    declared = (read(keys.MERGE_MODE), _mode(strategy), _mode(merging))
+    mode = next((one for one in declared if one is not None), default_mode(ordering))
+    is_built_in = has_payloads and _mode(payload) is mode and isinstance(payload, Payload)
+    merger = None
+    if mode is MergeMode.CUSTOM and (strategy not in (None, mode) or not is_built_in):
+        own = payload if strategy in (None, mode) else strategy
+        merger = f"merge mode CUSTOM{'' if own is None else f' by {own}'}"
+    field, value = read(merge_keys.DELETE_FIELD), read(merge_keys.DELETE_MARKER)
+    return {
+        "ordering_fields": ordering,
+        "merge_mode": mode,
+        "payload": kept_payload(payload, version) if isinstance(payload, Payload) else None,
+        "merger": merger,
+        "delete_marker": DeleteMarker(field, value) if field and value else None,
+        "partial_update": read(merge_keys.STORED_PARTIAL_UPDATE),
+        "unavailable_value": read(merge_keys.UNAVAILABLE_VALUE),
+    }
+
+
+def kept_payload(payload: Payload | None, version: int) -> Payload | None:
+    """Return a payload class, unless every table of the version with its merge mode has it."""
+    usual = version < FIRST_WITHOUT_PAYLOADS and payload in (Payload.DEFAULT, Payload.LATEST)
+    return None if usual else payload
+
+
+def unknown_merging(config: TableConfig) -> Iterator[str]:
+    """Yield what a stored table merges rows by that is not built in."""
+    if config.merger is not None:
+        yield f"merges rows by code of its own ({config.merger})"
+    for name in sorted(config.raw):
+        if name.startswith(merge_keys.MERGE_PROPERTY) and name not in merge_keys.STORED_PROPERTIES:
+            yield f"merges rows by a property that is not known here ({name})"
+    halves = (merge_keys.DELETE_FIELD, merge_keys.DELETE_MARKER)
+    there = [key.aliases[0] for key in halves if key.read(config.raw)]
+    if len(there) == 1:
+        yield f"has half a delete marker ({there[0]})"
+    mode = config.partial_update
+    has_payloads = config.version < FIRST_WITHOUT_PAYLOADS
+    if mode is not PartialUpdateMode.NONE and (has_payloads or mode not in _OF_TABLE):
+        yield f"merges partial updates ({merge_keys.PARTIAL_UPDATE_MODE.key}={mode})"
+
+
+def default_mode(ordering: tuple[str, ...]) -> MergeMode:
+    """Return the merge mode of a table that names none, by its ordering fields."""
+    return MergeMode.EVENT_TIME_ORDERING if ordering else MergeMode.COMMIT_TIME_ORDERING
+
+
+def _mode(value: Payload | MergeMode | str | None) -> MergeMode | None:
+    """Return the merge mode that a payload class or a strategy stands for."""
+    if value is None or isinstance(value, MergeMode):
+        return value
+    return value.merge_mode if isinstance(value, Payload) else MergeMode.CUSTOM
+
+
+# --- options against a stored table ---------------------------------------------------------------
+
+
+def given_name(key: ConfigKey[Any], options: Mapping[str, str]) -> str:
+    """Return the name under which an option is given."""
+    found = key.find(options)
+    return key.key if found is None else found[0]
+
+
+def refuse_other_ordering(options: Mapping[str, str], fields: tuple[str, ...]) -> None:
+    """Refuse an ordering field of payloads that is not what the table orders by.
+
+    Hudi looks at it where a table has no ordering fields, and only for some payload classes.
+    """
+    key = merge_keys.PAYLOAD_ORDERING
+    if key.is_given(options) and key.read(options) not in ((), fields):
+        raise InvalidOptionError(
+            key.key,
+            options[key.key],
+            f"the table orders by {','.join(fields) or 'no field'}",
+            "Name the ordering fields by hoodie.table.ordering.fields, when the table is created.",
+        )
+
+
+def given_marker(options: Mapping[str, str]) -> DeleteMarker | None:
+    """Return the delete marker that options name.
+
+    Raises
+    ------
+    InvalidOptionError
+        The column is named without the value, or the value without the column.
+    """
+    field, value = (
+        key.read(options) for key in (merge_keys.DELETE_FIELD, merge_keys.DELETE_MARKER)
+    )
+    if field is None and value is None:
+        return None
+    if field is None or value is None:
+        there, missing = merge_keys.DELETE_FIELD, merge_keys.DELETE_MARKER
+        if field is None:
+            there, missing = missing, there
+        raise InvalidOptionError(
+            given_name(there, options),
+            field or value,
+            f"it needs {missing.key}",
+            f"Set {missing.key} as well.",
+        )
+    return DeleteMarker(field, value)
+
+
+def refuse_other_merging(options: Mapping[str, str], stored: TableConfig) -> None:
+    """Refuse options that ask for another way to merge rows than the table has.
+
+    Raises
+    ------
+    OptionConflictError
+        Names both.
+    InvalidOptionError
+        A value that cannot be used.
+    """
+    merge_keys.MERGERS.read(options)
+    refuse_other_ordering(options, stored.ordering_fields)
+    payload = keys.PAYLOAD_CLASS.read(options)
+    if payload is not None and payload is not stored.payload:
+        same = stored.payload in (None, *_PLAIN) and payload in _PLAIN
+        if not (same and _mode(payload) is stored.merge_mode):
+            had = stored.payload or stored.merger or stored.merge_mode
+            name = given_name(keys.PAYLOAD_CLASS, options)
+            raise OptionConflictError(name, str(payload), str(had))
+    by_payload = payload is not None and _mode(payload) is MergeMode.CUSTOM
+    for key in (keys.MERGE_MODE, keys.MERGE_STRATEGY):
+        mode = key.read(options)
+        if mode is None or mode is stored.merge_mode:
+            continue
+        if not (mode is MergeMode.CUSTOM and by_payload):
+            raise OptionConflictError(given_name(key, options), str(mode), stored.merge_mode.value)
+    partial = merge_keys.PARTIAL_UPDATE_MODE
+    if partial.is_given(options) and partial.read(options) not in (
+        PartialUpdateMode.KEEP_VALUES,
+        stored.partial_update,
+    ):
+        raise OptionConflictError(
+            partial.key, partial.read(options).value, str(stored.partial_update)
+        )
+    value = merge_keys.UNAVAILABLE_VALUE.read(options)
+    if value is not None and value != stored.unavailable_value:
+        raise OptionConflictError(merge_keys.UNAVAILABLE_VALUE.key, value, stored.unavailable_value)
+
+
+def marker_for(options: Mapping[str, str], stored: TableConfig) -> DeleteMarker | None:
+    """Return what marks deletes in a write to a stored table: what the table has, else what the
+    options name.
+
+    Raises
+    ------
+    OptionConflictError
+        They name another one than the table has.
+    InvalidOptionError
+        They name half of one.
+    """
+    given = given_marker(options)
+    if given is None or stored.delete_marker is None:
+        return given or stored.delete_marker
+    for key, wanted, had in (
+        (merge_keys.DELETE_FIELD, given.field, stored.delete_marker.field),
+        (merge_keys.DELETE_MARKER, given.value, stored.delete_marker.value),
+    ):
+        if wanted != had:
+            raise OptionConflictError(given_name(key, options), wanted, had)
+    return stored.delete_marker
+
+
+COMPARED: Final = frozenset(
+    name
+    for key in (
+        keys.MERGE_MODE,
+        keys.MERGE_STRATEGY,
+        keys.PAYLOAD_CLASS,
+        *merge_keys.KEYS,
+    )
+    for name in key.names
+)
+"""The options that :func:`refuse_other_merging` and :func:`marker_for` look at."""

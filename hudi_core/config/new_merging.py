@@ -1,0 +1,161 @@
+"""How a new table merges versions of a row: what a user's options ask of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hudi_core.config import merge_keys
+from hudi_core.config import table_keys as keys
+from hudi_core.config.kinds import MergeMode, PartialUpdateMode, Payload
+from hudi_core.config.merge_rules import (
+    DEBEZIUM_UNAVAILABLE,
+    FIRST_WITHOUT_PAYLOADS,
+    delete_of,
+    ordering_of,
+    partial_update_of,
+)
+from hudi_core.config.merging import (
+    OF_WRITE,
+    default_mode,
+    given_marker,
+    given_name,
+    kept_payload,
+    refuse_other_ordering,
+)
+from hudi_core.errors import InvalidOptionError
+
+
+def new_merging(options: Mapping[str, str], version: int) -> dict[str, Any]:
+    """Return how a new table merges rows: fields of its ``TableConfig``.
+
+    Parameters
+    ----------
+    version
+        Of the table: one of version 9 has no payload class, but what Hudi makes of it.
+
+    Raises
+    ------
+    InvalidOptionError
+        Something contradicts itself, or asks for code that is not built in.
+    """
+    merge_keys.MERGERS.read(options)
+    payload = _given_payload(options)
+    ordering = _ordering(options, payload, version)
+    partial, unavailable = _partial_update(options, payload, version)
+    own_marker = delete_of(payload) if version >= FIRST_WITHOUT_PAYLOADS else None
+    return {
+        "ordering_fields": ordering,
+        "merge_mode": _given_mode(options, payload, ordering, version),
+        "payload": kept_payload(payload, version),
+        "delete_marker": given_marker(options) or own_marker,
+        "partial_update": partial,
+        "unavailable_value": unavailable,
+    }
+
+
+def _given_payload(options: Mapping[str, str]) -> Payload | None:
+    payload = keys.PAYLOAD_CLASS.read(options)
+    if payload is None or isinstance(payload, Payload):
+        return payload
+    raise InvalidOptionError(
+        given_name(keys.PAYLOAD_CLASS, options),
+        payload,
+        "rows are not merged by code of others",
+        f"Built in are: {', '.join(known.short_name for known in Payload)}, of the package "
+        f"{Payload.DEFAULT.value.rpartition('.')[0]} and debezium below it.",
+    )
+
+
+def _ordering(options: Mapping[str, str], payload: Payload | None, version: int) -> tuple[str, ...]:
+    given = keys.ORDERING.read(options)
+    own = ordering_of(payload) if version >= FIRST_WITHOUT_PAYLOADS else ()
+    if own and given not in ((), own):
+        raise InvalidOptionError(
+            given_name(keys.ORDERING, options),
+            ",".join(given),
+            f"a table of version {version} with this payload class orders by {','.join(own)}",
+            "Drop the option, or name these fields.",
+        )
+    fields = own or given
+    refuse_other_ordering(options, fields)
+    return fields
+
+
+def _given_mode(
+    options: Mapping[str, str], payload: Payload | None, ordering: tuple[str, ...], version: int
+) -> MergeMode:
+    own = None
+    if payload is not None:
+        own = payload.merge_mode
+        if version >= FIRST_WITHOUT_PAYLOADS:
+            own = payload.merge_mode_without_payloads
+    named: dict[str, MergeMode] = {}
+    if own is not None:
+        named[given_name(keys.PAYLOAD_CLASS, options)] = own
+    for key in (keys.MERGE_MODE, keys.MERGE_STRATEGY):
+        mode = key.read(options)
+        if mode is None:
+            continue
+        if not isinstance(mode, MergeMode) or (mode is MergeMode.CUSTOM and payload is None):
+            raise InvalidOptionError(
+                given_name(key, options),
+                str(mode),
+                "rows are not merged by code of others",
+                f"Use EVENT_TIME_ORDERING or COMMIT_TIME_ORDERING, or name a payload class of "
+                f"Hudi's in {keys.PAYLOAD_CLASS.key}.",
+            )
+        # what a table of version 9 has no word for any more
+        if mode is MergeMode.CUSTOM and payload is not None and payload.merge_mode is mode:
+            continue
+        named[given_name(key, options)] = mode
+    if len(set(named.values())) > 1:
+        first, second, *_ = (f"{name} stands for {mode}" for name, mode in named.items())
+        name, mode = next(iter(named.items()))
+        raise InvalidOptionError(
+            name, mode.value, f"{first}, but {second}", f"Give only {keys.MERGE_MODE.key}."
+        )
+    if not named:
+        return default_mode(ordering)
+    name, mode = next(iter(named.items()))
+    if mode is MergeMode.EVENT_TIME_ORDERING and not ordering and payload is None:
+        raise InvalidOptionError(
+            name,
+            mode.value,
+            "ordering by event time needs an ordering field",
+            f"Set {keys.ORDERING.key}, or use COMMIT_TIME_ORDERING.",
+        )
+    return mode
+
+
+def _partial_update(
+    options: Mapping[str, str], payload: Payload | None, version: int
+) -> tuple[PartialUpdateMode, str | None]:
+    key = merge_keys.PARTIAL_UPDATE_MODE
+    given, value = key.read(options), merge_keys.UNAVAILABLE_VALUE.read(options)
+    if version < FIRST_WITHOUT_PAYLOADS:
+        if given not in OF_WRITE:
+            raise InvalidOptionError(
+                key.key,
+                given.value,
+                f"tables of version {version} cannot keep it",
+                f"Create a table of version 9, or name a payload class in "
+                f"{keys.PAYLOAD_CLASS.key}.",
+            )
+        return PartialUpdateMode.NONE, value
+    own = partial_update_of(payload)
+    if own is not PartialUpdateMode.NONE and given not in (*OF_WRITE, own):
+        raise InvalidOptionError(
+            key.key, given.value, f"the payload class stands for {own}", "Give only one of them."
+        )
+    mode = own if given in OF_WRITE else given
+    if mode is PartialUpdateMode.FILL_UNAVAILABLE and value is None:
+        if payload is not Payload.POSTGRES_DEBEZIUM:
+            raise InvalidOptionError(
+                key.key,
+                given.value,
+                f"it needs {merge_keys.UNAVAILABLE_VALUE.key}",
+                "Set it to the text that stands for a value that was not sent.",
+            )
+        value = DEBEZIUM_UNAVAILABLE
+    return mode, value

@@ -1,0 +1,60 @@
+"""Incoming rows with one key, merged into one where they give each other values."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from hudi_core.engine.base import TaskContext
+from hudi_core.model.schema import TableSchema
+from hudi_core.write.context import WriteContext
+from hudi_core.write.filling import folded
+from hudi_core.write.incoming import Scope, arrival_order, record_keys
+from hudi_core.write.staging import ARRIVAL, LAST_ARRIVAL, PartBuilder, StagedPart
+
+
+def fold_rows(
+    task: TaskContext, scope: Scope, context: WriteContext, schema: TableSchema, in_memory: bool
+) -> StagedPart | None:
+    """Stage the one row that each key with several rows comes to.
+
+    Memory holds the keys of the scope, and all columns of rows whose key is there several times.
+
+    Parameters
+    ----------
+    schema
+        The staged columns.
+    in_memory
+        Keep the rows in the part instead of writing a file.
+
+    Returns
+    -------
+    StagedPart or None
+        Of the partition of the row that counts; ``None`` where every key is there once.
+    """
+    staged = scope.parts[0].schema
+    tops = {name.split(".")[0] for name in context.table.record_key_fields}
+    names = [name for name in staged.names if name in tops or name == ARRIVAL]
+    rows = scope.sources.table(context, scope.parts, names)
+    keys = record_keys(rows, context, schema).combine_chunks().dictionary_encode()
+    codes = keys.indices.to_numpy()
+    numbers = np.flatnonzero(np.bincount(codes)[codes] > 1)
+    if not len(numbers):
+        return None
+    _, codes = np.unique(codes[numbers], return_inverse=True)
+    whole = scope.sources.take(context, scope.parts, numbers, staged)
+    order = arrival_order(whole)
+    if order is not None:
+        whole, codes, numbers = whole.take(pa.array(order)), codes[order], numbers[order]
+    one, counted = folded(whole, codes, context.rules)
+    if ARRIVAL in staged.names:
+        arrivals = pa.array(LAST_ARRIVAL + np.arange(one.num_rows))
+        one = one.set_column(staged.get_field_index(ARRIVAL), staged.field(ARRIVAL), arrivals)
+    builder = PartBuilder(task, context, staged, in_memory)
+    partitions = scope.sources.partition_of(numbers[counted])
+    for ordinal, path in enumerate(scope.sources.paths):
+        own = np.flatnonzero(partitions == ordinal)
+        if len(own):
+            batches = one.take(pa.array(own)).combine_chunks().to_batches()
+            builder.add(path, batches[0])
+    return builder.close()

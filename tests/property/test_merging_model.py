@@ -1,0 +1,186 @@
+"""Merging of columns against merging of rows one by one, as ``BufferedRecordMerger`` does it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import pyarrow as pa
+from hypothesis import given, settings
+
+from hudi_core.config.merge_rules import DeleteMarker, Fill, MergeRules
+from hudi_core.write.combine import stored_wins, winners
+from hudi_core.write.deciding import order_values
+from hudi_core.write.filling import filled, folded
+from hudi_core.write.merging import Located, merge
+
+Row = dict[str, Any]
+
+GONE = "not sent"
+SCHEMA = pa.schema(
+    [
+        ("t", pa.int64()),
+        ("s", pa.struct([("u", pa.float64())])),
+        ("op", pa.string()),
+        ("_hoodie_is_deleted", pa.bool_()),
+        ("v", pa.string()),
+        ("b", pa.binary()),
+        ("n", pa.int64()),
+    ]
+)
+RULES = [
+    MergeRules(order, order, markers=(DeleteMarker("op", "d", any_case),), **fill)
+    for order in ((), ("t",), ("s.u",), ("t", "s.u"))
+    for any_case in (False, True)
+    for fill in (
+        {},
+        {"fill": Fill.NULLS},
+        {"fill": Fill.UNAVAILABLE, "unavailable": GONE},
+        {"fill": Fill.UNAVAILABLE, "unavailable": GONE, "fills_stored": False},
+        {"fill": Fill.NULLS, "deletes_always": True},
+    )
+]
+
+NUMBER = st.none() | st.integers(0, 2)
+ROW = st.fixed_dictionaries(
+    {
+        "t": NUMBER,
+        "s": st.none()
+        | st.fixed_dictionaries({"u": st.none() | st.sampled_from([1.0, 2.0, float("nan")])}),
+        "op": st.sampled_from([None, "u", "u", "u", "d", "D"]),
+        "_hoodie_is_deleted": st.sampled_from([None, False, False, False, True]),
+        "v": st.sampled_from([None, GONE, "x", "y"]),
+        "b": st.sampled_from([None, GONE.encode(), b"x"]),
+        "n": NUMBER,
+    }
+)
+
+
+@dataclass(frozen=True)
+class Model:
+    rules: MergeRules
+
+    def times(self, row: Row, fields: tuple[str, ...]) -> list[Any]:
+        found = []
+        for name in fields:
+            value: Any = row
+            for part in name.split("."):
+                value = None if value is None else value[part]
+            # a number is no smaller than itself, which "not a number" is
+            found.append((1, 0) if value != value else value if value is None else (0, value))
+        return found
+
+    def deletes(self, row: Row) -> bool:
+        (marker,) = self.rules.markers
+        text = row["op"]
+        marked = text == marker.value or (marker.any_case and (text or "").lower() == marker.value)
+        return bool(row["_hoodie_is_deleted"]) or marked
+
+    def lacks(self, value: Any) -> bool:
+        if self.rules.fill is Fill.NULLS:
+            return value is None
+        return self.rules.fill is not None and value in (GONE, GONE.encode())
+
+    def merged(self, first: Row, other: Row) -> Row:
+        """The first row with what it takes from the other."""
+        return {name: other[name] if self.lacks(value) else value for name, value in first.items()}
+
+    def fold(self, rows: list[Row]) -> Row:
+        """What incoming rows with one key come to, in the order they arrive."""
+        held = rows[0]
+        for row in rows[1:]:
+            had, came = (
+                [(value is not None, value or ()) for value in self.times(one, order)]
+                for one in (held, row)
+                for order in (self.rules.batch_order,)
+            )
+            first, other = (held, row) if had > came else (row, held)
+            deletes = self.deletes(first) or self.deletes(other)
+            held = first if deletes else self.merged(first, other)
+        return held
+
+    def is_late(self, stored: Row, row: Row) -> bool:
+        order = self.rules.stored_order
+        for had, came in zip(self.times(stored, order), self.times(row, order), strict=True):
+            if had is None or came is None or had < came:
+                return False
+            if had > came:
+                return True
+        return False
+
+    def update(self, stored: Row, row: Row) -> tuple[str, Row | None]:
+        """What becomes of a stored row, and whether it is written anew."""
+        late, deletes = self.is_late(stored, row), self.deletes(row)
+        if deletes and (not late or self.rules.deletes_always):
+            return "deleted", None
+        if not late:
+            return "written", self.merged(row, stored)
+        if deletes or not self.rules.fills_stored or not any(map(self.lacks, stored.values())):
+            return "kept", stored
+        return "written", self.merged(stored, row)
+
+
+def table(rows: list[Row]) -> pa.Table:
+    return pa.Table.from_pylist(rows, SCHEMA)
+
+
+def texts(rows: list[Row]) -> list[str]:
+    return [repr([row[name] for name in SCHEMA.names]) for row in rows]
+
+
+@given(st.sampled_from(RULES), st.lists(st.tuples(st.integers(0, 2), ROW), min_size=1, max_size=14))
+@settings(max_examples=120)
+def test_rows_of_one_batch(rules: MergeRules, drawn: list[tuple[int, Row]]) -> None:
+    by_key: dict[int, list[Row]] = {}
+    for key, row in drawn:
+        by_key.setdefault(key, []).append(row)
+    keys = sorted(by_key)
+    codes = np.array([keys.index(key) for key, _ in drawn])
+    rows = table([row for _, row in drawn])
+
+    found, counted = folded(rows, codes, rules)
+
+    model = Model(rules)
+    assert texts(found.to_pylist()) == texts([model.fold(by_key[key]) for key in keys])
+    texts_ = pa.chunked_array([pa.array([str(key) for key, _ in drawn])])
+    left = winners(texts_, order_values(rows, rules.batch_order, rules))
+    expected = range(len(drawn)) if left is None else left.tolist()
+    assert sorted(counted.tolist()) == sorted(expected)
+
+
+@given(st.sampled_from(RULES), st.lists(st.tuples(st.integers(0, 3), ROW), max_size=8), st.data())
+@settings(max_examples=120)
+def test_rows_against_stored_ones(
+    rules: MergeRules, held: list[tuple[int, Row]], data: st.DataObject
+) -> None:
+    batch = data.draw(st.dictionaries(st.integers(0, 4), ROW, min_size=1))
+    keys = list(batch)
+    pairs = [(keys.index(key), position) for position, (key, _) in enumerate(held) if key in batch]
+    located = np.array(pairs, np.int64).reshape(-1, 2)
+    stored, incoming = table([row for _, row in held]), table(list(batch.values()))
+
+    merged = merge(stored, incoming, Located(located[:, 0], located[:, 1]), rules, False)
+    rows = incoming.take(pa.array(merged.updates))
+    written = filled(rows, merged.replaced, merged.late, stored, rules)
+
+    model = Model(rules)
+    kept: list[Row] = []
+    new: list[Row] = []
+    deleted = 0
+    for key, row in held:
+        done, result = model.update(row, batch[key]) if key in batch else ("kept", row)
+        deleted += done == "deleted"
+        if result is not None:
+            (kept if done == "kept" else new).append(result)
+    assert texts(merged.kept.to_pylist()) == texts(kept)
+    assert sorted(texts(written.to_pylist())) == sorted(texts(new))
+    assert merged.deletes == deleted
+
+
+@given(st.sampled_from(RULES), ROW, ROW)
+def test_which_of_two_is_late(rules: MergeRules, stored: Row, row: Row) -> None:
+    if rules.stored_order:
+        had, came = (order_values(table([one]), rules.stored_order, rules) for one in (stored, row))
+        assert stored_wins(had, came).to_pylist() == [Model(rules).is_late(stored, row)]
