@@ -25,6 +25,11 @@ demo: setup  ## A year of real flights: load, upsert, delete, travel in time, co
 test: setup  ## Run all tests
 	$(RUN) -m pytest --numprocesses=logical --maxprocesses=4 --dist=worksteal --durations=25 --session-timeout=3600 $(ARGS)
 
+.PHONY: campaigns
+campaigns: export HUDI_CAMPAIGN = whole
+campaigns: setup  ## Run all tests, and all of the campaigns that make test takes a sample of
+	$(RUN) -m pytest --numprocesses=logical --maxprocesses=4 --dist=worksteal --durations=25 $(ARGS)
+
 .PHONY: prove
 prove: setup  ## Let writers die at every step of every action, and check what they leave
 	$(RUN) -m tests.crash.prove $(ARGS)

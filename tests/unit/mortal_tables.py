@@ -19,6 +19,7 @@ from hudi_core.storage.disk import Disk
 from hudi_core.storage.options import StorageOptions
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.timeline.serde import encode
+from tests.samples import IS_WHOLE
 from tests.unit.mortal_disk import Killed, MortalDisk
 
 CONFIG = TableConfig(name="t", record_key_fields=("id",), partition_fields=("p",))
@@ -29,6 +30,10 @@ LOGS = TableConfig(
     table_type=TableType.MERGE_ON_READ,
 )
 
+
+WAYS_TO_DIE = ("before", "after", "torn")
+DEATHS_APART = 1 if IS_WHOLE else len(WAYS_TO_DIE)
+"""How many steps of the disk lie between two deaths of one way."""
 
 DONE = encode(RollbackMetadata("20260301000000000", 0, 0, ()))
 """A body for any completed instant; of rollbacks the timeline reads it."""
@@ -69,9 +74,12 @@ def add(
 def deaths(
     template: Path, scratch: Path, act: Callable[[TableMetaClient], object], **settings: Any
 ) -> Iterator[Path]:
-    """Yield a copy of a table for every step at which ``act`` died in it, and every way to die."""
-    for mode in ("before", "after", "torn"):
-        for step in itertools.count():
+    """Yield a copy of a table for every step at which ``act`` died in it.
+
+    A campaign dies in every way at every step, a sample in one way at each, in turn.
+    """
+    for number, mode in enumerate(WAYS_TO_DIE):
+        for step in itertools.count(number % DEATHS_APART, DEATHS_APART):
             path = scratch / f"{mode}-{step}"
             shutil.copytree(template, path)
             disk = MortalDisk(step, mode)
