@@ -36,7 +36,7 @@ from hudi_core.metadata.partition_types import shard_number
 from hudi_core.metadata.record_codec import RecordEncoder
 from hudi_core.metadata.record_schema import record_schema, table_schema
 from hudi_core.metadata.recorded import OTHER_GROUPS, other_groups
-from hudi_core.metadata.table import has_value_types, stored_partitions
+from hudi_core.metadata.table import stored_partitions
 from hudi_core.model.actions import CompactionOperation
 from hudi_core.model.commit import NO_PREVIOUS_COMMIT, SCHEMA_KEY, WriteStat
 from hudi_core.model.files import (
@@ -177,7 +177,7 @@ def _run(locked: LockedMetadata, instant: Instant) -> Instant:
     )
     touched = {one.file_id or "" for one in work.plan.operations or ()}
     extra = {
-        SCHEMA_KEY: table_schema(has_value_types(metadata.config)),
+        SCHEMA_KEY: table_schema(),
         OTHER_GROUPS: other_groups(listed, touched),
     }
     body = merge_slices(metadata, work, merge_one, extra)
@@ -207,11 +207,8 @@ class _MergeSlice:
         reader = GroupReader(
             self.storage, found, self.counts, lambda one: self.completion.get(one, one)
         )
-        merged = merge_group(
-            reader, RecordEncoder(has_value_types(self.config), str(name)), str(name)
-        )
-        schema = record_schema(has_value_types(self.config))
-        data = encode_base_entries(merged.entries, schema, self.config, time)
+        merged = merge_group(reader, RecordEncoder(str(name)), str(name))
+        data = encode_base_entries(merged.entries, record_schema(), self.config, time)
         path = join_path(found.partition_path, str(name))
         self.storage.put(path, data)
         base = found.base_file

@@ -22,7 +22,6 @@ from hudi_core.metadata.changes import AlikeRecords, PartitionChange
 from hudi_core.metadata.hfile import Codec, HFileOptions, write_hfile
 from hudi_core.metadata.record_codec import RecordEncoder
 from hudi_core.metadata.records import MetadataRecord
-from hudi_core.metadata.table import has_value_types
 from hudi_core.model.instant_time import InstantTime, to_epoch_millis
 
 _BLOOM_ENTRIES: Final = 10_000
@@ -48,7 +47,7 @@ def encode_base_file(
     time
         When it is made.
     """
-    encoder = RecordEncoder(has_value_types(config), file_name)
+    encoder = RecordEncoder(file_name)
     entries = sorted(map(encoder.encode, records))
     return encode_base_entries(entries, encoder.schema, config, time)
 
@@ -104,7 +103,7 @@ def encode_log_file(
     time, now = times
     parts = []
     if change.new:
-        encoder = RecordEncoder(has_value_types(config))
+        encoder = RecordEncoder()
         content = write_hfile(
             sorted(chain(map(encoder.encode, change.records), _encoded(encoder, change.alike))),
             HFileOptions(
@@ -117,7 +116,7 @@ def encode_log_file(
         parts.append(encode_log_block(BlockType.HFILE, header, content))
     if change.deleted:
         header = {
-            HeaderKey.SCHEMA: RecordEncoder(has_value_types(config)).schema,
+            HeaderKey.SCHEMA: RecordEncoder().schema,
             HeaderKey.INSTANT_TIME: time,
         }
         deleted = [DeletedRecord(key, partition, NATURAL_ORDER) for key in sorted(change.deleted)]

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import compress
-from typing import Final, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,7 @@ from hudi_core.metadata.keys import ALL_PARTITIONS, partition_name, partition_pa
 from hudi_core.metadata.partition_types import COLUMN_STATS, FILES, PARTITION_STATS
 from hudi_core.metadata.records import FileList, MetadataRecord
 from hudi_core.metadata.snapshot import MetadataSnapshot
-from hudi_core.metadata.table import active_partitions, stored_partitions
+from hudi_core.metadata.table import active_partitions, is_readable, stored_partitions
 from hudi_core.metadata.value_index import groups_of_values
 from hudi_core.model.client import MetaClientView
 from hudi_core.model.files import FileGroupId, FileStatus, PartitionPath
@@ -36,8 +36,6 @@ from hudi_core.view.storage_lister import StorageLister
 
 _log = logging.getLogger(__name__)
 Told = TypeVar("Told")
-_FIRST_VERSION: Final = 8
-"""Earlier versions of tables have a metadata table of another form."""
 
 
 def table_lister(client: MetaClientView) -> FileLister:
@@ -47,7 +45,7 @@ def table_lister(client: MetaClientView) -> FileLister:
     session have the storage listed, the latter beside the metadata table.
     """
     storage = StorageLister(client.storage, bool(client.config.partition_fields), client.run_map)
-    if not isinstance(client, TableMetaClient) or client.config.version < _FIRST_VERSION:
+    if not isinstance(client, TableMetaClient) or not is_readable(client.config):
         return storage
     config = MetadataConfig.from_options(client.options)
     if FILES not in active_partitions(client.config) or config.is_refused:

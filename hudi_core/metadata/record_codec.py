@@ -125,14 +125,12 @@ class RecordEncoder:
 
     Parameters
     ----------
-    has_value_types
-        Whether bounds say their type (tables of version 9).
     file_name
         Name of the base file that is written; ``None`` for log blocks.
     """
 
-    def __init__(self, has_value_types: bool, file_name: str | None = None) -> None:
-        self.schema: Final = record_schema(has_value_types)
+    def __init__(self, file_name: str | None = None) -> None:
+        self.schema: Final = record_schema()
         self._parsed = parse_writer_schema(self.schema, "HoodieMetadataRecord").parsed
         self._empty: dict[str, Any] = {
             **dict.fromkeys(META_COLUMNS),

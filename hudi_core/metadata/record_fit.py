@@ -34,7 +34,7 @@ def misfit(schema: str) -> str | None:
         The file's schema, JSON; one that ``parse_writer_schema`` accepts.
     """
     found = parse_writer_schema(schema, "").parsed
-    expected = parse_writer_schema(record_schema(True), "").parsed
+    expected = parse_writer_schema(record_schema(), "").parsed
     return _Comparison(found, expected).record(found, expected)
 
 

@@ -1,7 +1,8 @@
 """The Avro schema of the metadata table's records, as new files carry it.
 
-Field names, order and unions are those of ``hudi-format`` section 5. Tables of version 8 know
-neither the types of bounds nor bounds that are arrays.
+Field names, order and unions are those of ``hudi-format`` section 5. Tables of version 8 keep no
+types of bounds. Hudi 1.0 has no field for them in these tables; Hudi 1.2 has it in both versions,
+and opens the metadata table of neither as a table where the commits keep another schema.
 """
 
 from __future__ import annotations
@@ -28,40 +29,31 @@ def _record(name: str, *fields: dict[str, Any]) -> dict[str, Any]:
     return {"type": "record", "name": name, "fields": list(fields)}
 
 
-def _column_stats(has_value_types: bool) -> dict[str, Any]:
-    bounds = [*SCALARS, "ArrayWrapper"] if has_value_types else [*SCALARS]
-    minimum = wrapper_union(SCALARS, arrays=has_value_types)
-    fields = [
+def _column_stats() -> dict[str, Any]:
+    kind = _record(
+        "HoodieValueTypeInfo",
+        _field("typeOrdinal", "int"),
+        _optional("additionalInfo", _STRING),
+    )
+    return _record(
+        "HoodieMetadataColumnStats",
         _optional("fileName", _STRING),
         _optional("columnName", _STRING),
-        {"name": "minValue", "type": minimum, "default": None},
-        {"name": "maxValue", "type": ["null", *bounds], "default": None},
+        {"name": "minValue", "type": wrapper_union(SCALARS, arrays=True), "default": None},
+        {"name": "maxValue", "type": ["null", *SCALARS, "ArrayWrapper"], "default": None},
         _optional("valueCount", "long"),
         _optional("nullCount", "long"),
         _optional("totalSize", "long"),
         _optional("totalUncompressedSize", "long"),
         _field("isDeleted", "boolean"),
         {"name": "isTightBound", "type": "boolean", "default": False},
-    ]
-    if has_value_types:
-        kind = _record(
-            "HoodieValueTypeInfo",
-            _field("typeOrdinal", "int"),
-            _optional("additionalInfo", _STRING),
-        )
-        fields.append(_optional("valueType", kind))
-    return _record("HoodieMetadataColumnStats", *fields)
+        _optional("valueType", kind),
+    )
 
 
 @cache
-def record_schema(has_value_types: bool) -> str:
-    """Return the schema as JSON.
-
-    Parameters
-    ----------
-    has_value_types
-        Whether bounds say their type (statistics of version 2, in tables of version 9).
-    """
+def record_schema() -> str:
+    """Return the schema as JSON."""
     file_info = _record(
         "HoodieMetadataFileInfo", _field("size", "long"), _field("isDeleted", "boolean")
     )
@@ -92,7 +84,7 @@ def record_schema(has_value_types: bool) -> str:
         _field("type", "int"),
         _field("filesystemMetadata", ["null", files]),
         _optional("BloomFilterMetadata", bloom),
-        _optional("ColumnStatsMetadata", _column_stats(has_value_types)),
+        _optional("ColumnStatsMetadata", _column_stats()),
         _optional("recordIndexMetadata", location),
         _optional("SecondaryIndexMetadata", secondary),
     )
@@ -101,8 +93,8 @@ def record_schema(has_value_types: bool) -> str:
 
 
 @cache
-def table_schema(has_value_types: bool) -> str:
+def table_schema() -> str:
     """Return the schema as the commits of a metadata table keep it: without the meta fields."""
-    record = json.loads(record_schema(has_value_types))
+    record = json.loads(record_schema())
     record["fields"] = [one for one in record["fields"] if one["name"] not in META_COLUMNS]
     return json.dumps(record, separators=(",", ":"))

@@ -23,7 +23,12 @@ from hudi_core.metadata.keys import secondary_prefix, split_secondary_key
 from hudi_core.metadata.merging import present
 from hudi_core.metadata.partition_types import RECORD_INDEX, SECONDARY_INDEX, shards_of
 from hudi_core.metadata.records import MetadataRecord
-from hudi_core.metadata.table import active_partitions, has_value_types, metadata_client
+from hudi_core.metadata.table import (
+    active_partitions,
+    has_value_types,
+    metadata_client,
+    require_readable,
+)
 from hudi_core.model.files import FileGroupId, PartitionPath
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.metering import Metric
@@ -80,7 +85,10 @@ class MetadataSnapshot:
         ------
         CorruptMetadataError
             The table has no metadata table, or it is damaged, or lacks a write of the table.
+        UnsupportedTableError
+            The table is of a version whose metadata tables are not read.
         """
+        require_readable(client)
         # the table's timeline first: what is complete there is complete in the metadata table
         seen = client.timeline() if timeline is None else timeline
         partitions = active_partitions(client.config)

@@ -11,7 +11,12 @@ from typing import Final
 from hudi_core.config.kinds import TableType
 from hudi_core.config.stored_keys import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
 from hudi_core.config.table import TableConfig
-from hudi_core.errors import CorruptMetadataError, InvalidOptionError, NotATableError
+from hudi_core.errors import (
+    CorruptMetadataError,
+    InvalidOptionError,
+    NotATableError,
+    UnsupportedTableError,
+)
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.damage import REBUILD
 from hudi_core.metadata.partition_types import FILES
@@ -26,6 +31,8 @@ METADATA_FOLDER: Final = ".hoodie/metadata"
 BOOTSTRAP_PREFIX: Final = SOLO_PREFIX
 """What the times begin with at which partitions of the metadata table are first built."""
 
+_FIRST_VERSION: Final = 8
+"""Tables of earlier versions have a metadata table of another form."""
 _NO_MERGER: Final = "00000000-0000-0000-0000-000000000000"
 _PAYLOAD: Final = "org.apache.hudi.metadata.HoodieMetadataPayload"
 
@@ -87,6 +94,28 @@ def metadata_properties(config: TableConfig) -> dict[str, str]:
     if config.timezone != "LOCAL":
         properties["hoodie.table.timeline.timezone"] = config.timezone
     return properties
+
+
+def is_readable(config: TableConfig) -> bool:
+    """Whether the metadata table of a table, where it has one, has a form that is read."""
+    return config.version >= _FIRST_VERSION
+
+
+def require_readable(client: TableMetaClient) -> None:
+    """Refuse a table whose metadata table has a form that is not read.
+
+    Raises
+    ------
+    UnsupportedTableError
+        The table is of an earlier version.
+    """
+    if not is_readable(client.config):
+        raise UnsupportedTableError(
+            client.base_path,
+            f"has version {client.config.version}, whose metadata tables are not read: "
+            "the folders of the table are listed instead",
+            "Upgrade the table to version 8 or 9 with Apache Hudi.",
+        )
 
 
 def has_value_types(config: TableConfig) -> bool:

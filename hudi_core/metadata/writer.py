@@ -24,7 +24,6 @@ from hudi_core.metadata.locked import LockedMetadata
 from hudi_core.metadata.partition_types import shard_file_id, shards_of
 from hudi_core.metadata.record_schema import table_schema
 from hudi_core.metadata.records import MetadataRecord
-from hudi_core.metadata.table import has_value_types
 from hudi_core.metadata.undo import undo
 from hudi_core.model.commit import SCHEMA_KEY, CommitMetadata, WriteStat
 from hudi_core.model.files import FileId, LogFileName, join_path
@@ -150,7 +149,7 @@ def complete_deltacommit(
             stats.setdefault(file.stat.partition_path or "", []).append(file.stat)
     body = CommitMetadata(
         partition_to_write_stats={name: tuple(found) for name, found in stats.items()},
-        extra_metadata={SCHEMA_KEY: table_schema(has_value_types(metadata.config))},
+        extra_metadata={SCHEMA_KEY: table_schema()},
         operation_type=operation,
     )
     timeline = metadata.timeline()

@@ -27,7 +27,9 @@ from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.metadata.table import (
     METADATA_FOLDER,
     active_partitions,
+    is_readable,
     metadata_client,
+    require_readable,
     stored_partitions,
 )
 from hudi_core.metadata.upkeep import current_client
@@ -42,7 +44,6 @@ from hudi_core.txn.recovery import recover
 from hudi_core.txn.table_lock import TableLock
 from hudi_core.view.storage_lister import StorageLister
 
-_FIRST_VERSION: Final = 8
 _BACKUP: Final = ".hoodie/.metadata_"
 """What a backup's folder begins with; its time follows, as in Hudi."""
 
@@ -269,13 +270,16 @@ def _size(snapshot: MetadataSnapshot, partition: str) -> PartitionSize:
 
 
 def require_metadata(client: TableMetaClient) -> None:
-    """Refuse a table without a metadata table.
+    """Refuse a table without a metadata table that is read.
 
     Raises
     ------
     TableServiceError
         There is none.
+    UnsupportedTableError
+        The table is of a version whose metadata tables are not read.
     """
+    require_readable(client)
     if not has_metadata(client):
         raise _missing(client)
 
@@ -283,7 +287,7 @@ def require_metadata(client: TableMetaClient) -> None:
 def has_metadata(client: TableMetaClient) -> bool:
     """Tell whether a table has a metadata table of a form that is read; before version 8 of tables
     it was another one."""
-    return client.config.version >= _FIRST_VERSION and FILES in active_partitions(client.config)
+    return is_readable(client.config) and FILES in active_partitions(client.config)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,12 @@ from hudi_core.errors import (
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.data_files import Footer, read_footer
 from hudi_core.metadata.partition_types import FILES
-from hudi_core.metadata.table import METADATA_FOLDER, active_partitions, building_partitions
+from hudi_core.metadata.table import (
+    METADATA_FOLDER,
+    active_partitions,
+    building_partitions,
+    is_readable,
+)
 from hudi_core.metadata.validator import ALL_CHECKS, Check, ValidationReport
 from hudi_core.metadata.validator import validate as validate_metadata
 from hudi_core.model.commit import WriteStat
@@ -44,7 +49,6 @@ from hudi_core.view.replaced import replaced_groups, written_files
 from hudi_core.view.storage_lister import StorageLister
 from hudi_core.view.unnamed import unnamed_files
 
-_FIRST_VERSION: Final = 8
 _ATTEMPTS: Final = 5
 """How often timeline and format are looked at for both to be of one moment."""
 _UNREADABLE: Final = (
@@ -348,8 +352,8 @@ class _Comparison:
 
     def _compare_metadata(self, checks: frozenset[Check] | set[Check]) -> None:
         client, where = self._client, f"metadata table in {METADATA_FOLDER}"
-        if client.config.version < _FIRST_VERSION:
-            self._skipped["metadata table"] = "there is none"
+        if not is_readable(client.config):
+            self._skipped["metadata table"] = f"that of version {client.config.version} is not read"
             return
         if FILES not in active_partitions(client.config):
             if FILES not in building_partitions(client.config):

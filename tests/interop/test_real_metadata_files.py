@@ -225,20 +225,24 @@ def test_hfiles_are_read_in_place_in_log_files(real_tables: RealTables, name: st
 
 @pytest.mark.parametrize("name", METADATA)
 def test_records_are_encoded_again(real_tables: RealTables, name: str) -> None:
-    version = METADATA[name][2]
+    # Hudi 1.0, which made the table of version 8, has no types of bounds
+    is_same = "__v8_" not in name
     for file in hfiles(real_tables(name)):
         reader = file.reader
         schema = json.loads(reader.schema)
-        encoder = RecordEncoder(has_value_types=not version)
-        assert json.loads(encoder.schema) == _without_docs(schema)
+        assert (json.loads(RecordEncoder().schema) == _without_docs(schema)) is is_same
         decoder = RecordDecoder(reader.schema, file.name)
         for key, value in reader.entries():
             # four meta fields are null; base files say their name in the fifth, or do not
             file_name = file.name if value[4] == 2 else None
             record = decoder.decode(key, value)
             assert record is not None
-            again = RecordEncoder(not version, file_name).encode(record)
-            assert again == (key, value)
+            encoder = RecordEncoder(file_name)
+            again = encoder.encode(record)
+            if is_same:
+                assert again == (key, value)
+            else:
+                assert RecordDecoder(encoder.schema, file.name).decode(*again) == record
 
 
 def _without_docs(tree: Any) -> Any:

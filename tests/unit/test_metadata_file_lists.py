@@ -16,7 +16,7 @@ from hudi_core.metadata.record_codec import RecordDecoder, RecordEncoder
 from hudi_core.metadata.records import FileEntry, FileList, MetadataRecord
 
 PATH = "/table/.hoodie/metadata/files/f.hfile"
-ENCODER = RecordEncoder(has_value_types=True, file_name="f.hfile")
+ENCODER = RecordEncoder("f.hfile")
 endings = st.sampled_from([".parquet", ".parquet", ".parquet", ".orc", ".log.1_0-0-0"])
 names = st.builds("{}_{}{}".format, st.text("abc-.é", max_size=70), st.integers(0, 99), endings)
 entries = st.builds(

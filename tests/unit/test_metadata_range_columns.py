@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -82,7 +83,7 @@ def expected(key: str, value: ColumnRange) -> dict[str, Any]:
 
 @given(st.lists(ranges, max_size=20), st.booleans())
 def test_the_table_is_what_the_records_say(values: list[ColumnRange], has_deleted: bool) -> None:
-    encoder = RecordEncoder(has_value_types=True)
+    encoder = RecordEncoder()
     entries = [
         encoder.encode(MetadataRecord(f"k{number}", RecordType.COLUMN_STATS, value))
         for number, value in enumerate(values)
@@ -95,18 +96,28 @@ def test_the_table_is_what_the_records_say(values: list[ColumnRange], has_delete
     assert decode_ranges(entries, encoder.schema, PATH).to_pylist() == rows
 
 
-def test_tables_of_version_8_have_the_same_columns() -> None:
-    old, new = RecordEncoder(has_value_types=False), RecordEncoder(has_value_types=True)
+def test_schemas_without_types_of_bounds_have_the_same_columns() -> None:
+    """Hudi 1.0 has neither these nor bounds that are arrays."""
+    encoder = RecordEncoder()
+    old = json.loads(encoder.schema)
+    stats = next(one for one in old["fields"] if one["name"] == "ColumnStatsMetadata")["type"][1]
+    assert stats["fields"].pop()["name"] == "valueType"
+    for bound in stats["fields"][2:4]:
+        bound["type"].pop()
     record = MetadataRecord("k", RecordType.COLUMN_STATS, ColumnRange("f", "c"))
+    key, value = encoder.encode(record)
+    # the type is the last of the statistics, and two kinds of records follow them, all null
+    assert value.endswith(b"\0\0\0")
     tables = [
-        decode_ranges([encoder.encode(record)], encoder.schema, PATH) for encoder in (old, new)
+        decode_ranges([(key, bytes_)], json.dumps(schema), PATH)
+        for schema, bytes_ in ((old, value[:-1]), (json.loads(encoder.schema), value))
     ]
     assert tables[0] == tables[1]
-    assert decode_ranges([], old.schema, PATH).schema == tables[0].schema
+    assert decode_ranges([], json.dumps(old), PATH).schema == tables[0].schema
 
 
 def test_records_of_another_kind_are_damage() -> None:
-    encoder = RecordEncoder(has_value_types=True)
+    encoder = RecordEncoder()
     entry = encoder.encode(MetadataRecord("p", RecordType.FILES, FileList({})))
     with pytest.raises(CorruptMetadataError, match="no column statistics") as caught:
         decode_ranges([entry], encoder.schema, PATH)
@@ -114,7 +125,7 @@ def test_records_of_another_kind_are_damage() -> None:
 
 
 def test_keys_and_schemas_are_checked() -> None:
-    encoder = RecordEncoder(has_value_types=True)
+    encoder = RecordEncoder()
     record = MetadataRecord("k", RecordType.COLUMN_STATS, ColumnRange("f", "c"))
     _, value = encoder.encode(record)
     with pytest.raises(CorruptMetadataError, match="not UTF-8"):

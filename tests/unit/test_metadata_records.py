@@ -112,30 +112,19 @@ def test_every_wrapper_is_tried() -> None:
 
 @given(record=records, file_name=st.none() | st.text(max_size=10))
 def test_what_is_encoded_is_decoded(record: MetadataRecord, file_name: str | None) -> None:
-    encoder = RecordEncoder(has_value_types=True, file_name=file_name)
+    encoder = RecordEncoder(file_name)
     key, value = encoder.encode(record)
     assert key == record.key.encode()
     assert RecordDecoder(encoder.schema, PATH).decode(key, value) == record
 
 
-def test_tables_of_version_8_keep_no_types_of_bounds() -> None:
-    encoder = RecordEncoder(has_value_types=False)
-    stats = ColumnRange("f", "c", Wrapped("IntWrapper", 1), None, value_type=ValueType(3))
-    entry = encoder.encode(MetadataRecord("k", RecordType.COLUMN_STATS, stats))
-    found = RecordDecoder(encoder.schema, PATH).decode(*entry)
-    assert found is not None
-    assert found.payload == ColumnRange("f", "c", Wrapped("IntWrapper", 1), None)
-    assert "valueType" not in encoder.schema
-    assert "ArrayWrapper" not in encoder.schema
-
-
 def test_an_empty_value_deletes_its_key() -> None:
-    assert RecordDecoder(record_schema(True), PATH).decode(b"k", b"") is None
+    assert RecordDecoder(record_schema(), PATH).decode(b"k", b"") is None
 
 
 def test_values_by_their_bytes() -> None:
     # the first value of a new table's first base file
-    encoder = RecordEncoder(has_value_types=True)
+    encoder = RecordEncoder()
     record = MetadataRecord("__all_partitions__", RecordType.ALL_PARTITIONS, FileList({}))
     assert encoder.encode(record)[1].hex() == "00000000000002020000000000"
     deleted = MetadataRecord("a$b", RecordType.SECONDARY_INDEX, SecondaryEntry(True))
@@ -155,7 +144,7 @@ def test_values_by_their_bytes() -> None:
     ],
 )
 def test_file_ids_are_kept_as_numbers_where_numbers_say_it_all(file_id: str, by_uuid: bool) -> None:
-    encoder = RecordEncoder(has_value_types=True)
+    encoder = RecordEncoder()
     location = RecordLocation("p=1", file_id, 5)
     key, value = encoder.encode(MetadataRecord("k", RecordType.RECORD_INDEX, location))
     found = RecordDecoder(encoder.schema, PATH).decode(key, value)
@@ -165,7 +154,7 @@ def test_file_ids_are_kept_as_numbers_where_numbers_say_it_all(file_id: str, by_
 
 
 def test_equal_values_are_decoded_once() -> None:
-    encoder = RecordEncoder(has_value_types=True)
+    encoder = RecordEncoder()
     decoder = RecordDecoder(encoder.schema, PATH)
     found = []
     for number in range(10_000):
@@ -187,7 +176,7 @@ def test_equal_values_are_decoded_once() -> None:
 
 
 def changed_schema(change: Any) -> str:
-    schema = json.loads(record_schema(True))
+    schema = json.loads(record_schema())
     change({field["name"]: field for field in schema["fields"]}, schema["fields"])
     return json.dumps(schema)
 
@@ -235,13 +224,13 @@ def test_fields_that_older_files_lack_have_their_defaults() -> None:
 
 
 def test_kinds_of_later_releases_have_no_payload() -> None:
-    schema = record_schema(True)
+    schema = record_schema()
     found = RecordDecoder(schema, PATH).decode(b"k", encoded_by(schema, type=99))
     assert found == MetadataRecord("k", 99, None)
 
 
 def _retyped(path: tuple[Any, ...], kind: Any) -> str:
-    schema = json.loads(record_schema(True))
+    schema = json.loads(record_schema())
     place = {field["name"]: field for field in schema["fields"]}[path[0]]["type"]
     for step in path[1:-1]:
         place = place[step]
@@ -313,21 +302,21 @@ def test_schemas_that_lie_about_the_form_are_refused(schema: str, where: str) ->
     ],
 )
 def test_values_that_lack_what_their_kind_needs_are_refused(fields: dict[str, Any]) -> None:
-    schema = record_schema(True)
+    schema = record_schema()
     with pytest.raises(CorruptMetadataError, match="a value of type") as caught:
         RecordDecoder(schema, PATH).decode(b"k", encoded_by(schema, **fields))
     assert caught.value.hint == REBUILD
 
 
 def test_keys_are_texts() -> None:
-    schema = record_schema(True)
+    schema = record_schema()
     with pytest.raises(CorruptMetadataError, match="not UTF-8"):
         RecordDecoder(schema, PATH).decode(b"\xff", encoded_by(schema, type=2))
 
 
 @given(st.binary(min_size=1, max_size=60))
 def test_any_bytes_are_a_record_or_damage(noise: bytes) -> None:
-    decoder = RecordDecoder(record_schema(True), PATH)
+    decoder = RecordDecoder(record_schema(), PATH)
     try:
         found = decoder.decode(b"k", noise)
     except CorruptMetadataError as error:
@@ -337,7 +326,7 @@ def test_any_bytes_are_a_record_or_damage(noise: bytes) -> None:
 
 
 def test_a_changed_byte_of_a_value_is_no_other_error() -> None:
-    encoder = RecordEncoder(has_value_types=True)
+    encoder = RecordEncoder()
     decoder = RecordDecoder(encoder.schema, PATH)
     location = RecordLocation("p", f"{uuid.UUID(int=5)}-0", 7)
     stats = ColumnRange("f", "c", Wrapped("LongWrapper", 1), Wrapped("LongWrapper", 9), 3, 0)

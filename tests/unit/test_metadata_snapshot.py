@@ -150,7 +150,7 @@ def test_a_lookup_reads_the_blocks_it_touches(copy: Path) -> None:
     )
     each = [MetadataRecord(name, RecordType.FILES, files) for name in names]
     base = next((copy / METADATA / FILES).glob("*.hfile"))
-    encoder = RecordEncoder(False, base.name)
+    encoder = RecordEncoder(base.name)
     entries = [encoder.encode(one) for one in [record, *each]]
     base.write_bytes(
         write_hfile(entries, HFileOptions(encoder.schema, create_time_ms=0, base_file=True))
@@ -435,7 +435,7 @@ def test_a_partition_without_its_list_of_files(copy: Path) -> None:
 def with_names(path: Path, partitions: dict[str, dict[str, FileEntry] | None]) -> None:
     """Put further partitions into the base file of the list of files."""
     base = next((path / METADATA / FILES).glob("*.hfile"))
-    encoder = RecordEncoder(False, base.name)
+    encoder = RecordEncoder(base.name)
     everything = FileList({name: FileEntry(0) for name in partitions})
     records = [MetadataRecord(ALL_PARTITIONS, RecordType.ALL_PARTITIONS, everything)]
     for name, files in partitions.items():

@@ -34,6 +34,7 @@ from hudi_core.services.metadata import (
     lister_of,
     look_up_keys,
     metadata_stats,
+    require_metadata,
 )
 from hudi_core.services.opening import open_table
 from hudi_core.storage.properties_file import update_properties
@@ -316,8 +317,12 @@ def test_metadata_tables_of_old_tables_are_not_asked(real_tables: Callable[[str]
     assert active_partitions(client.config) == (FILES,)
     listing = lister_of(client)
     assert (listing.is_metadata, len(listing.lister.list_partitions())) == (False, 3)
-    with pytest.raises(TableServiceError, match="no metadata table"):
-        metadata_stats(client)
+    for ask in (metadata_stats, require_metadata, MetadataSnapshot.open):
+        with pytest.raises(UnsupportedTableError, match="version 6, whose metadata tables are not"):
+            ask(client)
+    validation = hudi.Table.open(str(path)).validate()
+    assert validation.skipped["metadata table"] == "that of version 6 is not read"
+    assert validation.is_valid
 
 
 # --- dying ------------------------------------------------------------------
