@@ -118,6 +118,7 @@ class LockKind(StrEnum):
 
     IN_PROCESS = "in_process"
     FILE_SYSTEM = "file_system"
+    LOCK_FILE = "lock_file"
     STORAGE = "storage"
 
 
@@ -220,7 +221,7 @@ BUILT_IN_MERGERS: Final = frozenset(
 _LOCK: Final = "org.apache.hudi.client.transaction.lock."
 LOCK_CLASSES: Final = {
     _LOCK + "InProcessLockProvider": LockKind.IN_PROCESS,
-    _LOCK + "FileSystemBasedLockProvider": LockKind.FILE_SYSTEM,
+    _LOCK + "FileSystemBasedLockProvider": LockKind.LOCK_FILE,
     _LOCK + "StorageBasedLockProvider": LockKind.STORAGE,
 }
 """What Hudi's lock provider classes stand for."""

@@ -50,11 +50,11 @@ PROVIDER: Final = ConfigKey(
     default_text="file_system on local paths; in object stores in_process for SINGLE_WRITER and "
     "the native format, else storage; with it the lock that the table's format offers",
     parse=lock_kind,
-    doc="The lock: `in_process` (threads of one process), `file_system` (processes that share a "
-    "file system) or `storage` (processes that share an object store with conditional puts), also "
-    "by the names of Hudi's Java classes "
-    "`org.apache.hudi.client.transaction.lock.InProcessLockProvider`, "
-    "`...FileSystemBasedLockProvider` and `...StorageBasedLockProvider`.",
+    doc="The lock: `in_process` (threads of one process), `file_system` (processes of this project "
+    "that share a file system), `lock_file` (these and Hudi's own writers) or `storage` (processes "
+    "that share an object store with conditional puts). Hudi's writers take the last two by the "
+    "names `org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider` and "
+    "`...StorageBasedLockProvider`, which are known here too, like `...InProcessLockProvider`.",
     group=Group.LOCK,
     hudi_default="ZookeeperBasedLockProvider",
     reason="A lock that needs no server works without any set-up.",
@@ -97,9 +97,19 @@ RETRY_WAIT_MS: Final = ConfigKey(
 PATH: Final = ConfigKey(
     key="hoodie.write.lock.filesystem.path",
     default=None,
-    default_text="the table's `.hoodie` folder",
+    default_text="folders of the table: `.hoodie/.locks` for `file_system`, `.hoodie` for "
+    "`lock_file`",
     parse=text_or_none,
-    doc="Local folder that holds the lock file of `file_system`.",
+    doc="Local folder that holds the file of `file_system` and `lock_file`. With `lock_file` all "
+    "tables that share it share one lock, as in Hudi.",
+    group=Group.LOCK,
+)
+EXPIRE_MINUTES: Final = ConfigKey(
+    key="hoodie.write.lock.filesystem.expire",
+    default=0,
+    parse=integer(0),
+    doc="`lock_file`: minutes after which a lock file that nobody renews is deleted; 0 for never. "
+    "Hudi's writers do not renew theirs.",
     group=Group.LOCK,
 )
 LEASE_S: Final = ConfigKey(
@@ -127,6 +137,7 @@ KEYS: Final[tuple[ConfigKey[Any], ...]] = (
     RETRIES,
     RETRY_WAIT_MS,
     PATH,
+    EXPIRE_MINUTES,
     LEASE_S,
     RENEW_S,
 )
@@ -146,6 +157,8 @@ class LockConfig:
         Milliseconds an attempt waits, how often it is repeated, milliseconds in between.
     path
         Folder of the lock file; ``None`` for the table's own.
+    expire_s
+        Seconds after which a lock file that nobody renews is deleted; 0 for never.
     lease_s, renew_s
         Seconds a lease lasts, and between two renewals, for locks that are leases.
     """
@@ -156,6 +169,7 @@ class LockConfig:
     retries: int
     retry_wait_ms: int
     path: str | None
+    expire_s: int
     lease_s: int
     renew_s: int
 
@@ -183,6 +197,7 @@ class LockConfig:
             retries=RETRIES.read(options),
             retry_wait_ms=RETRY_WAIT_MS.read(options),
             path=PATH.read(options),
+            expire_s=60 * EXPIRE_MINUTES.read(options),
             lease_s=lease_s,
             renew_s=renew_s,
         )

@@ -38,7 +38,7 @@ from hudi_core.storage.properties_file import (
 )
 from hudi_core.txn.markers import TEMP_FOLDER
 from hudi_core.txn.open_table import OpenTable
-from hudi_core.txn.table_lock import LOCK_FOLDER, lock_at
+from hudi_core.txn.table_lock import LOCK_FILES, LOCK_FOLDER, lock_at
 from hudi_core.write.deciding import check_deciding_columns, check_markers
 
 SchemaLike = Any
@@ -199,7 +199,8 @@ def _refuse_occupied(base_path: str, storage: Storage) -> None:
     # rows that wait for their table, and the lock of a dropped one, are nothing that would be lost
     harmless = (f"{TEMP_FOLDER}/", f"{LOCK_FOLDER}/")
     files = storage.list("", recursive=True)
-    strange = next((file for file in files if not file.path.startswith(harmless)), None)
+    others = (file for file in files if file.path not in LOCK_FILES)
+    strange = next((file for file in others if not file.path.startswith(harmless)), None)
     if strange is not None:
         raise NotATableError(
             base_path,

@@ -16,7 +16,7 @@ from hudi_core.storage.open import open_storage
 from hudi_core.storage.options import StorageOptions
 from hudi_core.storage.properties_file import PROPERTIES_PATH, read_properties
 from hudi_core.txn import heartbeat
-from hudi_core.txn.table_lock import LOCK_FOLDER, lock_at
+from hudi_core.txn.table_lock import LOCK_FILES, LOCK_FOLDER, lock_at
 
 _META: Final = ".hoodie"
 
@@ -105,5 +105,5 @@ def _timeline_first(folders: Iterator[str]) -> list[str]:
 
 def _delete_files(storage: Storage, folder: str) -> None:
     for status in list(storage.list(folder)):
-        if status.path != PROPERTIES_PATH:
+        if status.path not in (PROPERTIES_PATH, *LOCK_FILES):
             storage.delete(status.path)

@@ -18,12 +18,14 @@ from hudi_core.model.files import BasePath
 from hudi_core.model.protocols import LockProvider, Storage
 from hudi_core.storage.conditional import require_conditional_puts
 from hudi_core.storage.location import parse_location
-from hudi_core.txn.locks import BothLocks, StorageLock, lock_provider
+from hudi_core.txn.locks import BothLocks, HudiFileLock, StorageLock, lock_provider
 from hudi_core.txn.open_table import OpenTable
 from hudi_core.txn.publication import is_two_step
 
 LOCK_FOLDER: Final = ".hoodie/.locks"
 """Holds the files of locks that are kept with the table."""
+LOCK_FILES: Final = (".hoodie/lock", ".hoodie/.lock.crc")
+"""The lock of Hudi's that is a file beside the table's own, and the checksum of that."""
 _LEASE_NEEDED_S: Final = 5.0
 """More than a put takes."""
 _LOCK_OPTIONS: Final = "hoodie.write.lock."
@@ -70,9 +72,12 @@ class TableLock:
             yield
             return
         if not self._taken():
+            hint = "Another writer holds it; try again, or raise hoodie.write.lock.wait_time_ms."
+            if isinstance(self._provider, HudiFileLock):
+                hint += f" Where no writer is alive, delete {self._provider.path}."
             raise LockError(
                 f"The table's lock was not free within {self._timeout_s:g} s",
-                "Another writer holds it; try again, or raise hoodie.write.lock.wait_time_ms.",
+                hint,
                 timeout_s=self._timeout_s,
             )
         self._owner = threading.get_ident()
@@ -185,6 +190,7 @@ def _place_lock(
         base_path,
         options.path,
         lambda: StorageLock(storage, options.lease_s, options.renew_s),
+        options.expire_s,
     )
 
 

@@ -209,13 +209,32 @@ class Engine:
         """Change settings of the session; dots are underscores doubled."""
         self._ask("configure", conf={k.replace("__", "."): v for k, v in conf.items()})
 
+    # --- Hudi's own classes ----------------------------------------------------------------------
+
+    def config_properties(self, classes: Sequence[str]) -> list[tuple[str, list[str], str]]:
+        """Name, other names and default of each option that classes declare."""
+        return [tuple(one) for one in self._ask("config_properties", classes=list(classes))]
+
+    def lock(self, path: Path | str, options: Mapping[str, str] | None = None) -> bool:
+        """Take a table's lock by Hudi's ``FileSystemBasedLockProvider``, if it is free."""
+        return bool(self._ask("lock", path=str(path), options=dict(options or {})))
+
+    def unlock(self, path: Path | str) -> None:
+        """Give a lock back that :meth:`lock` took."""
+        self._ask("unlock", path=str(path))
+
+    def checkpoint(self, path: Path | str, key: str, identifier: str) -> str | None:
+        """Return the checkpoint that Hudi's streaming sink would go on from."""
+        found = self._ask("checkpoint", path=str(path), key=key, identifier=identifier)
+        return None if found is None else str(found)
+
     # --- the process -----------------------------------------------------------------------------
 
     def stop(self) -> None:
         """End the process."""
         if self._process is not None:
-            self._process.kill()
-            self._process.wait()
+            with self._process as process:
+                process.kill()
             self._process = None
 
     def _ask(self, method: str, **arguments: Any) -> Any:

@@ -27,6 +27,7 @@ class Session:
         for name, value in conf.items():
             builder = builder.config(name, value)
         self._spark = builder.getOrCreate()
+        self._locks: dict[str, Any] = {}
         self._spark.sparkContext.setLogLevel("ERROR")
 
     def version(self) -> str:
@@ -71,6 +72,68 @@ class Session:
             _write(frame, to)
             return None
         return [list(row) for row in frame.collect()]
+
+    # --- Hudi's own classes ----------------------------------------------------------------------
+
+    def config_properties(self, classes: list[str]) -> Any:
+        """Name, other names and default of each option that classes declare."""
+        java = self._java
+        loader = java.org.apache.spark.util.Utils.getContextOrSparkClassLoader()
+        found = []
+        for name in classes:
+            kind = java.java.lang.Class.forName(name, True, loader)
+            # the members of a Scala object are fields of its one instance
+            owner = kind.getField("MODULE$").get(None) if name.endswith("$") else None
+            for field in kind.getDeclaredFields():
+                if field.getType().getName() == "org.apache.hudi.common.config.ConfigProperty":
+                    field.setAccessible(True)
+                    option = field.get(owner)
+                    default = option.defaultValue() if option.hasDefaultValue() else None
+                    found.append([option.key(), list(option.getAlternatives()), str(default)])
+        return found
+
+    def lock(self, path: str, options: Mapping[str, str]) -> bool:
+        """Take a table's lock by Hudi's ``FileSystemBasedLockProvider``, if it is free."""
+        java = self._java
+        properties = java.org.apache.hudi.common.config.TypedProperties()
+        needed = {"hoodie.base.path": path, "hoodie.write.lock.filesystem.expire": "0"}
+        for name, value in {**needed, **options}.items():
+            properties.setProperty(name, value)
+        lock = java.org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider(
+            java.org.apache.hudi.common.config.LockConfiguration(properties), self._hadoop()
+        )
+        if not lock.tryLock(0, java.java.util.concurrent.TimeUnit.SECONDS):
+            return False
+        self._locks[path] = lock
+        return True
+
+    def unlock(self, path: str) -> None:
+        """Give a lock back that :meth:`lock` took."""
+        self._locks.pop(path).unlock()
+
+    def checkpoint(self, path: str, key: str, identifier: str) -> str | None:
+        """Return the checkpoint that Hudi's streaming sink would go on from."""
+        java = self._java
+        client = (
+            java.org.apache.hudi.common.table.HoodieTableMetaClient.builder()
+            .setConf(self._hadoop())
+            .setBasePath(path)
+            .build()
+        )
+        timeline = client.getActiveTimeline().getWriteTimeline()
+        found = java.org.apache.hudi.common.util.CommitUtils.getValidCheckpointForCurrentWriter(
+            timeline, key, identifier
+        )
+        return str(found.get()) if found.isPresent() else None
+
+    @property
+    def _java(self) -> Any:
+        return self._spark._jvm
+
+    def _hadoop(self) -> Any:
+        context: Any = self._spark._jsc
+        utils = self._java.org.apache.hudi.hadoop.fs.HadoopFSUtils
+        return utils.getStorageConf(context.hadoopConfiguration())
 
     def schema(self, source: str, path: str, options: Mapping[str, str]) -> Any:
         """Return names and types of the columns of a table."""

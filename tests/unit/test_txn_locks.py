@@ -405,7 +405,6 @@ class TestRegistry:
             ("org.apache.hudi.client.transaction.lock.InProcessLockProvider", InProcessLock),
             ("file_system", FileLock),
             (LockKind.FILE_SYSTEM, FileLock),
-            ("org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider", FileLock),
         ],
     )
     def test_names_of_locks(self, tmp_path: Path, name: str | None, kind: type) -> None:

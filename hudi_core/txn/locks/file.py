@@ -70,7 +70,7 @@ class FileLock:
 
     def unlock(self) -> None:
         """Give the lock back; no effect when the calling thread does not hold it."""
-        if not self._threads.is_held:
+        if not self.is_held:
             return
         held, self._held = self._held, None
         try:
@@ -78,6 +78,11 @@ class FileLock:
                 held.release()
         finally:
             self._threads.unlock()
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the calling thread holds the lock through this object."""
+        return self._threads.is_held
 
     def lease_left(self) -> float:
         """Return infinity: the lock lasts as long as its holder wants and lives."""

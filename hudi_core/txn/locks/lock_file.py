@@ -1,0 +1,274 @@
+"""The lock of Hudi's ``FileSystemBasedLockProvider``: a file.
+
+The file exists while the lock is held. Who makes the file holds the lock, and deletes it to give it
+back. Hudi knows nothing of the holder but the age of the file: with an expiry somebody else's old
+file may be deleted, without one it stays until somebody deletes it by hand. Writers of this project
+do better among themselves: the file has their mark, and its holder keeps it locked by the operating
+system, which tells a live holder from a dead one.
+
+On local disks Hudi looks for the file and then makes it, in two steps; and whoever closes a Hudi
+writer deletes the file, held by it or not. So a holder looks whether the file is still its own
+before each step that others would see (:meth:`HudiFileLock.lease_left`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import math
+import os
+import stat
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any, Final
+
+from hudi_core.errors import LockError
+from hudi_core.storage.location import parse_location
+from hudi_core.txn.locks.file import FileLock
+from hudi_core.txn.locks.in_process import canonical_path
+
+_NAME: Final = "lock"
+_CHECKSUM: Final = ".lock.crc"
+"""What Hadoop keeps beside the file on local disks."""
+_MARK: Final = "hudi-core"
+_MAX_BYTES: Final = 65_536
+_FIRST_PAUSE_S: Final = 0.02
+_LONGEST_PAUSE_S: Final = 0.5
+_SETTLE_S: Final = 0.05
+"""Within this time after giving the lock back Hudi deletes the file once more."""
+
+
+class HudiFileLock:
+    """Excludes Hudi's writers with ``FileSystemBasedLockProvider``, and our own.
+
+    Parameters
+    ----------
+    base_path
+        The table.
+    folder
+        Local folder of the file, by default ``.hoodie`` of the table. Tables that share a folder
+        share the lock, as in Hudi.
+    expire_s
+        Seconds after which a file whose writer gives no sign of life is deleted by others; 0 for
+        never. A holder of ours renews its file.
+    """
+
+    def __init__(self, base_path: str, folder: str | None = None, expire_s: float = 0) -> None:
+        table = canonical_path(base_path)
+        self._own = FileLock(base_path, folder)
+        place = os.path.join(table, ".hoodie") if folder is None else parse_location(folder).key
+        self._path = os.path.join(place, _NAME)
+        self._checksum = os.path.join(place, _CHECKSUM)
+        # made where the other lock keeps its file, under a name that only its holder uses
+        name = hashlib.sha256(table.encode("utf-8", "surrogateescape")).hexdigest()[:32]
+        self._new = os.path.join(os.path.dirname(self._own.path), f".{_NAME}-{name}")
+        self._expire_s = expire_s
+        self._held: _Held | None = None
+
+    @property
+    def path(self) -> str:
+        """Path of the lock file."""
+        return self._path
+
+    def try_lock(self, timeout_s: float) -> bool:
+        """Take the lock within ``timeout_s`` seconds.
+
+        ``False`` when it stays taken, or is held by this object already.
+
+        Raises
+        ------
+        LockError
+            There can be no such file.
+        """
+        deadline = time.monotonic() + max(timeout_s, 0.0)
+        if not self._own.try_lock(timeout_s):
+            return False
+        try:
+            with _translated(self._path):
+                self._held = self._wait(deadline)
+        finally:
+            if self._held is None:
+                self._own.unlock()
+        return self._held is not None
+
+    def unlock(self) -> None:
+        """Give the lock back; no effect when the calling thread does not hold it."""
+        if not self._own.is_held:
+            return
+        held, self._held = self._held, None
+        try:
+            if held is not None:
+                held.end()
+        finally:
+            self._own.unlock()
+
+    def lease_left(self) -> float:
+        """Infinity while the file is this holder's, else 0."""
+        held = self._held
+        return math.inf if held is not None and held.is_intact() else 0.0
+
+    @property
+    def excludes_processes(self) -> bool:
+        """True."""
+        return True
+
+    def _wait(self, deadline: float) -> _Held | None:
+        pause, is_first = _FIRST_PAUSE_S, True
+        while True:
+            held = self._take()
+            if held is not None and not is_first:
+                # Hudi has just given it back
+                time.sleep(_SETTLE_S)
+                if not held.is_intact():
+                    held.end()
+                    held = None
+            left = deadline - time.monotonic()
+            if held is not None or left <= 0:
+                return held
+            time.sleep(min(pause, left))
+            pause, is_first = min(2 * pause, _LONGEST_PAUSE_S), False
+
+    def _take(self) -> _Held | None:
+        """Take the lock if it is free now."""
+        os.makedirs(os.path.dirname(self._path), exist_ok=True)
+        held = _Held.make(self._new, self._path, self._expire_s)
+        if held is None and self._remove_dead():
+            held = _Held.make(self._new, self._path, self._expire_s)
+        return held
+
+    def _remove_dead(self) -> bool:
+        """Delete the file if its writer is dead, or it expired.
+
+        ``True`` when it is gone.
+        """
+        try:
+            found = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW)
+        except FileNotFoundError:
+            return True
+        try:
+            status = os.fstat(found)
+            if not stat.S_ISREG(status.st_mode) or not _locked(found):
+                return False  # its holder is one of ours, and lives
+            is_old = 0 < self._expire_s < time.time() - status.st_mtime
+            if not (is_old or _is_ours(os.read(found, _MAX_BYTES))):
+                return False
+            if _same(self._path, status):
+                for path in (self._path, self._checksum):
+                    with contextlib.suppress(FileNotFoundError):
+                        os.unlink(path)
+            return True
+        finally:
+            os.close(found)
+
+
+class _Held:
+    """The file of one holder, renewed by a thread where files expire."""
+
+    def __init__(self, path: str, file: int, size: int, expire_s: float) -> None:
+        self._path, self._file, self._size = path, file, size
+        self._interval_s = expire_s / 10
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        if expire_s > 0:
+            self._thread = threading.Thread(target=self._renew, name="lock-file", daemon=True)
+            self._thread.start()
+
+    @classmethod
+    def make(cls, new: str, path: str, expire_s: float) -> _Held | None:
+        """Make the file; ``None`` when there is one. It appears whole, and locked."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(new)  # of a writer that died
+        file = os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+        try:
+            content = _content()
+            os.write(file, content)
+            if _locked(file):
+                os.link(new, path)
+                return cls(path, file, len(content), expire_s)
+        except FileExistsError:
+            pass
+        except BaseException:
+            os.close(file)
+            raise
+        finally:
+            os.unlink(new)
+        os.close(file)
+        return None
+
+    def is_intact(self) -> bool:
+        """Whether the file is there and still this holder's."""
+        status = os.fstat(self._file)
+        return status.st_size == self._size and _same(self._path, status)
+
+    def end(self) -> None:
+        """Delete the file, unless it is somebody else's by now."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+        # the work under the lock is done; who waits for a file that stays finds its holder dead
+        with contextlib.suppress(OSError):
+            if self.is_intact():
+                os.unlink(self._path)
+        # a child that was forked meanwhile has the file open, too
+        fcntl.flock(self._file, fcntl.LOCK_UN)
+        os.close(self._file)
+
+    def _renew(self) -> None:
+        while not self._stop.wait(self._interval_s):
+            with contextlib.suppress(OSError):
+                os.utime(self._file)
+
+
+def _locked(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _same(path: str, status: os.stat_result) -> bool:
+    try:
+        found = os.lstat(path)
+    except FileNotFoundError:
+        return False
+    return (found.st_dev, found.st_ino) == (status.st_dev, status.st_ino)
+
+
+def _content() -> bytes:
+    """Content of the file in Hudi's fields; names neither host nor user."""
+    now = datetime.now().astimezone()
+    fields = {
+        "lockCreateTime": f"{now:%Y-%m-%d %H:%M:%S}.{now.microsecond // 1000:03d}",
+        "lockThreadName": _MARK,
+        "lockStacksInfo": [],
+        "owner": str(uuid.uuid4()),
+    }
+    return json.dumps(fields, indent=2).encode()
+
+
+def _is_ours(content: bytes) -> bool:
+    try:
+        fields: Any = json.loads(content)
+        return bool(fields["lockThreadName"] == _MARK and fields["owner"])
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return False
+
+
+@contextmanager
+def _translated(path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise LockError(
+            f"{path} cannot be made: {error}",
+            "Check the permissions, and that the file system has hard links and locks; or name a "
+            "local folder that all writers share in hoodie.write.lock.filesystem.path.",
+            path=path,
+        ) from error
