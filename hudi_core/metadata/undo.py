@@ -80,7 +80,11 @@ def recover(tables: LockedMetadata) -> None:
 
 
 def _orphans(timeline: Timeline, data_timeline: Timeline) -> Sequence[Instant]:
-    """Return the deltacommits that no instant of the table stands for."""
+    """Return the deltacommits that no instant of the table stands for.
+
+    One of an instant that is still pending, although the table was recovered, is a live writer's:
+    Hudi on Spark begins it with the write and not under the table's lock.
+    """
     start = data_timeline.first
     found = []
     for instant in timeline:
@@ -89,7 +93,11 @@ def _orphans(timeline: Timeline, data_timeline: Timeline) -> Sequence[Instant]:
             continue
         counterpart = data_timeline.find(time)
         archived = start is not None and time < start.requested_time
-        if not instant.is_completed or (counterpart is None and not archived):
+        if instant.is_completed:
+            is_orphan = counterpart is None and not archived
+        else:
+            is_orphan = counterpart is None or counterpart.is_completed
+        if is_orphan:
             found.append(instant)
     return found
 

@@ -52,6 +52,8 @@ _parse_v2 = lru_cache(maxsize=32_768)(parse_file_name_v2)
 # every step of a write lists the same names again
 _LIKE_AN_INSTANT: Final = re.compile(r"[0-9]{14,}(_[0-9]+)?\.[^/]+")
 """Names that only instants have; what does not parse as one is of a release we do not know."""
+_TEMPORARY: Final = re.compile(r".+\.[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+"""Names of files that Hudi writes before it renames them, and may leave when it dies."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +145,7 @@ class ActiveTimeline:
             instant = parse(status.name)
             if instant is not None:
                 files.append(instant)
-            elif _LIKE_AN_INSTANT.fullmatch(status.name):
+            elif _LIKE_AN_INSTANT.fullmatch(status.name) and not _TEMPORARY.fullmatch(status.name):
                 unknown.append(status.name)
         for path in others:
             if parse(path.rpartition("/")[2]) is not None:

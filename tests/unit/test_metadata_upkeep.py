@@ -28,10 +28,11 @@ from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.metadata.table import active_partitions, metadata_client
 from hudi_core.metadata.writer import write_deltacommit
 from hudi_core.model.files import PartitionPath
-from hudi_core.model.instant import Action
+from hudi_core.model.instant import Action, Instant, State
 from hudi_core.storage.disk import Disk
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.storage.properties_file import read_properties, update_properties
+from hudi_core.txn.heartbeat import Heartbeat
 from tests.property.test_metadata_model import check_metadata, client_of
 
 SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("ts", pa.int64())])
@@ -155,6 +156,32 @@ def test_a_commit_of_an_instant_that_the_table_does_not_have_is_undone(path: Pat
     assert own.of_actions(Action.ROLLBACK).instants
     check(path)
     assert ids(path) == ["a", "b"]
+
+
+def test_a_commit_of_a_live_writer_is_left_alone(path: Path) -> None:
+    """Hudi on Spark begins it with the write, without the table's lock."""
+    table = create(path, {**ON, **TOGETHER})
+    table.insert(rows("a"))
+    client = client_of(path)
+    own = metadata_client(client)
+    time = LockedMetadata(client, own, client.timeline()).next_time()
+    for active, action in ((client.active, Action.COMMIT), (own.active, Action.DELTACOMMIT)):
+        begun = Instant(time, action, State.REQUESTED)
+        active.create_requested(begun, b"")
+        active.to_inflight(begun, b"")
+    heart = Heartbeat(client.scratch, time, 60_000)
+    heart.start()
+    try:
+        table.insert(rows("b"))
+        pending = own.timeline().find(time, Action.DELTACOMMIT)
+        assert pending is not None
+        assert pending.state is State.INFLIGHT
+    finally:
+        heart.stop()
+    table.insert(rows("c"))
+    assert own.timeline().find(time, Action.DELTACOMMIT) is None
+    check(path)
+    assert ids(path) == ["a", "b", "c"]
 
 
 def test_partitions_are_what_the_options_ask_for(path: Path) -> None:

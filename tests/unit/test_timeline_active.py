@@ -110,6 +110,9 @@ def test_what_is_gone_is_named(active: ActiveTimeline) -> None:
 
 def test_other_files_are_ignored(active: ActiveTimeline, tmp_path: Path) -> None:
     put(tmp_path, "hoodie.properties", "_version_", f".{T1}.commit.crc", "notes.txt", "1.commit")
+    # of a writer of Hudi's that is about to rename it, or died before
+    put(tmp_path, f"{T1}.inflight.db3bd50b-0a48-4640-b35c-dc152d481c6b")
+    put(tmp_path, f"{T1}_{T2}.commit.db3bd50b-0a48-4640-b35c-dc152d481c6b")
     put(tmp_path, "manifest_1", folder=f"{FOLDER}/history")
     scan = active.scan()
     assert scan.files == ()
