@@ -383,19 +383,32 @@ class UnknownTableFormatError(PluginError):
         The distribution to install.
     known
         Whether ``package`` is known to provide it; otherwise it is what custom would call it.
+    near
+        An installed format, or one of the project's, that ``name`` may be a misspelling of; then
+        no package is proposed.
     """
 
     def __init__(
-        self, name: str, installed: Sequence[str], package: str, *, known: bool = True
+        self,
+        name: str,
+        installed: Sequence[str],
+        package: str,
+        *,
+        known: bool = True,
+        near: str | None = None,
     ) -> None:
         self.name, self.installed = name, tuple(installed)
-        self.package, self.known = package, known
-        hint = (
-            f"Run `pip install {package}`."
-            if known
-            else "Install the distribution that registers it under the entry-point group "
-            f"hudi.table_formats; by custom it is called {package}, but check whose it is first."
-        )
+        self.package, self.known, self.near = package, known, near
+        if known:
+            hint = f"Run `pip install {package}`."
+        elif near is not None:
+            hint = f"Did you mean {near!r}?"
+        else:
+            hint = (
+                "Install the distribution that registers it under the entry-point group "
+                f"hudi.table_formats; by custom it is called {package}, but check whose it is "
+                "first."
+            )
         super().__init__(
             f"No installed plugin provides the table format {name!r} "
             f"(installed: {', '.join(installed) or 'none'})",
@@ -404,6 +417,7 @@ class UnknownTableFormatError(PluginError):
             installed=tuple(installed),
             package=package,
             known=known,
+            near=near,
         )
 
 

@@ -6,6 +6,7 @@ table names is imported, and the observers.
 
 from __future__ import annotations
 
+import difflib
 import logging
 import os
 import re
@@ -31,6 +32,7 @@ OBSERVER_GROUP: Final = "hudi.observers"
 _OWN: Final = "hudi-core"
 """The distribution that this package comes with; the default format comes with it, too."""
 _NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,31}")
+_DISTRIBUTION: Final = re.compile(r"hudi-(?P<name>[a-z0-9_]+)-format(?![\w.-])")
 _log = logging.getLogger(__name__)
 
 FindEntryPoints = Callable[[str], Iterable[EntryPoint]]
@@ -139,8 +141,12 @@ class FormatRegistry:
         name = FORMAT.parse_as(FORMAT.key, name)
         claims = {_claim(found, entry): entry for found, entry in self._formats() if found == name}
         if not claims:
-            package, is_known = _package_of(name)
-            raise UnknownTableFormatError(name, self.names(), package, known=is_known)
+            ours = _formats_of_the_project()
+            package = _OWN if name == FORMAT.default else f"hudi-{name}-format"
+            near = difflib.get_close_matches(name, sorted({*self.names(), *ours}), n=1, cutoff=0.7)
+            raise UnknownTableFormatError(
+                name, self.names(), package, known=name in ours, near=near[0] if near else None
+            )
         return claims
 
     def _formats(self) -> Iterable[tuple[str, EntryPoint]]:
@@ -182,17 +188,18 @@ def _changed_ns(path: str) -> int:
         return 0
 
 
-def _package_of(name: str) -> tuple[str, bool]:
-    """Return the distribution to install for a format, and whether it is one of the project's:
-    those are what the extras of this one ask for, so that no format is named here."""
-    if name == FORMAT.default:
-        return _OWN, True
-    package = f"hudi-{name}-format"
+def _formats_of_the_project() -> set[str]:
+    """Names of the project's own formats, installed or not.
+
+    These are the default one and those that the extras of this distribution ask for, so that none
+    is named here.
+    """
     try:
         asked_for = requires(_OWN) or []
     except PackageNotFoundError:  # run from a folder, not installed
-        return package, False
-    return package, any(re.match(rf"{re.escape(package)}(?![\w.-])", one) for one in asked_for)
+        asked_for = []
+    found = (_DISTRIBUTION.match(one) for one in asked_for)
+    return {FORMAT.default, *(match["name"] for match in found if match is not None)}
 
 
 def _claim(name: str, entry: EntryPoint) -> InstalledFormat:

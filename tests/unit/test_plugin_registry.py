@@ -155,6 +155,14 @@ def test_unknown_name_of_nobody_is_only_a_suggestion() -> None:
     assert "pip install" not in str(caught.value)
 
 
+@pytest.mark.parametrize(("name", "near"), [("icebreg", "iceberg"), ("delat", "delta")])
+def test_a_misspelled_name_proposes_no_package(name: str, near: str) -> None:
+    for formats in (FormatRegistry(), FormatRegistry(lambda group: ())):
+        with pytest.raises(UnknownTableFormatError, match=f"Did you mean '{near}'") as caught:
+            formats.load(name)
+        assert f"hudi-{name}-format" not in str(caught.value)
+
+
 @pytest.mark.parametrize("name", ["", "../evil", "os:system", "a.b", "1st", "a" * 33, "\u212audu"])
 def test_what_cannot_be_a_name(name: str) -> None:
     with pytest.raises(InvalidOptionError, match=r"hoodie\.table\.format"):
