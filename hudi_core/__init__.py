@@ -5,6 +5,7 @@ table's format. ``import hudi_core as hudi`` is all a user needs; what a plugin 
 :mod:`hudi_core.spi`.
 """
 
+from hudi_core.config.option_warnings import UnknownOptionWarning
 from hudi_core.doors import read, write
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import HudiError
@@ -24,6 +25,7 @@ __all__ = [
     "LocalEngine",
     "State",
     "Table",
+    "UnknownOptionWarning",
     "WriteOperation",
     "read",
     "write",

@@ -13,7 +13,8 @@ from typing import Any, Final, Literal, get_args
 from pyspark.sql.types import StructField, StructType
 
 from hudi_core.config import read as reads
-from hudi_core.config.catalog import KNOWN_NAMES
+from hudi_core.config.catalog import spellings
+from hudi_core.config.commit_keys import METADATA_PREFIX
 from hudi_core.errors import InvalidOptionError
 from hudi_core.storage.location import parse_location
 from hudi_core.storage.options import StorageOptions
@@ -29,7 +30,6 @@ _OF_CATALOG: Final = (
     "LOCATION '/path', for of a table with columns Spark does not tell its place; or read this one "
     "with SELECT ... FROM t WITH (path = '/path')."
 )
-_SPELLED: Final = {name.lower(): name for name in KNOWN_NAMES if name.lower() not in KNOWN_NAMES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,10 @@ class SourceOptions:
         several = json.loads(named.pop(_PATHS, "[]"))
         if not path and not several:
             raise InvalidOptionError(_PATH, None, "the table's path is missing", hint)
-        given = {_SPELLED.get(name, name): text for name, text in named.items()}
+        given = {spellings().get(name, name): text for name, text in named.items()}
+        if METADATA_PREFIX.key in given:
+            # as the names that it is compared with are
+            given[METADATA_PREFIX.key] = given[METADATA_PREFIX.key].lower()
         # tasks may have another working directory
         paths = tuple(parse_location(one).uri for one in ([path] if path else []) + several)
         return cls(paths[0], paths, given, _mode(mode))

@@ -20,6 +20,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from pyspark.sql import SparkSession
 
+from hudi_core.config.option_warnings import WARNED
 from hudi_core.storage.options import StorageOptions
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -52,6 +53,12 @@ settings.register_profile(
 )
 settings.register_profile("search", deadline=None, max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
+
+
+@pytest.fixture(autouse=True)
+def _warn_again() -> None:
+    """Forget which options were warned of, once in a process."""
+    WARNED.clear()
 
 
 @pytest.fixture(scope="session")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
 from typing import Any, Final
 
 from hudi_core.config import (
+    commit_keys,
     lock,
     merge_keys,
     metadata_keys,
@@ -17,7 +20,7 @@ from hudi_core.config import (
     timebased,
     write_keys,
 )
-from hudi_core.config.foreign import ABSENT_FEATURES, TUNING_OPTIONS
+from hudi_core.config.foreign import foreign_options
 from hudi_core.config.key import ConfigKey
 
 ALL_KEYS: Final[tuple[ConfigKey[Any], ...]] = (
@@ -25,6 +28,7 @@ ALL_KEYS: Final[tuple[ConfigKey[Any], ...]] = (
     *merge_keys.KEYS,
     *timebased.KEYS,
     *write_keys.KEYS,
+    *commit_keys.KEYS,
     *schema.KEYS,
     *read.KEYS,
     *lock.KEYS,
@@ -34,10 +38,23 @@ ALL_KEYS: Final[tuple[ConfigKey[Any], ...]] = (
 )
 """Every option a user may give."""
 
-KNOWN_NAMES: Final = frozenset(
+DECLARED_NAMES: Final = frozenset(
     name for key in (*ALL_KEYS, *stored_keys.MANAGED_KEYS) for name in key.names
-) | frozenset((*ABSENT_FEATURES, *TUNING_OPTIONS))
-"""Every option name that means something here."""
+)
+"""Every name, aliases too, under which an option or a stored property is declared."""
 
 FORMAT_PREFIX: Final = "hoodie.table.format."
 """Options below this prefix belong to the table's format, which checks them itself."""
+
+
+@cache
+def known_names() -> frozenset[str]:
+    """Every option name of this project or of Hudi, without patterns."""
+    return DECLARED_NAMES | foreign_options().names
+
+
+@cache
+def spellings() -> Mapping[str, str]:
+    """Known names by their spelling in lower case, which Spark hands over."""
+    known = known_names()
+    return {name.lower(): name for name in known if name.lower() not in known}

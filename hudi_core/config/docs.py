@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hudi_core.config.catalog import ALL_KEYS
-from hudi_core.config.foreign import ABSENT_FEATURES, TUNING_OPTIONS
+from hudi_core.config.foreign import ForeignOption, Kind, Section, foreign_options
 from hudi_core.config.key import ConfigKey, Group
 from hudi_core.config.stored_keys import MANAGED_KEYS
 
@@ -23,9 +23,11 @@ _INTRO: Final = """\
 <!-- Made by `python -m hudi_core.config.docs` from the declarations in hudi_core/config. -->
 
 Options have Hudi's own names and Hudi's defaults, so that the options of a Hudi job can be passed
-on unchanged. Where a default differs, [one list](#deviations-from-hudis-defaults) says why. An
-unknown `hoodie.*` option is warned of, with the nearest known name. An option that contradicts what
-the table has stored is an error.
+on unchanged. Where a default differs, [one list](#deviations-from-hudis-defaults) says why; what
+becomes of [Hudi's other options](#hudis-other-options) is said for each of them. An unknown
+`hoodie.*` option is warned of once, with the nearest known name, and so is a plain one that looks
+like an option of Hudi's, such as `recordkey`. An option that contradicts what the table has stored
+is an error. Warnings are of the class `hudi_core.UnknownOptionWarning`.
 """
 
 _TITLES: Final = {
@@ -91,18 +93,64 @@ def _deviations() -> str:
     )
 
 
+_FOREIGN: Final = {
+    Kind.LATER: (
+        "Not built yet",
+        (
+            "What these ask for, this release does not do. One warning says so, where a switch has "
+            "another value than the one in parentheses; the other options say how Hudi does it."
+        ),
+    ),
+    Kind.LATER_BY_DEFAULT: (
+        "Not built yet, and done by Hudi unless an option says otherwise",
+        (
+            "One warning says so where one of these is given, unless a switch has the value in "
+            "parentheses."
+        ),
+    ),
+    Kind.REFUSED_IN_WRITES: (
+        "Refused in writes",
+        (
+            "These change rows, or what is safe. A write is refused that gives one another value "
+            "than those in parentheses, which ask for what happens anyway."
+        ),
+    ),
+    Kind.REFUSED_IN_READS: (
+        "Refused in reads",
+        "A read is refused that gives one another value than those in parentheses.",
+    ),
+    Kind.QUIET: (
+        "Accepted in silence",
+        "No value of these changes a row, or what is safe; they are not used.",
+    ),
+}
+
+
 def _foreign() -> str:
-    rows = (
-        (f"`{name}`", f"`{absent.here}`", f"`{absent.hudi_default}`", absent.feature)
-        for name, absent in ABSENT_FEATURES.items()
-    )
-    return (
-        "## Hudi's options without effect\n\nThese ask for what this release does not have. The "
-        "value that says so is accepted; another one is warned of.\n\n"
-        + _table(("Option", "Accepted", "Hudi's default", "Controls"), rows)
-        + "\nThese tune Hudi's engine and change no result; they are accepted and not used:\n\n"
-        + "".join(f"* `{name}`\n" for name in TUNING_OPTIONS)
-    )
+    parts = ["## Hudi's other options\n\nEvery further option of Apache Hudi 1.2.\n"]
+    sections = foreign_options().sections
+    for kind, (title, text) in _FOREIGN.items():
+        parts.append(f"### {title}\n\n{text}\n")
+        parts += [
+            _section(section, lines) for section, lines in sections.items() if section.kind is kind
+        ]
+    return "\n".join(parts)
+
+
+def _section(section: Section, lines: Iterable[ForeignOption]) -> str:
+    condition = ""
+    if section.needs is not None:
+        condition = f" (with `{section.needs.name}={section.needs.value}`)"
+    if section.unless is not None:
+        value = "" if section.unless.value is None else f"={section.unless.value}"
+        condition = f" (unless `{section.unless.name}{value}` is given)"
+    title = section.title[0].upper() + section.title[1:]
+    return f"**{title}**{condition}: {', '.join(map(_line, lines))}.\n"
+
+
+def _line(option: ForeignOption) -> str:
+    values = ", ".join(f"`{value}`" for value in option.harmless or ())
+    return f"`{option.name}`" + (f" ({values})" if values else "")
 
 
 def _names(key: ConfigKey[Any]) -> str:

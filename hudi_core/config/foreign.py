@@ -1,77 +1,215 @@
-"""Hudi's options that have no counterpart here, so that a Hudi user's options stay usable.
+"""Hudi's options without a declaration here, and their treatment.
 
-Tuning options of Hudi's engine are accepted in silence: they change no result. Options that switch
-on what this release does not do are accepted as long as they leave it off.
+They stand in ``hudi_options.txt`` beside this module, which explains its own lines. It is read when
+the first of them is asked for. A declaration in :mod:`hudi_core.config.catalog` goes before it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from importlib.resources import files
 from typing import Final
+
+from hudi_core.config.key import is_secret_name
+from hudi_core.errors import InvalidOptionError
+
+_FILE: Final = "hudi_options.txt"
+_HEADER: Final = re.compile(
+    r"\[(?P<kind>[a-z ]+)(?:; needs (?P<needs>\S+))?(?:; unless (?P<unless>\S+))?\] (?P<title>.+)"
+)
+
+
+class Kind(StrEnum):
+    """Treatment of an option; the value is the word in the file."""
+
+    QUIET = "quiet"
+    LATER = "later"
+    LATER_BY_DEFAULT = "later by default"
+    REFUSED_IN_WRITES = "refused in writes"
+    REFUSED_IN_READS = "refused in reads"
 
 
 @dataclass(frozen=True, slots=True)
-class AbsentFeature:
-    """A feature of Hudi that is missing here.
+class Condition:
+    """An option that is given; with a value, where one is named.
 
     Attributes
     ----------
-    here
-        The value of the option that says what happens here.
-    hudi_default
-        Hudi's default.
-    feature
-        What the option controls.
+    name, value
+        The option, and its value in lower case; ``None`` for any.
     """
 
-    here: str
-    hudi_default: str
-    feature: str
+    name: str
+    value: str | None
+
+    @classmethod
+    def parse(cls, text: str | None) -> Condition | None:
+        """Return the condition that a header states."""
+        if text is None:
+            return None
+        name, equals, value = text.partition("=")
+        return cls(name, value.lower() if equals else None)
+
+    def holds(self, options: Mapping[str, str]) -> bool:
+        """Whether the options fulfil it."""
+        given = options.get(self.name)
+        return given is not None and self.value in (None, given.strip().lower())
 
 
-ABSENT_FEATURES: Final[Mapping[str, AbsentFeature]] = {
-    "hoodie.clean.automatic": AbsentFeature("false", "true", "cleaning after a commit"),
-    "hoodie.clean.async.enabled": AbsentFeature("false", "false", "cleaning beside writes"),
-    "hoodie.archive.automatic": AbsentFeature("false", "true", "archiving after a commit"),
-    "hoodie.clustering.inline": AbsentFeature("false", "false", "clustering after a commit"),
-    "hoodie.clustering.async.enabled": AbsentFeature("false", "false", "clustering beside writes"),
-    "hoodie.compact.inline": AbsentFeature("false", "false", "compaction after a commit"),
-    "hoodie.datasource.meta.sync.enable": AbsentFeature("false", "false", "catalog sync"),
-    "hoodie.datasource.hive_sync.enable": AbsentFeature("false", "false", "Hive sync"),
-}
-"""Options that ask for what this release does not do, by name."""
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Options about one thing, of one kind.
 
-TUNING_OPTIONS: Final = (
-    "hoodie.bloom.index.bucketized.checking",
-    "hoodie.bloom.index.input.storage.level",
-    "hoodie.bloom.index.keys.per.bucket",
-    "hoodie.bloom.index.parallelism",
-    "hoodie.bloom.index.prune.by.ranges",
-    "hoodie.bloom.index.use.caching",
-    "hoodie.bloom.index.use.treebased.filter",
-    "hoodie.datasource.write.row.writer.enable",
-    "hoodie.delete.shuffle.parallelism",
-    "hoodie.embed.timeline.server",
-    "hoodie.embed.timeline.server.port",
-    "hoodie.embed.timeline.server.reuse.enabled",
-    "hoodie.finalize.write.parallelism",
-    "hoodie.global.index.reconcile.parallelism",
-    "hoodie.global.simple.index.parallelism",
-    "hoodie.insert.shuffle.parallelism",
-    "hoodie.markers.delete.parallelism",
-    "hoodie.memory.compaction.max.size",
-    "hoodie.memory.merge.fraction",
-    "hoodie.memory.merge.max.size",
-    "hoodie.rollback.parallelism",
-    "hoodie.rollback.using.markers",
-    "hoodie.simple.index.input.storage.level",
-    "hoodie.simple.index.parallelism",
-    "hoodie.simple.index.use.caching",
-    "hoodie.upsert.shuffle.parallelism",
-    "hoodie.write.buffer.limit.bytes",
-    "hoodie.write.executor.type",
-    "hoodie.write.status.storage.level",
-    "hoodie.write.tagged.record.storage.level",
-)
-"""Options of Hudi's engine that change no result."""
+    Attributes
+    ----------
+    kind
+        What is done about them.
+    title
+        The thing, or what happens here instead, in words that go into messages.
+    needs, unless
+        What has to hold for the options to ask for anything, and what keeps them from it.
+    """
+
+    kind: Kind
+    title: str
+    needs: Condition | None = None
+    unless: Condition | None = None
+
+    def applies(self, options: Mapping[str, str]) -> bool:
+        """Whether the conditions of the section hold."""
+        if self.needs is not None and not self.needs.holds(options):
+            return False
+        return self.unless is None or not self.unless.holds(options)
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignOption:
+    """One line of the file.
+
+    Attributes
+    ----------
+    name
+        Name of the option; ``*`` stands for anything.
+    section
+        What it is about.
+    harmless
+        Values that ask for nothing; ``None`` for a detail, which decides nothing by itself.
+    """
+
+    name: str
+    section: Section
+    harmless: tuple[str, ...] | None
+
+    def asks(self, text: str) -> bool:
+        """Whether a value is none of the harmless ones."""
+        if self.harmless is None:
+            return False
+        parts = {part.strip().lower() for part in text.split(",")} - {""}
+        return not parts <= {value.lower() for value in self.harmless}
+
+
+class ForeignOptions:
+    """All of the file.
+
+    Parameters
+    ----------
+    text
+        The file.
+
+    Attributes
+    ----------
+    sections
+        The lines of each section, in the order of the file.
+    names
+        Every name without ``*``.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.sections: dict[Section, list[ForeignOption]] = {}
+        self._by_name: dict[str, list[ForeignOption]] = {}
+        self._patterns: list[tuple[re.Pattern[str], ForeignOption]] = []
+        lines = (line for line in text.splitlines() if line and not line.startswith("#"))
+        for line in lines:
+            header = _HEADER.fullmatch(line)
+            if header is not None:
+                needs, unless = Condition.parse(header["needs"]), Condition.parse(header["unless"])
+                section = Section(Kind(header["kind"]), header["title"], needs, unless)
+                self.sections[section] = []
+            else:
+                self._add(_option(line, section))
+        self.names = frozenset(self._by_name)
+
+    def _add(self, found: ForeignOption) -> None:
+        self.sections[found.section].append(found)
+        if "*" in found.name:
+            pattern = re.escape(found.name).replace(r"\*", ".+")
+            self._patterns.append((re.compile(pattern), found))
+        else:
+            self._by_name.setdefault(found.name, []).append(found)
+
+    def of(self, name: str) -> list[ForeignOption]:
+        """The lines about an option; empty for one that Hudi lacks."""
+        found = self._by_name.get(name)
+        if found is not None:
+            return found
+        return [line for pattern, line in self._patterns if pattern.fullmatch(name)]
+
+    def wishes(self, options: Mapping[str, str]) -> Iterator[tuple[Section, list[str]]]:
+        """Features asked for that are not built yet, with their options."""
+        given: dict[Section, dict[str, bool | None]] = {}
+        for name, text in options.items():
+            for line in self.of(name):
+                asks = None if line.harmless is None else line.asks(text)
+                given.setdefault(line.section, {})[name] = asks
+        for section, asking in given.items():
+            switches = [asks for asks in asking.values() if asks is not None]
+            by_default = section.kind is Kind.LATER_BY_DEFAULT and all(switches)
+            is_asked = by_default or (section.kind is Kind.LATER and any(switches))
+            if is_asked and section.applies(options):
+                yield section, sorted(asking, key=lambda name: asking[name] is not True)
+
+    def refuse(self, options: Mapping[str, str], kind: Kind) -> None:
+        """Refuse options that would change rows or safety.
+
+        Parameters
+        ----------
+        kind
+            ``REFUSED_IN_WRITES`` or ``REFUSED_IN_READS``.
+
+        Raises
+        ------
+        InvalidOptionError
+            Names the option, and says what happens instead.
+        """
+        for name, text in options.items():
+            for line in self.of(name):
+                section = line.section
+                if section.kind is kind and line.asks(text) and section.applies(options):
+                    raise _refused(line, name, text)
+
+
+def _option(line: str, section: Section) -> ForeignOption:
+    name, equals, values = line.partition("=")
+    harmless = tuple(value.strip() for value in values.split(",") if value.strip())
+    return ForeignOption(name.strip(), section, harmless if equals else None)
+
+
+def _refused(line: ForeignOption, name: str, text: str) -> InvalidOptionError:
+    accepted = f" Accepted: {', '.join(line.harmless)}." if line.harmless else ""
+    return InvalidOptionError(
+        name,
+        "***" if is_secret_name(name) else text,
+        line.section.title,
+        f"Drop the option, or do this with Apache Hudi.{accepted}",
+    )
+
+
+@cache
+def foreign_options() -> ForeignOptions:
+    """The table of Hudi's options; its file is read once."""
+    text = files(__package__).joinpath(_FILE).read_text(encoding="utf-8")
+    return ForeignOptions(text)

@@ -56,7 +56,7 @@ class Secret:
 
 
 _SECRET_NAME: Final = re.compile(
-    r"secret|passw(or)?d|credential|private[._-]?key|access[._-]?key|account[._-]?key"
+    r"secret|passw(or)?d|credential|(private|access|account|encryption)[._-]?key"
     r"|(^|[._-])sas([._-]|$)|(^|[._-])token([._-]|$)",
     re.IGNORECASE,
 )

@@ -19,6 +19,31 @@ class Reporter(StrEnum):
     INMEMORY = "INMEMORY"
 
 
+_OF_HUDI: Final = frozenset(
+    {
+        "CLOUDWATCH",
+        "CONSOLE",
+        "DATADOG",
+        "GRAPHITE",
+        "JMX",
+        "M3",
+        "PROMETHEUS_PUSHGATEWAY",
+        "SLF4J",
+    }
+)
+"""Reporters of Hudi's that this release does not have; who asks for one is warned."""
+
+
+def reporter(text: str) -> Reporter | None:
+    """Parse a reporter; ``None`` for one that only Hudi has."""
+    word = text.upper()
+    if word in _OF_HUDI:
+        return None
+    if word not in list(Reporter):
+        raise ValueError(f"it is none of {', '.join(Reporter)}")
+    return Reporter(word)
+
+
 _key = keys_below("hoodie.metrics.", Group.METRICS)
 ON: Final[ConfigKey[bool]] = _key(
     "on",
@@ -26,13 +51,13 @@ ON: Final[ConfigKey[bool]] = _key(
     parse=boolean,
     doc="Whether metrics are published. Needs prometheus-client: `pip install hudi-core[metrics]`.",
 )
-REPORTER: Final[ConfigKey[Reporter]] = _key(
+REPORTER: Final[ConfigKey[Reporter | None]] = _key(
     "reporter.type",
     default=Reporter.PROMETHEUS,
-    parse=Reporter,
-    choices=tuple(Reporter),
+    parse=reporter,
     doc="PROMETHEUS answers Prometheus on a port of this process. INMEMORY keeps the numbers in "
-    "the default registry of prometheus-client, for programs that publish that themselves.",
+    "the default registry of prometheus-client, for programs that publish that themselves. Hudi's "
+    "other reporters are not built yet: they are warned of, and nothing is published.",
     hudi_default="GRAPHITE",
     reason="Prometheus is what there is.",
 )
@@ -71,7 +96,7 @@ class MetricsConfig:
     enabled
         Whether what is measured of the metadata table is published.
     reporter
-        Where it goes.
+        Where it goes; ``None`` with metrics that are not enabled.
     prefix
         What names begin with.
     host, port
@@ -79,7 +104,7 @@ class MetricsConfig:
     """
 
     enabled: bool
-    reporter: Reporter
+    reporter: Reporter | None
     prefix: str
     host: str
     port: int
@@ -93,9 +118,11 @@ class MetricsConfig:
         InvalidOptionError
             A value that cannot be used.
         """
+        reporter = REPORTER.read(options)
+        is_on = ON.read(options) and OF_METADATA.read(options) is not False
         return cls(
-            enabled=ON.read(options) and OF_METADATA.read(options) is not False,
-            reporter=REPORTER.read(options),
+            enabled=is_on and reporter is not None,
+            reporter=reporter,
             prefix=PREFIX.read(options),
             host=HOST.read(options),
             port=PORT.read(options),

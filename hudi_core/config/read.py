@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from hudi_core.config.foreign import Kind, foreign_options
 from hudi_core.config.key import ConfigKey, Group
 from hudi_core.config.kinds import QueryType
 from hudi_core.errors import InvalidInstantTimeError, InvalidOptionError
@@ -117,6 +118,7 @@ class ReadConfig:
         InvalidOptionError
             A value that cannot be used, or an option that does not belong to the query type.
         """
+        foreign_options().refuse(options, Kind.REFUSED_IN_READS)
         INCREMENTAL_FORMAT.read(options)
         kind = QUERY_TYPE.read(options)
         config = cls(kind, AS_OF.read(options), BEGIN.read(options), END.read(options))

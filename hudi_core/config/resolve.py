@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import difflib
-import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 from hudi_core.config import index_keys, stored_keys, timebased
 from hudi_core.config import table_keys as keys
-from hudi_core.config.catalog import FORMAT_PREFIX, KNOWN_NAMES
 from hudi_core.config.creation import new_table_config
-from hudi_core.config.foreign import ABSENT_FEATURES
 from hudi_core.config.key import ConfigKey, GivenOptions, Secret
 from hudi_core.config.kinds import IndexType
 from hudi_core.config.merging import COMPARED, marker_for, refuse_other_merging
+from hudi_core.config.option_warnings import warn_of_options
 from hudi_core.config.table import TableConfig, has_time_based, typed_fields
 from hudi_core.errors import InvalidOptionError, OptionConflictError
-
-_PREFIXES: Final = ("hoodie.", "hudi.")
-
-
-class UnknownOptionWarning(UserWarning):
-    """An option that means nothing here, or asks for what this release does not do."""
 
 
 def text_options(options: Mapping[str, object]) -> GivenOptions:
@@ -60,43 +51,6 @@ def text_options(options: Mapping[str, object]) -> GivenOptions:
     return texts
 
 
-def warn_unknown_options(
-    options: Mapping[str, str], known: Sequence[str] = (), stacklevel: int = 2
-) -> None:
-    """Warn of every ``hoodie.*`` option that has no effect here, naming the nearest known one.
-
-    Parameters
-    ----------
-    options
-        A user's options; only their names are shown.
-    known
-        Further names that are known, such as the table's stored properties.
-    stacklevel
-        As in :func:`warnings.warn`; 1 is the caller's caller.
-    """
-    names = KNOWN_NAMES.union(known)
-    for name, value in options.items():
-        if not name.startswith(_PREFIXES) or name.startswith(FORMAT_PREFIX):
-            continue
-        absent = ABSENT_FEATURES.get(name)
-        if absent is not None:
-            if value.strip().lower() != absent.here:
-                warnings.warn(
-                    f"{name} asks for {absent.feature}, which this release does not have; "
-                    f"it has no effect.",
-                    UnknownOptionWarning,
-                    stacklevel=stacklevel + 1,
-                )
-        elif name not in names:
-            near = difflib.get_close_matches(name, names, n=1, cutoff=0.8)
-            meant = f"; did you mean {near[0]}?" if near else "."
-            warnings.warn(
-                f"{name} is not a known option and has no effect{meant}",
-                UnknownOptionWarning,
-                stacklevel=stacklevel + 1,
-            )
-
-
 def resolve_table_config(
     options: Mapping[str, str],
     stored: TableConfig | None,
@@ -104,11 +58,10 @@ def resolve_table_config(
     create_schema: str | None = None,
     last_column_id: int | None = None,
     field_ids: Mapping[str, int] | None = None,
-    stacklevel: int = 2,
 ) -> TableConfig:
     """Return what the table is: its stored view, or for a new table the one its options describe.
 
-    Unknown options are warned of.
+    Options without effect are warned of.
 
     Parameters
     ----------
@@ -118,8 +71,6 @@ def resolve_table_config(
         The table's stored view; ``None`` for a new table.
     create_schema, last_column_id, field_ids
         Of a new table: Avro schema as JSON, greatest field id, ids by dotted path.
-    stacklevel
-        As in :func:`warn_unknown_options`.
 
     Raises
     ------
@@ -128,8 +79,7 @@ def resolve_table_config(
     InvalidOptionError
         A value that cannot be used, or a new table that cannot be written.
     """
-    known = () if stored is None else tuple(stored.raw)
-    warn_unknown_options(options, known, stacklevel + 1)
+    warn_of_options(options, () if stored is None else stored.raw)
     if stored is None:
         config = new_table_config(options)
         return replace(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from hudi_core.config.key import ConfigKey, Group
-from hudi_core.config.parsers import integer, names, text_or_none
+from hudi_core.config.parsers import boolean, integer, names, text_or_none
 from hudi_core.config.table_parsers import field_ids, folder
 
 COMPLEX_ENCODING: Final = ConfigKey(
@@ -103,6 +103,13 @@ METADATA_PARTITIONS_INFLIGHT: Final[ConfigKey[tuple[str, ...]]] = ConfigKey(
     doc="Partitions of the metadata table that are being built.",
     group=Group.TABLE,
 )
+IDEMPOTENT_WRITES: Final = ConfigKey(
+    key="hoodie.table.idempotent.writes",
+    default=False,
+    parse=boolean,
+    doc="Whether commits say which writes applications made, for `idempotency=`.",
+    group=Group.TABLE,
+)
 BOOTSTRAP_PATH: Final = ConfigKey(
     key="hoodie.bootstrap.base.path",
     default=None,
@@ -133,6 +140,7 @@ MANAGED_KEYS: Final[tuple[ConfigKey[Any], ...]] = (
     FORMER_NAMES,
     METADATA_PARTITIONS,
     METADATA_PARTITIONS_INFLIGHT,
+    IDEMPOTENT_WRITES,
     BOOTSTRAP_PATH,
     CHECKSUM,
 )

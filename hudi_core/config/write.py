@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hudi_core.config import index_keys, merge_keys, storage
 from hudi_core.config import write_keys as keys
+from hudi_core.config.commit_keys import commit_extras
+from hudi_core.config.foreign import Kind, foreign_options
 from hudi_core.config.kinds import (
     BulkInsertSortMode,
     ConcurrencyMode,
@@ -20,6 +22,7 @@ from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.schema import SchemaConfig
 from hudi_core.errors import InvalidOptionError
 from hudi_core.model.commit import WriteOperation
+from hudi_core.model.extras import CommitExtras
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,8 @@ class WriteConfig:
         What the metadata table holds.
     fsync
         Whether local timeline files are flushed to the disk.
+    extras
+        What the commit keeps beside its files.
     """
 
     operation: WriteOperation
@@ -104,6 +109,7 @@ class WriteConfig:
     lock: LockConfig
     metadata: MetadataConfig
     fsync: bool
+    extras: CommitExtras = field(default_factory=CommitExtras)
 
     @property
     def concurrency_mode(self) -> ConcurrencyMode:
@@ -130,6 +136,7 @@ class WriteConfig:
         InvalidOptionError
             A value that cannot be used, or asks for what this release does not do.
         """
+        foreign_options().refuse(options, Kind.REFUSED_IN_WRITES)
         for key in keys.REFUSALS:
             key.read(options)
         index_keys.BUCKET_ENGINE.read(options)
@@ -175,6 +182,7 @@ class WriteConfig:
             lock=LockConfig.from_options(options),
             metadata=MetadataConfig.from_options(options),
             fsync=storage.FSYNC.read(options),
+            extras=commit_extras(options),
         )
 
 

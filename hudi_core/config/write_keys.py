@@ -250,8 +250,7 @@ AUTO_UPGRADE: Final = ConfigKey(
     key="hoodie.write.auto.upgrade",
     default=False,
     parse=boolean,
-    choices=("false",),
-    doc="Whether a write may raise the table's version. It never does.",
+    doc="Whether a write may raise the table's version. It never does; true is warned of.",
     group=Group.WRITE,
     hudi_default="true",
     reason="An upgrade shuts out older readers, and nobody asked for it.",
@@ -283,20 +282,10 @@ INSERT_DUP_POLICY: Final = ConfigKey(
     "drop: drops them, and combines incoming rows that have one key. fail: writes nothing.",
     group=Group.WRITE,
 )
-CDC: Final = ConfigKey(
-    key="hoodie.table.cdc.enabled",
-    default=False,
-    parse=boolean,
-    choices=("false",),
-    doc="Whether commits keep change data capture logs.",
-    group=Group.WRITE,
-)
-
 REFUSALS: Final[tuple[ConfigKey[Any], ...]] = (
     BLOOM_TYPE,
     AUTO_UPGRADE,
     MARKERS_TYPE,
-    CDC,
 )
 """Options known so that a wish for what this release does not do is refused, not ignored."""
 

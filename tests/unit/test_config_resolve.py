@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 
 import pytest
 
 from hudi_core.config.key import Secret
 from hudi_core.config.resolve import (
-    UnknownOptionWarning,
     resolve_table_config,
     text_options,
-    warn_unknown_options,
 )
 from hudi_core.config.table import KeyGeneratorType, MergeMode, TableConfig
 from hudi_core.errors import InvalidOptionError, OptionConflictError
@@ -306,45 +303,6 @@ def test_the_key_encoding_of_a_table_of_version_8() -> None:
     nine = replace(table, version=9, complex_keygen_new_encoding=False)
     with pytest.raises(OptionConflictError):
         resolve_table_config({key: "true"}, nine)
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("hoodie.datasource.write.recordkey.fields", "did you mean hoodie.datasource.write.record"),
-        ("hoodie.parquet.max.filesize", r"did you mean hoodie\.parquet\.max\.file\.size\?"),
-        ("hoodie.xyz", r"hoodie\.xyz is not a known option and has no effect\.$"),
-        ("hudi.table.format", "did you mean"),
-    ],
-)
-def test_unknown_options_are_warned_of(name: str, message: str) -> None:
-    with pytest.warns(UnknownOptionWarning, match=message) as caught:
-        warn_unknown_options({name: "canary"})
-    assert "canary" not in str(caught[0].message)
-    with pytest.warns(UnknownOptionWarning, match=message):
-        resolve_table_config({**MINIMAL, name: "x"}, None)
-    with pytest.warns(UnknownOptionWarning, match=message):
-        resolve_table_config({name: "x"}, _stored())
-
-
-def test_the_warning_points_at_the_caller() -> None:
-    def library() -> None:
-        warn_unknown_options({"hoodie.xyz": "1"})
-
-    with pytest.warns(UnknownOptionWarning) as caught:
-        library()
-    assert caught[0].filename == __file__
-
-
-def test_features_that_are_absent_are_warned_of_when_asked_for() -> None:
-    with pytest.warns(UnknownOptionWarning, match="asks for catalog sync"):
-        warn_unknown_options({"hoodie.datasource.meta.sync.enable": "true"})
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        absent = {"hoodie.datasource.meta.sync.enable": "False"}
-        warn_unknown_options({**absent, "path": "x", "mergeSchema": "1"})
-        warn_unknown_options({"hoodie.table.format.iceberg.location": "x"})
-        warn_unknown_options({"hoodie.table.own": "x"}, known=["hoodie.table.own"])
 
 
 def test_python_values_become_text() -> None:

@@ -190,10 +190,14 @@ def test_a_name_that_is_taken_is_named(tmp_path: Path) -> None:
         REGISTRY.unregister(gauge)
 
 
-@pytest.mark.parametrize("kind", ["GRAPHITE", "JMX", "DATADOG"])
-def test_other_reporters_are_refused(kind: str) -> None:
-    with pytest.raises(InvalidOptionError, match="Supported: PROMETHEUS, INMEMORY"):
-        meter_of({**ON, "hoodie.metrics.reporter.type": kind}, "t", "/t")
+@pytest.mark.parametrize("kind", ["GRAPHITE", "JMX", "prometheus_pushgateway"])
+def test_reporters_that_only_hudi_has_publish_nothing(kind: str) -> None:
+    assert meter_of({**ON, "hoodie.metrics.reporter.type": kind}, "t", "/t") is NO_METER
+
+
+def test_a_reporter_that_nobody_has_is_refused() -> None:
+    with pytest.raises(InvalidOptionError, match="none of PROMETHEUS, INMEMORY"):
+        meter_of({**ON, "hoodie.metrics.reporter.type": "TELEX"}, "t", "/t")
 
 
 def test_defaults_are_those_of_hudi() -> None:

@@ -16,6 +16,7 @@ from pyspark import TaskContext as SparkTask
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
+from hudi_core.config.foreign import Kind, foreign_options
 from hudi_core.engine.arrangement import Arrangement
 from hudi_core.engine.base import InputFunction, TaskContext, TaskFunction, bins
 from hudi_core.engine.local import LocalEngine
@@ -30,6 +31,7 @@ _ON_THIS_MACHINE: Final = re.compile(r"local(\[|$)")
 _ATTEMPTS: Final = re.compile(r",\s*([0-9]+)\s*\]$")
 _FINAL: Final = (SchemaError, ConfigError)
 """Errors of the rows or the options: another attempt meets them again."""
+_ENCRYPTION: Final = "parquet.crypto.factory.class"
 _RESULT: Final = "result binary"
 _BINS_PER_SLOT: Final = 2
 _WIDE_ROW_BYTES: Final = 4096
@@ -67,6 +69,7 @@ class SparkEngine:
         return max(1, int(self._session.sparkContext.defaultParallelism))
 
     def take(self, data: DataFrame) -> DataFrame:
+        _refuse_encryption(self._session)
         return data
 
     def schema_of(self, data: DataFrame) -> pa.Schema:
@@ -202,6 +205,15 @@ def _result(data: bytes) -> Any:
     if isinstance(result, _Refusal):
         raise result.error
     return result
+
+
+def _refuse_encryption(session: SparkSession) -> None:
+    """Refuse to write plain files in a session that encrypts its files."""
+    if getattr(session, "_jvm", None) is None:
+        return  # Spark Connect does not tell
+    conf = session.sparkContext._jsc.hadoopConfiguration()
+    wanted = {_ENCRYPTION: conf.get(_ENCRYPTION) or ""}
+    foreign_options().refuse(wanted, Kind.REFUSED_IN_WRITES)
 
 
 def _path(name: str) -> str:

@@ -1,0 +1,95 @@
+"""Warnings of options without effect, once in a process."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from hudi_core.config.catalog import DECLARED_NAMES, FORMAT_PREFIX, known_names
+from hudi_core.config.commit_keys import METADATA_PREFIX
+from hudi_core.config.foreign import foreign_options
+from hudi_core.config.plain_options import meant_by
+
+_PREFIXES: Final = ("hoodie.", "hudi.")
+_OWN: Final = frozenset({"hudi_core", "pyspark_hudi"})
+"""Packages whose lines are of no use to who reads a warning."""
+_SHOWN: Final = 3
+"""Names that a warning lists of one feature."""
+
+WARNED: Final[set[str]] = set()
+"""Names and features that this process has warned of."""
+
+
+class UnknownOptionWarning(UserWarning):
+    """An option that is not known, or not built yet."""
+
+
+def warn_of_options(options: Mapping[str, str], stored: Iterable[str] = ()) -> None:
+    """Warn of options without effect, of each name once in a process.
+
+    These are names that neither Hudi nor this project has, with the nearest one there is; names
+    without Hudi's prefix that look like one of its own; and, in one warning, the features of Hudi
+    that options ask for and this release does not have.
+
+    Parameters
+    ----------
+    options
+        A user's options; only their names are shown.
+    stored
+        Further names that are known: the table's stored properties.
+    """
+    for subjects, message in (*_lacking(options), *_unknown(options, frozenset(stored))):
+        warnings.warn(message, UnknownOptionWarning, stacklevel=_callers_level())
+        WARNED.update(subjects)  # not before: a filter may make an error of the warning
+
+
+def _lacking(options: Mapping[str, str]) -> Iterator[tuple[Sequence[str], str]]:
+    """The one message on features not built yet, after their names."""
+    features = {
+        section.title: names
+        for section, names in foreign_options().wishes(options)
+        if section.title not in WARNED
+    }
+    if features:
+        asked = "; ".join(f"{title} ({_some(names)})" for title, names in features.items())
+        yield tuple(features), f"Options without effect, as this release does not have it: {asked}."
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more
+
+
+def _unknown(
+    options: Mapping[str, str], stored: frozenset[str]
+) -> Iterator[tuple[Sequence[str], str]]:
+    """A message for each name that is not known, after the name."""
+    begin = options.get(METADATA_PREFIX.key, METADATA_PREFIX.default).strip()
+    for name in options:
+        if name in DECLARED_NAMES or name in stored or name in WARNED:
+            continue
+        if foreign_options().of(name) or (begin and name.startswith(begin)):
+            continue  # Hudi has it, or the commit keeps it
+        if not name.lower().startswith(_PREFIXES):
+            meant = meant_by(name)
+            if meant is not None:
+                yield (name,), f"{name} is no option and has no effect; did you mean {meant}?"
+        elif not name.startswith(FORMAT_PREFIX):
+            near = difflib.get_close_matches(name, sorted(known_names()), n=1, cutoff=0.8)
+            meant = f"; did you mean {near[0]}?" if near else "."
+            yield (name,), f"{name} is not a known option and has no effect{meant}"
+
+
+def _callers_level() -> int:
+    """The ``stacklevel`` of the nearest line outside the project."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and _package(frame.f_globals) in _OWN:
+        frame, level = frame.f_back, level + 1
+    return level
+
+
+def _package(names: Mapping[str, object]) -> str:
+    return str(names.get("__name__", "")).partition(".")[0]

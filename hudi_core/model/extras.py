@@ -1,0 +1,105 @@
+"""Extra metadata of a commit, as its caller asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from hudi_core.errors import InvalidOptionError
+from hudi_core.model.commit import SCHEMA_KEY
+
+OWN_PREFIX: Final = "hudi."
+"""Keys of extra metadata below it are the project's own."""
+DELETED_ROWS_KEY: Final = f"{OWN_PREFIX}deleted-rows"
+"""How many rows a deletion of partitions took out of the table, which no file of it counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Idempotency:
+    """Identity of a write that is done once.
+
+    Attributes
+    ----------
+    application
+        Who writes: a job, a query, a source.
+    version
+        Number of the write; a later write of the application has a greater one.
+    """
+
+    application: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class CommitExtras:
+    """What the extra metadata of a commit keeps for its caller.
+
+    Attributes
+    ----------
+    metadata
+        Texts by key.
+    rolling_keys, lookback
+        Keys whose latest values are carried over, where ``metadata`` has none, and how many commits
+        are looked at for them.
+    idempotency
+        What makes the write one that is done once; ``None`` for a write like any other.
+    """
+
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    rolling_keys: tuple[str, ...] = ()
+    lookback: int = 10
+    idempotency: Idempotency | None = None
+
+    def given(
+        self, metadata: Mapping[str, str] | None, idempotency: tuple[str, int] | None
+    ) -> CommitExtras:
+        """These with the arguments of a call, which win over options.
+
+        Raises
+        ------
+        InvalidOptionError
+            A key that is not the caller's to set, or something that is no text or no number.
+        """
+        extras = self
+        if metadata:
+            extras = replace(extras, metadata={**extras.metadata, **checked_metadata(metadata)})
+        if idempotency is not None:
+            extras = replace(extras, idempotency=_idempotency(idempotency))
+        return extras
+
+    def without_idempotency(self) -> CommitExtras:
+        """These for a write that may be repeated."""
+        return replace(self, idempotency=None)
+
+
+def checked_metadata(metadata: Mapping[Any, Any]) -> Mapping[str, str]:
+    """Extra metadata that a caller may set.
+
+    Raises
+    ------
+    InvalidOptionError
+        A key that is not the caller's to set, or a key or value that is no text.
+    """
+    for key, value in metadata.items():
+        name = f"extra_metadata[{key!r}]"
+        if not isinstance(key, str) or not isinstance(value, str):
+            kind = type(value if isinstance(key, str) else key).__name__
+            raise InvalidOptionError(name, kind, "keys and values are texts", "Pass its text.")
+        if not key or key == SCHEMA_KEY or key.startswith(OWN_PREFIX):
+            raise InvalidOptionError(
+                name, value, "the table keeps this key itself", "Choose another key."
+            )
+    return metadata
+
+
+def _idempotency(given: tuple[str, int]) -> Idempotency:
+    match given:
+        case (str(application), int(version)) if application.strip() and type(version) is int:
+            return Idempotency(application.strip(), version)
+    raise InvalidOptionError(
+        "idempotency",
+        given,
+        "it is no name of an application with the number of a write",
+        "Pass them as in idempotency=('orders', 17).",
+    )
