@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
+from dataclasses import replace
 from datetime import date
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -31,13 +33,14 @@ from hudi_core.read.spark_frame import frame_of_plan
 from hudi_core.row_operations import Options
 from hudi_core.services.create import create_table, design_table, replace_table
 from hudi_core.services.drop import drop_table
-from hudi_core.services.opening import open_within, table_exists
+from hudi_core.services.opening import open_table, open_within, table_exists
 from hudi_core.storage.location import PathLike, location_of
 from hudi_core.storage.options import StorageOptions
 from hudi_core.table import Table
 from hudi_core.txn.markers import INCOMING_FOLDER
 from hudi_core.write.context import WriteContext
 from hudi_core.write.keyless import default_operation
+from hudi_core.write.repetition import repetition_of, stored_result
 from hudi_core.write.unfit_rows import fitting_rows
 
 if TYPE_CHECKING:
@@ -54,6 +57,9 @@ def write(
     mode: SaveMode = "append",
     options: Options | None = None,
     engine: Engine | None = None,
+    *,
+    extra_metadata: Mapping[str, str] | None = None,
+    idempotency: tuple[str, int] | None = None,
 ) -> CommitResult | None:
     """Write rows with Hudi's options, creating the table where there is none.
 
@@ -74,6 +80,12 @@ def write(
         Hudi's options: ``hoodie.datasource.write.operation`` says what to do (by default
         ``upsert``, and ``insert`` for tables without a record key, unless the rows bring the keys
         they were read with).
+    extra_metadata
+        Texts by key that the commit keeps.
+    idempotency
+        Name of an application and number of the write: see
+        :class:`~hudi_core.row_operations.RowOperations`. A repetition returns the result of its
+        first time, whatever ``mode`` says. A table that is dropped takes what it knew with it.
 
     Returns
     -------
@@ -83,13 +95,15 @@ def write(
     path = location_of(path)
     given = text_options(options or {})
     config = WriteConfig.from_options(given)
+    extras = extra_metadata, idempotency
+    config = replace(config, extras=config.extras.given(*extras))
     operation = config.operation if OPERATION.is_given(given) else None
     engine = engine or engine_for(data)
-    if mode not in get_args(SaveMode):
-        raise InvalidOptionError(
-            "mode", mode, "there is no such mode", f"Use one of {', '.join(get_args(SaveMode))}."
-        )
+    _require_known(mode)
     exists = table_exists(path, given)
+    repeated = _repeated(path, given, config) if exists else None
+    if repeated is not None:
+        return repeated
     if exists and mode in ("errorifexists", "error"):
         raise NotATableError(path, "holds a table already", "Use mode='append', or another path.")
     if exists and mode == "ignore":
@@ -118,14 +132,14 @@ def write(
         data = fitting_rows(data, engine, context, operation)
         opened = replace_table(path, engine.schema_of(data), given, keep=INCOMING_FOLDER)
     elif exists:
-        return Table.open(path, given).perform(data, operation, engine)
+        return Table.open(path, given).perform(data, operation, engine, extras)
     else:
         opened = create_table(path, engine.schema_of(data), given)
     table = Table(opened, given)
     # of keys that rows bring from another table, a new one knows nothing
     operation = operation or default_operation(table.config, [])
     try:
-        return table.perform(data, operation, engine)
+        return table.perform(data, operation, engine, extras)
     except CommitStateUnknownError:
         raise
     except BaseException:
@@ -134,6 +148,23 @@ def write(
             with contextlib.suppress(ConcurrentWriterError, LockError):
                 drop_table(path, given)
         raise
+
+
+def _require_known(mode: str) -> None:
+    modes = get_args(SaveMode)
+    if mode not in modes:
+        raise InvalidOptionError(
+            "mode", mode, "there is no such mode", f"Use one of {', '.join(modes)}."
+        )
+
+
+def _repeated(path: str, given: Mapping[str, str], config: WriteConfig) -> CommitResult | None:
+    """Result of the earlier write that this one repeats, if any."""
+    if config.extras.idempotency is None:
+        return None
+    opened = open_table(path, given)
+    first = repetition_of(opened, opened.timeline(), config.extras.idempotency)
+    return None if first is None else stored_result(opened, first, config.operation)
 
 
 def read(spark: SparkSession | None, path: PathLike, options: Options | None = None) -> Any:

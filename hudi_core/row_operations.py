@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, overload
 
 from hudi_core.config.key import GivenOptions
@@ -22,16 +23,27 @@ from hudi_core.write.replacing import PartitionLike
 
 Options = Mapping[str, object]
 """Hudi options: texts, numbers, truth values, lists of names."""
+Extras = tuple[Mapping[str, str] | None, tuple[str, int] | None]
+"""The arguments ``extra_metadata`` and ``idempotency`` of an operation."""
 
 
 class RowOperations:
     """What changes the rows of one open table.
 
     Every operation takes rows (a Spark DataFrame, or anything Arrow can read), options for this
-    call alone, the engine to run on, and ``dry_run``: with it the operation says which files it
-    would touch, writes nothing, and takes no lock. Late rows and values that do not fit are only
-    found by the write itself. A dry run on Spark brings keys, partitions and ordering values to
-    the driver.
+    call alone, and the engine to run on. Further arguments of each:
+
+    ``extra_metadata``
+        Texts by key that the commit keeps; readers of the timeline find them there.
+    ``idempotency``
+        Name of an application and number of the write, as in ``("orders", 17)``. Where the
+        application has written that number before, or a greater one, nothing is written, and the
+        result of that write is returned with ``is_repetition``. So a write whose outcome is unknown
+        can be made again as it is. A write that was rolled back counts as not made.
+    ``dry_run``
+        Whether only to say which files would be touched: nothing is written, and no lock is taken.
+        Late rows and values that do not fit are only found by the write itself. On Spark it brings
+        keys, partitions and ordering values to the driver.
     """
 
     def __init__(self, opened: OpenTable, options: Mapping[str, str]) -> None:
@@ -50,6 +62,8 @@ class RowOperations:
         *,
         options: Options | None = None,
         engine: Engine | None = None,
+        extra_metadata: Mapping[str, str] | None = None,
+        idempotency: tuple[str, int] | None = None,
         dry_run: Literal[False] = False,
     ) -> CommitResult: ...
     @overload
@@ -59,6 +73,8 @@ class RowOperations:
         *,
         options: Options | None = None,
         engine: Engine | None = None,
+        extra_metadata: Mapping[str, str] | None = None,
+        idempotency: tuple[str, int] | None = None,
         dry_run: Literal[True],
     ) -> DryRun: ...
     def insert(
@@ -67,11 +83,14 @@ class RowOperations:
         *,
         options: Options | None = None,
         engine: Engine | None = None,
+        extra_metadata: Mapping[str, str] | None = None,
+        idempotency: tuple[str, int] | None = None,
         dry_run: bool = False,
     ) -> CommitResult | DryRun:
         """Add rows; small files are filled up first. Keys are not looked up, unless
         ``hoodie.datasource.insert.dup.policy`` says so."""
-        return self._write(data, WriteOperation.INSERT, options, engine, dry_run)
+        extras = extra_metadata, idempotency
+        return self._write(data, WriteOperation.INSERT, options, engine, extras, dry_run=dry_run)
 
     @overload
     def bulk_insert(
@@ -80,6 +99,8 @@ class RowOperations:
         *,
         options: Options | None = None,
         engine: Engine | None = None,
+        extra_metadata: Mapping[str, str] | None = None,
+        idempotency: tuple[str, int] | None = None,
         dry_run: Literal[False] = False,
     ) -> CommitResult: ...
     @overload
@@ -89,6 +110,8 @@ class RowOperations:
         *,
         options: Options | None = None,
         engine: Engine | None = None,
+        extra_metadata: Mapping[str, str] | None = None,
+        idempotency: tuple[str, int] | None = None,
         dry_run: Literal[True],
     ) -> DryRun: ...
     def bulk_insert(
@@ -97,10 +120,15 @@ class RowOperations:
         *,
         options: Options | None = None,
         engine: Engine | None = None,
+        extra_metadata: Mapping[str, str] | None = None,
+        idempotency: tuple[str, int] | None = None,
         dry_run: bool = False,
     ) -> CommitResult | DryRun:
         """Add rows to new files only: the fastest way in."""
-        return self._write(data, WriteOperation.BULK_INSERT, options, engine, dry_run)
+        extras = extra_metadata, idempotency
+        return self._write(
+            data, WriteOperation.BULK_INSERT, options, engine, extras, dry_run=dry_run
+        )
 
     @overload
     def upsert(
@@ -109,6 +137,8 @@ class RowOperations:
         *,
         options: Options | None = None,
         engine: Engine | None = None,
+        extra_metadata: Mapping[str, str] | None = None,
+        idempotency: tuple[str, int] | None = None,
         dry_run: Literal[False] = False,
     ) -> CommitResult: ...
     @overload
@@ -118,6 +148,8 @@ class RowOperations:
         *,
         options: Options | None = None,
         engine: Engine | None = None,
+        extra_metadata: Mapping[str, str] | None = None,
+        idempotency: tuple[str, int] | None = None,
         dry_run: Literal[True],
     ) -> DryRun: ...
     def upsert(
@@ -126,6 +158,8 @@ class RowOperations:
         *,
         options: Options | None = None,
         engine: Engine | None = None,
+        extra_metadata: Mapping[str, str] | None = None,
+        idempotency: tuple[str, int] | None = None,
         dry_run: bool = False,
     ) -> CommitResult | DryRun:
         """Add rows whose keys are new and replace the others, as the ordering field says.
@@ -133,7 +167,8 @@ class RowOperations:
         Rows may lack columns where ``hoodie.table.partial.update.mode=KEEP_VALUES``: updated rows
         keep their values, new rows get nulls.
         """
-        return self._write(data, WriteOperation.UPSERT, options, engine, dry_run)
+        extras = extra_metadata, idempotency
+        return self._write(data, WriteOperation.UPSERT, options, engine, extras, dry_run=dry_run)
 
     @overload
     def delete(
@@ -142,6 +177,8 @@ class RowOperations:
         *,
         options: Options | None = None,
         engine: Engine | None = None,
+        extra_metadata: Mapping[str, str] | None = None,
+        idempotency: tuple[str, int] | None = None,
         dry_run: Literal[False] = False,
     ) -> CommitResult: ...
     @overload
@@ -151,6 +188,8 @@ class RowOperations:
         *,
         options: Options | None = None,
         engine: Engine | None = None,
+        extra_metadata: Mapping[str, str] | None = None,
+        idempotency: tuple[str, int] | None = None,
         dry_run: Literal[True],
     ) -> DryRun: ...
     def delete(
@@ -159,11 +198,14 @@ class RowOperations:
         *,
         options: Options | None = None,
         engine: Engine | None = None,
+        extra_metadata: Mapping[str, str] | None = None,
+        idempotency: tuple[str, int] | None = None,
         dry_run: bool = False,
     ) -> CommitResult | DryRun:
         """Remove the rows with the keys in ``data``, which needs just the columns of key and
         partition."""
-        return self._write(data, WriteOperation.DELETE, options, engine, dry_run)
+        extras = extra_metadata, idempotency
+        return self._write(data, WriteOperation.DELETE, options, engine, extras, dry_run=dry_run)
 
     @overload
     def insert_overwrite(
@@ -172,6 +214,8 @@ class RowOperations:
         *,
         options: Options | None = None,
         engine: Engine | None = None,
+        extra_metadata: Mapping[str, str] | None = None,
+        idempotency: tuple[str, int] | None = None,
         dry_run: Literal[False] = False,
     ) -> CommitResult: ...
     @overload
@@ -181,6 +225,8 @@ class RowOperations:
         *,
         options: Options | None = None,
         engine: Engine | None = None,
+        extra_metadata: Mapping[str, str] | None = None,
+        idempotency: tuple[str, int] | None = None,
         dry_run: Literal[True],
     ) -> DryRun: ...
     def insert_overwrite(
@@ -189,11 +235,16 @@ class RowOperations:
         *,
         options: Options | None = None,
         engine: Engine | None = None,
+        extra_metadata: Mapping[str, str] | None = None,
+        idempotency: tuple[str, int] | None = None,
         dry_run: bool = False,
     ) -> CommitResult | DryRun:
         """Add rows and drop what the partitions they belong to held before; other partitions
         stay."""
-        return self._write(data, WriteOperation.INSERT_OVERWRITE, options, engine, dry_run)
+        extras = extra_metadata, idempotency
+        return self._write(
+            data, WriteOperation.INSERT_OVERWRITE, options, engine, extras, dry_run=dry_run
+        )
 
     @overload
     def insert_overwrite_table(
@@ -202,6 +253,8 @@ class RowOperations:
         *,
         options: Options | None = None,
         engine: Engine | None = None,
+        extra_metadata: Mapping[str, str] | None = None,
+        idempotency: tuple[str, int] | None = None,
         dry_run: Literal[False] = False,
     ) -> CommitResult: ...
     @overload
@@ -211,6 +264,8 @@ class RowOperations:
         *,
         options: Options | None = None,
         engine: Engine | None = None,
+        extra_metadata: Mapping[str, str] | None = None,
+        idempotency: tuple[str, int] | None = None,
         dry_run: Literal[True],
     ) -> DryRun: ...
     def insert_overwrite_table(
@@ -219,10 +274,15 @@ class RowOperations:
         *,
         options: Options | None = None,
         engine: Engine | None = None,
+        extra_metadata: Mapping[str, str] | None = None,
+        idempotency: tuple[str, int] | None = None,
         dry_run: bool = False,
     ) -> CommitResult | DryRun:
         """Add rows and drop everything the table held before; its history stays."""
-        return self._write(data, WriteOperation.INSERT_OVERWRITE_TABLE, options, engine, dry_run)
+        extras = extra_metadata, idempotency
+        return self._write(
+            data, WriteOperation.INSERT_OVERWRITE_TABLE, options, engine, extras, dry_run=dry_run
+        )
 
     @overload
     def delete_partitions(
@@ -230,6 +290,8 @@ class RowOperations:
         partitions: Sequence[PartitionLike],
         *,
         options: Options | None = None,
+        extra_metadata: Mapping[str, str] | None = None,
+        idempotency: tuple[str, int] | None = None,
         dry_run: Literal[False] = False,
     ) -> CommitResult: ...
     @overload
@@ -238,6 +300,8 @@ class RowOperations:
         partitions: Sequence[PartitionLike],
         *,
         options: Options | None = None,
+        extra_metadata: Mapping[str, str] | None = None,
+        idempotency: tuple[str, int] | None = None,
         dry_run: Literal[True],
     ) -> DryRun: ...
     def delete_partitions(
@@ -245,6 +309,8 @@ class RowOperations:
         partitions: Sequence[PartitionLike],
         *,
         options: Options | None = None,
+        extra_metadata: Mapping[str, str] | None = None,
+        idempotency: tuple[str, int] | None = None,
         dry_run: bool = False,
     ) -> CommitResult | DryRun:
         """Drop all rows of some partitions.
@@ -259,14 +325,20 @@ class RowOperations:
         UnknownPartitionError
             One of them holds no rows; nothing is deleted.
         """
-        writer = self._writer(options, engine_for(None))
+        writer = self._writer(options, engine_for(None), (extra_metadata, idempotency))
         if dry_run:
             return writer.rehearse_deletion(partitions)
         return writer.delete_partitions(partitions)
 
-    def perform(self, data: Any, operation: WriteOperation | None, engine: Engine) -> CommitResult:
+    def perform(
+        self,
+        data: Any,
+        operation: WriteOperation | None,
+        engine: Engine,
+        extras: Extras = (None, None),
+    ) -> CommitResult:
         """Do what the options of the table ask for; ``None`` for what fits the table best."""
-        writer = self._writer(None, engine)
+        writer = self._writer(None, engine, extras)
         if operation is None:
             data = engine.take(data)
             operation = default_operation(self._opened.client.config, engine.schema_of(data).names)
@@ -281,16 +353,19 @@ class RowOperations:
         operation: WriteOperation,
         options: Options | None,
         engine: Engine | None,
+        extras: Extras,
+        *,
         dry_run: bool,
     ) -> CommitResult | DryRun:
         engine = engine or engine_for(data)
         data = engine.take(data)
-        writer = self._writer(options, engine)
+        writer = self._writer(options, engine, extras)
         return writer.rehearse(data, operation) if dry_run else writer.write(data, operation)
 
-    def _writer(self, options: Options | None, engine: Engine) -> WriteClient:
+    def _writer(self, options: Options | None, engine: Engine, extras: Extras) -> WriteClient:
         merged = self._options | text_options(options or {})
         opened = open_table(self.path, merged)
         config = WriteConfig.from_options(merged)
+        config = replace(config, extras=config.extras.given(*extras))
         self._opened = opened
         return WriteClient(opened, table_lock(opened, config), engine, config)

@@ -7,6 +7,7 @@ in this process. People who bring Hudi's options come in by :mod:`hudi_core.door
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -171,6 +172,7 @@ class Table(RowQueries, TableUpkeep):
         drop: str | Sequence[str] | None = None,
         promote: Mapping[str, pa.DataType] | None = None,
         options: Options | None = None,
+        extra_metadata: Mapping[str, str] | None = None,
     ) -> CommitResult:
         """Change the columns; data files stay as they are.
 
@@ -187,6 +189,8 @@ class Table(RowQueries, TableUpkeep):
             Columns to drop. A later column of the same name does not bring their values back.
         promote
             Wider types: see :mod:`hudi_core.model.promotions`.
+        extra_metadata
+            Texts by key that the commit keeps.
 
         Raises
         ------
@@ -199,6 +203,7 @@ class Table(RowQueries, TableUpkeep):
         merged = self._options | text_options(options or {})
         opened = open_table(self.path, merged)
         config = WriteConfig.from_options(merged)
+        config = replace(config, extras=config.extras.given(extra_metadata, None))
         change = schema_change(add_columns, rename, drop, promote)
         result = alter_table(opened, table_lock(opened, config), config, change)
         self._opened = open_table(self.path, merged)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import tempfile
 import uuid
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 import hudi_core as hudi
+from hudi_core.config.option_warnings import UnknownOptionWarning
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.choice import arrow_schema
 from hudi_core.engine.plain_errors import plain_errors
@@ -34,6 +36,7 @@ from hudi_core.storage.data_files import data_filesystem
 from hudi_core.storage.open import open_storage
 from hudi_core.storage.store_clock import store_now_ms
 from hudi_core.txn.markers import INCOMING_FOLDER
+from hudi_core.write.repetition import repetition_of
 from hudi_core.write.replacing import REPLACING
 from pyspark_hudi.options import SaveMode, SourceOptions
 from pyspark_hudi.shipping import Shipped
@@ -91,6 +94,9 @@ class HudiWriter(Shipped, DataSourceArrowWriter):
         with plain_errors(), ExitStack() as files:
             files.callback(self._tidy)
             rows = self._staged(names, files)
+            files.enter_context(warnings.catch_warnings())
+            # the process that made this writer has warned already
+            warnings.simplefilter("ignore", UnknownOptionWarning)
             hudi.write(rows, self._options.path, self._mode, self._options.given)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:  # noqa: ARG002 - Spark's
@@ -148,20 +154,30 @@ def open_writer(options: SourceOptions, schema: StructType, overwrite: bool) -> 
         The options cannot be used, or contradict the table.
     """
     given, mode, rows = options.given, options.save_mode(overwrite), arrow_schema(schema)
-    operation = WriteConfig.from_options(given).operation
+    config = WriteConfig.from_options(given)
     exists = table_exists(options.path, given)
+    if exists and _is_repetition(options, config):
+        return HudiWriter(options, rows, None)
     if exists and mode in ("errorifexists", "error"):
         raise NotATableError(
             options.path, "holds a table already", "Write with mode=append, or to another path."
         )
     if exists and mode == "ignore":
         return HudiWriter(options, rows, None)
-    if exists and (mode == "append" or operation in REPLACING):
+    if exists and (mode == "append" or config.operation in REPLACING):
         open_table(options.path, given)
     else:
         design_table(options.path, rows, given)
     _sweep(_storage(options))
     return HudiWriter(options, rows, mode)
+
+
+def _is_repetition(options: SourceOptions, config: WriteConfig) -> bool:
+    """Whether the rows were written before."""
+    if config.extras.idempotency is None:
+        return False
+    opened = open_table(options.path, options.given)
+    return repetition_of(opened, opened.timeline(), config.extras.idempotency) is not None
 
 
 def _sweep(storage: Storage) -> None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from hudi_core.model.commit import CommitMetadata, WriteOperation, WriteStatus
+from hudi_core.model.extras import DELETED_ROWS_KEY
 from hudi_core.model.format import FormatCommit
 from hudi_core.model.instant import Instant
+
+_COUNT: Final = re.compile("[0-9]{1,18}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +40,10 @@ class CommitResult:
         The commit metadata.
     statuses
         What the handles reported, file by file, with the statistics of every column.
+    is_repetition
+        Whether nothing was written, because ``idempotency`` says that this write, or a later one of
+        its application, took place before. The rest is what the commit of that write keeps: no
+        timings and no statuses.
     """
 
     instant: Instant
@@ -48,6 +57,7 @@ class CommitResult:
     receipt: FormatCommit
     metadata: CommitMetadata = field(repr=False)
     statuses: tuple[WriteStatus, ...] = field(default=(), repr=False)
+    is_repetition: bool = False
 
     @property
     def replaced(self) -> int:
@@ -62,9 +72,40 @@ class CommitResult:
 
     def __str__(self) -> str:
         replaced = f", {self.replaced} file groups replaced" if self.replaced else ""
+        total = self.timings.get("total", 0)
+        seconds = "written before" if self.is_repetition else f"{total:.2f} s"
         return (
             f"{self.operation.value.lower()} {self.instant.requested_time}: "
             f"{self.inserted:,} inserted, {self.updated:,} updated, {self.deleted:,} deleted "
-            f"in {self.files} files{replaced} ({self.bytes_written / 1e6:.1f} MB, "
-            f"{self.timings.get('total', 0):.2f} s)"
+            f"in {self.files} files{replaced} ({self.bytes_written / 1e6:.1f} MB, {seconds})"
         )
+
+
+def commit_result(
+    instant: Instant,
+    operation: WriteOperation,
+    metadata: CommitMetadata,
+    receipt: FormatCommit,
+    *,
+    timings: Mapping[str, float] | None = None,
+    statuses: Sequence[WriteStatus] = (),
+    is_repetition: bool = False,
+) -> CommitResult:
+    """Add up what a commit did."""
+    stats = metadata.stats
+    unwritten = metadata.extra_metadata.get(DELETED_ROWS_KEY, "")
+    return CommitResult(
+        instant=instant,
+        operation=operation,
+        inserted=sum(stat.num_inserts or 0 for stat in stats),
+        updated=sum(stat.num_update_writes or 0 for stat in stats),
+        deleted=sum(stat.num_deletes or 0 for stat in stats)
+        + (int(unwritten) if _COUNT.fullmatch(unwritten) else 0),
+        files=len(stats),
+        bytes_written=sum(stat.total_write_bytes or 0 for stat in stats),
+        timings=dict(timings or {}),
+        receipt=receipt,
+        metadata=metadata,
+        statuses=tuple(statuses),
+        is_repetition=is_repetition,
+    )

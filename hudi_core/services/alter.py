@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import pyarrow as pa
@@ -18,14 +19,14 @@ from hudi_core.model.evolution import SchemaChange, altered_schema
 from hudi_core.model.files import BaseFile
 from hudi_core.model.instant import Action
 from hudi_core.model.instant_time import InstantTime
-from hudi_core.model.result import CommitResult
+from hudi_core.model.result import CommitResult, commit_result
 from hudi_core.services.create import as_arrow_schema
 from hudi_core.storage.data_files import open_data_file
 from hudi_core.txn.open_table import OpenTable
 from hudi_core.txn.schema_step import SchemaStep, refuse_unfit
 from hudi_core.txn.table_lock import TableLock
 from hudi_core.txn.transaction import begin
-from hudi_core.write.client import commit_metadata, commit_result, undone_on_failure
+from hudi_core.write.client import commit_metadata, undone_on_failure
 from hudi_core.write.schema_plan import fixed_columns, unchanged
 
 _ID_IN_SCHEMA: Final = '"field-id"'
@@ -82,6 +83,8 @@ def alter_table(
     refuse_unfit(table, step)
     if change.rename or change.drop:
         _require_ids(table)
+    # another change of the columns is no repetition: it could not be made twice
+    config = replace(config, extras=config.extras.without_idempotency())
     operation = WriteOperation.ALTER_SCHEMA
     transaction = begin(table, lock, config, Action.COMMIT, operation)
     transaction.schema_step = step
@@ -89,7 +92,13 @@ def alter_table(
         metadata = commit_metadata((), new, table.client.config.name, operation)
         committed = transaction.commit(metadata, ())
     transaction.timings["total"] = time.monotonic() - started
-    return commit_result(committed, operation, metadata, (), transaction.timings)
+    return commit_result(
+        committed.instant,
+        operation,
+        committed.metadata,
+        committed.receipt,
+        timings=transaction.timings,
+    )
 
 
 def _require_ids(table: OpenTable) -> None:

@@ -17,10 +17,7 @@ from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import (
     AlreadyExistsError,
-    CommitConflictError,
-    CommitStateUnknownError,
     HudiError,
-    IncompleteCommitError,
     StorageError,
 )
 from hudi_core.metadata.commit_changes import record_commit
@@ -29,6 +26,7 @@ from hudi_core.metadata.preparation import prepare
 from hudi_core.metadata.services import run_services
 from hudi_core.metadata.upkeep import Upkeep, open_upkeep
 from hudi_core.model.commit import CommitMetadata, WriteOperation, WriteStatus
+from hudi_core.model.extras import CommitExtras
 from hudi_core.model.files import join_path
 from hudi_core.model.format import FormatCommit
 from hudi_core.model.instant import Action, Instant, State
@@ -37,7 +35,9 @@ from hudi_core.timeline.clock import TimelineClock
 from hudi_core.timeline.serde import encode
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn import rollback
+from hudi_core.txn.commit_errors import overtaken, rolled_back, taken_back, unknown_outcome
 from hudi_core.txn.conflicts import refuse_conflicts
+from hudi_core.txn.extras import with_extras
 from hudi_core.txn.heartbeat import Heartbeat
 from hudi_core.txn.markers import STAGE, Markers, temp_folder
 from hudi_core.txn.open_table import OpenTable
@@ -52,7 +52,7 @@ from hudi_core.txn.publication import (
 from hudi_core.txn.recovery import recover
 from hudi_core.txn.same_table import require_same_table
 from hudi_core.txn.schema_step import SchemaStep, settle
-from hudi_core.txn.settlement import publish, settled
+from hudi_core.txn.settlement import Settled, publish, settled
 from hudi_core.txn.table_lock import TableLock
 
 _log = logging.getLogger(__name__)
@@ -68,10 +68,13 @@ class Committed:
         The completed instant.
     receipt
         What the table's format says it recorded.
+    metadata
+        The body of the completed instant.
     """
 
     instant: Instant
     receipt: FormatCommit
+    metadata: CommitMetadata
 
 
 @dataclass(slots=True)
@@ -88,6 +91,8 @@ class Transaction:
         Seconds by step; filled in as the write goes.
     metadata
         What the options say of the metadata table.
+    extras
+        What the commit keeps in its extra metadata.
     schema_step
         From which schema to which the write leads.
     lost
@@ -100,6 +105,7 @@ class Transaction:
     began: TimelineView
     heartbeat: Heartbeat
     metadata: MetadataConfig
+    extras: CommitExtras = field(default_factory=CommitExtras)
     timings: dict[str, float] = field(default_factory=dict)
     schema_step: SchemaStep | None = None
     lost: set[str] = field(default_factory=set)
@@ -112,13 +118,15 @@ class Transaction:
         Parameters
         ----------
         metadata
-            The body of the completed instant.
+            The body of the completed instant, but for what it keeps of :attr:`extras`.
         statuses
             Every file the write counts; all other files that its markers name are deleted first,
             because a foreign reader takes any file of a completed instant.
 
         Raises
         ------
+        AlreadyDoneError
+            It is a repetition of a write that took place.
         CommitConflictError
             Another writer changed a file group that this write touches, or the columns of the
             table. Nothing is visible: what was complete already was rolled back.
@@ -145,6 +153,9 @@ class Transaction:
             if now.timeline is not timeline:  # the format has moved on
                 parent, timeline = parent_of(self.table), client.timeline()
                 seen = self.table.seeing(timeline).timeline()
+            metadata = with_extras(
+                client, self.extras, self.instant, Settled(timeline, seen), metadata
+            )
             # step decide
             refuse_conflicts(self.table, metadata, self.instant, self.began, seen)
             if self.schema_step is not None:
@@ -160,13 +171,13 @@ class Transaction:
             receipt = publish(self.table, metadata, completed, statuses, self._require_lock)
             self.timings["publish"] = time.monotonic() - publishing
             if isinstance(receipt, NotDueError):
-                raise self._taken_back(receipt) from receipt
+                raise taken_back(self.instant, self.table.host.name, receipt) from receipt
             if upkeep is not None:
                 now_complete = Timeline.of((*timeline.instants, completed), timeline.unknown)
                 self._keep_small(replace(upkeep.tables, data_timeline=now_complete))
         self.timings["commit"] = time.monotonic() - started
         self._tidy()
-        return Committed(completed, receipt)
+        return Committed(completed, receipt, metadata)
 
     def _done(self, timeline: Timeline) -> Committed | None:
         """Return what came of the write where an earlier call has completed it already."""
@@ -176,11 +187,10 @@ class Transaction:
         now = settled(self.table, timeline)
         found = now.seen.find(self.instant.requested_time, self.instant.action)
         if found is None or not found.is_completed:
-            raise self._overtaken()
+            raise overtaken(self.instant, self.table.host.name)
         metadata, held = self.table.client.read_commit(found), found
-        return Committed(
-            found, recorded(self.table, held, lambda: tell(self.table, metadata, held))
-        )
+        receipt = recorded(self.table, held, lambda: tell(self.table, metadata, held))
+        return Committed(found, receipt, metadata)
 
     def _record(
         self, metadata: CommitMetadata, statuses: Sequence[WriteStatus], timeline: Timeline
@@ -234,7 +244,7 @@ class Transaction:
         found = timeline.find(self.instant.requested_time, self.instant.action)
         undone = found is None or found.is_completed or self.heartbeat.is_lost
         if undone or rollback.planned(self.table, timeline, self.instant) is not None:
-            raise self._rolled_back()
+            raise rolled_back(self.instant)
 
     def _require_in_time(self, read_at: float) -> None:
         """Make sure that nobody rolled this write back while its completed file was on its way.
@@ -247,51 +257,19 @@ class Transaction:
         try:
             timeline = self.table.client.timeline()  # step look-for-plan
         except StorageError as error:
-            raise self._unknown("The timeline cannot be read since") from error
+            raise unknown_outcome(self.instant, "The timeline cannot be read since") from error
         found = timeline.find(self.instant.requested_time, self.instant.action)
         if found is None or not found.is_completed:
-            raise self._rolled_back()
+            raise rolled_back(self.instant)
         if rollback.planned(self.table, timeline, self.instant) is not None:
             # who planned it leaves it alone where a third writer has published it before
-            raise self._unknown("Another writer planned its rollback while")
+            raise unknown_outcome(self.instant, "Another writer planned its rollback while")
 
     def _require_lock(self) -> None:
         """Make sure of the lock before step 2, which closes the case; the format's compare-and-set
         is what keeps others out."""
         if is_two_step(self.table):
             self.lock.require_lease()
-
-    def _taken_back(self, why: NotDueError) -> CommitConflictError:
-        return CommitConflictError(
-            f"Instant {self.instant.requested_time} could not be published in the "
-            f"{self.table.host.name} format and was rolled back: {why.what}",
-            f"Nothing of the write is visible. {why.hint}",
-            instant=self.instant.requested_time,
-        )
-
-    def _overtaken(self) -> CommitConflictError:
-        return CommitConflictError(
-            f"Another writer was faster than instant {self.instant.requested_time}, which could "
-            f"not be published in the {self.table.host.name} format and was rolled back",
-            "Nothing of the write is visible; run it again on the new state of the table.",
-            instant=self.instant.requested_time,
-        )
-
-    def _unknown(self, what: str) -> CommitStateUnknownError:
-        return CommitStateUnknownError(
-            f"{what} instant {self.instant.requested_time} was completed",
-            "Look at the timeline: if the instant is there as completed the write is visible, "
-            "otherwise the next writer rolls it back.",
-            instant=self.instant.requested_time,
-        )
-
-    def _rolled_back(self) -> IncompleteCommitError:
-        return IncompleteCommitError(
-            f"Instant {self.instant.requested_time} is being, or was, rolled back",
-            "Another writer took this one for dead, or the table was dropped. Nothing of the "
-            "write is visible; run it again.",
-            instant=self.instant.requested_time,
-        )
 
     def _delete_lost_attempts(self, statuses: Sequence[WriteStatus]) -> None:
         storage = self.table.client.storage
@@ -314,10 +292,10 @@ class Transaction:
             try:
                 found = self.table.client.timeline().find(self.instant.requested_time)
             except StorageError as unread:
-                raise self._unknown("The store failed while") from unread
+                raise unknown_outcome(self.instant, "The store failed while") from unread
             if found is not None and found.completion_time == completion:
                 return found
-            raise self._unknown("The store failed while") from error
+            raise unknown_outcome(self.instant, "The store failed while") from error
 
     def _tidy(self) -> None:
         # the commit has taken place: whatever cannot be removed now is no reason to say otherwise.
@@ -396,4 +374,4 @@ def begin(
             finally:
                 heartbeat.stop()
             raise
-    return Transaction(table, lock, inflight, began, heartbeat, config.metadata)
+    return Transaction(table, lock, inflight, began, heartbeat, config.metadata, config.extras)

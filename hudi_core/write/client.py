@@ -8,7 +8,7 @@ frozen values.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -34,16 +34,19 @@ from hudi_core.model.commit import (
     WriteStatus,
 )
 from hudi_core.model.dry_run import DryRun
+from hudi_core.model.extras import DELETED_ROWS_KEY
 from hudi_core.model.files import PartitionPath
 from hudi_core.model.instant import Action
 from hudi_core.model.instant_time import EARLIEST
-from hudi_core.model.result import CommitResult
+from hudi_core.model.protocols import TimelineView
+from hudi_core.model.result import CommitResult, commit_result
 from hudi_core.model.schema import TableSchema
 from hudi_core.timeline.serde import encode
+from hudi_core.txn.idempotency import AlreadyDoneError
 from hudi_core.txn.open_table import OpenTable
 from hudi_core.txn.schema_step import SchemaStep, last_write
 from hudi_core.txn.table_lock import TableLock
-from hudi_core.txn.transaction import Committed, Transaction, begin
+from hudi_core.txn.transaction import Transaction, begin
 from hudi_core.write.bucket_planning import keep_buckets
 from hudi_core.write.context import WriteContext
 from hudi_core.write.deciding import check_deciding_columns, check_markers
@@ -58,6 +61,7 @@ from hudi_core.write.rehearsal import (
     rehearse,
     rehearse_deletion,
 )
+from hudi_core.write.repetition import repetition_of, stored_result
 from hudi_core.write.replacing import (
     REPLACING,
     PartitionLike,
@@ -93,7 +97,7 @@ class WriteClient:
     config: WriteConfig
 
     def write(self, data: Any, operation: WriteOperation) -> CommitResult:
-        """Write the rows and commit.
+        """Write the rows and commit; a repetition returns the first result.
 
         Raises
         ------
@@ -103,11 +107,15 @@ class WriteClient:
         CommitConflictError, CommitStateUnknownError, LockError
             See :mod:`hudi_core.txn.transaction`.
         """
+        return self._once(operation, lambda: self._write(data, operation))
+
+    def _write(self, data: Any, operation: WriteOperation) -> CommitResult:
         started = time.monotonic()
         client = self.table.client
         context, staged, step = self._prepared(data, operation)
         transaction = self._begin(operation)
         with undone_on_failure(transaction):
+            self._refuse_repetition(transaction.began)
             if last_write(transaction.began) != step.last_write:
                 # what a dead writer left was made good, or somebody was faster: its columns count
                 context, staged, step = self._prepared(data, operation)
@@ -133,7 +141,14 @@ class WriteClient:
         transaction.timings["total"] = time.monotonic() - started
         # the keys have served, and are as many as the rows
         statuses = [replace(status, changed_keys=None) for status in statuses]
-        return commit_result(committed, operation, metadata, statuses, transaction.timings)
+        return commit_result(
+            committed.instant,
+            operation,
+            committed.metadata,
+            committed.receipt,
+            timings=transaction.timings,
+            statuses=statuses,
+        )
 
     def delete_partitions(self, partitions: Iterable[PartitionLike]) -> CommitResult:
         """Take all file groups of some partitions out of the table; no data file is touched.
@@ -145,14 +160,21 @@ class WriteClient:
         CommitConflictError, CommitStateUnknownError, LockError
             See :mod:`hudi_core.txn.transaction`.
         """
+        operation = WriteOperation.DELETE_PARTITION
+        return self._once(operation, lambda: self._delete_partitions(partitions, operation))
+
+    def _delete_partitions(
+        self, partitions: Iterable[PartitionLike], operation: WriteOperation
+    ) -> CommitResult:
         started = time.monotonic()
-        client, operation = self.table.client, WriteOperation.DELETE_PARTITION
+        client = self.table.client
         self._require(operation)
         step = unchanged(self.table)
         paths = partition_paths_of(partitions, client.config, step.new)
         require_known(self.table.views().view(), paths)
         transaction = self._begin(operation)
         with undone_on_failure(transaction):
+            self._refuse_repetition(transaction.began)
             if last_write(transaction.began) != step.last_write:
                 step = unchanged(self.table)  # for the same reason as in write()
             transaction.schema_step = step
@@ -161,10 +183,33 @@ class WriteClient:
             replaced = replaced_groups(view, operation, paths)
             rows = rows_of(client, replaced_slices(view, operation, paths))
             metadata = commit_metadata((), step.new, client.config.name, operation, replaced)
+            count = {DELETED_ROWS_KEY: str(sum(rows.values()))}
+            metadata = replace(metadata, extra_metadata={**metadata.extra_metadata, **count})
             committed = transaction.commit(metadata, ())
         transaction.timings["total"] = time.monotonic() - started
-        done = commit_result(committed, operation, metadata, (), transaction.timings)
-        return replace(done, deleted=sum(rows.values()))
+        return commit_result(
+            committed.instant,
+            operation,
+            committed.metadata,
+            committed.receipt,
+            timings=transaction.timings,
+        )
+
+    def _once(self, operation: WriteOperation, do: Callable[[], CommitResult]) -> CommitResult:
+        """Result of a write, or of the earlier one it repeats."""
+        if self.config.extras.idempotency is None:
+            return do()
+        try:
+            self._refuse_repetition(self.table.timeline())
+            return do()
+        except AlreadyDoneError as repetition:
+            return stored_result(self.table, repetition.done, operation)
+
+    def _refuse_repetition(self, timeline: TimelineView) -> None:
+        """Raise ``AlreadyDoneError`` for a write that a timeline already has."""
+        first = repetition_of(self.table, timeline, self.config.extras.idempotency)
+        if first is not None:
+            raise AlreadyDoneError(first)
 
     def rehearse(self, data: Any, operation: WriteOperation) -> DryRun:
         """Return what :meth:`write` would do with the rows; nothing is written.
@@ -326,28 +371,4 @@ def commit_metadata(
         extra_metadata=extra,
         operation_type=operation.value,
         partition_to_replace_file_ids=replaced,
-    )
-
-
-def commit_result(
-    committed: Committed,
-    operation: WriteOperation,
-    metadata: CommitMetadata,
-    statuses: Sequence[WriteStatus],
-    timings: dict[str, float],
-) -> CommitResult:
-    """Add up what a commit did."""
-    stats = metadata.stats
-    return CommitResult(
-        instant=committed.instant,
-        operation=operation,
-        inserted=sum(stat.num_inserts or 0 for stat in stats),
-        updated=sum(stat.num_update_writes or 0 for stat in stats),
-        deleted=sum(stat.num_deletes or 0 for stat in stats),
-        files=len(stats),
-        bytes_written=sum(stat.total_write_bytes or 0 for stat in stats),
-        timings=dict(timings),
-        receipt=committed.receipt,
-        metadata=metadata,
-        statuses=tuple(statuses),
     )

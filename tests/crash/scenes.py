@@ -172,6 +172,9 @@ def _is_table(path: Path) -> bool:
 
 ACTIONS: Final[Mapping[str, Action]] = {
     "insert": Action(lambda table: table.insert(as_table(NEW)), putting(NEW)),
+    "insert_once": Action(
+        lambda table: table.insert(as_table(NEW), idempotency=("crashing", 1)), putting(NEW)
+    ),
     "upsert": Action(lambda table: table.upsert(as_table(CHANGED)), putting(CHANGED)),
     "delete": Action(
         lambda table: table.delete(as_table({"a": ("x", 9), "c": ("y", 9)})), dropping("a", "c")
@@ -342,6 +345,8 @@ COMPLETED_FILE: Final = "link timeline/N_N.commit"
 BETWEEN: Final = "complete_write of the format"
 SCENES: Final[Mapping[str, Scene]] = {
     **{name: Scene(name) for name in OPERATIONS},
+    # rows would be there twice
+    "insert_once": Scene("insert_once", is_repeated=True),
     "to_iceberg": Scene("to_iceberg", (), ("native",), True),
     "to_delta": Scene("to_delta", (), ("native",), True),
     "to_native": Scene("to_native", (), ("iceberg", "delta"), True),

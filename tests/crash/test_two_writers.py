@@ -145,6 +145,23 @@ def test_the_later_of_two_writers_of_one_file_group_is_refused(
     assert all(one.is_completed for one in instants)
 
 
+def test_of_two_writers_of_one_version_one_commits(path: Path, nursery: Nursery) -> None:
+    once = {
+        **SHARED,
+        "hoodie.write.idempotency.application": "job",
+        "hoodie.write.idempotency.version": "1",
+    }
+    first = Paused(nursery, path, rows=batch(("new", "z", 1), ("b", "y", 1)), options=once)
+    second = nursery.run(
+        path=str(path), operation="upsert", rows=batch(("new", "z", 1), ("b", "y", 1)), options=once
+    )
+    assert "error" not in second
+    answer = first.go_on()
+    assert "error" not in answer
+    assert answer["instants"] == second["instants"]
+    assert read(path) == [("a", 0), ("b", 1), ("new", 1)]
+
+
 def test_a_killed_writer_beside_a_live_one_is_rolled_back_alone(
     path: Path, nursery: Nursery
 ) -> None:

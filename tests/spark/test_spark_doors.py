@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 import hudi_core as hudi
 from hudi_core.engine.choice import connected_scheme
 from hudi_core.engine.spark import SparkEngine
-from hudi_core.errors import DataFileError
+from hudi_core.errors import DataFileError, InvalidOptionError
 from hudi_core.storage.hadoop import hadoop_schemes
 
 pytestmark = pytest.mark.spark
@@ -147,6 +147,40 @@ def test_options_are_refused_before_a_row_is_made(spark: SparkSession, tmp_path:
         save(rows, str(path), more={"hoodie.datasource.write.recordkey.field": "ts"})
     with pytest.raises(PySparkException, match="path is missing"):
         rows.write.format("hudi").options(**OPTIONS).mode("append").save()
+
+
+def test_a_write_is_done_once_and_keeps_what_it_is_given(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "t")
+    once = {"txnAppId": "job", "txnVersion": "7"}
+    kept = {"hoodie.datasource.write.commitmeta.key.prefix": "Ingest.", "Ingest.source": "kafka"}
+    save(frame(spark, 6), path, more={**once, **kept})
+    before = files(tmp_path)
+    save(frame(spark, 9), path, more={**once, "mode": "errorifexists"})
+    assert files(tmp_path) == before
+    again = hudi.write(frame(spark, 9), path, options=OPTIONS, idempotency=("job", 6))
+    assert again is not None
+    assert (again.is_repetition, again.inserted) == (True, 6)
+    # Spark hands names over in lower case
+    assert again.metadata.extra_metadata["ingest.source"] == "kafka"
+    first = hudi.write(frame(spark, 9), path, options=OPTIONS, idempotency=("job", 8))
+    assert first is not None
+    assert (first.is_repetition, first.inserted) == (False, 3)
+    assert load(spark, path).count() == 9
+
+
+def test_a_session_that_encrypts_is_not_answered_with_plain_files(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    conf = spark.sparkContext._jsc.hadoopConfiguration()
+    conf.set("parquet.crypto.factory.class", "org.apache.parquet.crypto.keytools.X")
+    try:
+        with pytest.raises(InvalidOptionError, match="files are not encrypted"):
+            hudi.write(frame(spark, 2), str(tmp_path / "t"), options=OPTIONS)
+    finally:
+        conf.unset("parquet.crypto.factory.class")
+    assert not (tmp_path / "t").exists()
 
 
 def test_no_rows_at_all(spark: SparkSession, tmp_path: Path) -> None:

@@ -1,0 +1,152 @@
+"""Extra metadata of a commit: its caller's, and values carried over.
+
+Carried over from the commits before are the checkpoints of other engines, the keys that options
+name, and the last idempotent write of each application: readers look for them in the newest commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import Final
+
+from hudi_core.config.stored_keys import IDEMPOTENT_WRITES
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.model.commit import CommitMetadata, WriteOperation
+from hudi_core.model.extras import CommitExtras
+from hudi_core.model.instant import WRITE_ACTIONS, Instant
+from hudi_core.txn.idempotency import (
+    IDEMPOTENCY_KEY,
+    AlreadyDoneError,
+    Done,
+    done_writes,
+    encode,
+    is_accounted,
+    keep_account,
+    repeated,
+)
+from hudi_core.txn.settlement import Settled
+
+_CHECKPOINTS: Final = (
+    # Hudi Streamer: since version 8 of tables and before; how its last run was told to begin
+    frozenset(
+        {
+            "streamer.checkpoint.key.v2",
+            "streamer.checkpoint.reset.key.v2",
+            "deltastreamer.checkpoint.key",
+            "deltastreamer.checkpoint.reset_key",
+            "deltastreamer.checkpoint.ignore_key",
+        }
+    ),
+    # Spark's streaming sink
+    frozenset({"_hudi_streaming_sink_checkpoint"}),
+    # Kafka Connect, which looks at the newest commit only
+    frozenset({"kafka.commit.offsets"}),
+)
+"""Keys under which other engines keep how far they have read; those of one set belong together."""
+_SERVICES: Final = frozenset({WriteOperation.CLUSTER.value, WriteOperation.COMPACT.value})
+
+
+def with_extras(
+    client: TableMetaClient,
+    extras: CommitExtras,
+    instant: Instant,
+    now: Settled,
+    metadata: CommitMetadata,
+) -> CommitMetadata:
+    """The metadata of a commit with its extra metadata.
+
+    Under the table's lock.
+
+    Parameters
+    ----------
+    extras
+        What its caller asked for.
+    instant
+        The commit.
+    now
+        The table as it is.
+
+    Raises
+    ------
+    AlreadyDoneError
+        The write is a repetition.
+    """
+    before = _Before(client, now)
+    account = _account(client, extras, instant, now)
+    kept = {
+        **before.checkpoints(extras.metadata, instant),
+        **before.rolling(extras),
+        **extras.metadata,
+        **account,
+    }
+    return replace(metadata, extra_metadata={**metadata.extra_metadata, **kept})
+
+
+class _Before:
+    """The writes before a commit, each read at most once."""
+
+    def __init__(self, client: TableMetaClient, now: Settled) -> None:
+        self._client, self._now = client, now
+        self._read: dict[Instant, CommitMetadata] = {}
+
+    @cached_property
+    def _writes(self) -> tuple[Instant, ...]:
+        return tuple(self._now.seen.completed_writes())
+
+    def _commit(self, instant: Instant) -> CommitMetadata:
+        if instant not in self._read:
+            self._read[instant] = self._client.read_commit(instant)
+        return self._read[instant]
+
+    def checkpoints(self, given: Mapping[str, str], instant: Instant) -> Mapping[str, str]:
+        """The checkpoints that the write before this one keeps.
+
+        Their engines take the one that was requested last. Where a write that was requested before
+        this one is still under way, it may bring a newer checkpoint than is known yet, and this
+        commit must not stand before it with the older one.
+        """
+        for pending in self._now.timeline.pending():
+            is_write = pending.action in WRITE_ACTIONS
+            if is_write and pending.requested_time < instant.requested_time:
+                return {}
+        for before in reversed(self._writes):
+            commit = self._commit(before)
+            if commit.operation_type not in _SERVICES:
+                kept = commit.extra_metadata
+                carried = (keys for keys in _CHECKPOINTS if keys.isdisjoint(given))
+                return {key: kept[key] for keys in carried for key in keys & kept.keys()}
+        return {}
+
+    def rolling(self, extras: CommitExtras) -> Mapping[str, str]:
+        """Latest values of the rolling keys that the caller does not give."""
+        missing = {key for key in extras.rolling_keys if not extras.metadata.get(key)}
+        found: dict[str, str] = {}
+        newest = sorted(self._writes, key=lambda one: one.effective_completion_time, reverse=True)
+        for instant in newest[: extras.lookback]:
+            if missing <= found.keys():
+                break
+            kept = self._commit(instant).extra_metadata
+            found |= {key: kept[key] for key in missing - found.keys() if kept.get(key)}
+        return found
+
+
+def _account(
+    client: TableMetaClient, extras: CommitExtras, instant: Instant, now: Settled
+) -> Mapping[str, str]:
+    """Entry of the commit for idempotent writes, its own included."""
+    idempotency = extras.idempotency
+    if idempotency is None:
+        # a writer that set the property since is found by its own commit
+        is_kept = IDEMPOTENT_WRITES.read(client.config.raw)
+        return {IDEMPOTENCY_KEY: encode(done_writes(client, now.seen))} if is_kept else {}
+    is_kept = is_accounted(client)
+    done = done_writes(client, now.seen) if is_kept else {}
+    first = repeated(done, idempotency)
+    if first is not None:
+        raise AlreadyDoneError(first)
+    if not is_kept:
+        keep_account(client)
+    mine = {idempotency.application: Done(idempotency.version, instant.requested_time)}
+    return {IDEMPOTENCY_KEY: encode({**done, **mine})}
