@@ -1,6 +1,7 @@
 """The reference of all options, made from their declarations.
 
-``python -m hudi_core.config.docs [FILE]`` writes it to ``docs/configuration.md``.
+``python -m hudi_core.config.docs [FOLDER]`` writes it to ``docs/configuration.md``, and the options
+whose defaults are not Hudi's to the end of ``docs/deviations.md``.
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ from hudi_core.config.foreign import ForeignOption, Kind, Section, foreign_optio
 from hudi_core.config.key import ConfigKey, Group
 from hudi_core.config.stored_keys import MANAGED_KEYS
 
-DEFAULT_PATH: Final = Path("docs/configuration.md")
+DEFAULT_FOLDER: Final = Path("docs")
+REFERENCE: Final = "configuration.md"
+DEVIATIONS: Final = "deviations.md"
+_DEFAULTS: Final = "## Defaults of options\n"
 
 _INTRO: Final = """\
 # Configuration
@@ -23,7 +27,7 @@ _INTRO: Final = """\
 <!-- Made by `python -m hudi_core.config.docs` from the declarations in hudi_core/config. -->
 
 Options have Hudi's own names and Hudi's defaults, so that the options of a Hudi job can be passed
-on unchanged. Where a default differs, [one list](#deviations-from-hudis-defaults) says why; what
+on unchanged. Where a default differs, [one list](deviations.md#defaults-of-options) says why; what
 becomes of [Hudi's other options](#hudis-other-options) is said for each of them. An unknown
 `hoodie.*` option is warned of once, with the nearest known name, and so is a plain one that looks
 like an option of Hudi's, such as `recordkey`. An option that contradicts what the table has stored
@@ -58,7 +62,7 @@ _TITLES: Final = {
 
 def render() -> str:
     """Return the whole reference as Markdown."""
-    parts = [_INTRO, *(_group(group) for group in Group), _stored(), _deviations(), _foreign()]
+    parts = [_INTRO, *(_group(group) for group in Group), _stored(), _foreign()]
     return "\n".join(parts)
 
 
@@ -82,15 +86,14 @@ def _stored() -> str:
     )
 
 
-def _deviations() -> str:
+def deviations() -> str:
+    """Return the options whose defaults are not Hudi's, as a section of Markdown."""
     rows = (
-        (f"`{key.key}`", _default(key), _cell(key.hudi_default or ""), _cell(key.reason or ""))
+        (f"`{key.key}`", _cell(key.hudi_default or ""), _default(key), _cell(key.reason or ""))
         for key in ALL_KEYS
         if key.reason
     )
-    return "## Deviations from Hudi's defaults\n\n" + _table(
-        ("Option", "Here", "Hudi", "Reason"), rows
-    )
+    return f"{_DEFAULTS}\n" + _table(("Option", "Hudi", "Here", "Why"), rows)
 
 
 _FOREIGN: Final = {
@@ -190,9 +193,12 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Write the reference to a file, by default :data:`DEFAULT_PATH` in the current folder."""
-    path = Path(arguments[0]) if arguments else DEFAULT_PATH
-    path.write_text(render(), encoding="utf-8")
+    """Write the reference into a folder, by default :data:`DEFAULT_FOLDER` in the current one."""
+    folder = Path(arguments[0]) if arguments else DEFAULT_FOLDER
+    (folder / REFERENCE).write_text(render(), encoding="utf-8")
+    page = folder / DEVIATIONS
+    written_by_hand = page.read_text(encoding="utf-8").partition(_DEFAULTS)[0]
+    page.write_text(written_by_hand + deviations(), encoding="utf-8")
     return 0
 
 

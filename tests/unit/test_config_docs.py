@@ -9,15 +9,17 @@ from pathlib import Path
 import pytest
 
 from hudi_core.config.catalog import ALL_KEYS, known_names
-from hudi_core.config.docs import main, render
+from hudi_core.config.docs import deviations, main, render
 from hudi_core.config.key import ConfigKey
 
-REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "configuration.md"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
 def test_the_reference_is_fresh() -> None:
-    assert REFERENCE.read_text(encoding="utf-8") == render(), (
-        "run `python -m hudi_core.config.docs` in the repository's root"
+    advice = "run `python -m hudi_core.config.docs` in the repository's root"
+    assert (DOCS / "configuration.md").read_text(encoding="utf-8") == render(), advice
+    assert (DOCS / "deviations.md").read_text(encoding="utf-8").endswith(f"\n\n{deviations()}"), (
+        advice
     )
 
 
@@ -26,16 +28,12 @@ def test_every_name_is_listed() -> None:
     assert not [name for name in known_names() if f"`{name}`" not in text]
 
 
-def _deviations() -> str:
-    return render().split("## Deviations from Hudi's defaults")[1].split("\n## ")[0]
-
-
 @pytest.mark.parametrize("key", ALL_KEYS, ids=lambda key: key.key)
 def test_deviations_are_listed_with_their_reasons(key: ConfigKey[object]) -> None:
-    listed = f"| `{key.key}` |" in _deviations()
+    listed = f"| `{key.key}` |" in deviations()
     assert listed is (key.hudi_default is not None)
     if key.reason:
-        assert key.reason in _deviations()
+        assert key.reason in deviations()
 
 
 @pytest.mark.parametrize(
@@ -51,7 +49,7 @@ def test_deviations_are_listed_with_their_reasons(key: ConfigKey[object]) -> Non
     ],
 )
 def test_the_known_deviations_are_among_them(name: str) -> None:
-    assert f"`{name}`" in _deviations()
+    assert f"`{name}`" in deviations()
 
 
 def test_tables_are_well_formed() -> None:
@@ -61,9 +59,15 @@ def test_tables_are_well_formed() -> None:
         assert len(widths) <= 1, rows[0]
 
 
-def test_the_generator_writes_where_it_is_told(tmp_path: Path) -> None:
-    assert main([str(tmp_path / "own.md")]) == 0
-    assert (tmp_path / "own.md").read_text(encoding="utf-8") == render()
-    (tmp_path / "docs").mkdir()
+def test_the_generator_keeps_what_is_written_by_hand(tmp_path: Path) -> None:
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "deviations.md").write_text(
+        "# By hand\n\n## Defaults of options\nold\n", encoding="utf-8"
+    )
     subprocess.run([sys.executable, "-m", "hudi_core.config.docs"], cwd=tmp_path, check=True)
-    assert (tmp_path / "docs" / "configuration.md").read_text(encoding="utf-8") == render()
+    assert (docs / "configuration.md").read_text(encoding="utf-8") == render()
+    expected = f"# By hand\n\n{deviations()}"
+    assert (docs / "deviations.md").read_text(encoding="utf-8") == expected
+    assert main([str(docs)]) == 0
+    assert (docs / "deviations.md").read_text(encoding="utf-8") == expected
