@@ -33,7 +33,7 @@ from hudi_core.timeline.timeline import Timeline
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
-_META_FOLDER = ".hoodie"
+META_FOLDER: Final = ".hoodie"
 _REQUESTS_AT_A_TIME: Final = 16
 """As many as stores answer at once without asking to slow down."""
 
@@ -104,14 +104,14 @@ class TableMetaClient:
         """The instant files."""
         layout = self.config.layout_version
         below = "" if layout == LAYOUT_1 else f"/{self.config.timeline_path}"
-        return ActiveTimeline(self.storage, f"{_META_FOLDER}{below}", layout)
+        return ActiveTimeline(self.storage, f"{META_FOLDER}{below}", layout)
 
     @cached_property
     def archived(self) -> ArchivedTimeline:
         """The instants that left the active timeline."""
         layout = self.config.layout_version
         folder = (
-            f"{_META_FOLDER}/{self.config.archive_folder}"
+            f"{META_FOLDER}/{self.config.archive_folder}"
             if layout == LAYOUT_1
             else f"{self.active.folder}/{self.config.history_path}"
         )
@@ -169,6 +169,19 @@ class TableMetaClient:
             The metadata of a write is damaged.
         """
         text = self.schema_text_at(timeline)
+        return TableSchema.from_avro(text, self.config.field_ids, self.config.last_column_id)
+
+    def schema_text_at(self, timeline: TimelineView) -> str:
+        """The Avro schema behind :meth:`schema_at`, as JSON.
+
+        Raises
+        ------
+        SchemaError
+            Neither a write nor the properties keep a schema.
+        CorruptMetadataError
+            The metadata of a write is damaged.
+        """
+        text = next(self._schemas_of_writes(timeline), None) or self.config.create_schema
         if text is None:
             raise SchemaError(
                 f"The table at {self.base_path} has no schema: neither a commit of its active "
@@ -176,17 +189,7 @@ class TableMetaClient:
                 "Write to it once with Apache Hudi.",
                 base_path=self.base_path,
             )
-        return TableSchema.from_avro(text, self.config.field_ids, self.config.last_column_id)
-
-    def schema_text_at(self, timeline: TimelineView) -> str | None:
-        """Return the Avro schema behind :meth:`schema_at` as JSON; ``None`` where there is none.
-
-        Raises
-        ------
-        CorruptMetadataError
-            The metadata of a write is damaged.
-        """
-        return next(self._schemas_of_writes(timeline), None) or self.config.create_schema
+        return text
 
     def _schemas_of_writes(self, timeline: TimelineView) -> Iterator[str]:
         writes = sorted(

@@ -260,6 +260,8 @@ class MetadataConfig:
         Which partitions a new metadata table gets, beside the list of files.
     stats_columns, max_stats_columns
         Columns whose ranges are kept by name; where none are named, how many of the first.
+    chooses_columns
+        Whether options say one of the two.
     column_stats_groups, partition_stats_groups, bloom_filter_groups
         File groups of new partitions.
     record_index_groups, record_index_growth, record_index_group_bytes
@@ -290,6 +292,7 @@ class MetadataConfig:
     partitioned_record_index: bool
     stats_columns: tuple[str, ...]
     max_stats_columns: int
+    chooses_columns: bool
     column_stats_groups: int
     partition_stats_groups: int
     bloom_filter_groups: int
@@ -329,6 +332,9 @@ class MetadataConfig:
             partitioned_record_index=PARTITIONED_RECORD_INDEX.read(options),
             stats_columns=COLUMN_STATS_COLUMNS.read(options),
             max_stats_columns=COLUMN_STATS_MAX.read(options),
+            chooses_columns=any(
+                one.is_given(options) for one in (COLUMN_STATS_COLUMNS, COLUMN_STATS_MAX)
+            ),
             column_stats_groups=COLUMN_STATS_GROUPS.read(options),
             partition_stats_groups=PARTITION_STATS_GROUPS.read(options),
             bloom_filter_groups=BLOOM_FILTER_GROUPS.read(options),

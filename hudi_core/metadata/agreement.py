@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 
-from hudi_core.avro.wrappers import Wrapped
-from hudi_core.metadata.merging import merge
+from hudi_core.metadata.bound_forms import BoundForm, covers, has_values, in_form
 from hudi_core.metadata.partition_types import RecordType
 from hudi_core.metadata.records import (
     BloomFilterEntry,
@@ -21,24 +19,34 @@ def is_harmless(record: MetadataRecord, files: Collection[str]) -> bool:
     payload = record.payload
     if not isinstance(payload, ColumnRange):
         return False
-    # a column that is not indexed any more, or a log file, whose ranges its writer alone knows
-    return payload.file_name in files or _is_unknown(payload)
+    # a range of a partition can only be too wide; a column that is not indexed any more, or a log
+    # file, whose ranges its writer alone knows
+    return record.type == RecordType.PARTITION_STATS or payload.file_name in files
 
 
-def _is_unknown(one: ColumnRange) -> bool:
-    return one.min_value is None and one.max_value is None and one.value_count is None
+def is_needed(record: MetadataRecord) -> bool:
+    """Whether readers are misled where such a record is missing.
+
+    Of a partition, one that has values: readers leave a partition out that has no range.
+    """
+    payload = record.payload
+    is_partition = record.type == RecordType.PARTITION_STATS
+    return not is_partition or (isinstance(payload, ColumnRange) and has_values(payload))
 
 
-def agree(listed: MetadataRecord, expected: MetadataRecord) -> bool:
-    """Tell whether a record says what the files say, as far as readers rely on it."""
+def agree(listed: MetadataRecord, expected: MetadataRecord, form: BoundForm | None = None) -> bool:
+    """Whether a record says what the files say, where readers rely on it.
+
+    Parameters
+    ----------
+    form
+        Of a range: the form of the column's bounds, in which ``expected`` is.
+    """
     ours, theirs = listed.payload, expected.payload
     if isinstance(ours, ColumnRange) and isinstance(theirs, ColumnRange):
-        if listed.type == RecordType.PARTITION_STATS:
-            return _covers(listed, expected)
-        counts = (ours.value_count, ours.null_count) == (theirs.value_count, theirs.null_count)
-        return counts and all(
-            one is None or other is None or one == other for one, other in _bounds(ours, theirs)
-        )
+        is_partition = listed.type == RecordType.PARTITION_STATS
+        known = ours if form is None or ours.min_value is None else in_form(ours, form)
+        return _ranges_agree(known, theirs, is_partition=is_partition)
     if isinstance(ours, RecordLocation) and isinstance(theirs, RecordLocation):
         return (ours.partition_name, ours.file_id) == (theirs.partition_name, theirs.file_id)
     if isinstance(ours, BloomFilterEntry) and isinstance(theirs, BloomFilterEntry):
@@ -46,25 +54,11 @@ def agree(listed: MetadataRecord, expected: MetadataRecord) -> bool:
     return ours == theirs
 
 
-def _bounds(
-    ours: ColumnRange, theirs: ColumnRange
-) -> tuple[tuple[Wrapped | None, Wrapped | None], ...]:
-    return (ours.min_value, theirs.min_value), (ours.max_value, theirs.max_value)
-
-
-def _covers(listed: MetadataRecord, expected: MetadataRecord) -> bool:
-    """Tell whether a partition's range holds for its rows: merged with theirs, it is as it was."""
-    ours, theirs = listed.payload, expected.payload
-    if not isinstance(ours, ColumnRange) or not isinstance(theirs, ColumnRange):
-        return False
-    both = merge(
-        replace(listed, payload=ours),
-        replace(expected, payload=replace(theirs, is_tight_bound=False)),
-    )
-    merged = both.payload if both is not None else None
-    return isinstance(merged, ColumnRange) and all(
-        one is None or one == other for one, other in _bounds(ours, merged)
-    )
+def _ranges_agree(ours: ColumnRange, theirs: ColumnRange, *, is_partition: bool) -> bool:
+    if is_partition:
+        return covers(ours, theirs)
+    counts = (ours.value_count, ours.null_count) == (theirs.value_count, theirs.null_count)
+    return counts and covers(ours, theirs) and covers(theirs, ours)
 
 
 def subject_of(record: MetadataRecord) -> str:

@@ -7,7 +7,7 @@ version 2 say the type beside the bounds. Source: ``hudi-format`` section 5.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from decimal import Decimal, localcontext
 from enum import IntEnum
 from typing import Any, Final
@@ -77,6 +77,8 @@ _TIMESTAMPS: Final = {
 }
 _DECIMAL_PRECISION, _DECIMAL_SCALE = 30, 15
 """Of the one ``DecimalWrapper`` that all decimals of version 1 are in."""
+DECIMAL_DIGITS: Final = _DECIMAL_PRECISION - _DECIMAL_SCALE
+"""Digits that it has room for before the point, and as many behind it."""
 _MAX_DIGITS: Final = 100
 
 
@@ -94,6 +96,34 @@ _TYPES: Final[tuple[tuple[Callable[[pa.DataType], bool], BoundType], ...]] = (
     (lambda kind: pt.is_time64(kind) and kind.unit == "us", BoundType.TIME_MICROS),
 )
 """The first that matches."""
+_KINDS_1: Final = {
+    "BooleanWrapper": pa.bool_(),
+    "IntWrapper": pa.int32(),
+    "LongWrapper": pa.int64(),
+    "FloatWrapper": pa.float32(),
+    "DoubleWrapper": pa.float64(),
+    "StringWrapper": pa.string(),
+    "BytesWrapper": pa.binary(),
+    "DateWrapper": pa.date32(),
+    "DecimalWrapper": pa.decimal128(_DECIMAL_PRECISION, _DECIMAL_SCALE),
+}
+_KINDS_2: Final[Mapping[int, pa.DataType]] = {
+    BoundType.BOOLEAN: pa.bool_(),
+    BoundType.INT: pa.int32(),
+    BoundType.LONG: pa.int64(),
+    BoundType.FLOAT: pa.float32(),
+    BoundType.DOUBLE: pa.float64(),
+    BoundType.STRING: pa.string(),
+    BoundType.BYTES: pa.binary(),
+    BoundType.FIXED: pa.binary(),
+    BoundType.DATE: pa.date32(),
+    BoundType.TIME_MILLIS: pa.time32("ms"),
+    BoundType.TIME_MICROS: pa.time64("us"),
+    **{
+        number: pa.timestamp(unit, None if is_local else "UTC")
+        for (unit, is_local), number in _TIMESTAMPS.items()
+    },
+}
 
 
 def bound_type(kind: pa.DataType) -> ValueType | None:
@@ -150,9 +180,35 @@ def wrap_bound(value: Scalar, kind: pa.DataType, has_value_types: bool) -> Wrapp
         stored = int(value) // 1000
     elif number in _NANOS:
         stored = int(value) * 1000
-    if number is BoundType.DATE and not has_value_types:
-        return Wrapped("DateWrapper", stored)
-    return Wrapped(_WRAPPERS.get(number, "LongWrapper"), stored)
+    return Wrapped(wrapper_of(kind, has_value_types=has_value_types), stored)
+
+
+def wrapper_of(kind: pa.DataType, *, has_value_types: bool) -> str:
+    """The name of the wrapper of a column's bounds."""
+    found = bound_type(kind)
+    number = BoundType.V1 if found is None else BoundType(found.ordinal)
+    if not has_value_types:
+        own = {BoundType.DATE: "DateWrapper", BoundType.DECIMAL: "DecimalWrapper"}
+        if number in own:
+            return own[number]
+    return _WRAPPERS.get(number, "LongWrapper")
+
+
+def kind_of(bound: Wrapped, value_type: ValueType | None) -> pa.DataType | None:
+    """The type of a column with such a bound; ``None`` if unknown.
+
+    In version 1 a ``LongWrapper`` may be of a timestamp as well.
+
+    Raises
+    ------
+    CorruptMetadataError
+        The type is a decimal without precision and scale.
+    """
+    if value_type is None or value_type.ordinal == BoundType.V1:
+        return _KINDS_1.get(bound.wrapper)
+    if value_type.ordinal == BoundType.DECIMAL:
+        return pa.decimal128(38, _scale_of(value_type, ""))
+    return _KINDS_2.get(value_type.ordinal)
 
 
 def unwrap_bound(

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from hudi_core.avro.wrappers import Wrapped
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.metadata.bound_arrays import bound_arrays
+from hudi_core.metadata.doubtful_ranges import doubtful
 from hudi_core.metadata.group_reader import GroupReader
 from hudi_core.metadata.keys import id64, partition_name, partition_stats_key
 from hudi_core.metadata.layers import BaseLayer, Entry, Layer
@@ -30,7 +31,8 @@ from hudi_core.model.files import PartitionPath
 from hudi_core.model.ranges import Texts, ValueRanges
 
 _ID_LENGTH = len(id64(""))
-_STATED = ["minimum", "maximum", "null_count", "value_count", "is_deleted"]
+_COUNTED = ["null_count", "value_count", "total_uncompressed_size", "is_deleted"]
+_STATED = ["minimum", "maximum", *_COUNTED]
 _FEW_PARTITIONS = 16
 """For more partitions the whole column is read."""
 
@@ -66,7 +68,7 @@ def file_ranges(
         pa.array(hashes, pa.string()).take(coded.indices), _texts(names), ""
     )
     places = pc.index_in(wanted, value_set=table["place"].combine_chunks())
-    return _ranges(table.select(_STATED).take(places))
+    return _ranges(table.select(_STATED).take(places), kind, of_files=True)
 
 
 def _texts(texts: Texts) -> pa.Array:
@@ -83,14 +85,43 @@ def partition_ranges(
     partitions: Sequence[PartitionPath],
     column: str,
     kind: pa.DataType,
+    counting: str | None,
 ) -> ValueRanges | None:
     """Return ranges of a column in partitions; see above.
 
     Files that lack a column have nulls in it and no statistics, so that a partition may have nulls
-    in any column.
+    in any column. They may also have the column under an earlier name: nothing is concluded for a
+    partition that does not count all its rows.
+
+    Parameters
+    ----------
+    counting
+        A column that every file has; ``None`` where none is known.
     """
     if PARTITION_STATS not in snapshot.partitions:
         return None
+    table = _of_partitions(snapshot, partitions, column, kind)
+    if counting is None:
+        rows = pa.nulls(len(partitions), pa.int64())
+    elif counting == column:
+        rows = table["value_count"]
+    else:
+        rows = _of_partitions(snapshot, partitions, counting, pa.string())["value_count"]
+    told = pc.fill_null(pc.equal(table["value_count"], rows), False)
+    gone = pc.or_kleene(table["is_deleted"], pc.invert(told))
+    place = table.schema.get_field_index("is_deleted")
+    ranges = _ranges(table.set_column(place, "is_deleted", gone), kind, of_files=False)
+    anything = np.ones(len(partitions), np.bool_)
+    return ValueRanges(ranges.minimum, ranges.maximum, anything, ranges.may_have_value)
+
+
+def _of_partitions(
+    snapshot: MetadataSnapshot,
+    partitions: Sequence[PartitionPath],
+    column: str,
+    kind: pa.DataType,
+) -> pa.Table:
+    """What is stated of a column, partition by partition."""
     path = f"{snapshot.root}/{PARTITION_STATS}"
     keys = [partition_stats_key(column, one) for one in partitions]
     wanted = _Column(id64(column), kind, of_files=False)
@@ -112,9 +143,7 @@ def partition_ranges(
     table = pa.concat_tables(tables)
     # of several records of a key the first counts
     places = pc.index_in(pa.array(keys, pa.string()), value_set=table["key"].combine_chunks())
-    ranges = _ranges(table.select(_STATED).take(places))
-    anything = np.ones(len(keys), np.bool_)
-    return ValueRanges(ranges.minimum, ranges.maximum, anything, ranges.may_have_value)
+    return table.select(_STATED).take(places)
 
 
 class _Column(NamedTuple):
@@ -141,7 +170,8 @@ def _tables(
     """Yield the statistics whose keys begin so, the newest of each file group first.
 
     Columns: ``key``; ``place``, which is the id of the partition and the file's name; ``minimum``
-    and ``maximum``, of the column's type; ``null_count``, ``value_count`` and ``is_deleted``.
+    and ``maximum``, of the column's type; ``null_count``, ``value_count``,
+    ``total_uncompressed_size`` and ``is_deleted``.
     """
     for group in groups:
         gone: set[str] = set()
@@ -220,7 +250,7 @@ def _schema(layer: Layer) -> str | None:
 
 
 def _typed(table: pa.Table, kind: pa.DataType, path: str) -> dict[str, pa.Array]:
-    counts = {name: table[name] for name in ("null_count", "value_count", "is_deleted")}
+    counts = {name: table[name] for name in _COUNTED}
     return {
         "minimum": bound_arrays(table, "min", kind, path),
         "maximum": bound_arrays(table, "max", kind, path),
@@ -228,8 +258,9 @@ def _typed(table: pa.Table, kind: pa.DataType, path: str) -> dict[str, pa.Array]
     }
 
 
-def _ranges(table: pa.Table) -> ValueRanges:
+def _ranges(table: pa.Table, kind: pa.DataType, *, of_files: bool) -> ValueRanges:
     known = pc.invert(pc.fill_null(table["is_deleted"], True))
+    known = pc.and_(known, pa.array(~doubtful(table, kind, of_files=of_files)))
     low, high = (
         pc.if_else(known, table[side], pa.scalar(None, table.schema.field(side).type))
         for side in ("minimum", "maximum")
@@ -273,6 +304,9 @@ def as_table(ranges: Sequence[ColumnRange | None]) -> pa.Table:
             **columns,
             "null_count": pa.array([one and one.null_count for one in ranges], pa.int64()),
             "value_count": pa.array([one and one.value_count for one in ranges], pa.int64()),
+            "total_uncompressed_size": pa.array(
+                [one and one.total_uncompressed_size for one in ranges], pa.int64()
+            ),
             "is_deleted": pa.array([one is None or one.is_deleted for one in ranges], pa.bool_()),
             "type_ordinal": pa.array([kind and kind.ordinal for kind in kinds], pa.int32()),
             "type_info": pa.array([kind and kind.info for kind in kinds], pa.string()),

@@ -8,19 +8,9 @@ from functools import cached_property
 
 from hudi_core.metadata.bloom import TYPE_CODE
 from hudi_core.metadata.changes import Changes, PartitionChange
-from hudi_core.metadata.column_records import (
-    IndexedColumns,
-    file_ranges,
-    indexed_columns,
-    range_records,
-)
 from hudi_core.metadata.data_files import read_bloom
 from hudi_core.metadata.file_records import bloom_record, list_records, partitions_record
-from hudi_core.metadata.index_definitions import (
-    put_definitions,
-    read_definitions,
-    with_index,
-)
+from hudi_core.metadata.index_definitions import put_definitions, read_definitions
 from hudi_core.metadata.key_records import (
     DataFile,
     Exchange,
@@ -34,8 +24,8 @@ from hudi_core.metadata.partition_types import (
     PARTITION_STATS,
     RECORD_INDEX,
 )
+from hudi_core.metadata.range_changes import RangeChanges
 from hudi_core.metadata.records import BloomFilterEntry, FileEntry, MetadataRecord
-from hudi_core.metadata.table import has_value_types
 from hudi_core.metadata.tracked_keys import TrackedKeys
 from hudi_core.metadata.upkeep import Upkeep, is_key_index
 from hudi_core.metadata.value_index import has_repeated_keys, with_repeated_keys
@@ -46,7 +36,11 @@ from hudi_core.model.schema import TableSchema
 
 
 def record_commit(
-    upkeep: Upkeep, time: InstantTime, metadata: CommitMetadata, statuses: Sequence[WriteStatus]
+    upkeep: Upkeep,
+    time: InstantTime,
+    metadata: CommitMetadata,
+    statuses: Sequence[WriteStatus],
+    base: TableSchema | None = None,
 ) -> None:
     """Record what a write is about to commit.
 
@@ -58,8 +52,10 @@ def record_commit(
         The body that its completed instant gets.
     statuses
         Every file that it counts.
+    base
+        The schema that it builds on; ``None`` where it says nothing of columns.
     """
-    upkeep.write(time, _Commit(upkeep, time, metadata, statuses).changes())
+    upkeep.write(time, _Commit(upkeep, time, metadata, statuses, base).changes())
 
 
 @dataclass(frozen=True)
@@ -70,6 +66,7 @@ class _Commit:
     time: InstantTime
     metadata: CommitMetadata
     statuses: Sequence[WriteStatus]
+    base: TableSchema | None
 
     def changes(self) -> Changes:
         """Return what it changes."""
@@ -112,39 +109,13 @@ class _Commit:
         return PartitionChange(tuple(client.run_map(one, files)))
 
     def _ranges(self) -> Changes:
-        columns = self._columns()
-        fresh = {
-            file.path: file_ranges(file.name, status.columns, columns)
-            for status, file in self._new()
-        }
-        records = [
-            record
-            for _, file in self._new()
-            for record in range_records(file.partition_path, file.name, fresh[file.path].values())
-        ]
-        changes = {COLUMN_STATS: PartitionChange(tuple(records))}
-        touched = sorted({group.partition_path for group in self._touched})
-        if PARTITION_STATS in self.upkeep.partitions.all and touched:
-            files = [file for _, file in self._new()]
-            files += [file for file in self.upkeep.current_files(touched) if self._stays(file)]
-            changes[PARTITION_STATS] = self.upkeep.partition_ranges(
-                touched, files, list(columns.types), fresh
-            )
-        return changes
-
-    def _columns(self) -> IndexedColumns:
-        """Return the columns whose ranges are kept, and keep the table's list of them."""
         upkeep, client = self.upkeep, self.upkeep.tables.client
-        known = upkeep.definitions.columns(COLUMN_STATS)
-        text = self.metadata.schema_json
-        schema = client.schema if text is None else TableSchema.from_avro(text)
-        columns = indexed_columns(upkeep.config, schema, has_value_types(client.config), known)
-        if set(columns.types) - set(known):
-            changed = with_index(
-                upkeep.definitions, client.config, COLUMN_STATS, tuple(columns.types)
-            )
-            put_definitions(client.storage, changed)
-        return columns
+        text = self.metadata.schema_json or client.schema_text_at(client.timeline())
+        touched = sorted({group.partition_path for group in self._touched})
+        staying: list[DataFile] = []
+        if PARTITION_STATS in upkeep.partitions.all and touched:
+            staying = [file for file in upkeep.current_files(touched) if self._stays(file)]
+        return RangeChanges(upkeep, self.base, text, self._new(), touched, staying).changes()
 
     @cached_property
     def _touched(self) -> set[FileGroupId]:

@@ -39,7 +39,7 @@ def read_columns(client: TableMetaClient, path: str, names: Sequence[str]) -> pa
     DataFileError
         The file is damaged or missing.
     """
-    with _opened(client, path) as file:
+    with opened_file(client, path) as file:
         held = set(file.schema_arrow.names)
         found = file.read([name for name in names if name in held])
     columns = {
@@ -56,7 +56,7 @@ def read_file_metadata(client: TableMetaClient, path: str) -> pq.FileMetaData:
     DataFileError
         The file is damaged or missing.
     """
-    with _opened(client, path) as file:
+    with opened_file(client, path) as file:
         return file.metadata
 
 
@@ -101,7 +101,7 @@ def read_footer(client: TableMetaClient, path: str, schema: pa.Schema) -> Footer
     DataFileError
         The file is damaged or missing.
     """
-    with _opened(client, path) as file:
+    with opened_file(client, path) as file:
         stored, rows = file.schema_arrow, file.metadata.num_rows
         own = leaves(stored)
         if len(own) != len(file.metadata.schema):
@@ -133,7 +133,14 @@ def _is_alike(stored: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 @contextmanager
-def _opened(client: TableMetaClient, path: str) -> Iterator[pq.ParquetFile]:
+def opened_file(client: TableMetaClient, path: str) -> Iterator[pq.ParquetFile]:
+    """A data file, opened for a block whose errors tell of damage.
+
+    Raises
+    ------
+    DataFileError
+        The file is damaged or missing.
+    """
     physical = client.layout.physical(path)
     try:
         with open_data_file(client.base_path, client.storage_options, physical) as source:

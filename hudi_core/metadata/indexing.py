@@ -31,6 +31,7 @@ from hudi_core.metadata.index_definitions import (
     read_definitions,
     without_index,
 )
+from hudi_core.metadata.indexed_columns import IndexableColumns
 from hudi_core.metadata.initialize import PartitionBuilder
 from hudi_core.metadata.locked import LockedMetadata
 from hudi_core.metadata.partition_types import (
@@ -100,6 +101,11 @@ def build_partition(
             f"The metadata table has the partition {partition} already",
             f"To build it anew, run `hudi metadata drop PATH {partition}` first.",
         )
+    if partition == PARTITION_STATS and COLUMN_STATS not in stored.complete:
+        raise TableServiceError(
+            f"{PARTITION_STATS} is made from {COLUMN_STATS}, which the metadata table lacks",
+            f"Run `hudi metadata index PATH {COLUMN_STATS}` first.",
+        )
     definitions = _defined(tables.client, partition, column)
     with _made_good_on_failure(tables):
         indexing = _begin(tables, partition, _BUILD)
@@ -133,11 +139,34 @@ def build_wanted(tables: LockedMetadata, config: MetadataConfig) -> None:
         The options ask for another kind of record index than there is.
     """
     stored = stored_partitions(tables.client.storage).all
-    for name in wanted_partitions(config, tables.client.config):
+    wanted = wanted_partitions(config, tables.client.config)
+    if COLUMN_STATS in stored and COLUMN_STATS in wanted and config.chooses_columns:
+        _build_lacking_columns(tables, config)
+    for name in wanted:
         if name not in stored:
             build_partition(tables, config, name)
         elif name == RECORD_INDEX:
             _refuse_other_kind(tables.client, config)
+
+
+def _build_lacking_columns(tables: LockedMetadata, config: MetadataConfig) -> None:
+    """Build the ranges of columns anew where the options name a column that has none.
+
+    Files that are there may have values of it, and a range has to be made of all of them.
+    """
+    client = tables.client
+    definitions = read_definitions(client.storage, client.config)
+    known = definitions.columns(COLUMN_STATS)
+    if config.stats_columns and {*config.stats_columns} <= {*known}:
+        return
+    indexable = IndexableColumns.of(client.schema_at(tables.data_timeline), client.config)
+    if indexable.wanted(config, known).keys() <= {*known}:
+        return
+    asked = replace(config, stats_columns=(*indexable.asked(config), *known))
+    names = [PARTITION_STATS] if PARTITION_STATS in stored_partitions(client.storage).all else []
+    drop_partition(tables, COLUMN_STATS)
+    for name in (COLUMN_STATS, *names):
+        build_partition(replace(tables, data_timeline=client.active.load()), asked, name)
 
 
 def _refuse_other_kind(client: TableMetaClient, config: MetadataConfig) -> None:
@@ -154,7 +183,7 @@ def _refuse_other_kind(client: TableMetaClient, config: MetadataConfig) -> None:
 
 
 def drop_partition(tables: LockedMetadata, partition: str) -> Instant:
-    """Take a partition out of the metadata table and delete it.
+    """Take a partition out of the metadata table and delete it; what is made from it goes first.
 
     Returns
     -------
@@ -184,6 +213,10 @@ def drop_partition(tables: LockedMetadata, partition: str) -> Instant:
             f"Lookups by {', '.join(needing)} go through the record index",
             "Drop them first.",
         )
+    if partition == COLUMN_STATS and PARTITION_STATS in stored.all:
+        # they are made from the ranges of files, and would go stale
+        drop_partition(tables, PARTITION_STATS)
+        tables = replace(tables, data_timeline=tables.client.active.load())
     with _made_good_on_failure(tables):
         indexing = _begin(tables, partition, _DROP)
         _drop(tables.client, partition)

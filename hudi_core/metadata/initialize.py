@@ -9,23 +9,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 from typing import Final
 
-import pyarrow as pa
-
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.metadata.bloom import TYPE_CODE
-from hudi_core.metadata.column_records import (
-    file_ranges,
-    indexed_columns,
-    partition_record,
-    range_records,
-)
-from hudi_core.metadata.data_files import read_bloom, read_statistics
+from hudi_core.metadata.column_records import file_ranges, partition_record, range_records
+from hudi_core.metadata.data_files import read_bloom
 from hudi_core.metadata.file_bytes import (
     encode_base_file,
     encode_first_log_file,
@@ -33,9 +26,11 @@ from hudi_core.metadata.file_bytes import (
 )
 from hudi_core.metadata.file_records import bloom_record, list_records, partitions_record
 from hudi_core.metadata.index_definitions import IndexDefinitions, with_index
+from hudi_core.metadata.indexed_columns import IndexableColumns, IndexedColumns
 from hudi_core.metadata.key_records import DataFile, all_entries, all_locations
 from hudi_core.metadata.keys import partition_path
 from hudi_core.metadata.locked import LockedMetadata
+from hudi_core.metadata.merging import present
 from hudi_core.metadata.partition_types import (
     COLUMN_STATS,
     RECORD_INDEX,
@@ -50,7 +45,7 @@ from hudi_core.metadata.records import (
     MetadataRecord,
     RecordLocation,
 )
-from hudi_core.metadata.table import has_value_types
+from hudi_core.metadata.stored_statistics import stored_statistics
 from hudi_core.metadata.value_index import repeats_keys, with_repeated_keys, with_type
 from hudi_core.metadata.writer import (
     NewFile,
@@ -58,6 +53,7 @@ from hudi_core.metadata.writer import (
     complete_deltacommit,
     shard_numbers,
 )
+from hudi_core.model.avro_types import local_timestamps
 from hudi_core.model.commit import NO_PREVIOUS_COMMIT, WriteStat
 from hudi_core.model.files import (
     PARTITION_METADATA_FILE,
@@ -144,27 +140,24 @@ class PartitionBuilder:
         return {file.status.name: file.instant for files in self._files.values() for file in files}
 
     @cached_property
-    def _columns(self) -> Mapping[str, pa.DataType]:
-        known = self.definitions.columns(COLUMN_STATS)
-        config = self.tables.client.config
-        return indexed_columns(
-            self.config, self.tables.client.schema, has_value_types(config), known
-        ).types
+    def columns(self) -> IndexedColumns:
+        """The columns that have ranges."""
+        client, timeline = self.tables.client, self.tables.data_timeline
+        indexable = IndexableColumns.of(
+            client.schema_at(timeline),
+            client.config,
+            local=local_timestamps(client.schema_text_at(timeline)),
+        )
+        return indexable.wanted(self.config, self.definitions.columns(COLUMN_STATS))
 
     @cached_property
     def _ranges(self) -> dict[str, dict[str, ColumnRange]]:
         """Ranges of every file by its path, from the footers."""
-        client = self.tables.client
-        schema = client.schema.with_meta()
-        columns = indexed_columns(
-            self.config,
-            client.schema,
-            has_value_types(client.config),
-            self.definitions.columns(COLUMN_STATS),
-        )
+        client, columns = self.tables.client, self.columns
+        kinds = {path: form.kind for path, form in columns.items()}
 
         def one(file: DataFile) -> dict[str, ColumnRange]:
-            return file_ranges(file.name, read_statistics(client, file.path, schema), columns)
+            return file_ranges(file.name, stored_statistics(client, file.path, kinds), columns)
 
         paths = [file.path for file in self._all]
         return dict(zip(paths, client.run_map(one, self._all), strict=True))
@@ -269,7 +262,7 @@ class PartitionBuilder:
                 return self._list()
             case "column_stats":
                 self.definitions = with_index(
-                    self.definitions, client.config, COLUMN_STATS, tuple(self._columns)
+                    self.definitions, client.config, COLUMN_STATS, tuple(self.columns)
                 )
                 return self._file_ranges()
             case "partition_stats":
@@ -319,10 +312,10 @@ class PartitionBuilder:
         for file in self._current:
             by_partition.setdefault(file.partition_path, []).append(file)
         for partition, files in by_partition.items():
-            for column in self._columns:
+            for column, form in self.columns.items():
                 ranges = [self._ranges[file.path].get(column) for file in files]
-                record = partition_record(partition, column, ranges)
-                if isinstance(record.payload, ColumnRange) and not record.payload.is_deleted:
+                record = partition_record(partition, column, ranges, form)
+                if present(record) is not None:
                     yield record
 
     def _blooms(self) -> Iterable[MetadataRecord]:

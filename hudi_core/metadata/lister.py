@@ -31,6 +31,7 @@ from hudi_core.model.files import FileGroupId, FileStatus, PartitionPath
 from hudi_core.model.metering import Metric
 from hudi_core.model.protocols import FileLister
 from hudi_core.model.ranges import MayMatch, Texts, ValueRanges
+from hudi_core.model.schema import COMMIT_TIME
 from hudi_core.storage.safe_path import check_folder
 from hudi_core.view.storage_lister import StorageLister
 
@@ -132,7 +133,10 @@ class MetadataLister:
     ) -> ValueRanges | None:
         """Return ranges of a column in partitions; see
         :class:`~hudi_core.model.ranges.RangeSource`."""
-        return partition_ranges(self.snapshot, partitions, column, kind)
+        config = self.client.config
+        keys = (COMMIT_TIME,) if config.populate_meta_fields else config.record_key_fields
+        counting = next(iter(keys), None)
+        return partition_ranges(self.snapshot, partitions, column, kind, counting)
 
     def file_ranges(
         self,

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from hudi_core.avro.wrappers import ARRAY, Wrapped
-from hudi_core.metadata.bounds import BoundType
+from hudi_core.metadata.bound_forms import bound_order
 from hudi_core.metadata.partition_types import RecordType
 from hudi_core.metadata.records import (
     BloomFilterEntry,
@@ -119,25 +118,11 @@ def _outer(
         return None
     if old_bound.wrapper == ARRAY:
         return None
-    kind = new.value_type
-    is_decimal = new_bound.wrapper == "DecimalWrapper" or (
-        kind is not None and kind.ordinal == BoundType.DECIMAL
-    )
-    order = _by_number if is_decimal else _by_value
-    return choose(old_bound, new_bound, key=order)
+    return choose(old_bound, new_bound, key=bound_order(new))
 
 
 def _is_all_null(value: ColumnRange) -> bool:
     return value.value_count is not None and value.value_count == value.null_count
-
-
-def _by_value(bound: Wrapped) -> Any:
-    # texts are ordered by their bytes, which Python's order of code points equals
-    return bound.value
-
-
-def _by_number(bound: Wrapped) -> int:
-    return int.from_bytes(bound.value, "big", signed=True)
 
 
 def _sum(old: int | None, new: int | None) -> int | None:

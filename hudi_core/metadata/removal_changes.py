@@ -13,16 +13,19 @@ from hudi_core.metadata.file_records import (
     partitions_record,
     removed_files,
 )
+from hudi_core.metadata.indexed_columns import IndexableColumns
+from hudi_core.metadata.key_records import DataFile
 from hudi_core.metadata.partition_types import (
     BLOOM_FILTERS,
     COLUMN_STATS,
     FILES,
     PARTITION_STATS,
 )
-from hudi_core.metadata.records import BloomFilterEntry
+from hudi_core.metadata.records import BloomFilterEntry, MetadataRecord
 from hudi_core.metadata.undo import is_compacted, undo
 from hudi_core.metadata.upkeep import Upkeep, is_key_index
 from hudi_core.model.actions import CleanMetadata, RollbackMetadata
+from hudi_core.model.avro_types import local_timestamps
 from hudi_core.model.files import PartitionPath, join_path
 from hudi_core.model.instant_time import InstantTime
 
@@ -103,6 +106,19 @@ def _removal(upkeep: Upkeep, gone: Names, dropped: Sequence[PartitionPath]) -> C
             for file in upkeep.current_files(touched)
             if file.path not in removed and file.partition_path not in dropped
         ]
-        columns = upkeep.definitions.columns(COLUMN_STATS)
-        changes[PARTITION_STATS] = upkeep.partition_ranges(touched, left, columns, {})
+        changes[PARTITION_STATS] = PartitionChange(tuple(_left(upkeep, touched, left)))
     return changes
+
+
+def _left(
+    upkeep: Upkeep, touched: Sequence[PartitionPath], files: Sequence[DataFile]
+) -> list[MetadataRecord]:
+    """Ranges of partitions, from the files that are left."""
+    client, known = upkeep.tables.client, upkeep.definitions.columns(COLUMN_STATS)
+    timeline = client.timeline()
+    indexable = IndexableColumns.of(
+        client.schema_at(timeline),
+        client.config,
+        local=local_timestamps(client.schema_text_at(timeline)),
+    )
+    return upkeep.partition_ranges(touched, files, indexable.among(known), {})

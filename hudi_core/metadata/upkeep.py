@@ -6,7 +6,7 @@ completes. Everything here runs under the table's lock.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -14,11 +14,12 @@ from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import UnsupportedTableError
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata.changes import Changes, PartitionChange
+from hudi_core.metadata.changes import Changes
 from hudi_core.metadata.column_records import partition_record
 from hudi_core.metadata.index_definitions import IndexDefinitions, read_definitions
+from hudi_core.metadata.indexed_columns import IndexedColumns
 from hudi_core.metadata.key_records import DataFile
-from hudi_core.metadata.keys import id128, partition_name, partition_stats_key
+from hudi_core.metadata.keys import id64, id128, partition_name, partition_stats_key
 from hudi_core.metadata.locked import LockedMetadata
 from hudi_core.metadata.partition_types import (
     BLOOM_FILTERS,
@@ -98,9 +99,9 @@ class Upkeep:
         self,
         partitions: Iterable[PartitionPath],
         files: Sequence[DataFile],
-        columns: Sequence[str],
+        columns: IndexedColumns,
         fresh: Mapping[str, Mapping[str, ColumnRange]],
-    ) -> PartitionChange:
+    ) -> list[MetadataRecord]:
         """Return the ranges of whole partitions.
 
         Parameters
@@ -135,13 +136,28 @@ class Upkeep:
         by_partition: dict[PartitionPath, list[DataFile]] = {one: [] for one in partitions}
         for file in files:
             by_partition.setdefault(file.partition_path, []).append(file)
-        return PartitionChange(
-            tuple(
-                partition_record(partition, column, [found(file, column) for file in held])
-                for partition, held in by_partition.items()
-                for column in columns
-            )
-        )
+        return [
+            partition_record(partition, column, [found(file, column) for file in held], form)
+            for partition, held in by_partition.items()
+            for column, form in columns.items()
+        ]
+
+    def stored_ranges(
+        self, partition: str, columns: Collection[str]
+    ) -> Iterator[tuple[MetadataRecord, ColumnRange]]:
+        """Yield the ranges that a partition of the metadata table has of some columns.
+
+        Parameters
+        ----------
+        partition
+            ``column_stats`` or ``partition_stats``; nothing is there of one that is not complete.
+        """
+        if not columns or partition not in self.partitions.complete:
+            return
+        found = self.snapshot().scan_many(partition, [id64(one) for one in columns])
+        for record in found.values():
+            if isinstance(record.payload, ColumnRange) and record.payload.column_name in columns:
+                yield record, record.payload
 
 
 @dataclass(frozen=True, slots=True)

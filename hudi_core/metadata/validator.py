@@ -2,7 +2,7 @@
 
 What it should say is taken from the files as they are: folders are listed, footers and key columns
 read. What readers can live with is no difference: ranges of a partition that are wider than its
-rows, and bounds that are left out.
+rows, and bounds in the type that a column had when they were made.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from hudi_core.config.kinds import TableType
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.errors import DataFileError
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata.agreement import agree, is_harmless, saying_of, subject_of
+from hudi_core.metadata.agreement import agree, is_harmless, is_needed, saying_of, subject_of
 from hudi_core.metadata.comparison import compare_files
 from hudi_core.metadata.index_definitions import read_definitions
+from hudi_core.metadata.indexed_columns import IndexedColumns
 from hudi_core.metadata.initialize import PartitionBuilder
 from hudi_core.metadata.keys import partition_path, split_secondary_key
 from hudi_core.metadata.lister import MetadataLister
@@ -32,10 +33,7 @@ from hudi_core.metadata.partition_types import (
     RECORD_INDEX,
     SECONDARY_INDEX,
 )
-from hudi_core.metadata.records import (
-    MetadataRecord,
-    RecordLocation,
-)
+from hudi_core.metadata.records import ColumnRange, MetadataRecord, RecordLocation
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.metadata.table import metadata_client
 from hudi_core.model.files import BaseFileName, FileStatus, PartitionPath
@@ -227,18 +225,27 @@ class _Validation:
         listed = self._listed(partition)
         self._checked[partition] = len(listed)
         expected = self._expected(partition)
+        forms = self._builder.columns if partition in (COLUMN_STATS, PARTITION_STATS) else {}
+        if partition == COLUMN_STATS:
+            yield from self._unfit(forms)
         for key, record in expected.items():
             found = listed.get(key)
             if found is None:
-                # that nothing is known of a partition's column prunes nothing
-                if partition != PARTITION_STATS:
+                if is_needed(record):
                     yield Finding(partition, subject_of(record), saying_of(record), None)
-            elif not agree(found, record):
+            elif not agree(found, record, forms.get(_column_of(record))):
                 yield Finding(partition, subject_of(record), saying_of(record), saying_of(found))
         files = self._file_names() if partition == COLUMN_STATS else frozenset()
         for key, record in listed.items():
             if key not in expected and not is_harmless(record, files):
                 yield Finding(partition, subject_of(record), None, saying_of(record))
+
+    def _unfit(self, forms: IndexedColumns) -> Iterator[Finding]:
+        """Yield the columns of which no ranges can be kept, although they are said to have some."""
+        schema = self._client.schema_at(self._timeline)
+        for path in self._definitions.columns(COLUMN_STATS):
+            if path not in forms and schema.field(path) is not None:
+                yield Finding(COLUMN_STATS, f"column {path}", None, "that it has ranges")
 
     def _listed(self, partition: str) -> dict[_Identity, MetadataRecord]:
         """Return the records of a partition of the metadata table; a key of one partition of the
@@ -304,6 +311,11 @@ class _Validation:
             self._skipped[partition] = "keys in log files of the table are not read"
             return True
         return False
+
+
+def _column_of(record: MetadataRecord) -> str:
+    one = record.payload
+    return (one.column_name or "") if isinstance(one, ColumnRange) else ""
 
 
 def _being_cleaned(client: TableMetaClient, timeline: Timeline) -> frozenset[str]:

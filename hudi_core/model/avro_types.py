@@ -130,6 +130,21 @@ def decimal_width(precision: int) -> int:
 # --- Avro to Arrow -----------------------------------------------------------
 
 
+def local_timestamps(text: str) -> frozenset[str]:
+    """Paths of the columns that an Avro schema calls local timestamps.
+
+    Those whose lack of a time zone is told in another way are no such; see above.
+
+    Parameters
+    ----------
+    text
+        An Avro schema that :func:`record_from_avro` reads.
+    """
+    reader = _Reader()
+    reader.read(json.loads(text), "", "")
+    return frozenset(reader.local)
+
+
 def record_from_avro(text: str) -> list[pa.Field]:
     """Return the fields of an Avro record schema, with the ids and comments it holds.
 
@@ -153,6 +168,8 @@ class _Reader:
 
     def __init__(self) -> None:
         self._named: dict[str, pa.DataType] = {}
+        self.local: set[str] = set()
+        """Paths of the columns that are called local timestamps."""
 
     def read(self, node: Any, path: str, namespace: str) -> tuple[pa.DataType, bool]:
         """Return the type of a schema node, and whether it may be null."""
@@ -180,6 +197,8 @@ class _Reader:
         word = str(node.get("logicalType"))
         if kind == "long" and node.get(_ADJUSTED) is False and word in _LOCAL:
             return _LOCAL[word]
+        if kind == "long" and word.startswith("local-timestamp-"):
+            self.local.add(path)
         return _LOGICAL.get((kind, word)) or self._by_name(kind, path, namespace)
 
     def _collection(self, node: Json, path: str, namespace: str) -> pa.DataType:

@@ -73,7 +73,15 @@ def _column(
         nan_count=nans,
         compressed_size=sum(chunk.total_compressed_size for chunk in chunks),
         uncompressed_size=sum(chunk.total_uncompressed_size for chunk in chunks),
+        has_unbounded=pt.is_floating(kind) and any(map(_is_unbounded, chunks)),
     )
+
+
+def _is_unbounded(chunk: pq.ColumnChunkMetaData) -> bool:
+    """Whether a column chunk has values without bounds."""
+    statistics = chunk.statistics
+    bounded = statistics is not None and statistics.has_min_max
+    return not bounded and _null_count(chunk) != chunk.num_values
 
 
 def _chunk_bounds(kind: pa.DataType, chunk: pq.ColumnChunkMetaData) -> Bounds | tuple[()] | None:

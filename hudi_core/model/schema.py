@@ -186,6 +186,13 @@ class TableSchema:
         """Return the id of every field by path, the meta columns included."""
         return {path: field_id(field) or 0 for path, field in walk(self.with_meta())}
 
+    def given_up_in(self, later: TableSchema) -> frozenset[str]:
+        """Paths that do not stand for the same field in a later schema."""
+        after = later.field_ids()
+        return frozenset(
+            path for path, number in self.field_ids().items() if after.get(path) != number
+        )
+
     def to_avro(self, table_name: str, with_meta: bool = False) -> str:
         """Return the Avro schema as JSON, without blanks.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 
 Scalar = bool | int | float | str | bytes | Decimal
@@ -29,6 +29,9 @@ class ColumnStats:
         Number of NaN; 0 for types without NaN.
     compressed_size, uncompressed_size
         Bytes of the column's chunks in the file.
+    has_unbounded
+        Of floating-point values: whether a row group has some that its footer tells no bounds of,
+        because they are NaN. Such a row group holds any value, to readers who go by footers.
     """
 
     min_value: Scalar | None
@@ -38,6 +41,12 @@ class ColumnStats:
     nan_count: int
     compressed_size: int
     uncompressed_size: int
+    has_unbounded: bool = field(default=False, compare=False)
+
+    @property
+    def has_values(self) -> bool:
+        """Whether there may be anything but nulls."""
+        return self.null_count is None or self.null_count < self.value_count
 
 
 FileStats = Mapping[str, ColumnStats]

@@ -50,10 +50,7 @@ class SchemaStep:
 
     def names_given_up(self) -> frozenset[str]:
         """Return the paths that do not stand for the same field any more."""
-        after = self.new.field_ids()
-        return frozenset(
-            path for path, number in self.base.field_ids().items() if after.get(path) != number
-        )
+        return self.base.given_up_in(self.new)
 
     def needs(self) -> Mapping[Capability, Sequence[str]]:
         """Return what the change needs of the table's format, and for which columns."""

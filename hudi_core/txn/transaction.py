@@ -198,7 +198,8 @@ class Transaction:
         """Tell the metadata table, where there is one, what is about to be committed."""
         upkeep = open_upkeep(self.table.client, self.metadata, timeline)
         if upkeep is not None:
-            record_commit(upkeep, self.instant.requested_time, metadata, statuses)
+            base = None if self.schema_step is None else self.schema_step.base
+            record_commit(upkeep, self.instant.requested_time, metadata, statuses, base)
         return upkeep
 
     def _keep_small(self, tables: LockedMetadata) -> None:

@@ -1,0 +1,173 @@
+"""What a write changes in the ranges of columns, and in the list of the columns that have some.
+
+Readers of other engines leave out a partition that has no range of a column which the list names.
+So a column comes into the list with the first file that can have it, or with an index that is built
+from all files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from hudi_core.metadata.bound_forms import BoundForm, in_form
+from hudi_core.metadata.changes import Changes, PartitionChange
+from hudi_core.metadata.column_records import file_ranges, range_records, removed_partition_range
+from hudi_core.metadata.index_definitions import put_definitions, with_index
+from hudi_core.metadata.indexed_columns import IndexableColumns, IndexedColumns
+from hudi_core.metadata.key_records import DataFile
+from hudi_core.metadata.keys import partition_path
+from hudi_core.metadata.partition_types import COLUMN_STATS, PARTITION_STATS
+from hudi_core.metadata.records import ColumnRange, MetadataRecord
+from hudi_core.metadata.upkeep import Upkeep
+from hudi_core.model.avro_types import local_timestamps
+from hudi_core.model.commit import WriteStatus
+from hudi_core.model.files import PartitionPath
+from hudi_core.model.promotions import promotion
+from hudi_core.model.schema import TableSchema
+
+
+@dataclass(frozen=True)
+class RangeChanges:
+    """The changes of one write.
+
+    Attributes
+    ----------
+    upkeep
+        Of the metadata table.
+    base
+        The schema before the write; ``None`` where the write says nothing of columns.
+    text
+        The schema after it, in Avro's JSON.
+    new
+        The files that it made.
+    touched, staying
+        The partitions in which it changes files, and the files of these that it leaves as they are.
+    """
+
+    upkeep: Upkeep
+    base: TableSchema | None
+    text: str
+    new: Sequence[tuple[WriteStatus, DataFile]]
+    touched: Sequence[PartitionPath]
+    staying: Sequence[DataFile]
+
+    def changes(self) -> Changes:
+        """The changes, with the table's list of columns kept."""
+        if set(self._columns) != set(self._known):
+            client, columns = self.upkeep.tables.client, tuple(self._columns)
+            made = with_index(self.upkeep.definitions, client.config, COLUMN_STATS, columns)
+            put_definitions(client.storage, made)
+        found = {COLUMN_STATS: PartitionChange(tuple(self._of_files()))}
+        if PARTITION_STATS in self.upkeep.partitions.all:
+            found[PARTITION_STATS] = PartitionChange(tuple(self._of_partitions()))
+        return found
+
+    # --- which columns -------------------------------------------------------------------------
+
+    @cached_property
+    def _schema(self) -> TableSchema:
+        return TableSchema.from_avro(self.text)
+
+    @cached_property
+    def _known(self) -> tuple[str, ...]:
+        return self.upkeep.definitions.columns(COLUMN_STATS)
+
+    @cached_property
+    def _columns(self) -> IndexedColumns:
+        """The columns that have ranges: of all files, or no file has them yet."""
+        indexable = IndexableColumns.of(
+            self._schema, self.upkeep.tables.client.config, local=local_timestamps(self.text)
+        )
+        base = self.base
+        return {
+            path: form
+            for path, form in indexable.wanted(self.upkeep.config, self._known).items()
+            if path in self._known
+            or path in indexable.meta
+            or (base is not None and base.field(path) is None)
+        }
+
+    # --- what is told of them ------------------------------------------------------------------
+
+    @cached_property
+    def _fresh(self) -> Mapping[str, Mapping[str, ColumnRange]]:
+        return {
+            file.path: file_ranges(file.name, status.columns, self._columns)
+            for status, file in self.new
+        }
+
+    def _of_files(self) -> Iterator[MetadataRecord]:
+        for _, file in self.new:
+            ranges = self._fresh[file.path].values()
+            yield from range_records(file.partition_path, file.name, ranges)
+        other = {
+            path: form
+            for path, form in self._retyped.items()
+            if path in self._given_up or not self._widened_by_rows(path, form)
+        }
+        yield from self._in_form(COLUMN_STATS, other)
+
+    def _of_partitions(self) -> Iterator[MetadataRecord]:
+        if self.touched:
+            files = [*(file for _, file in self.new), *self.staying]
+            yield from self.upkeep.partition_ranges(self.touched, files, self._columns, self._fresh)
+        for record in self._in_form(PARTITION_STATS, self._retyped):
+            name = record.payload.file_name if isinstance(record.payload, ColumnRange) else None
+            if partition_path(name or "") not in self.touched:
+                yield record
+        # readers would take partitions without a range of a column for such without values
+        gone = [
+            path
+            for path in self._known
+            if path not in self._columns and self._schema.field(path) is not None
+        ]
+        for _, one in self.upkeep.stored_ranges(PARTITION_STATS, gone):
+            name, path = partition_path(one.file_name or ""), one.column_name or ""
+            yield removed_partition_range(name, path)
+
+    def _in_form(
+        self, partition: str, columns: Mapping[str, BoundForm]
+    ) -> Iterator[MetadataRecord]:
+        """Yield what is stored of some columns, in the form that their bounds have now."""
+        for record, one in self.upkeep.stored_ranges(partition, columns):
+            yield replace(record, payload=in_form(one, columns[one.column_name or ""]))
+
+    # --- columns of other types ----------------------------------------------------------------
+
+    @cached_property
+    def _given_up(self) -> frozenset[str]:
+        """Names that once stood for other columns."""
+        if self.base is None:
+            return frozenset()
+        former = self.upkeep.tables.client.config.former_names
+        return former | self.base.given_up_in(self._schema)
+
+    @cached_property
+    def _retyped(self) -> Mapping[str, BoundForm]:
+        """Columns of which all partitions are to say in another form what they said so far.
+
+        Version 1 of the statistics does not tell types, and Hudi reads what it finds as of the
+        column's type. Version 2 does, and Hudi widens what rows widen. Under the name of a column
+        that was dropped there may be ranges of any type.
+        """
+        if self.base is None:
+            return {}
+        changed: dict[str, BoundForm] = {}
+        for path, form in self._columns.items():
+            old = self.base.field(path)
+            is_same = old is not None and old.type.equals(form.kind)
+            if path in self._given_up:
+                is_told = path in self._known and is_same
+            else:
+                told_so = form.value_type is not None and self._widened_by_rows(path, form)
+                is_told = old is None or is_same or told_so
+            if not is_told:
+                changed[path] = form
+        return changed
+
+    def _widened_by_rows(self, path: str, form: BoundForm) -> bool:
+        old = None if self.base is None else self.base.field(path)
+        found = None if old is None else promotion(old.type, form.kind)
+        return found is not None and found.on_write
