@@ -47,6 +47,7 @@ def repair(
                 "dry_run": dry_run,
                 "found": [difference_document(one) for one in done.found],
                 "rebuilt": _rebuilt(done),
+                "checksums_removed": done.checksums,
                 "left": [difference_document(one) for one in done.left],
             }
         )
@@ -72,4 +73,7 @@ def _write(done: Repair, dry_run: bool) -> None:
     else:
         what = " and ".join(_rebuilt(done)) or "nothing, but published what was pending"
         write_line(f"{done.path}: made anew: {what}.")
+    if done.checksums:
+        removed = "Would remove" if dry_run else "Removed"
+        write_line(f"{removed} the checksum files that are wrong.")
     write_differences("left, to be mended by hand", done.left)

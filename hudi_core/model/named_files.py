@@ -41,12 +41,16 @@ class NamedFile:
         Number of rows; ``None`` where the format keeps none.
     columns
         By leaf path; columns of which nothing is kept are left out.
+    spelling
+        The path as the format spells it, where some of its readers do not take that for this file;
+        ``None`` where all do.
     """
 
     path: str
     size: int
     rows: int | None = None
     columns: Mapping[str, StatedColumn] = field(default_factory=dict)
+    spelling: str | None = None
 
 
 @runtime_checkable

@@ -16,6 +16,7 @@ class Source(StrEnum):
     TIMELINE = "timeline"
     METADATA_TABLE = "metadata table"
     FORMAT = "format"
+    CHECKSUM = "checksum file"
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from hudi_core.errors import (
     TableServiceError,
     UnfinishedMoveError,
 )
-from hudi_core.meta_client import TableMetaClient
+from hudi_core.meta_client import META_FOLDER, TableMetaClient
 from hudi_core.metadata.index_definitions import discard_damaged
 from hudi_core.metadata.indexing import abandon
 from hudi_core.metadata.preparation import rebuild_metadata_table
@@ -40,6 +40,7 @@ from hudi_core.services.lost_completions import LostCompletion, lost_completions
 from hudi_core.services.opening import open_table
 from hudi_core.services.progress import Progress, no_progress
 from hudi_core.services.validate import validate_table
+from hudi_core.storage.hadoop_checksums import stale_checksums
 from hudi_core.storage.properties_file import recover as recover_properties
 from hudi_core.storage.properties_file import update_properties
 from hudi_core.timeline.timeline import Timeline
@@ -62,6 +63,8 @@ class Repair:
         Requested times of commits whose completed file is lost and is written again.
     metadata_table, format_metadata
         Whether these are made anew.
+    checksums
+        Whether checksum files that are wrong are removed.
     left
         What is wrong still: nothing is known from which it could be made. Of a plan: what the
         repair will not mend.
@@ -74,12 +77,14 @@ class Repair:
     format_metadata: bool
     left: tuple[Difference, ...]
     commits: tuple[InstantTime, ...] = ()
+    checksums: bool = False
 
     @property
     def is_needed(self) -> bool:
         """Whether anything is made anew, or made good."""
         pending = any(one.is_pending for one in self.found)
-        return bool(self.commits) or self.metadata_table or self.format_metadata or pending
+        rebuilt = self.metadata_table or self.format_metadata
+        return bool(self.commits) or rebuilt or self.checksums or pending
 
 
 def plan_repair(
@@ -138,6 +143,9 @@ def repair_table(
         plan = _with_commits(_plan(table, force, progress), lost_commits)
         if not force and _has_lost(plan.found):
             return plan
+        if plan.checksums:
+            for checksum in stale_checksums(table.client.storage, META_FOLDER):
+                table.client.storage.delete(checksum)
         lost: tuple[Difference, ...] = ()
         if plan.metadata_table:
             _refuse_others(table, config)
@@ -167,13 +175,16 @@ def _plan(table: OpenTable, force: bool, progress: Progress) -> Repair:
     has_own = Capability.SINGLE_STEP not in table.host.capabilities
     wrong = [one for one in found.of(Source.FORMAT) if not one.is_pending]
     is_safe = force or not _has_lost(found.differences)
-    mended = {Source.TIMELINE, *((Source.FORMAT, Source.METADATA_TABLE) if is_safe else ())}
+    mended = {Source.TIMELINE}
+    if is_safe:
+        mended |= {Source.FORMAT, Source.METADATA_TABLE, Source.CHECKSUM}
     return Repair(
         path=table.client.base_path,
         table_format=table.host.name,
         found=found.differences,
         metadata_table=is_safe and bool(found.of(Source.METADATA_TABLE)),
         format_metadata=is_safe and has_own and (force or bool(wrong)),
+        checksums=is_safe and bool(found.of(Source.CHECKSUM)),
         left=tuple(one for one in found.differences if one.source not in mended),
     )
 

@@ -1,5 +1,7 @@
 """A table compared with itself: storage, timeline, metadata table, and the format's own metadata.
 
+On local disks, checksums that Java has left beside files are compared with these as well.
+
 What is true is taken from the files as they are: folders are listed, footers read. What readers can
 live with is no difference: a bound that is wider than the values, or is not kept. What completes
 while the comparison runs is left out of it.
@@ -19,8 +21,10 @@ from hudi_core.errors import (
     InvalidOptionError,
     LostCompletionError,
     TableServiceError,
+    UnfinishedMoveError,
+    UnsupportedTableError,
 )
-from hudi_core.meta_client import TableMetaClient
+from hudi_core.meta_client import META_FOLDER, TableMetaClient
 from hudi_core.metadata.data_files import Footer, read_footer
 from hudi_core.metadata.partition_types import FILES
 from hudi_core.metadata.table import (
@@ -40,6 +44,8 @@ from hudi_core.services.differences import Difference, Source, TableValidation
 from hudi_core.services.lost_completions import lost_completions
 from hudi_core.services.progress import CountedMap, Progress, no_progress
 from hudi_core.services.repeated_keys import RepeatedKeys, find_repeated_keys
+from hudi_core.storage.hadoop_checksums import stale_checksums
+from hudi_core.storage.location import parse_location
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.open_table import OpenTable
 from hudi_core.txn.settlement import can_record
@@ -54,6 +60,7 @@ _ATTEMPTS: Final = 5
 _UNREADABLE: Final = (
     *(CorruptMetadataError, CommitConflictError, TableServiceError),
     InvalidOptionError,  # the place of the metadata, in a table that was moved
+    UnsupportedTableError,  # metadata of a kind that this release does not write
 )
 _REPAIR: Final = "`hudi table repair` makes it anew from the timeline."
 
@@ -135,6 +142,7 @@ class _Comparison:
         repeated = self._look_for_repeated_keys(stored) if keys else None
         self._compare_format(stored, rows)
         self._compare_metadata(ALL_CHECKS if footers else {Check.FILES})
+        self._check_checksums()
         orphans = self._orphans()
         return TableValidation(
             self._client.base_path,
@@ -175,6 +183,8 @@ class _Comparison:
             # said of the timeline; what the format holds beyond it is no mistake of the format
             self._is_readable = False
             return timeline
+        except UnfinishedMoveError:
+            raise
         except _UNREADABLE as error:
             self._say(Source.FORMAT, f"metadata of {table.host.name}", _REPAIR, error.what)
             self._is_readable = False
@@ -304,11 +314,20 @@ class _Comparison:
         if not isinstance(lister, NamedFiles):
             self._skipped[f"files of {self._table.host.name}"] = "the format names none itself"
             return None
+        found: dict[str, NamedFile] = {}
         try:
-            return {one.path: one for one in lister.named_files()}
+            for one in lister.named_files():
+                subject = f"file {one.path}"
+                if one.path in found:
+                    self._say(Source.FORMAT, subject, "named once", "named more than once")
+                if one.spelling is not None:
+                    said = f"named as {one.spelling}"
+                    self._say(Source.FORMAT, subject, "spelled as all readers spell it", said)
+                found[one.path] = one
         except CorruptMetadataError as error:
             self._say(Source.FORMAT, f"metadata of {self._table.host.name}", _REPAIR, error.what)
             return None
+        return found
 
     def _compare_format(
         self, stored: Mapping[str, FileSlice], footers: Mapping[str, Footer] | None
@@ -387,6 +406,16 @@ class _Comparison:
                 one.expected or "no such thing",
                 one.listed or "not known",
             )
+
+    # --- checksums of Hadoop's file system -----------------------------------------------------
+
+    def _check_checksums(self) -> None:
+        client = self._client
+        if not parse_location(client.base_path).is_local:
+            return
+        for path in stale_checksums(client.storage, META_FOLDER):
+            what = "that of the file, or none: Hadoop does not read a file that is not as it says"
+            self._say(Source.CHECKSUM, path, what, "another one; `hudi table repair` removes it")
 
 
 def _holds(stated: StatedColumn, known: ColumnStats) -> bool:

@@ -3,6 +3,9 @@
 A new file is written under a hidden name in its own folder, flushed, and given its name by ``link``
 (which refuses a name that is taken) or ``rename`` (which replaces). Readers see all of it or
 nothing.
+
+Where Java has written the file before, its checksum lies beside it: see
+:mod:`hudi_core.storage.hadoop_checksums`.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from hudi_core.errors import (
     StorageError,
 )
 from hudi_core.storage.disk import Disk, open_descriptor
+from hudi_core.storage.hadoop_checksums import checksum_path
 from hudi_core.storage.posix_errors import translated
 from hudi_core.storage.posix_reader import TEMPORARY_PREFIX, PosixReader, tag_of
 from hudi_core.storage.safe_path import check_path
@@ -58,7 +62,7 @@ class PosixStorage(PosixReader):
         """Create a file atomically; AlreadyExistsError when there is one."""
         full = self._for_change(path)
         with translated(full), self._written(full, data) as temporary:
-            self._link(temporary, full)
+            self._name(temporary, full)
 
     def put(self, path: str, data: bytes) -> None:
         """Create or replace a file atomically."""
@@ -89,7 +93,7 @@ class PosixStorage(PosixReader):
             tag = tag_of(data, os.stat(temporary))
             if expected is None:
                 try:
-                    self._link(temporary, full)
+                    self._name(temporary, full)
                 except AlreadyExistsError as error:
                     raise PreconditionFailedError(full) from error
                 return tag
@@ -117,6 +121,7 @@ class PosixStorage(PosixReader):
         old, new = self._for_change(source), self._for_change(target)
         with translated(old):
             self._make_folders(os.path.dirname(new))
+            self._forget_lost_checksum(new)
             try:
                 self._disk.link(old, new)
             except FileExistsError as error:
@@ -130,6 +135,7 @@ class PosixStorage(PosixReader):
         with translated(full):
             try:
                 with self._folder_locked(full, must=False):
+                    self._forget_checksum(full)
                     self._disk.remove(full)
                     self._sync(os.path.dirname(full))
             except (FileNotFoundError, NotADirectoryError):
@@ -203,7 +209,9 @@ class PosixStorage(PosixReader):
                 self._disk.make_folder(path)
             self._sync(os.path.dirname(path))
 
-    def _link(self, temporary: str, full: str) -> None:
+    def _name(self, temporary: str, full: str) -> None:
+        """Give a temporary file a name that must not be taken."""
+        self._forget_lost_checksum(full)
         try:
             self._disk.link(temporary, full)
         except FileExistsError as error:
@@ -214,8 +222,27 @@ class PosixStorage(PosixReader):
         self._sync(os.path.dirname(full))
 
     def _replace(self, temporary: str, full: str) -> None:
+        self._forget_checksum(full)
         self._disk.replace(temporary, full)
         self._sync(os.path.dirname(full))
+
+    def _forget_checksum(self, full: str) -> None:
+        """Remove what Hadoop checks a file by that is about to change.
+
+        Before the change, and for good: Hadoop reads a file without a checksum, and none that is
+        not as its checksum says. It opens the file first, so that a reader meanwhile has the old
+        file with its checksum, or a file without.
+        """
+        checksum = checksum_path(full)
+        if os.path.lexists(checksum):
+            with contextlib.suppress(FileNotFoundError):
+                self._disk.remove(checksum)
+            self._sync(os.path.dirname(full))
+
+    def _forget_lost_checksum(self, full: str) -> None:
+        """Remove what a file that is gone has left, before another one gets its name."""
+        if not os.path.lexists(full):
+            self._forget_checksum(full)
 
     def _sync(self, folder: str) -> None:
         if self._fsync:
