@@ -1,26 +1,24 @@
 """The actions of a Delta version that bring files and take them out of a table.
 
-The library checks none of this: a file that is not there, or of another size, makes a table that
+No reader checks any of this: a file that is not there, or of another size, makes a table that
 nobody can read.
 """
 
 from __future__ import annotations
 
-import time
-
-from deltalake.transaction import AddAction, RemoveAction
+from collections.abc import Sequence
 
 from delta_format.change import Change
 from delta_format.log import Head
+from delta_format.log_actions import LogAction, now_ms
 from delta_format.partition import partition_values
+from delta_format.paths import spelled
 from delta_format.snapshot import LiveFile, Snapshot
 from delta_format.stats import statistics
 from hudi_core.spi import CommitError, MetaClientView
 
 
-def file_actions(
-    meta_client: MetaClientView, head: Head, change: Change
-) -> list[AddAction | RemoveAction]:
+def file_actions(meta_client: MetaClientView, head: Head, change: Change) -> list[LogAction]:
     """Return what takes the old files of a change out of a table and brings the new ones.
 
     Raises
@@ -43,8 +41,8 @@ def file_actions(
 
 
 def new_adds(
-    meta_client: MetaClientView, change: Change, partition_by: list[str]
-) -> list[AddAction]:
+    meta_client: MetaClientView, change: Change, partition_by: Sequence[str]
+) -> list[LogAction]:
     """Return what brings the new files of a change to a table that is partitioned so.
 
     Raises
@@ -57,8 +55,8 @@ def new_adds(
         return []
     paths = [file.path for file in change.new_files]
     stored = dict(zip(paths, meta_client.run_map(meta_client.storage.head, paths), strict=True))
-    now = int(time.time() * 1000)
-    adds = []
+    now = now_ms()
+    adds: list[LogAction] = []
     for file in change.new_files:
         status = stored[file.path]
         if status is None or status.size != file.size:
@@ -69,30 +67,39 @@ def new_adds(
                 path=file.path,
             )
         adds.append(
-            AddAction(
-                path=file.path,
-                size=file.size,
-                partition_values=partition_values(file.path, file.columns, schema, partition_by),
-                modification_time=status.modified_ms or now,
-                data_change=not change.same_rows,
-                stats=statistics(file.rows, file.columns, schema, partition_by),
-            )
+            {
+                "add": {
+                    "path": spelled(file.path),
+                    "partitionValues": partition_values(
+                        file.path, file.columns, schema, partition_by
+                    ),
+                    "size": file.size,
+                    "modificationTime": status.modified_ms or now,
+                    "dataChange": not change.same_rows,
+                    "stats": statistics(file.rows, file.columns, schema, partition_by),
+                }
+            }
         )
     return adds
 
 
-def remove_action(file: LiveFile, is_change: bool = True) -> RemoveAction:
-    """Return what takes a file out of a table.
+def remove_action(file: LiveFile, is_change: bool = True) -> LogAction:
+    """The action that takes a file out of a table.
+
+    Its path is spelled as the log spells it: no engine takes it for the file's otherwise.
 
     Parameters
     ----------
     is_change
         Whether rows go with it.
     """
-    return RemoveAction(
-        path=file.path,
-        data_change=is_change,
-        deletion_timestamp=int(time.time() * 1000),
-        size=file.size,
-        partition_values=file.partition_values,
-    )
+    return {
+        "remove": {
+            "path": file.spelling,
+            "deletionTimestamp": now_ms(),
+            "dataChange": is_change,
+            "extendedFileMetadata": True,
+            "partitionValues": file.partition_values,
+            "size": file.size,
+        }
+    }

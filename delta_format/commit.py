@@ -1,32 +1,22 @@
 """Recording an instant: one version, made by compare-and-set on the version it was planned on.
 
-deltalake can repeat a commit that lost against another writer by itself, on top of what the other
-one did, and does not see every conflict then; that is switched off. Nor is an error of it a proof
-that nothing has happened: after each one the log is asked whether it holds the instant.
+An error of the store is no proof that nothing has happened: after each one the log is asked whether
+it holds the instant.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
-
-from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, Transaction
-from deltalake.transaction import AddAction, RemoveAction
 
 from delta_format.actions import file_actions
 from delta_format.change import Change
-from delta_format.library import LIBRARY_ERRORS
-from delta_format.log import (
-    OF_INSTANT_KEY,
-    REVOKED,
-    SCHEMA_STEP,
-    STEP_KEY,
-    Head,
-    completed,
-    open_log,
-)
-from delta_format.schema import added_fields, delta_schema
+from delta_format.declarations import declared, next_declaration
+from delta_format.log import OF_INSTANT_KEY, REVOKED, STEP_KEY, Head, completed, open_log
+from delta_format.log_actions import LogAction
+from delta_format.schema import delta_schema, grown
+from delta_format.versions import WRITE, NewVersion, make_next
 from hudi_core.spi import (
     ACTION_KEY,
     COMPLETION_TIME_KEY,
@@ -42,10 +32,7 @@ from hudi_core.spi import (
     StorageError,
 )
 
-_AFTERWARDS: Final = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
-
-Write = Callable[[Head], object]
-"""Makes the version after a head, or raises."""
+_ADD_COLUMNS: Final = "ADD COLUMNS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,66 +84,30 @@ def record(meta_client: MetaClientView, what: Record, change: Change) -> FormatC
     if found is not None:
         return found
     _require_recordable(head, what)
-    head = _settle_schema(meta_client, head, what, change)
-    properties = commit_properties(what.keys(), completed(what.instant))
-    fields = _new_columns(meta_client, head, change)
-    if fields:
-        # no files come with a change of columns
-        write: Write = lambda head: head.table.alter.add_columns(  # noqa: E731
-            fields, commit_properties=properties, post_commithook_properties=_AFTERWARDS
-        )
-    else:
-        actions = file_actions(meta_client, head, change)
-        write = lambda head: write_actions(head.table, actions, properties)  # noqa: E731
-    return _make(meta_client, head, what, write)
-
-
-def commit_properties(keys: Mapping[str, Any], *transactions: Transaction) -> CommitProperties:
-    """Return how every version is made: once, on the version that was read."""
-    return CommitProperties(
-        custom_metadata=dict(keys), max_commit_retries=0, app_transactions=list(transactions)
-    )
+    columns = _new_columns(meta_client, head, change)
+    files = file_actions(meta_client, head, change)
+    operation = _ADD_COLUMNS if columns and not files else WRITE
+    actions = [completed(what.instant), *columns, *files]
+    return _make(meta_client, head, what, NewVersion(what.keys(), actions, operation))
 
 
 def step(
     meta_client: MetaClientView,
     head: Head,
     what: str,
-    of: Instant | None,
-    *transactions: Transaction,
+    actions: Sequence[LogAction],
+    *,
+    of: Instant | None = None,
+    operation: str = WRITE,
 ) -> None:
-    """Make a version that holds no instant and changes no file.
+    """Make a version that holds no instant.
 
-    Raises
-    ------
-    CommitConflictError, CommitStateUnknownError
-        Another version was made in between, or the store failed.
-    """
-    properties = commit_properties(step_keys(what, of), *transactions)
-    once(meta_client, head, lambda head: write_actions(head.table, [], properties))
-
-
-def step_keys(what: str, of: Instant | None) -> dict[str, Any]:
-    """Return what a version reports of itself that holds no instant."""
-    return {STEP_KEY: what} | ({} if of is None else {OF_INSTANT_KEY: of.requested_time})
-
-
-def write_actions(
-    table: DeltaTable, actions: list[AddAction | RemoveAction], properties: CommitProperties
-) -> None:
-    """Make a version with these actions."""
-    table.create_write_transaction(
-        actions,
-        "append",
-        table.schema(),
-        table.metadata().partition_columns,
-        commit_properties=properties,
-        post_commithook_properties=_AFTERWARDS,
-    )
-
-
-def once(meta_client: MetaClientView, head: Head, write: Write) -> None:
-    """Make a version that carries no instant by which it could be found again.
+    Parameters
+    ----------
+    what
+        Why it is made.
+    of
+        The instant it is made for.
 
     Raises
     ------
@@ -167,23 +118,30 @@ def once(meta_client: MetaClientView, head: Head, write: Write) -> None:
     """
     base = head.version
     try:
-        write(head)
-    except LIBRARY_ERRORS as error:
+        make_next(meta_client, head, NewVersion(step_keys(what, of), actions, operation))
+    except StorageError as error:
         after = _reopen(meta_client, error)
         if after.version == base:
             raise _unknown(after, error) from error
         raise _moved(base, after) from error
 
 
+def step_keys(what: str, of: Instant | None = None) -> dict[str, Any]:
+    """What a version reports of itself that holds no instant."""
+    return {STEP_KEY: what} | ({} if of is None else {OF_INSTANT_KEY: of.requested_time})
+
+
 # --- one instant -----------------------------------------------------------------------------
 
 
-def _make(meta_client: MetaClientView, head: Head, what: Record, write: Write) -> FormatCommit:
+def _make(
+    meta_client: MetaClientView, head: Head, what: Record, version: NewVersion
+) -> FormatCommit:
     """Make the version, in one attempt; on an error look."""
-    base = head.version  # some calls of the library advance the handle
+    base = head.version  # a checkpoint advances the handle
     try:
-        write(head)
-    except LIBRARY_ERRORS as error:
+        make_next(meta_client, head, version)
+    except StorageError as error:
         after = _reopen(meta_client, error)
         found = _receipt(after, what.instant)
         if found is not None:
@@ -239,27 +197,11 @@ def _unknown(head: Head, error: BaseException | None) -> CommitStateUnknownError
 # --- columns -----------------------------------------------------------------------
 
 
-def _wanted(change: Change) -> Schema | None:
-    return None if change.schema is None else delta_schema(change.schema)
-
-
-def _new_columns(meta_client: MetaClientView, head: Head, change: Change) -> list[Any]:
-    wanted = _wanted(change)
-    return [] if wanted is None else added_fields(meta_client, head.table.schema(), wanted)
-
-
-def _settle_schema(meta_client: MetaClientView, head: Head, what: Record, change: Change) -> Head:
-    """Add the columns that files of this change have, in a version of its own before theirs.
-
-    The library has no call for both at once. A crash in between leaves columns without values.
-    """
-    fields = _new_columns(meta_client, head, change)
-    if not fields or not (change.new_files or change.old_groups):
-        return head
-    properties = commit_properties(step_keys(SCHEMA_STEP, what.instant))
-    once(
-        meta_client,
-        head,
-        lambda head: head.table.alter.add_columns(fields, commit_properties=properties),
-    )
-    return open_log(meta_client)
+def _new_columns(meta_client: MetaClientView, head: Head, change: Change) -> list[LogAction]:
+    """What gives the log the columns that files of a change have."""
+    if change.schema is None:
+        return []
+    with head.reading():
+        known = declared(head.table)
+    schema = grown(meta_client, known.schema, delta_schema(change.schema))
+    return next_declaration(head, replace(known, schema=schema))

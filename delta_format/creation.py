@@ -8,32 +8,35 @@ table's is replaced by its next version; one that is damaged gives way to a new 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Final, Literal
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
 
 import pyarrow as pa
-from deltalake import PostCommitHookProperties, Transaction
-from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
 
 from delta_format.actions import new_adds, remove_action
 from delta_format.change import Change, NewFile
-from delta_format.commit import commit_properties, once, step_keys, write_actions
+from delta_format.commit import step, step_keys
+from delta_format.declarations import (
+    Declaration,
+    declared,
+    first_declaration,
+    is_plain,
+    next_declaration,
+    refuse_append_only,
+    require_writable,
+)
 from delta_format.footers import described
 from delta_format.handles import forget_handles
-from delta_format.library import LIBRARY_ERRORS
-from delta_format.location import LOG_FOLDER, root_of, store_options, table_uri
-from delta_format.log import (
-    SCHEMA_STEP,
-    Head,
-    completion_millis,
-    has_log,
-    open_log,
-    watermark_at,
-)
+from delta_format.location import LOG_FOLDER, root_of
+from delta_format.log import Head, completion_millis, has_log, open_log, watermark_at
+from delta_format.log_actions import LogAction
 from delta_format.partition import partition_columns
-from delta_format.schema import added_fields, delta_schema, file_schema
-from delta_format.snapshot import Snapshot
+from delta_format.paths import plain, spelled
+from delta_format.schema import delta_schema, file_schema, grown
+from delta_format.snapshot import LiveFile, Snapshot
+from delta_format.versions import NewVersion, make_first
 from hudi_core.spi import (
     CommitStateUnknownError,
     CorruptMetadataError,
@@ -42,12 +45,13 @@ from hudi_core.spi import (
     FormatCommit,
     InvalidOptionError,
     MetaClientView,
+    StorageError,
     UnsupportedTableError,
 )
 
 _CREATE: Final = "create"
 _REBUILD: Final = "rebuild"
-_RETENTION: Final = "retention"
+_CREATE_TABLE: Final = "CREATE TABLE"
 _RETENTION_OPTION: Final = "deleted-file-retention-days"
 _RETENTION_DAYS: Final = "36500"
 _MAX_DAYS: Final = 36500
@@ -62,7 +66,7 @@ class _First:
     schema: pa.Schema
     partition_by: list[str]
     files: tuple[NewFile, ...]
-    watermark: tuple[Transaction, ...]
+    watermark: tuple[LogAction, ...]
 
 
 def find_or_make(
@@ -77,7 +81,8 @@ def find_or_make(
     CommitConflictError
         Another writer than Hudi has written to the log.
     UnsupportedTableError
-        Delta cannot hold a column or a file of the table; nothing has changed.
+        Delta cannot hold a column or a file of the table, or the log has rules that cannot be kept;
+        nothing has changed.
     """
     if create and not has_log(meta_client):
         _make(meta_client, _first(meta_client, view_manager))
@@ -85,7 +90,24 @@ def find_or_make(
         _make_anew(meta_client, _first(meta_client, view_manager))
     head = open_log(meta_client, is_anew=True)
     head.require_ours()
+    require_writable(head)
     return FormatCommit(str(head.version), head.root)
+
+
+def check_files(meta_client: MetaClientView, view_manager: FileSystemViewManager) -> None:
+    """Refuse a table whose files cannot be in a log; nothing changes.
+
+    Raises
+    ------
+    UnsupportedTableError, CommitError
+        Delta cannot hold a file, or the log that is there has rules that cannot be kept.
+    """
+    first = _first(meta_client, view_manager)
+    _declaration(meta_client, first)
+    _adds(meta_client, first)
+    head = _readable(meta_client) if has_log(meta_client) else None
+    if head is not None and is_plain(head):
+        refuse_append_only(head)
 
 
 # --- what there is ---------------------------------------------------------------------------
@@ -119,32 +141,16 @@ def _file(meta_client: MetaClientView, one: FileSlice, schema: pa.Schema) -> New
 # --- making ----------------------------------------------------------------------------------
 
 
-def _create(
-    meta_client: MetaClientView,
-    first: _First,
-    mode: Literal["error", "overwrite"],
-    step: str,
-    configuration: Mapping[str, str],
-) -> None:
-    change = Change(first.files, schema=first.schema)
-    create_table_with_add_actions(
-        table_uri(meta_client),
-        delta_schema(first.schema),
-        new_adds(meta_client, change, first.partition_by),
-        mode=mode,
-        partition_by=first.partition_by,
-        name=meta_client.config.name,
-        configuration=dict(configuration),
-        storage_options=store_options(meta_client),
-        commit_properties=commit_properties(step_keys(step, None), *first.watermark),
-        post_commithook_properties=PostCommitHookProperties(cleanup_expired_logs=False),
-    )
-
-
 def _make(meta_client: MetaClientView, first: _First) -> None:
+    wanted = _declaration(meta_client, first)
+    actions = [
+        *first.watermark,
+        *first_declaration(meta_client.config.name, wanted),
+        *_adds(meta_client, first),
+    ]
     try:
-        _create(meta_client, first, "error", _CREATE, _properties(meta_client))
-    except LIBRARY_ERRORS as error:
+        make_first(meta_client, NewVersion(step_keys(_CREATE), actions, _CREATE_TABLE))
+    except StorageError as error:
         if not has_log(meta_client):
             raise CommitStateUnknownError(
                 f"The Delta log of {root_of(meta_client)} could not be made: {error}",
@@ -154,30 +160,38 @@ def _make(meta_client: MetaClientView, first: _First) -> None:
 
 def _make_anew(meta_client: MetaClientView, first: _First) -> None:
     head = _readable(meta_client)
-    if head is None:
-        _discard(meta_client)
-        _make(meta_client, first)
+    live = [] if head is None else list(Snapshot(head).files())
+    if head is None or not is_plain(head) or _is_misspelled(meta_client, live):
+        _begin_again(meta_client, first)
         return
-    if not _goes_on(meta_client, head, first):
-        _replace(meta_client, head, first)
-        return
-    fields = _missing_columns(meta_client, head, first)
-    if fields:
-        keys = commit_properties(step_keys(SCHEMA_STEP, None))
-        once(
-            meta_client,
-            head,
-            lambda head: head.table.alter.add_columns(fields, commit_properties=keys),
+    refuse_append_only(head)
+    wanted = {file.path for file in first.files}
+    declaration = _continued(meta_client, head, first)
+    if declaration is None:
+        # another table takes the log's place, which readers see in one step
+        if any(file.path in wanted for file in live):
+            # no version may add a file and remove it
+            _begin_again(meta_client, first)
+            return
+        known = declared(head.table).configuration
+        # what else the owner has set may belong to features, which the new columns do not need
+        kept = _with_properties(meta_client, known)
+        declaration = replace(
+            _declaration(meta_client, first),
+            configuration={name: kept[name] for name in _properties(meta_client)},
         )
-        head = open_log(meta_client)
-    head = _retained(meta_client, head)
-    actions = _actions(meta_client, head, first)
-    keys = commit_properties(step_keys(_REBUILD, None), *first.watermark)
-    once(meta_client, head, lambda head: write_actions(head.table, actions, keys))
+    gone = (remove_action(file) for file in live if file.path not in wanted)
+    actions = [
+        *first.watermark,
+        *next_declaration(head, declaration),
+        *gone,
+        *_adds(meta_client, first, frozenset(file.path for file in live)),
+    ]
+    step(meta_client, head, _REBUILD, actions)
 
 
 def _readable(meta_client: MetaClientView) -> Head | None:
-    """Return the log where it is whole."""
+    """The log where it is whole."""
     try:
         head = open_log(meta_client, is_anew=True)
         len(Snapshot(head))
@@ -186,91 +200,86 @@ def _readable(meta_client: MetaClientView) -> Head | None:
     return head
 
 
-def _goes_on(meta_client: MetaClientView, head: Head, first: _First) -> bool:
-    """Tell whether the log's columns can become the table's."""
-    if head.table.metadata().partition_columns != first.partition_by:
-        return False
+def _continued(meta_client: MetaClientView, head: Head, first: _First) -> Declaration | None:
+    """What the log is to say where its columns can become the table's."""
+    known, wanted = declared(head.table), _declaration(meta_client, first)
+    names = {field["name"] for field in known.schema["fields"]}
+    if list(known.partition_by) != first.partition_by or not names <= set(first.schema.names):
+        return None
     try:
-        _missing_columns(meta_client, head, first)
+        schema = grown(meta_client, known.schema, wanted.schema)
     except UnsupportedTableError:
-        return False
-    return {field.name for field in head.table.schema().fields} <= set(first.schema.names)
+        return None
+    return replace(
+        known, schema=schema, configuration=_with_properties(meta_client, known.configuration)
+    )
 
 
-def _replace(meta_client: MetaClientView, head: Head, first: _First) -> None:
-    """Let another table take the log's place in its next version, which readers see in one step."""
-    live = {file.path for file in Snapshot(head).files()}
-    if live.intersection(file.path for file in first.files):
-        # no version may add a file and remove it
-        _discard(meta_client)
-        _make(meta_client, first)
-        return
-    known, missing = head.table.metadata().configuration, _missing_properties(meta_client, head)
-    # what else the owner has set may belong to features, which the new columns do not need
-    kept = {name: missing.get(name, known.get(name, "")) for name in _properties(meta_client)}
-    once(meta_client, head, lambda _: _create(meta_client, first, "overwrite", _REBUILD, kept))
+def _is_misspelled(meta_client: MetaClientView, live: Iterable[LiveFile]) -> bool:
+    """Whether a log spells a path otherwise than paths are spelled here.
+
+    Files that were removed count: a vacuum of Delta of Spark that goes by them would delete the
+    file that is present under the right spelling.
+    """
+    if any(file.spelling != spelled(file.path) for file in live):
+        return True
+    storage = meta_client.storage
+    versions = [one.path for one in storage.list(LOG_FOLDER) if one.name.endswith(".json")]
+    return any(meta_client.run_map(lambda path: _misspells(storage.read(path)), versions))
 
 
-def _discard(meta_client: MetaClientView) -> None:
-    """Delete the log. Who reads it meanwhile sees what was there, or fails, and never an older
-    state: checkpoints go first, then versions, the oldest first."""
+def _misspells(data: bytes) -> bool:
+    for line in data.splitlines():
+        try:
+            found = json.loads(line)
+        except ValueError:
+            continue  # older than a checkpoint that can be read, or the log were damaged
+        action = found.get("add") or found.get("remove")
+        if action and action["path"] != spelled(plain(action["path"])):
+            return True
+    return False
+
+
+def _begin_again(meta_client: MetaClientView, first: _First) -> None:
+    """Let a new log take the place of one that cannot go on.
+
+    Who reads the old one meanwhile sees what was there, or fails, and never an older state:
+    checkpoints go first, then versions, the oldest first.
+    """
     forget_handles()
     storage = meta_client.storage
     names = [one.name for one in storage.list(LOG_FOLDER)]
     for name in sorted(names, key=lambda name: (name.endswith(".json"), name)):
         storage.delete(f"{LOG_FOLDER}/{name}")
     storage.delete_tree(LOG_FOLDER)
+    _make(meta_client, first)
 
 
-def _missing_columns(meta_client: MetaClientView, head: Head, first: _First) -> list[Any]:
-    wanted = delta_schema(first.schema)
-    return added_fields(meta_client, head.table.schema(), wanted)
+# --- what a log says -------------------------------------------------------------------------
 
 
-def _actions(
-    meta_client: MetaClientView, head: Head, first: _First
-) -> list[AddAction | RemoveAction]:
-    """Return what makes the present files the log's, described anew; the others go."""
-    live = {file.path: file for file in Snapshot(head).files()}
-    wanted = {file.path for file in first.files}
-    gone = [remove_action(file) for path, file in live.items() if path not in wanted]
-    known = tuple(file for file in first.files if file.path in live)
-    unknown = tuple(file for file in first.files if file.path not in live)
-    described_anew = Change(known, schema=first.schema, same_rows=True)
-    come = Change(unknown, schema=first.schema)
-    return [
-        *gone,
-        *new_adds(meta_client, described_anew, first.partition_by),
-        *new_adds(meta_client, come, first.partition_by),
-    ]
+def _declaration(meta_client: MetaClientView, first: _First) -> Declaration:
+    return Declaration(delta_schema(first.schema), first.partition_by, _properties(meta_client))
 
 
-def _retained(meta_client: MetaClientView, head: Head) -> Head:
-    """Give a log of another writer the properties that keep older file slices.
+def _adds(
+    meta_client: MetaClientView, first: _First, known: frozenset[str] = frozenset()
+) -> list[LogAction]:
+    """Adds of the present files; those named already bring no rows."""
+    old = tuple(file for file in first.files if file.path in known)
+    new = tuple(file for file in first.files if file.path not in known)
+    changes = (Change(old, schema=first.schema, same_rows=True), Change(new, schema=first.schema))
+    return [add for one in changes for add in new_adds(meta_client, one, first.partition_by)]
+
+
+def _with_properties(meta_client: MetaClientView, known: Mapping[str, str]) -> dict[str, str]:
+    """The properties of a log, with those that keep older file slices.
 
     What its owner has set stays, unless an option says otherwise.
     """
-    wanted = _missing_properties(meta_client, head)
-    if not wanted:
-        return head
-    keys = commit_properties(step_keys(_RETENTION, None))
-    once(
-        meta_client,
-        head,
-        lambda head: head.table.alter.set_table_properties(wanted, commit_properties=keys),
-    )
-    return open_log(meta_client)
-
-
-def _missing_properties(meta_client: MetaClientView, head: Head) -> dict[str, str]:
-    """Return the properties that a log has not, or has otherwise than an option says."""
-    known = head.table.metadata().configuration
     is_asked = _RETENTION_OPTION in meta_client.format_options
-    return {
-        name: value
-        for name, value in _properties(meta_client).items()
-        if name not in known or (is_asked and known[name] != value)
-    }
+    wanted = _properties(meta_client)
+    return {**known, **wanted} if is_asked else {**wanted, **known}
 
 
 def _properties(meta_client: MetaClientView) -> dict[str, str]:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from urllib.parse import unquote
-
 import pyarrow as pa
 
+from delta_format.declarations import refuse_append_only, says_rows
 from delta_format.log import has_log, open_log
+from delta_format.paths import plain
 from hudi_core.spi import FoundFile, FoundTable, MetaClientView, UnsupportedTableError
 
-_PLAIN_READER = 1
-_HARMLESS = frozenset({"timestampNtz"})
 _PREFIX = "partition."
 
 
@@ -20,19 +18,19 @@ def find_table(meta_client: MetaClientView) -> FoundTable | None:
     Raises
     ------
     UnsupportedTableError
-        Its files alone do not tell its rows: deletion vectors, mapped columns and the like.
+        Its files alone do not tell its rows: deletion vectors, mapped columns and the like; or none
+        of them may be replaced.
     CorruptMetadataError
         Its log is damaged.
     """
     if not has_log(meta_client):
         return None
     head = open_log(meta_client)
+    refuse_append_only(head)
     with head.reading():
         protocol = head.table.protocol()
-        features = set(protocol.reader_features or ()) - _HARMLESS
-        if protocol.min_reader_version > _PLAIN_READER and (
-            features or not protocol.reader_features
-        ):
+        if not says_rows(protocol):
+            features = protocol.reader_features or ()
             raise UnsupportedTableError(
                 meta_client.base_path,
                 f"needs reader version {protocol.min_reader_version} of Delta "
@@ -45,7 +43,7 @@ def find_table(meta_client: MetaClientView) -> FoundTable | None:
     wanted = ["path", "size_bytes", *(f"{_PREFIX}{name}" for name in names)]
     files = tuple(
         FoundFile(
-            unquote(row["path"]),
+            plain(row["path"]),
             row["size_bytes"],
             {name: row[f"{_PREFIX}{name}"] for name in names},
         )

@@ -18,7 +18,8 @@ from weakref import WeakKeyDictionary
 from deltalake import DeltaTable
 
 from delta_format.library import LIBRARY_ERRORS
-from delta_format.location import LOG_FOLDER, store_options, table_uri
+from delta_format.location import store_options, table_uri
+from delta_format.log_files import file_of, refuse_unfit
 from hudi_core.spi import MetaClientView, StorageError
 
 _MOST: Final = 4
@@ -71,7 +72,14 @@ def opened(meta_client: MetaClientView) -> Handle:
 
 
 def at_version(meta_client: MetaClientView, version: int | None = None) -> DeltaTable:
-    """Return a handle of one's own at a version to go back to; at the newest by default."""
+    """A handle of one's own: at an older version, or at the newest.
+
+    Raises
+    ------
+    UnsafePathError, CorruptMetadataError
+        See :func:`~delta_format.log_files.refuse_unfit`.
+    """
+    refuse_unfit(meta_client)
     return DeltaTable(
         table_uri(meta_client), version=version, storage_options=store_options(meta_client)
     )
@@ -99,6 +107,7 @@ def forget_handles() -> None:
 def _brought_up(meta_client: MetaClientView, kept: Handle) -> Handle | None:
     """Return a handle with what has come since; ``None`` where its log may be another."""
     table, version = kept.table, kept.version
+    refuse_unfit(meta_client, since=version)
     # what has moved by itself, as changes of columns do, is at a version without proof
     if int(table.version()) != version or _tag(meta_client, version) != kept.tag:
         return None
@@ -122,7 +131,7 @@ def _was_there(meta_client: MetaClientView, version: int, began_ms: float) -> bo
     is taken for older than it is; where it is ahead, young logs are opened once more.
     """
     try:
-        file = meta_client.storage.head(_file_of(version))
+        file = meta_client.storage.head(file_of(version))
     except StorageError:
         return False
     rounded = 0 if meta_client.base_path.startswith("/") else _SECOND_MS
@@ -141,10 +150,6 @@ def _key(meta_client: MetaClientView) -> _Key:
 
 def _tag(meta_client: MetaClientView, version: int) -> str | None:
     try:
-        return meta_client.storage.version(_file_of(version))[1]
+        return meta_client.storage.version(file_of(version))[1]
     except StorageError:
         return None
-
-
-def _file_of(version: int) -> str:
-    return f"{LOG_FOLDER}/{version:020}.json"

@@ -14,11 +14,12 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any, Final
 
-from deltalake import DeltaTable, Transaction
+from deltalake import DeltaTable
 
 from delta_format.handles import at_version, keep_after, never_keep, newest, opened
 from delta_format.library import translated
 from delta_format.location import LOG_FOLDER, root_of
+from delta_format.log_actions import LogAction, transaction
 from hudi_core.spi import (
     ACTION_KEY,
     COMPLETION_TIME_KEY,
@@ -65,19 +66,19 @@ def completion_millis(instant: Instant) -> int:
     return to_epoch_millis(instant.effective_completion_time)
 
 
-def completed(instant: Instant) -> Transaction:
-    """Return the transaction that makes a table hold an instant."""
-    return Transaction(app_id(instant), completion_millis(instant), completion_millis(instant))
+def completed(instant: Instant) -> LogAction:
+    """The transaction that makes a table hold an instant."""
+    return transaction(app_id(instant), completion_millis(instant), completion_millis(instant))
 
 
-def revoked(instant: Instant) -> Transaction:
-    """Return the transaction that takes an instant out of a table, for ever."""
-    return Transaction(app_id(instant), REVOKED, completion_millis(instant))
+def revoked(instant: Instant) -> LogAction:
+    """The transaction that takes an instant out of a table, for ever."""
+    return transaction(app_id(instant), REVOKED, completion_millis(instant))
 
 
-def watermark_at(millis: int) -> Transaction:
-    """Return the transaction that sets the watermark; see :attr:`Head.watermark`."""
-    return Transaction(WATERMARK_KEY, millis, millis)
+def watermark_at(millis: int) -> LogAction:
+    """The transaction that sets the watermark; see :attr:`Head.watermark`."""
+    return transaction(WATERMARK_KEY, millis, millis)
 
 
 @dataclass(frozen=True, eq=False)
@@ -334,6 +335,8 @@ def open_log(
     ------
     CorruptMetadataError
         There is no log, or it is damaged.
+    UnsafePathError
+        See :func:`~delta_format.log_files.refuse_unfit`.
     StorageError
         The store does not answer.
     """

@@ -21,9 +21,10 @@ from hudi_core.spi import (
 
 _OF_A_LOG: Final = re.compile(
     r"\d{20}\.(json|crc|checkpoint\..*parquet|checkpoint\..*json|\d{20}\.compacted\.json)"
-    r"|_last_checkpoint|_commits"
+    r"|_last_checkpoint|_commits|_last_vacuum_info|\..*\.crc"
 )
-"""Names that the protocol gives files of a log; others are what a library was about to rename."""
+"""Names of files of a log, and of what Delta-Spark keeps beside them; others are what a library was
+about to rename."""
 
 
 class DeltaMetadataFactory:

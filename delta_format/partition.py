@@ -8,6 +8,8 @@ instead.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 import pyarrow.types as pt
 
@@ -40,7 +42,7 @@ def partition_columns(meta_client: MetaClientView, schema: pa.Schema) -> list[st
 
 
 def partition_values(
-    path: str, columns: FileStats, schema: pa.Schema, partition_by: list[str]
+    path: str, columns: FileStats, schema: pa.Schema, partition_by: Sequence[str]
 ) -> dict[str, str | None]:
     """Return the partition values of one file: those that its rows have.
 

@@ -8,15 +8,17 @@ Delta's readers only where columns are mapped, which needs a later protocol.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.types as pt
-from deltalake import Field, Schema
+from deltalake import Schema
 
 from hudi_core.spi import MetaClientView, SchemaError, TableSchema, UnsupportedTableError
 
+Document = Mapping[str, Any]
+"""A schema, or a part of one, as the protocol has it in JSON."""
 _MEMBERS: Final = {"array": ("elementType",), "map": ("keyType", "valueType")}
 
 
@@ -32,8 +34,8 @@ def file_schema(meta_client: MetaClientView, schema: TableSchema | None = None) 
     return found.with_meta() if meta_client.config.populate_meta_fields else found.arrow
 
 
-def delta_schema(schema: pa.Schema) -> Schema:
-    """Return the Delta schema of files with these columns.
+def delta_schema(schema: pa.Schema) -> Document:
+    """The Delta schema of files with these columns.
 
     Raises
     ------
@@ -41,7 +43,9 @@ def delta_schema(schema: pa.Schema) -> Schema:
         See :func:`refuse_unknown`.
     """
     refuse_unknown(schema)
-    return Schema.from_arrow(pa.schema([_plain(field) for field in schema]))
+    found = Schema.from_arrow(pa.schema([_plain(field) for field in schema]))
+    document: Document = json.loads(found.to_json())
+    return document
 
 
 def refuse_unknown(schema: pa.Schema) -> None:
@@ -56,28 +60,34 @@ def refuse_unknown(schema: pa.Schema) -> None:
     _refuse_members(list(schema), "")
 
 
-def added_fields(meta_client: MetaClientView, old: Schema, new: Schema) -> list[Field]:
-    """Return the fields of ``new`` that ``old`` lacks, or lacks members of.
+def grown(meta_client: MetaClientView, old: Document, new: Document) -> Document:
+    """A schema with the columns of another one behind its own.
 
     Raises
     ------
     UnsupportedTableError
         A column changes its type, which Delta cannot express without rewriting files.
     """
-    known = {field.name: _document(field) for field in old.fields}
-    found = []
-    for field in new.fields:
-        wanted = _document(field)
-        before = known.get(field.name)
-        if before is None or _grows(meta_client, before["type"], wanted["type"], field.name):
-            found.append(field)
-    return found
+    return {**old, "fields": _fields(meta_client, old["fields"], new["fields"], "")}
 
 
-def _grows(meta_client: MetaClientView, old: Any, new: Any, path: str) -> bool:
-    """Tell whether a type has members that its predecessor lacks."""
+def _fields(
+    meta_client: MetaClientView, old: Sequence[Document], new: Sequence[Document], above: str
+) -> list[Document]:
+    wanted = {field["name"]: field for field in new}
+    kept = [
+        {**field, "type": _grown(meta_client, field["type"], one["type"], f"{above}{one['name']}")}
+        if (one := wanted.pop(field["name"], None))
+        else field
+        for field in old
+    ]
+    return [*kept, *wanted.values()]
+
+
+def _grown(meta_client: MetaClientView, old: Any, new: Any, path: str) -> Any:
+    """A type with the members of another one that it lacks."""
     if old == new:
-        return False
+        return old
     if not isinstance(old, dict) or not isinstance(new, dict) or old["type"] != new["type"]:
         raise UnsupportedTableError(
             meta_client.base_path,
@@ -86,25 +96,10 @@ def _grows(meta_client: MetaClientView, old: Any, new: Any, path: str) -> bool:
             "Add a column of the new type instead.",
         )
     if old["type"] == "struct":
-        before = {member["name"]: member for member in old["fields"]}
-        grown = [
-            member["name"] not in before
-            or _grows(
-                meta_client,
-                before[member["name"]]["type"],
-                member["type"],
-                f"{path}.{member['name']}",
-            )
-            for member in new["fields"]
-        ]
-        return any(grown)
-    grown = [_grows(meta_client, old[key], new[key], path) for key in _MEMBERS[str(old["type"])]]
-    return any(grown)
-
-
-def _document(field: Field) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads(field.to_json())
-    return document
+        members = _fields(meta_client, old["fields"], new["fields"], f"{path}.")
+        return {**old, "fields": members}
+    members_of = _MEMBERS[str(old["type"])]
+    return {**old, **{key: _grown(meta_client, old[key], new[key], path) for key in members_of}}
 
 
 def _plain(field: pa.Field) -> pa.Field:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from functools import cached_property
 from typing import Any, Final
-from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_format.change import NewFile
 from delta_format.log import Head
+from delta_format.paths import plain, spelled
 from hudi_core.spi import (
     BaseFileName,
+    ColumnStats,
     FileGroupId,
     FileStatus,
     NamedFile,
@@ -26,6 +28,7 @@ from hudi_core.spi import (
 _LOW: Final = "min."
 _HIGH: Final = "max."
 _NULLS: Final = "null_count."
+_PARTITION: Final = "partition."
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -36,7 +39,9 @@ class LiveFile:
     Attributes
     ----------
     path
-        Relative to the table, as it is: the log spells it with percent signs.
+        Relative to the table, as the store names it.
+    spelling
+        The path as the log spells it.
     size
         Bytes.
     partition_values
@@ -44,6 +49,7 @@ class LiveFile:
     """
 
     path: str
+    spelling: str
     size: int
     partition_values: dict[str, str | None]
 
@@ -100,35 +106,76 @@ class Snapshot:
 
     def paths(self) -> frozenset[str]:
         """Return the path of every file."""
-        return frozenset(map(unquote, self._actions.column("path").to_pylist()))
+        return frozenset(map(plain, self._actions.column("path").to_pylist()))
 
     def named_files(self) -> Iterator[NamedFile]:
         """Yield every file with what the log says of it."""
         table = self._actions
-        names = {
-            prefix: [name for name in table.column_names if name.startswith(prefix)]
-            for prefix in (_LOW, _HIGH, _NULLS)
-        }
-        leaves = {name.removeprefix(prefix) for prefix, some in names.items() for name in some}
+        leaves = _leaves(table)
         for row in table.to_pylist():
-            columns = {
-                leaf: StatedColumn(
-                    _internal(row.get(f"{_LOW}{leaf}")),
-                    _internal(row.get(f"{_HIGH}{leaf}")),
-                    row.get(f"{_NULLS}{leaf}"),
-                )
-                for leaf in leaves
-            }
-            known = {leaf: one for leaf, one in columns.items() if one != StatedColumn()}
-            yield NamedFile(unquote(row["path"]), row["size_bytes"], row["num_records"], known)
+            path = plain(row["path"])
+            spelling = None if row["path"] == spelled(path) else row["path"]
+            columns = _stated(row, leaves)
+            yield NamedFile(path, row["size_bytes"], row["num_records"], columns, spelling)
+
+    def described(self, paths: Collection[str]) -> tuple[NewFile, ...]:
+        """Files of this version, as they may be added again.
+
+        Parameters
+        ----------
+        paths
+            As the store names them.
+        """
+        table = self._actions
+        leaves = _leaves(table)
+        wanted = pa.array([path in paths for path in map(plain, table["path"].to_pylist())])
+        rows = {plain(row["path"]): row for row in table.filter(wanted).to_pylist()}
+        return tuple(_new_file(path, rows[path], leaves) for path in paths)
+
+
+def _leaves(actions: pa.Table) -> frozenset[str]:
+    """Leaf paths of the columns of which a version has statistics."""
+    names = actions.column_names
+    return frozenset(
+        name.removeprefix(prefix)
+        for prefix in (_LOW, _HIGH, _NULLS)
+        for name in names
+        if name.startswith(prefix)
+    )
+
+
+def _stated(row: Mapping[str, Any], leaves: Iterable[str]) -> dict[str, StatedColumn]:
+    columns = {
+        leaf: StatedColumn(
+            _internal(row.get(f"{_LOW}{leaf}")),
+            _internal(row.get(f"{_HIGH}{leaf}")),
+            row.get(f"{_NULLS}{leaf}"),
+        )
+        for leaf in leaves
+    }
+    return {leaf: one for leaf, one in columns.items() if one != StatedColumn()}
+
+
+def _new_file(path: str, row: Mapping[str, Any], leaves: Iterable[str]) -> NewFile:
+    rows = row["num_records"]
+    columns = {
+        leaf: ColumnStats(one.low, one.high, rows, one.null_count, 0, 0, 0)
+        for leaf, one in _stated(row, leaves).items()
+    }
+    for name in row:
+        if name.startswith(_PARTITION):
+            value = _internal(row[name])
+            nulls = rows if value is None else 0
+            known = ColumnStats(value, value, rows, nulls, 0, 0, 0)
+            columns[name.removeprefix(_PARTITION)] = known
+    return NewFile(path, row["size_bytes"], rows, columns)
 
 
 def _files(actions: pa.Table) -> Iterator[LiveFile]:
-    prefix = "partition."
-    names = [name for name in actions.column_names if name.startswith(prefix)]
+    names = [name for name in actions.column_names if name.startswith(_PARTITION)]
     for row in actions.select(["path", "size_bytes", *names]).to_pylist():
-        values = {name.removeprefix(prefix): _text(row[name]) for name in names}
-        yield LiveFile(unquote(row["path"]), row["size_bytes"], values)
+        values = {name.removeprefix(_PARTITION): _text(row[name]) for name in names}
+        yield LiveFile(plain(row["path"]), row["path"], row["size_bytes"], values)
 
 
 def _text(value: Any) -> str | None:

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from delta_format.commit import commit_properties, once, step, step_keys
+import pyarrow as pa
+
+from delta_format.actions import new_adds, remove_action
+from delta_format.change import Change
+from delta_format.commit import step
+from delta_format.declarations import declared, next_declaration
 from delta_format.log import (
     FENCE_STEP,
     OF_INSTANT_KEY,
@@ -19,6 +24,7 @@ from delta_format.log import (
     revoked,
     watermark_at,
 )
+from delta_format.log_actions import LogAction
 from delta_format.snapshot import Snapshot
 from hudi_core.spi import (
     CleanerPlan,
@@ -28,6 +34,7 @@ from hudi_core.spi import (
 )
 
 _ARCHIVE: Final = "archive"
+_RESTORE: Final = "RESTORE"
 
 
 def take_back(meta_client: MetaClientView, target: Instant) -> None:
@@ -50,7 +57,7 @@ def take_back(meta_client: MetaClientView, target: Instant) -> None:
     if head.recorded(target) == REVOKED:
         return
     if not head.holds(target):
-        step(meta_client, head, FENCE_STEP, target, revoked(target))
+        step(meta_client, head, FENCE_STEP, [revoked(target)], of=target)
         return
     if not target.is_completed:
         return
@@ -65,8 +72,27 @@ def take_back(meta_client: MetaClientView, target: Instant) -> None:
     version = int(report["version"])
     _refuse_built_upon(meta_client, head, version, target)
     base = _before(head, version, target)
-    properties = commit_properties(step_keys(REVERT_STEP, target), revoked(target))
-    once(meta_client, head, lambda head: head.table.restore(base, commit_properties=properties))
+    actions = [revoked(target), *_back_to(meta_client, head, base)]
+    step(meta_client, head, REVERT_STEP, actions, of=target, operation=_RESTORE)
+
+
+def _back_to(meta_client: MetaClientView, head: Head, version: int) -> list[LogAction]:
+    """What brings the files and the columns of an earlier version back."""
+    base = open_log(meta_client, version)
+    with base.reading():
+        known = declared(base.table)
+        schema = pa.schema(base.table.schema().to_arrow())
+    then = {file.spelling: file for file in Snapshot(base).files()}
+    now = {file.spelling: file for file in Snapshot(head).files()}
+    spellings = {one.path: spelling for spelling, one in then.items() if spelling not in now}
+    back = Change(Snapshot(base).described(spellings), schema=schema)
+    adds = zip(spellings.values(), new_adds(meta_client, back, known.partition_by), strict=True)
+    return [
+        *next_declaration(head, known),
+        *(remove_action(file) for spelling, file in now.items() if spelling not in then),
+        # as it was spelled: a removal of another spelling is no removal of the file to vacuums
+        *({"add": {**one["add"], "path": spelling}} for spelling, one in adds),
+    ]
 
 
 def _refuse_built_upon(
@@ -134,4 +160,4 @@ def forget(meta_client: MetaClientView, archived: Iterable[Instant]) -> None:
     if millis is None or (head.watermark is not None and millis <= head.watermark):
         return
     head.require_ours()
-    step(meta_client, head, _ARCHIVE, None, watermark_at(millis))
+    step(meta_client, head, _ARCHIVE, [watermark_at(millis)])

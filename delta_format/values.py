@@ -95,7 +95,8 @@ def _both(low: str | None, high: str | None) -> tuple[Json, Json] | None:
 
 
 def _short_successor(text: str) -> str | None:
-    if len(text) <= _MAX_TEXT:
+    # one that was made so stays
+    if len(text) <= _MAX_TEXT or text[_MAX_TEXT:] == _LAST_CHARACTER:
         return text
     # a text that goes on with the last character would lie above
     return None if text[_MAX_TEXT] == _LAST_CHARACTER else text[:_MAX_TEXT] + _LAST_CHARACTER

@@ -111,6 +111,7 @@ from hudi_core.plugin.fenced import Lineage, fence, pending_publications
 from hudi_core.plugin.foreign import Raised, attempt
 from hudi_core.plugin.host import FormatHost
 from hudi_core.plugin.registry import FORMAT_GROUP, OBSERVER_GROUP
+from hudi_core.storage.data_files import refuse_links
 from hudi_core.storage.options import StorageOptions
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.locks import InProcessLock
@@ -233,6 +234,7 @@ __all__ = [
     "pending_publications",
     "read_footer",
     "read_statistics",
+    "refuse_links",
     "table_lister",
     "to_datetime",
     "to_epoch_millis",

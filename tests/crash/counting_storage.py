@@ -187,15 +187,20 @@ def _kind_of_path(*arguments: Any, **_: Any) -> str:
 _ID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22,}|[0-9a-f]{32,}")
 _NUMBER: Final = re.compile(r"\d+")
 _META: Final = "/.hoodie/"
+_LOG: Final = "/_delta_log/"
 
 
 def kind_of(path: str) -> str:
-    """Return what kind of file a path names: its folder in ``.hoodie`` and its name, with ``N`` for
-    numbers and times, and ``I`` for ids; ``data`` for all that lies elsewhere."""
-    if _META not in f"{path}/":
+    """Return what kind of file a path names: its folder in ``.hoodie`` or the Delta log, and its
+    name, with ``N`` for numbers and times, and ``I`` for ids; ``data`` for all that lies elsewhere.
+    """
+    if _LOG in path:
+        below = f"{_LOG}{path.partition(_LOG)[2]}"
+    elif _META in f"{path}/":
+        below = path.partition(_META)[2]
+    else:
         return "data"
-    below = path.partition(_META)[2]
-    folder, _, name = below.rpartition("/")
+    folder, _, name = below.strip("/").rpartition("/")
     if name.startswith(TEMPORARY_PREFIX):
         name = "temporary"
     if folder.startswith(".temp"):

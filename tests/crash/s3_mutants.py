@@ -11,10 +11,10 @@ from functools import partial
 from typing import Any, Final
 
 from delta_format import commit
-from delta_format.commit import Record, Write
-from delta_format.library import LIBRARY_ERRORS
+from delta_format.commit import Record
 from delta_format.log import Head
-from hudi_core.errors import CommitConflictError
+from delta_format.versions import NewVersion, make_next
+from hudi_core.errors import CommitConflictError, StorageError
 from hudi_core.spi import FormatCommit, MetaClientView
 from hudi_core.storage.object_store import ObjectStorage
 from tests.crash.mutants import MUTANTS, Mutant, changed
@@ -27,20 +27,23 @@ def _of_nobody(storage: ObjectStorage, path: str) -> tuple[Any, str | None]:
     return _owner(storage, path)[0], None
 
 
-def _made_once(_: MetaClientView, head: Head, what: Record, write: Write) -> FormatCommit:
-    """An error of deltalake means that nothing has happened."""
+def _made_once(
+    meta_client: MetaClientView, head: Head, what: Record, version: NewVersion
+) -> FormatCommit:
+    """An error of the store means that nothing has happened."""
     try:
-        write(head)
-    except LIBRARY_ERRORS as error:
+        make_next(meta_client, head, version)
+    except StorageError as error:
         raise CommitConflictError(f"{what.instant} is not recorded", "Run it again.") from error
     return FormatCommit(str(head.version), head.root)
 
 
 @contextmanager
 def _no_look() -> Iterator[None]:
-    """What failed in the library, or in the format, has not happened."""
+    """What failed in the store, or in the format, has not happened; no token tells otherwise."""
     formats = MUTANTS["no look at the format after an error"]
-    with formats(), changed((commit, "_make", _made_once)):
+    token = (ObjectStorage, "_owner", _of_nobody)
+    with formats(), changed(token, (commit, "_make", _made_once)):
         yield
 
 

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-import delta_format.commit
 import delta_format.plugin
 from hudi_core.errors import HudiError, StorageError
 from hudi_core.model.instant import Instant

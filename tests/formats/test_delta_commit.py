@@ -10,15 +10,17 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
-from deltalake.exceptions import CommitFailedError
+from deltalake import CommitProperties, DeltaTable, Field
+from deltalake.schema import PrimitiveType
 
 import delta_format.commit
 import delta_format.plugin
 import hudi_core as hudi
 import hudi_core.txn.publication
 from delta_format.log import open_log
+from delta_format.versions import NewVersion, make_next
 from hudi_core.errors import (
+    AlreadyExistsError,
     CommitConflictError,
     CommitStateUnknownError,
     IncompleteCommitError,
@@ -29,6 +31,7 @@ from hudi_core.model.actions import CleanMetadata, RollbackMetadata
 from hudi_core.model.format import PARENT_KEY
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import InstantTime
+from hudi_core.storage.posix import PosixStorage
 from tests.formats.delta_steps import actions_of, cut_short, last_write, opened, publish, version
 from tests.formats.delta_tables import assert_all_read, by_deltalake, content, new_table, rows
 
@@ -143,18 +146,18 @@ def test_actions_without_files_are_empty_versions_and_replay(
 
 @pytest.fixture
 def faults(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """What the next commits do: "lost" (applied, but answered with an error) or "failed"."""
+    """What the next versions do: "lost" (put, but answered with an error) or "failed"."""
     waiting: list[str] = []
-    real = delta_format.commit.write_actions
+    real = PosixStorage.put_if_absent
 
-    def faulty(*arguments: Any) -> None:
-        fault = waiting.pop(0) if waiting else ""
+    def faulty(storage: PosixStorage, path: str, data: bytes) -> None:
+        fault = waiting.pop(0) if waiting and path.startswith("_delta_log/") else ""
         if fault != "failed":
-            real(*arguments)
+            real(storage, path, data)
         if fault:
-            raise CommitFailedError("Failed to commit transaction: 0")
+            raise StorageError("The connection broke", "Try again.")
 
-    monkeypatch.setattr(delta_format.commit, "write_actions", faulty)
+    monkeypatch.setattr(PosixStorage, "put_if_absent", faulty)
     monkeypatch.setattr(hudi_core.txn.publication, "_PAUSE_S", 0)
     yield waiting
     assert not waiting
@@ -215,13 +218,13 @@ def test_who_loses_the_race_for_a_version_records_nothing(
 ) -> None:
     cut_short(monkeypatch, lambda: table.insert(rows(3)))
     instant = last_write(path)
-    real = delta_format.commit.write_actions
+    real = PosixStorage.put_if_absent
 
-    def overtaken(handle: DeltaTable, *arguments: Any) -> None:
+    def overtaken(storage: PosixStorage, name: str, data: bytes) -> None:
         DeltaTable(str(path)).alter.set_table_name("other")
-        real(handle, *arguments)
+        real(storage, name, data)
 
-    monkeypatch.setattr(delta_format.commit, "write_actions", overtaken)
+    monkeypatch.setattr(PosixStorage, "put_if_absent", overtaken)
     with pytest.raises(CommitConflictError, match="from version 1 to 2"):
         publish(path, instant)
     assert content(by_deltalake(path)) == content(rows(0, 1, 2))
@@ -248,18 +251,29 @@ def test_the_recorded_parent_is_what_is_compared(
     assert_all_read(path, content(rows(0, 1, 2, 3)))
 
 
-def test_a_crash_after_the_schema_step_is_no_other_parent(
-    monkeypatch: pytest.MonkeyPatch, path: Path, table: hudi.Table, faults: list[str]
+def test_columns_that_an_earlier_release_has_added_first_are_no_other_parent(
+    monkeypatch: pytest.MonkeyPatch, path: Path, table: hudi.Table
 ) -> None:
-    faults += ["failed"] * 3
-    with pytest.raises(CommitStateUnknownError):
-        WRITES["insert_with_column"](table)
-    assert version(path) == 2  # the columns are there, without an instant
+    cut_short(monkeypatch, lambda: WRITES["insert_with_column"](table))
     instant, seen = last_write(path), opened(path)
+    steps = {"hudi.step": "schema", "hudi.step-of": instant.requested_time}
+    DeltaTable(str(path)).alter.add_columns(
+        [Field("extra", PrimitiveType("long"))],
+        commit_properties=CommitProperties(custom_metadata=steps),
+    )
     metadata = seen.client.read_commit(instant)
     metadata = replace(metadata, extra_metadata={**metadata.extra_metadata, PARENT_KEY: "1"})
     assert seen.host.complete_write(seen.client, metadata, instant).version == "3"
     assert by_deltalake(path).column("extra").to_pylist().count(7) == 1
+    seen.host.before_rollback(seen.client, instant)
+    assert by_deltalake(path).schema == by_deltalake(path, 1).schema
+
+
+def test_columns_and_their_files_come_in_one_version(path: Path, table: hudi.Table) -> None:
+    table.upsert(rows(0, ts=1).append_column("extra", pa.array([7], pa.int64())))
+    assert version(path) == 2
+    kinds = [next(iter(action)) for action in actions_of(path, 2)]
+    assert kinds == ["commitInfo", "txn", "metaData", "remove", "add"]
 
 
 # --- rollback ----------------------------------------------------------------------------------
@@ -276,10 +290,8 @@ def test_a_write_that_never_reached_the_log_is_fenced_off(
     seen.host.before_rollback(seen.client, instant)
     assert version(path) == 2
     # neither a request that still travels nor a late replay gets it in
-    with pytest.raises(CommitFailedError):
-        delta_format.commit.write_actions(
-            stale.table, [], delta_format.commit.commit_properties({"hudi.instant": "x"})
-        )
+    with pytest.raises(AlreadyExistsError):
+        make_next(seen.client, stale, NewVersion({"hudi.instant": "x"}))
     with pytest.raises(IncompleteCommitError):
         publish(path, instant)
     assert seen.host.find_publication(seen.client, instant) is None

@@ -61,13 +61,14 @@ def test_a_table_on_s3_is_read_by_deltalake(endpoint: str) -> None:
     ).create_dir(bucket)
     root, options = f"s3://{bucket}/tables/one", {**OPTIONS, **given}
     table = hudi.Table.create(root, SCHEMA, record_key="id", partition_by="city", options=options)
-    table.insert(rows(0, 1, 2))
+    away = {**row(2), "city": "São Paulo"}
+    table.insert(pa.Table.from_pylist([row(0), row(1), away], SCHEMA))
     table.upsert(rows(0, 3, ts=1))
     result = table.delete(rows(1))
 
     reach = StorageOptions.from_options(given, {}).for_object_store()
     handle = DeltaTable(root, storage_options=reach)
-    expected = pa.Table.from_pylist([row(0, 1), row(2), row(3, 1)], SCHEMA)
+    expected = pa.Table.from_pylist([row(0, 1), away, row(3, 1)], SCHEMA)
     found = handle.to_pyarrow_table()
     assert content(found) == content(expected) == content(table.to_arrow())
     assert result.receipt.version == "3" == str(handle.version())
@@ -84,7 +85,7 @@ def test_a_table_on_s3_is_read_by_deltalake(endpoint: str) -> None:
 
     table.rollback(result.instant)
     handle.update_incremental()
-    expected = pa.Table.from_pylist([row(0, 1), row(1), row(2), row(3, 1)], SCHEMA)
+    expected = pa.Table.from_pylist([row(0, 1), row(1), away, row(3, 1)], SCHEMA)
     assert content(handle.to_pyarrow_table()) == content(expected)
 
     handle.alter.set_table_name("foreign")

@@ -9,12 +9,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import CommitProperties
+from deltalake import DeltaTable
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import CommitFailedException
 from typer.testing import CliRunner
 
-import delta_format.commit
 import hudi_core as hudi
 import hudi_core.txn.publication
 from hudi_core.cli import app
@@ -370,22 +369,23 @@ def test_a_step_1_that_nobody_can_tell_of_is_said_to_be_open(
 def test_delta_makes_every_version_in_one_attempt(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[int] = []
-    real = CommitProperties
+    asked: list[str] = []
+    real = PosixStorage.put_if_absent
 
-    def kept(**given: Any) -> Any:
-        asked.append(given["max_commit_retries"])
-        return real(**given)
+    def kept(storage: PosixStorage, path: str, data: bytes) -> None:
+        if path.startswith("_delta_log/"):
+            asked.append(path)
+        real(storage, path, data)
 
-    monkeypatch.setattr(delta_format.commit, "CommitProperties", kept)
+    monkeypatch.setattr(PosixStorage, "put_if_absent", kept)
     table = new_table(tmp_path / "t", "delta")
     table.alter(add_columns={"note": pa.string()})
     wide = batch(2, "a").append_column("note", pa.array(["n"])).append_column("m", pa.array(["m"]))
     table.upsert(wide)
     table.rollback(last_write(table))
-    assert asked == [0] * len(asked)
-    # created, inserted, altered, added a column, upserted, restored, rolled back
-    assert len(asked) == 7
+    # created, inserted, altered, upserted with a column, restored, rolled back
+    assert asked == [f"_delta_log/{number:020}.json" for number in range(6)]
+    assert DeltaTable(str(tmp_path / "t")).version() == 5
 
 
 def test_iceberg_asks_a_catalog_once_for_each_commit(

@@ -1,0 +1,76 @@
+"""The files of a Delta log: refused ones, and those of dead writers."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import time
+from collections.abc import Iterator
+from typing import Final
+
+from delta_format.location import LOG_FOLDER
+from hudi_core.spi import CorruptMetadataError, FileStatus, MetaClientView, refuse_links
+
+MAX_BYTES: Final = 1 << 28
+"""No file of a sound log comes near this size, and deltalake reads each as a whole."""
+_STAGED: Final = re.compile(r".+#[0-9]+")
+"""How deltalake names a file on a disk until it is complete."""
+_DEAD_MS: Final = 24 * 3600 * 1000
+"""No writer takes that long for one file."""
+
+
+def file_of(version: int) -> str:
+    """The file of a version, relative to the table."""
+    return f"{LOG_FOLDER}/{version:020}.json"
+
+
+def refuse_unfit(meta_client: MetaClientView, since: int | None = None) -> None:
+    """Refuse a log with files that deltalake must not open.
+
+    Parameters
+    ----------
+    since
+        The newest version when the log was last opened; with it older ones are not looked at again.
+
+    Raises
+    ------
+    UnsafePathError
+        A symbolic link leads the log, or a file of it, out of the table.
+    CorruptMetadataError
+        A file is too large.
+    """
+    found = _all(meta_client) if since is None else _versions(meta_client, since)
+    for one in found:
+        if one.size > MAX_BYTES:
+            raise CorruptMetadataError(
+                f"{meta_client.base_path}/{one.path}",
+                f"its {one.size} bytes are more than the {MAX_BYTES} accepted",
+                f"`hudi table repair {meta_client.base_path}` makes the log anew from the timeline "
+                "and the data files.",
+            )
+
+
+def _all(meta_client: MetaClientView) -> list[FileStatus]:
+    found = list(meta_client.storage.list(LOG_FOLDER, recursive=True))
+    refuse_links(meta_client.base_path, [one.path for one in found])
+    return found
+
+
+def _versions(meta_client: MetaClientView, since: int) -> Iterator[FileStatus]:
+    heads = (meta_client.storage.head(file_of(number)) for number in itertools.count(since))
+    while (found := next(heads)) is not None:
+        yield found
+
+
+def sweep(meta_client: MetaClientView) -> None:
+    """Delete files that writers were at when they died.
+
+    Raises
+    ------
+    StorageError
+        The store does not answer.
+    """
+    before = time.time() * 1000 - _DEAD_MS
+    for one in meta_client.storage.list(LOG_FOLDER):
+        if one.modified_ms < before and _STAGED.fullmatch(one.name):
+            meta_client.storage.delete(one.path)

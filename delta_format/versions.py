@@ -1,0 +1,110 @@
+"""Versions of a log: each is put if absent, once.
+
+deltalake reads the log and makes its checkpoints. It does not make versions: it spells paths in a
+way that not every engine goes by, and has no call for new columns and files in one version.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import version
+from typing import Any, Final
+
+from delta_format.library import LIBRARY_ERRORS
+from delta_format.log import Head
+from delta_format.log_actions import LogAction, lines, now_ms
+from delta_format.log_files import file_of, sweep
+from hudi_core.spi import MetaClientView, StorageError
+
+WRITE: Final = "WRITE"
+"""What engines call a version where no other name says more."""
+_CHECKPOINT_INTERVAL: Final = "delta.checkpointInterval"
+_OFTEN: Final = "100"
+"""Versions between checkpoints where the log does not say, as in deltalake."""
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class NewVersion:
+    """A version that is to be made.
+
+    Attributes
+    ----------
+    report
+        What it says of itself in this project's words.
+    actions
+        What it changes; empty for a version that only reports.
+    operation
+        How engines name it in the log's history.
+    """
+
+    report: Mapping[str, Any]
+    actions: Sequence[LogAction] = field(default=())
+    operation: str = WRITE
+
+
+def make_next(meta_client: MetaClientView, head: Head, new: NewVersion) -> None:
+    """Put a version behind the newest one that was read.
+
+    Raises
+    ------
+    AlreadyExistsError
+        Another writer has made it.
+    StorageError
+        The store failed; the version may be there, or come.
+    """
+    base = head.version
+    _put(meta_client, base + 1, new, {"readVersion": base})
+    _checkpoint(meta_client, head, base + 1)
+
+
+def make_first(meta_client: MetaClientView, new: NewVersion) -> None:
+    """Put the first version of a log.
+
+    Raises
+    ------
+    AlreadyExistsError, StorageError
+        See :func:`make_next`.
+    """
+    _put(meta_client, 0, new, {})
+
+
+def _put(
+    meta_client: MetaClientView, number: int, new: NewVersion, more: Mapping[str, Any]
+) -> None:
+    info: LogAction = {
+        "commitInfo": {
+            "timestamp": now_ms(),
+            "operation": new.operation,
+            # what Delta of Spark shows of a version; keys of other names it passes over
+            "operationParameters": dict(new.report),
+            "engineInfo": _engine(),
+            **more,
+            **new.report,
+        }
+    }
+    meta_client.storage.put_if_absent(file_of(number), lines([info, *new.actions]))
+
+
+def _checkpoint(meta_client: MetaClientView, head: Head, number: int) -> None:
+    """Make the checkpoint that is due with a version, and tidy up.
+
+    No error of it is one of the commit: the log is right without a checkpoint.
+    """
+    try:
+        configuration = head.table.metadata().configuration
+        if (number + 1) % int(configuration.get(_CHECKPOINT_INTERVAL, _OFTEN)):
+            return
+        head.table.update_incremental()
+        head.table.create_checkpoint()
+        sweep(meta_client)
+    except (*LIBRARY_ERRORS, StorageError) as error:
+        _log.warning("No checkpoint of the Delta log of %s at %s: %s", head.root, number, error)
+
+
+@cache
+def _engine() -> str:
+    return f"hudi-delta-format/{version('hudi-delta-format')}"
