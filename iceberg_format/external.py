@@ -143,7 +143,11 @@ class ExternalCatalog:
 
     def load(self) -> TableState | None:
         found = self._found()
-        return None if found is None else _state(found)
+        if found is None:
+            return None
+        state = _state(found)
+        self._refuse_copy(state)
+        return state
 
     def create(self, metadata: TableMetadataV2) -> TableState:
         seen = self.newest()
@@ -267,6 +271,35 @@ class ExternalCatalog:
             return found.value is None
         return isinstance(error, _REFUSALS) or type(error).__name__ == _REFUSED_BY_HIVE
 
+    def _refuse_copy(self, state: TableState) -> None:
+        """Refuse what somebody has registered here of a table that is kept up elsewhere.
+
+        Raises
+        ------
+        CorruptMetadataError
+            The table's folder has it.
+        UnsupportedTableError
+            Another catalog has it, and is further.
+        """
+        if state.metadata.properties.get(HELD_KEY) == self.name:
+            return
+        newest, here = self.former.newest(), state.location.rpartition("/")[2]
+        if newest:
+            raise CorruptMetadataError(
+                f"{self.name}, the Iceberg table of {self.files.root},",
+                f"it lags behind: the catalog is at {here}, and the table's folder, where writes "
+                f"without these options go, at v{newest}.metadata.json",
+                "`hudi table repair` with the table's path and the options of the catalog puts the "
+                "table into it; give these options with every write from then on.",
+            )
+        if here != max(self._numbered(), default=here):
+            self._refuse_second()
+
+    def _numbered(self) -> list[str]:
+        """Names of the metadata files that catalogs have made."""
+        names = (one.name for one in self.files.storage.list(self.folder))
+        return [name for name in names if CATALOG_FILE.fullmatch(name)]
+
     def _refuse_second(self) -> None:
         """Refuse a table that another catalog has, which would go on with what it is now.
 
@@ -275,9 +308,7 @@ class ExternalCatalog:
         UnsupportedTableError
             Names the catalog.
         """
-        storage = self.files.storage
-        names = (one.name for one in storage.list(self.folder))
-        numbered = [name for name in names if CATALOG_FILE.fullmatch(name)]
+        storage, numbered = self.files.storage, self._numbered()
         if not numbered:
             return
         newest = f"{self.folder}/{max(numbered)}"

@@ -30,6 +30,7 @@ from hudi_core.errors import (
     StorageError,
     UnsupportedTableError,
 )
+from hudi_core.services.differences import Source
 from hudi_core.services.opening import open_table
 from iceberg_format.catalog import FolderCatalog
 from iceberg_format.commit import requirements
@@ -367,3 +368,58 @@ def test_the_folder_is_closed_once(path: Path) -> None:
     assert hudi.Table.open(str(path)).repair(force=True).left == ()
     assert by_path(path) == held
     hudi.Table.open(str(path)).upsert(rows([1], 2))
+
+
+# --- versions that somebody has registered in a catalog of their own ------------------------------
+
+
+def register(options: dict[str, str], path: Path, version: str) -> None:
+    theirs = SqlCatalog("hudi", uri=options[f"{PREFIX}uri"])
+    theirs.create_namespace_if_not_exists("lake")
+    theirs.register_table(options[f"{PREFIX}identifier"], f"file://{path}/metadata/{version}")
+    theirs.engine.dispose()
+
+
+def test_a_registered_version_that_lags_behind_is_named(
+    path: Path, options: dict[str, str]
+) -> None:
+    register(options, path, "v2.metadata.json")
+    held, old = by_path(path), by_catalog(options)
+    assert held != old
+    assert hudi.Table.open(str(path)).validate().is_valid  # nothing tells of the catalog
+    [found] = hudi.Table.open(str(path), options).validate().differences
+    assert found.source is Source.FORMAT
+    assert "at v2.metadata.json" in found.found
+    assert "at v3.metadata.json" in found.found
+    with pytest.raises(CorruptMetadataError, match="lags behind"):
+        hudi.Table.open(str(path), options).to_arrow()
+    with pytest.raises(CorruptMetadataError, match="lags behind"):
+        hudi.Table.open(str(path), options).upsert(rows([1], 2))
+    assert by_path(path) == held
+
+    assert hudi.Table.open(str(path), options).repair().left == ()
+    assert by_path(path) is None
+    table = hudi.Table.open(str(path), options)
+    table.upsert(rows([1], 2))
+    assert by_catalog(options) == bag(table.to_arrow())
+    assert table.validate().is_valid
+
+
+def test_a_copy_of_a_table_in_another_catalog_is_named(
+    path: Path, options: dict[str, str], tmp_path: Path
+) -> None:
+    assert hudi.Table.open(str(path), options).repair().left == ()
+    own = {**options, f"{PREFIX}uri": f"sqlite:///{tmp_path}/own.db", f"{PREFIX}identifier": "my.t"}
+    [current] = (one.name for one in (path / "metadata").glob("*.metadata.json"))
+    theirs = SqlCatalog("hudi", uri=own[f"{PREFIX}uri"])
+    theirs.create_namespace("my")
+    theirs.register_table("my.t", f"file://{path}/metadata/{current}")
+    theirs.engine.dispose()
+    hudi.Table.open(str(path), options).upsert(rows([1], 2))
+    [found] = hudi.Table.open(str(path), own).validate().differences
+    assert f"in another catalog (sql hudi {NAME})" in found.found
+    with pytest.raises(UnsupportedTableError, match="another catalog"):
+        hudi.Table.open(str(path), own).upsert(rows([1], 3))
+    with pytest.raises(UnsupportedTableError, match="another catalog"):
+        hudi.Table.open(str(path), own).repair()
+    assert hudi.Table.open(str(path), options).validate().is_valid
