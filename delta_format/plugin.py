@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from delta_format.change import NOTHING, change_of_write
 from delta_format.commit import Record, record
-from delta_format.creation import find_or_make
+from delta_format.creation import check_files, find_or_make
 from delta_format.found import find_table
 from delta_format.log import open_log
 from delta_format.metadata import DeltaMetadataFactory
@@ -99,6 +99,11 @@ class DeltaTableFormat:
     def check_schema(self, schema: TableSchema) -> None:
         """Delta has no times of day, and names that differ in case only are one to it."""
         refuse_unknown(schema.with_meta())
+
+    @hookimpl
+    def check_files(self, meta_client: MetaClientView, view_manager: FileSystemViewManager) -> None:
+        """Base files alone, each with the columns that the table has now."""
+        check_files(meta_client, view_manager)
 
     @hookimpl
     def find_table(self, meta_client: MetaClientView) -> FoundTable | None:

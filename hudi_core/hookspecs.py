@@ -154,6 +154,26 @@ class TableFormatHooks(Protocol):
         """
 
     @hookspec(firstresult=True)
+    def check_files(self, meta_client: MetaClientView, view_manager: FileSystemViewManager) -> None:
+        """Refuse a table with data files that the format cannot hold. Optional.
+
+        Called without lock, after :meth:`check_schema`, when a conversion is only planned. What
+        :meth:`initialize` would refuse about the table's files, it refuses here, and changes
+        nothing. Without it the plan of a conversion may promise what the conversion then refuses.
+        Added to RFC-93, where tables that have rows are not given a format.
+
+        ``meta_client`` is the table as one of this format. The view is that which ``initialize``
+        gets.
+
+        Raises
+        ------
+        UnsupportedTableError
+            Names a file, and what is in the way.
+        DataFileError, CorruptMetadataError
+            A file is damaged or missing.
+        """
+
+    @hookspec(firstresult=True)
     def find_table(self, meta_client: MetaClientView) -> FoundTable | None:
         """Find a table of this format that no Hudi writer has made. Optional.
 

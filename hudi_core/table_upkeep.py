@@ -95,7 +95,7 @@ class TableUpkeep(RowOperations):
         """
         merged = self._options | text_options(options or {})
         if dry_run:
-            return plan_conversion(self.path, merged, to)
+            return plan_conversion(self.path, merged, to, progress)
         done = convert_table(self.path, merged, to, progress)
         # the format is what the table says from now on
         self._options = GivenOptions(without_format(merged))

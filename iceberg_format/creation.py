@@ -112,6 +112,17 @@ def rebuild(table: IcebergTable, view_manager: FileSystemViewManager) -> TableSt
         ) from error
 
 
+def check_files(table: IcebergTable, view_manager: FileSystemViewManager) -> None:
+    """Refuse a table of whose present files Iceberg cannot have one; nothing is changed.
+
+    Raises
+    ------
+    UnsupportedTableError
+        Iceberg cannot hold a file.
+    """
+    _existing(table, _empty(table), view_manager)
+
+
 def _from_folder(table: IcebergTable) -> TableMetadataV2 | None:
     """Return the state that the table's folder has of it; ``None`` where it is not to go on."""
     if not isinstance(table.catalog, ExternalCatalog):

@@ -111,6 +111,11 @@ class IcebergTableFormat:
             refuse_taken_names(settings, iceberg_schema(before, 0), after)
 
     @hookimpl
+    def check_files(self, meta_client: MetaClientView, view_manager: FileSystemViewManager) -> None:
+        """Base files alone, with values that are in one partition."""
+        creation.check_files(IcebergTable.open(meta_client), view_manager)
+
+    @hookimpl
     def find_table(self, meta_client: MetaClientView) -> FoundTable | None:
         """The files of the current snapshot, without files of deleted rows."""
         return find_table(IcebergTable.open(meta_client))

@@ -27,7 +27,13 @@ HOOKS: Final = tuple(
 """The names of all hooks, in the order of the contract."""
 
 OPTIONAL: Final = frozenset(
-    {"check_schema", "find_table", "get_lock_provider", "get_conflict_resolution_strategy"}
+    {
+        "check_schema",
+        "check_files",
+        "find_table",
+        "get_lock_provider",
+        "get_conflict_resolution_strategy",
+    }
 )
 NEEDED_BY: Final[Mapping[str, frozenset[Capability]]] = {
     "complete_clustering": frozenset({Capability.CLUSTERING}),

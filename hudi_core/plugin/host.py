@@ -113,6 +113,10 @@ class FormatHost:
     ) -> None:
         self._calls.answer("check_schema", settings, schema, before, kinds=(NOTHING,))
 
+    def check_files(self, meta_client: MetaClientView) -> None:
+        views = _TableViews(meta_client)
+        self._calls.answer("check_files", meta_client, views, kinds=(NOTHING,))
+
     def find_table(self, meta_client: MetaClientView) -> FoundTable | None:
         found: FoundTable | None = self._calls.answer(
             "find_table", meta_client, kinds=(FoundTable, NOTHING)

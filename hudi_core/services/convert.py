@@ -74,8 +74,12 @@ class Conversion:
         return self.before != self.after
 
 
-def plan_conversion(path: str, options: Mapping[str, str], to: str) -> Conversion:
+def plan_conversion(
+    path: str, options: Mapping[str, str], to: str, progress: Progress = no_progress
+) -> Conversion:
     """Return what a conversion would do; nothing is written, and no lock is taken.
+
+    What the conversion would refuse is refused.
 
     Parameters
     ----------
@@ -83,6 +87,8 @@ def plan_conversion(path: str, options: Mapping[str, str], to: str) -> Conversio
         The table, as :func:`~hudi_core.services.opening.open_table` takes them.
     to
         Name of the format.
+    progress
+        Is told of the files whose footers are read.
 
     Raises
     ------
@@ -98,6 +104,7 @@ def plan_conversion(path: str, options: Mapping[str, str], to: str) -> Conversio
     timeline = table.client.timeline()
     if host.name != table.host.name:
         _refuse_unfit(table, host, timeline)
+        host.check_files(_as_format(table, host, timeline, progress))
     return _plan(table, host.name, timeline, table.timeline())
 
 
@@ -158,18 +165,24 @@ def build_format(
     table: OpenTable, host: FormatHost, timeline: Timeline, progress: Progress
 ) -> FormatCommit:
     """Make the metadata of a format from a table's present files; runs under the table's lock."""
+    return host.initialize(_as_format(table, host, timeline, progress), create=True, rebuild=True)
+
+
+def _as_format(
+    table: OpenTable, host: FormatHost, timeline: Timeline, progress: Progress
+) -> TableMetaClient:
+    """The client of a table as one of a format."""
     client = table.client
     key = _location_key(host.name)
     raw = dict(client.config.raw)
     if key in raw and not _is_below(raw[key], client.base_path):
         del raw[key]  # the table was moved since
-    as_format = replace(
+    return replace(
         client,
         config=replace(client.config, table_format=host.name, raw=raw),
         run_map=CountedMap(client.run_map, progress),
         seen=timeline,
     )
-    return host.initialize(as_format, create=True, rebuild=True)
 
 
 def new_properties(table: OpenTable, to: str, receipt: FormatCommit) -> dict[str, str | None]:

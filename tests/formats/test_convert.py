@@ -16,7 +16,12 @@ from typer.testing import CliRunner
 
 import hudi_core as hudi
 from hudi_core.cli.app import app
-from hudi_core.errors import TableServiceError, UnsupportedTableError
+from hudi_core.errors import (
+    CorruptMetadataError,
+    DataFileError,
+    TableServiceError,
+    UnsupportedTableError,
+)
 from hudi_core.model.format import WATERMARK_KEY
 from hudi_core.services.opening import open_table
 from hudi_core.storage.properties_file import read_properties
@@ -113,17 +118,18 @@ def test_a_dropped_column_leaves_the_delta_table(tmp_path: Path) -> None:
     assert bag(by_delta(path), rows.column_names) == bag(rows)
 
 
-def test_names_by_which_delta_would_read_wrongly_are_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_names_by_which_delta_would_read_wrongly_are_refused(tmp_path: Path, dry_run: bool) -> None:
     path = tmp_path / "t"
     table = new_table(path)
     table.alter(rename={"value": "amount"})
     with pytest.raises(UnsupportedTableError, match="value, which is called amount now"):
-        table.convert("delta")
+        table.convert("delta", dry_run=dry_run)
     table.alter(drop="tags")
     table.alter(add_columns={"tags": pa.list_(pa.string())})
     table.alter(rename={"amount": "value"})
     with pytest.raises(UnsupportedTableError, match=r"tags.*another column"):
-        table.convert("delta")
+        table.convert("delta", dry_run=dry_run)
     assert hudi.Table.open(str(path)).format == "native"
 
 
@@ -133,8 +139,9 @@ def test_types_in_which_delta_would_read_wrongly_are_refused(tmp_path: Path) -> 
     table = hudi.Table.create(str(path), schema, record_key="id")
     table.insert(pa.table({"id": ["a"], "n": [1]}, schema))
     table.alter(promote={"n": pa.int64()})
-    with pytest.raises(UnsupportedTableError, match="n of type int32, now int64"):
-        table.convert("delta")
+    for dry_run in (True, False):
+        with pytest.raises(UnsupportedTableError, match="n of type int32, now int64"):
+            table.convert("delta", dry_run=dry_run)
     table.insert_overwrite_table(pa.table({"id": ["a"], "n": [1]}))
     table.convert("delta")
     assert by_delta(path)["n"].to_pylist() == [1]
@@ -256,6 +263,28 @@ def test_tables_that_cannot_be_written_are_not_converted(
     with pytest.raises(UnsupportedTableError, match="table version 6"):
         hudi.Table.open(str(path)).convert(to)
     assert sorted(str(one) for one in path.rglob("*") if ".locks" not in str(one)) == before
+
+
+@pytest.mark.parametrize("to", FORMATS)
+def test_a_dry_run_refuses_damaged_files(tmp_path: Path, to: str) -> None:
+    path = tmp_path / "t"
+    table = new_table(path)
+    file = next(path.rglob("*.parquet"))
+    file.write_bytes(file.read_bytes()[:-8] + b"nonsense")
+    for dry_run in (True, False):
+        with pytest.raises((DataFileError, CorruptMetadataError), match=file.name):
+            table.convert(to, dry_run=dry_run)
+
+
+def test_a_dry_run_sees_the_rules_of_an_old_log(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    table = new_table(path)
+    table.convert("delta")
+    table.convert("native")
+    DeltaTable(str(path)).alter.set_table_properties({"delta.appendOnly": "true"})
+    for dry_run in (True, False):
+        with pytest.raises(UnsupportedTableError, match=r"delta\.appendOnly"):
+            table.convert("delta", dry_run=dry_run)
 
 
 @pytest.mark.parametrize("to", FORMATS)

@@ -25,6 +25,7 @@ RFC_93 = {
 ADDED = {
     "initialize",
     "check_schema",
+    "check_files",
     "before_clean",
     "before_rollback",
     "before_restore",

@@ -83,6 +83,7 @@ def test_every_method_hands_over_its_arguments_under_their_names() -> None:
     host.initialize(CLIENT, create=True)
     settings, columns = cast("TableSettings", object()), cast("TableSchema", object())
     host.check_schema(settings, columns)
+    host.check_files(CLIENT)
     host.find_publication(CLIENT, DONE)
     host.get_lock_provider(CLIENT, options)
     host.get_conflict_resolution_strategy(CLIENT)
@@ -100,13 +101,14 @@ def test_every_method_hands_over_its_arguments_under_their_names() -> None:
     host.complete_restore(CLIENT, restore, DONE)
     seen = dict(plugin.calls)
     views = [arguments.pop("view_manager", None) for arguments in seen.values()]
-    assert sum(view is not None for view in views) == 13
+    assert sum(view is not None for view in views) == 14
     assert seen.pop("check_schema") == {"settings": settings, "schema": columns, "before": None}
     for arguments in seen.values():
         assert arguments.pop("meta_client") is CLIENT
     instant = {"instant": DONE}
     assert seen == {
         "initialize": {"create": True, "rebuild": False},
+        "check_files": {},
         "find_publication": instant,
         "get_lock_provider": {"lock_options": options},
         "get_conflict_resolution_strategy": {},
