@@ -87,6 +87,7 @@ bench-keys: setup
 
 docs: setup  ## Write the generated pages of docs/ anew
 	$(BIN)/python -m hudi_core.config.docs
+	$(BIN)/python -m hudi_core.plugin.option_page
 
 api: setup  ## Accept the public interface as it is now
 	$(BIN)/python tests/packaging/test_public_api.py

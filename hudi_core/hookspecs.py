@@ -33,20 +33,26 @@ they do not need. One plugin serves many tables: it keeps no state of a table be
   not a failure.
 * It returns a :class:`~hudi_core.model.format.FormatCommit`; ``None`` is a breach of contract.
 * It raises when it has not recorded the instant: ``CommitConflictError`` when another writer was
-  first, ``IncompleteCommitError`` when it never will, ``CommitStateUnknownError`` when the outcome
-  is open. After *any* error the caller asks :meth:`TableFormatHooks.find_publication`, and calls
-  the hook again where that is of use; no error is believed to mean that nothing has happened.
+  first, ``IncompleteCommitError`` when it never will, because the instant was taken out of the
+  lineage or the catalog refuses it, ``CommitStateUnknownError`` when the outcome is open. After
+  *any* error the caller asks :meth:`TableFormatHooks.find_publication`, and calls the hook again
+  where that is of use; no error is believed to mean that nothing has happened.
 
-Errors of the project pass to the caller as they are; any other becomes a ``PluginHookError``, once.
+**What hooks return** (factories and what they make, locks, strategies) is called in the same way:
+errors of the project pass to the caller as they are; any other becomes a ``PluginHookError``, once.
+A result of another kind than the contract says is a ``PluginContractError``; so is a listing
+without a partition that was asked for, and one without any file of a partition in which, by the
+table's own metadata, a complete write has left rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from pluggy import HookimplMarker, HookspecMarker
 
+from hudi_core.config.format_option import FormatOption
 from hudi_core.model import actions
 from hudi_core.model.capability import FormatCapabilities
 from hudi_core.model.client import FileSystemViewManager, MetaClientView, TableSettings
@@ -85,6 +91,18 @@ class TableFormatHooks(Protocol):
         """
 
     @hookspec(firstresult=True)
+    def get_options(self) -> Sequence[FormatOption[Any]]:
+        """Declare the options of the format. Optional.
+
+        Called without lock or table, when an option of the format is given, and to list them. With
+        it a value that cannot be used is refused before the first file is written, a name that is
+        not declared is warned of with the nearest one, and what is declared as stored stays with
+        the table. ``hoodie.table.format.<name>.location`` is known of every format. The options of
+        a format without it are passed to it unseen, and none is kept. Added to RFC-93, which leaves
+        options to each format.
+        """
+
+    @hookspec(firstresult=True)
     def initialize(
         self,
         meta_client: MetaClientView,
@@ -94,12 +112,12 @@ class TableFormatHooks(Protocol):
     ) -> FormatCommit:
         """Create or open the format's metadata. Required.
 
-        Called under the lock: when a table is created or converted, after its properties exist (a
-        conversion names the format in them only afterwards); and at the start of every action,
-        after recovery, before anything is written. The version in the receipt is the state on which
-        step 2 of that action will be compared and set. Idempotent; a crash before or after it loses
-        nothing, the next action calls it again. Added to RFC-93, which has nobody create the
-        metadata.
+        Called under the lock: when a table is created, adopted or converted, before its properties
+        say so; and at the start of every action, after recovery, before anything is written. The
+        version in the receipt is the state on which step 2 of that action will be compared and set.
+        Idempotent; a crash before or after it loses nothing: what repeats the action that died
+        calls it again, for a new table in a folder from which all files are deleted first. Added to
+        RFC-93, which has nobody create the metadata.
 
         Parameters
         ----------
@@ -111,8 +129,8 @@ class TableFormatHooks(Protocol):
         rebuild
             With ``create``: whether metadata that is there, damaged, of an earlier time as this
             format, or with commits of a stranger, gives way to what an absent one would become.
-            For a conversion and a repair, which may be repeated after a crash at any point; a
-            format that declares ``CONVERSION`` must heed it.
+            For a new table, a conversion and a repair, which may be repeated after a crash at any
+            point; a format that declares ``CONVERSION`` must heed it, others are not asked to.
 
         Returns
         -------
@@ -171,6 +189,29 @@ class TableFormatHooks(Protocol):
             Names a file, and what is in the way.
         DataFileError, CorruptMetadataError
             A file is damaged or missing.
+        """
+
+    @hookspec(firstresult=True)
+    def check_creation(self, meta_client: MetaClientView) -> None:
+        """Refuse a table whose metadata the format could not make. Optional.
+
+        Called without lock, after :meth:`check_schema` and before the first file is written: when a
+        table is created, adopted or converted, and when one of these is only planned. What
+        :meth:`initialize` would refuse for a reason that can be seen beforehand is refused here:
+        the place, options of the format, the settings of the table, a catalog that does not answer
+        or that has another table of the name. Changes nothing. Without it such a table is refused
+        in :meth:`initialize`, and what was made of it until then is deleted again. Added to RFC-93,
+        where creating a table is left open.
+
+        ``meta_client`` is the table as it is to be. One that is new has an empty timeline, and its
+        folder may not exist.
+
+        Raises
+        ------
+        InvalidOptionError, UnsupportedTableError, SchemaError
+            Names what is in the way.
+        StorageError
+            The place, or the catalog, does not answer.
         """
 
     @hookspec(firstresult=True)
@@ -237,8 +278,9 @@ class TableFormatHooks(Protocol):
     ) -> LockProvider | None:
         """Return the lock that the format's catalog offers. Optional.
 
-        Called when a table is opened for writing and ``hoodie.write.lock.provider`` is not given.
-        It is held in addition to the lock that suits the table's place. A lock that does not
+        Called when a table is opened for writing, or is about to be created (see
+        :meth:`check_creation`), and ``hoodie.write.lock.provider`` is not given. It is held in
+        addition to the lock that suits the table's place. A lock that does not
         exclude other processes is not used; like ``None``, it leaves the table with a lock in its
         store. RFC-93 ``getLockProvider``.
 

@@ -4,6 +4,7 @@ These names are the promise: a plugin that uses only them keeps working within a
 :mod:`hudi_core.hookspecs` is the text to read first.
 """
 
+from hudi_core.config.format_option import FormatOption
 from hudi_core.errors import (
     AlreadyExistsError,
     CommitConflictError,
@@ -161,6 +162,7 @@ __all__ = [
     "FormatCapabilities",
     "FormatCommit",
     "FormatHost",
+    "FormatOption",
     "FoundFile",
     "FoundTable",
     "Granularity",

@@ -6,12 +6,16 @@ what step 1 did, and nothing has to be taken back before files are deleted.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from hudi_core.spi import (
     EARLIEST,
     WRITE_ACTIONS,
     Capability,
     FormatCapabilities,
     FormatCommit,
+    FormatOption,
     Instant,
     MetaClientView,
     Publication,
@@ -48,6 +52,11 @@ class NativeTableFormat:
     def get_capabilities(self) -> FormatCapabilities:
         """Everything that a copy-on-write Hudi table can hold."""
         return _CAPABILITIES
+
+    @hookimpl
+    def get_options(self) -> Sequence[FormatOption[Any]]:
+        """None: all that there is to choose is the table's."""
+        return ()
 
     @hookimpl
     def get_timeline_factory(self) -> NativeTimelineFactory:

@@ -6,6 +6,7 @@ from typing import Any
 
 from hudi_core.cli.arguments import JsonOption
 from hudi_core.cli.terminal import write_grid, write_json
+from hudi_core.config.format_option import FormatOption, option_key
 from hudi_core.config.support import NOT_BUILT
 from hudi_core.errors import HudiError
 from hudi_core.plugin.host import FormatHost
@@ -13,7 +14,8 @@ from hudi_core.plugin.registry import FormatRegistry, InstalledFormat
 
 
 def formats(as_json: JsonOption = False) -> None:
-    """Show the installed table formats; one that cannot be used is shown with the reason.
+    """Show the installed table formats and their options; one that cannot be used is shown with the
+    reason.
 
     Abilities are what can be done with a table of the format now; what the format could hold
     besides stands apart.
@@ -25,6 +27,11 @@ def formats(as_json: JsonOption = False) -> None:
         return
     headings = ["format", "package", "version", "abilities", "not yet in this release"]
     write_grid("Table formats", headings, [_row(document) for document in found])
+    options = [option for document in found for option in document["options"]]
+    if options:
+        write_grid(
+            "Options", ["option", "default", "meaning"], [_option_row(one) for one in options]
+        )
 
 
 def _document(registry: FormatRegistry, claim: InstalledFormat) -> dict[str, Any]:
@@ -36,15 +43,33 @@ def _document(registry: FormatRegistry, claim: InstalledFormat) -> dict[str, Any
         "target": claim.target,
         "capabilities": [],
         "not_built": [],
+        "options": [],
         "error": None,
     }
     try:
         host = FormatHost(registry.load(claim.name), name=claim.name)
+        options = [_option(claim.name, one) for one in host.get_options() or ()]
     except HudiError as error:
         return {**document, "error": str(error)}
     now = [one.value for one in host.capabilities if one not in NOT_BUILT]
     later = [one.value for one in host.capabilities if one in NOT_BUILT]
-    return {**document, "capabilities": now, "not_built": later}
+    return {**document, "capabilities": now, "not_built": later, "options": options}
+
+
+def _option(format_name: str, option: FormatOption[Any]) -> dict[str, Any]:
+    return {
+        "name": option_key(format_name, option.name) + ("*" if option.is_prefix else ""),
+        "default": option.shown_default,
+        "choices": list(option.choices),
+        "stored": option.is_stored,
+        "meaning": option.doc,
+    }
+
+
+def _option_row(option: dict[str, Any]) -> list[str]:
+    values = f" Values: {', '.join(option['choices'])}." if option["choices"] else ""
+    kept = " The table keeps it." if option["stored"] else ""
+    return [option["name"], option["default"], f"{option['meaning']}{values}{kept}"]
 
 
 def _row(document: dict[str, Any]) -> list[str]:

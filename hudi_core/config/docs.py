@@ -31,7 +31,8 @@ on unchanged. Where a default differs, [one list](deviations.md#defaults-of-opti
 becomes of [Hudi's other options](#hudis-other-options) is said for each of them. An unknown
 `hoodie.*` option is warned of once, with the nearest known name, and so is a plain one that looks
 like an option of Hudi's, such as `recordkey`. An option that contradicts what the table has stored
-is an error. Warnings are of the class `hudi_core.UnknownOptionWarning`.
+is an error. Warnings are of the class `hudi_core.UnknownOptionWarning`. Options of a table's format
+are on [their own page](formats.md).
 """
 
 _TITLES: Final = {

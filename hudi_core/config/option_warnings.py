@@ -42,6 +42,18 @@ def warn_of_options(options: Mapping[str, str], stored: Iterable[str] = ()) -> N
         Further names that are known: the table's stored properties.
     """
     for subjects, message in (*_lacking(options), *_unknown(options, frozenset(stored))):
+        warn_once(subjects, message)
+
+
+def warn_once(subjects: Sequence[str], message: str) -> None:
+    """Warn at the nearest line outside the project, unless that has been done.
+
+    Parameters
+    ----------
+    subjects
+        Names and features that the message is about.
+    """
+    if not WARNED.issuperset(subjects):
         warnings.warn(message, UnknownOptionWarning, stacklevel=_callers_level())
         WARNED.update(subjects)  # not before: a filter may make an error of the warning
 

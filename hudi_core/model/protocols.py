@@ -14,6 +14,7 @@ Paths = list[str]
 """Paths, where a class has a method of the name ``list``."""
 
 
+@runtime_checkable
 class FileLister(Protocol):
     """Answers which files a table holds: a storage listing, a metadata table, or a format's
     manifests."""
@@ -25,7 +26,11 @@ class FileLister(Protocol):
     def list_files(
         self, partitions: Sequence[PartitionPath]
     ) -> Mapping[PartitionPath, Sequence[FileStatus]]:
-        """Return the files of each partition, in-flight and old ones included."""
+        """Return the files of each partition, in-flight and old ones included.
+
+        Every partition that was asked for is a key, also one that has no files or that there is
+        not.
+        """
         ...
 
 

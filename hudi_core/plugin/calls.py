@@ -1,9 +1,7 @@
 """Calling the hooks of one format, and what happens around each call.
 
 A hook of an ability that the format does not declare is refused. Observers are told. What comes
-back is checked. Errors of the project pass as they are; any other becomes a ``PluginHookError``,
-once, so that the caller of a hook has one family of errors to deal with: the two-step commit must
-see every failure, and must not have to catch everything. An interrupt of the process passes.
+back is checked. :mod:`hudi_core.plugin.guard` says what becomes of errors.
 """
 
 from __future__ import annotations
@@ -15,17 +13,13 @@ from typing import Any, Final
 
 import pluggy
 
-from hudi_core.errors import (
-    HudiError,
-    PluginContractError,
-    PluginHookError,
-    UnsupportedCapabilityError,
-)
+from hudi_core.errors import PluginContractError, UnsupportedCapabilityError
 from hudi_core.hookspecs import TableFormatHooks
 from hudi_core.model.capability import FormatCapabilities
-from hudi_core.model.format import FormatCommit
+from hudi_core.model.format import FormatCommit, Publication
+from hudi_core.model.instant import Action
 from hudi_core.plugin import contract
-from hudi_core.plugin.foreign import Raised, attempt
+from hudi_core.plugin.guard import Guard
 from hudi_core.plugin.observers import Observer, Watch
 
 NOTHING: Final = type(None)
@@ -59,6 +53,7 @@ class HookCalls:
 
     def __init__(self, name: str, plugin: object, observers: Mapping[str, object]) -> None:
         self.name = name
+        self.guard = Guard(name)
         self._manager = contract.new_manager()
         implementations = contract.register(self._manager, name, plugin)
         contract.check_format(name, implementations)
@@ -107,25 +102,27 @@ class HookCalls:
         return result
 
     def _call(self, hook: str, arguments: Mapping[str, object]) -> object:
-        outcome = attempt(lambda: self._calls[hook](**arguments))
-        if not isinstance(outcome, Raised):
-            return outcome.value
-        if isinstance(outcome.error, HudiError):
-            raise outcome.error
-        raise PluginHookError(self.name, hook, outcome.reason) from outcome.error
+        return self.guard.call(hook, lambda: self._calls[hook](**arguments))
 
     def _check(self, hook: str, result: object, kinds: tuple[type, ...]) -> None:
-        if not isinstance(result, kinds):
-            wanted = " or ".join("None" if kind is NOTHING else kind.__name__ for kind in kinds)
-            got = "None" if result is None else f"a {type(result).__name__}"
-            raise PluginContractError(self.name, f"{hook} returned {got}, not {wanted}")
+        names = ("None" if kind is NOTHING else kind.__name__ for kind in kinds)
+        self.guard.require(hook, result, kinds, " or ".join(names))
+        # frozen dataclasses do not check the types of their fields
         if isinstance(result, FormatCommit):
-            # frozen dataclasses do not check the types of their fields
-            version: object = result.version
-            if not (isinstance(version, str) and version):
-                raise PluginContractError(
-                    self.name, f"the receipt of {hook} has the version {version!r}"
-                )
+            whole = {"version": _is_named(result.version), "location": _is_text(result.location)}
+            self._check_fields(f"the receipt of {hook}", result, whole)
+        elif isinstance(result, Publication):
+            whole = {
+                "requested_time": _is_named(result.requested_time),
+                "action": isinstance(result.action, Action),
+                "version": _is_named(result.version),
+                "completion_time": _is_text(result.completion_time),
+            }
+            self._check_fields(f"the publication of {hook}", result, whole)
+
+    def _check_fields(self, what: str, result: object, whole: Mapping[str, bool]) -> None:
+        for name in (name for name, is_right in whole.items() if not is_right):
+            raise PluginContractError(self.name, f"{what} has the {name} {getattr(result, name)!r}")
 
     # --- loading ---------------------------------------------------------------------------------
 
@@ -144,3 +141,11 @@ class HookCalls:
     def _caller(self, hook: str, plugin: object) -> pluggy.HookCaller:
         others = [one for one in self._manager.get_plugins() if one is not plugin]
         return self._manager.subset_hook_caller(hook, others)
+
+
+def _is_named(value: object) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+def _is_text(value: object) -> bool:
+    return value is None or isinstance(value, str)

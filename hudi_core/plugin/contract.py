@@ -28,8 +28,10 @@ HOOKS: Final = tuple(
 
 OPTIONAL: Final = frozenset(
     {
+        "get_options",
         "check_schema",
         "check_files",
+        "check_creation",
         "find_table",
         "get_lock_provider",
         "get_conflict_resolution_strategy",

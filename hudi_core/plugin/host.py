@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from hudi_core.config.format_option import FormatOption
 from hudi_core.metadata.lister import table_lister
 from hudi_core.model import actions
 from hudi_core.model.capability import Capability, FormatCapabilities
@@ -27,6 +29,14 @@ from hudi_core.model.protocols import LockProvider, TimelineView
 from hudi_core.model.schema import TableSchema
 from hudi_core.plugin.calls import NOTHING, HookCalls
 from hudi_core.plugin.capability import require
+from hudi_core.plugin.format_options import (
+    check_options,
+    checked_options,
+    given_options,
+    stored_options,
+)
+from hudi_core.plugin.guarded import GuardedLock, GuardedTimelineFactory, guarded_strategy
+from hudi_core.plugin.guarded_lister import GuardedMetadataFactory
 from hudi_core.plugin.registry import FormatRegistry
 from hudi_core.view.manager import ViewManager
 
@@ -38,7 +48,8 @@ class FormatHost:
     which lock, and what it does; ``view_manager`` is supplied here. Each may raise the project's
     errors as the format raised them, ``PluginHookError`` for any other error of the format,
     ``PluginContractError`` for an answer of the wrong kind, and ``UnsupportedCapabilityError`` when
-    the format does not declare the ability.
+    the format does not declare the ability. So may what they return: factories, timelines, listers,
+    locks and strategies.
 
     Parameters
     ----------
@@ -100,6 +111,30 @@ class FormatHost:
         """
         require(self.name, self._calls.capabilities, needed)
 
+    def check_options(self, options: Mapping[str, str]) -> None:
+        """Refuse, or warn of, a user's options of the format.
+
+        Parameters
+        ----------
+        options
+            All options of the user's, as text.
+
+        Raises
+        ------
+        InvalidOptionError
+            One cannot be used.
+        """
+        given = given_options(self.name, options)
+        declared = self.get_options() if given else None
+        if declared is not None:
+            check_options(self.name, declared, given)
+
+    def stored_options(self, options: Mapping[str, str]) -> dict[str, str]:
+        """The properties by which a new table keeps options of the format."""
+        given = given_options(self.name, options)
+        declared = self.get_options() if given else None
+        return {} if declared is None else stored_options(self.name, declared, given)
+
     # --- the format and its metadata -------------------------------------------------------------
 
     def initialize(
@@ -107,6 +142,12 @@ class FormatHost:
     ) -> FormatCommit:
         views = _TableViews(meta_client) if create else _Views(self, meta_client)
         return self._calls.receipt("initialize", meta_client, views, create, rebuild)
+
+    def get_options(self) -> tuple[FormatOption[Any], ...] | None:
+        found: Sequence[FormatOption[Any]] | None = self._calls.answer(
+            "get_options", kinds=(Sequence, NOTHING)
+        )
+        return None if found is None else checked_options(self._calls.guard, found)
 
     def check_schema(
         self, settings: TableSettings, schema: TableSchema, before: TableSchema | None = None
@@ -116,6 +157,9 @@ class FormatHost:
     def check_files(self, meta_client: MetaClientView) -> None:
         views = _TableViews(meta_client)
         self._calls.answer("check_files", meta_client, views, kinds=(NOTHING,))
+
+    def check_creation(self, meta_client: MetaClientView) -> None:
+        self._calls.answer("check_creation", meta_client, kinds=(NOTHING,))
 
     def find_table(self, meta_client: MetaClientView) -> FoundTable | None:
         found: FoundTable | None = self._calls.answer(
@@ -133,13 +177,13 @@ class FormatHost:
         factory: TimelineFactory = self._calls.answer(
             "get_timeline_factory", kinds=(TimelineFactory,)
         )
-        return factory
+        return GuardedTimelineFactory(self._calls.guard, factory)
 
     def get_metadata_factory(self) -> MetadataFactory:
         factory: MetadataFactory = self._calls.answer(
             "get_metadata_factory", kinds=(MetadataFactory,)
         )
-        return factory
+        return GuardedMetadataFactory(self._calls.guard, factory, self.get_timeline_factory)
 
     def get_lock_provider(
         self, meta_client: MetaClientView, lock_options: Mapping[str, str]
@@ -147,7 +191,7 @@ class FormatHost:
         provider: LockProvider | None = self._calls.answer(
             "get_lock_provider", meta_client, lock_options, kinds=(LockProvider, NOTHING)
         )
-        return provider
+        return None if provider is None else GuardedLock(self._calls.guard, provider)
 
     def get_conflict_resolution_strategy(
         self, meta_client: MetaClientView
@@ -157,7 +201,7 @@ class FormatHost:
             meta_client,
             kinds=(ConflictResolutionStrategy, NOTHING),
         )
-        return strategy
+        return None if strategy is None else guarded_strategy(self._calls.guard, strategy)
 
     # --- writes --------------------------------------------------------------------------------
 

@@ -70,7 +70,7 @@ def unknown(json: bool = False) -> None:
 
 @group.command()
 def incomplete() -> None:
-    raise IncompleteCommitError("The format does not hold it yet", "Write again.")
+    raise IncompleteCommitError("It was taken back", "Write again.")
 
 @group.command()
 def invalid() -> None:
@@ -190,8 +190,8 @@ def test_an_own_command_is_not_replaced(install: Install) -> None:
         ),
         (
             ["lineage", "incomplete"],
-            3,
-            "error: The format does not hold it yet. Write again.\n",
+            1,
+            "error: It was taken back. Write again.\n",
         ),
         (["lineage", "invalid"], 4, ""),
         (["lineage", "defect"], 1, "error: unexpected KeyError: 'some\\nkey'\n"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -41,10 +42,10 @@ SETTINGS = {
 }
 
 
-def told() -> dict[str, list[str]]:
+def told() -> dict[str, Any]:
     shown = CliRunner().invoke(app, ["formats", "--json"], catch_exceptions=False)
     (native,) = (one for one in json.loads(shown.stdout)["formats"] if one["name"] == "native")
-    found: dict[str, list[str]] = native
+    found: dict[str, Any] = native
     return found
 
 
@@ -53,6 +54,22 @@ def test_every_ability_of_the_format_is_told_once() -> None:
     assert {"copy_on_write", "replace", "add_column"} <= set(native["capabilities"])
     assert {"clustering", "restore"} <= set(native["not_built"])
     assert not set(native["capabilities"]) & set(native["not_built"])
+
+
+def test_options_of_the_formats_are_told() -> None:
+    shown = CliRunner().invoke(app, ["formats", "--json"], catch_exceptions=False)
+    options = {
+        option["name"]: option
+        for document in json.loads(shown.stdout)["formats"]
+        for option in document["options"]
+    }
+    kind = options["hoodie.table.format.iceberg.catalog.type"]
+    assert kind["choices"] == ["glue", "hive", "rest", "sql"]
+    assert "hoodie.table.format.iceberg.catalog.*" in options
+    assert options["hoodie.table.format.delta.deleted-file-retention-days"]["default"] == "36500"
+    assert told()["options"] == []
+    table = CliRunner().invoke(app, ["formats"], catch_exceptions=False).stdout
+    assert all(name in table for name in options)
 
 
 @pytest.mark.parametrize("capability", SERVICES)

@@ -11,6 +11,7 @@ import pytest
 from hudi_core.config.catalog import ALL_KEYS, known_names
 from hudi_core.config.docs import deviations, main, render
 from hudi_core.config.key import ConfigKey
+from hudi_core.plugin import option_page
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -21,6 +22,11 @@ def test_the_reference_is_fresh() -> None:
     assert (DOCS / "deviations.md").read_text(encoding="utf-8").endswith(f"\n\n{deviations()}"), (
         advice
     )
+
+
+def test_the_reference_of_the_formats_is_fresh() -> None:
+    advice = "run `python -m hudi_core.plugin.option_page` in the repository's root"
+    assert (DOCS / "formats.md").read_text(encoding="utf-8") == option_page.render(), advice
 
 
 def test_every_name_is_listed() -> None:

@@ -24,8 +24,10 @@ RFC_93 = {
 }
 ADDED = {
     "initialize",
+    "get_options",
     "check_schema",
     "check_files",
+    "check_creation",
     "before_clean",
     "before_rollback",
     "before_restore",
@@ -91,6 +93,6 @@ def test_plugin_authors_find_every_type_of_the_contract_in_the_spi() -> None:
         annotations = [one.annotation for one in signature.parameters.values()][1:]
         for annotation in [*annotations, signature.return_annotation]:
             for word in re.findall(r"[A-Z]\w+", annotation.replace("actions.", "")):
-                if word not in ("None", "Mapping", "Sequence"):
+                if word not in ("Any", "None", "Mapping", "Sequence"):
                     assert word in spi.__all__, (hook, word)
     assert sorted(spi.__all__) == sorted(set(spi.__all__))

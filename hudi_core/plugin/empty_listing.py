@@ -1,0 +1,126 @@
+"""Whether a format may say that a partition, or the table, has no files.
+
+That is looked at only where it does say so, which it rightly does of a partition that a write is
+about to make. What is asked then is the table's own: its metadata table, or its folders, and the
+commits of the fenced timeline. A file counts that a completed commit of that timeline left with
+rows, that no later one replaced, and that the format does not name either when it is asked anew; so
+that neither a writer that is at work, nor a list that is older than the timeline, is taken for a
+mistake of the format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from hudi_core.errors import CorruptMetadataError
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata.lister import table_lister
+from hudi_core.model.client import MetaClientView
+from hudi_core.model.files import FileSlice, PartitionPath
+from hudi_core.model.format import TimelineFactory
+from hudi_core.model.instant_time import InstantTime
+from hudi_core.model.protocols import FileLister, TimelineView
+from hudi_core.plugin.guard import Guard
+from hudi_core.view.file_system import FileSystemView
+from hudi_core.view.replaced import replaced_groups
+
+
+@dataclass(frozen=True, slots=True)
+class EmptyListings:
+    """Looks at empty answers of one lister.
+
+    Attributes
+    ----------
+    guard
+        Calls the format.
+    client
+        The table.
+    new_lister
+        Makes a lister of the format that knows nothing yet.
+    timelines
+        Gives the timeline as the format sees it.
+    """
+
+    guard: Guard
+    client: MetaClientView
+    new_lister: Callable[[MetaClientView], FileLister]
+    timelines: Callable[[], TimelineFactory]
+
+    def refuse_no_partitions(self) -> None:
+        """Refuse that there is no partition, where one of the table's has rows.
+
+        Raises
+        ------
+        PluginContractError
+            Names a file with rows.
+        """
+        self._refuse(None)
+
+    def refuse_no_files(self, partitions: Sequence[PartitionPath]) -> None:
+        """Refuse that partitions have no files, where one of them has rows.
+
+        Raises
+        ------
+        PluginContractError
+            Names a file with rows.
+        """
+        self._refuse(partitions)
+
+    def _refuse(self, partitions: Sequence[PartitionPath] | None) -> None:
+        if not isinstance(self.client, TableMetaClient):
+            return
+        # as it is now: what was read before may be older than the answer, or newer
+        client = replace(self.client, seen=None)
+        try:
+            paths, timeline = self._with_files(client, partitions)
+            live = _with_rows(client, paths, timeline) if timeline is not None else None
+        except CorruptMetadataError:
+            return  # what cannot be asked says nothing; who needs it is told
+        if live is None or timeline is None or live.base_file is None:
+            return
+        where, again = live.partition_path, self.new_lister(client)
+        method = "FileLister.list_files"
+        if partitions is None:
+            method = "FileLister.list_partitions"
+            is_empty = not self.guard.call(method, again.list_partitions)
+        else:
+            is_empty = not self.guard.call(method, lambda: again.list_files([where])).get(where)
+        if is_empty and self._timeline(client).completed_writes() == timeline.completed_writes():
+            self.guard.refuse_text(
+                f"{method} names no file of the partition {where!r}, in which "
+                f"{live.base_file.path} has rows"
+            )
+
+    def _with_files(
+        self, client: TableMetaClient, partitions: Sequence[PartitionPath] | None
+    ) -> tuple[Sequence[PartitionPath], TimelineView | None]:
+        """The partitions in which the table itself knows files, and the timeline if there are."""
+        own = table_lister(client)
+        listed = own.list_files(own.list_partitions() if partitions is None else partitions)
+        paths = [path for path, files in listed.items() if files]
+        return paths, self._timeline(client) if paths else None
+
+    def _timeline(self, client: TableMetaClient) -> TimelineView:
+        return self.timelines().active_timeline(client)
+
+
+def _with_rows(
+    client: TableMetaClient, partitions: Sequence[PartitionPath], timeline: TimelineView
+) -> FileSlice | None:
+    """A file slice that has rows by its commit; ``None`` where there is none."""
+    view = FileSystemView(
+        table_lister(client), timeline, replaced_groups(timeline, client.read_commit)
+    )
+    writes = {one.requested_time: one for one in timeline.completed_writes()}
+    with_rows: dict[InstantTime, set[str | None]] = {}
+    for found in view.latest_slices(partitions):
+        time = found.base_instant
+        if time not in writes or found.base_file is None:
+            continue  # its commit is archived
+        if time not in with_rows:
+            stats = client.read_commit(writes[time]).stats
+            with_rows[time] = {one.path for one in stats if one.num_writes}
+        if found.base_file.path in with_rows[time]:
+            return found
+    return None

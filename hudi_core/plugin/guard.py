@@ -1,0 +1,81 @@
+"""Calls into a format, of its hooks and of what they return.
+
+Errors of the project pass as they are; any other becomes a ``PluginHookError``, once, so that the
+callers have one family of errors to deal with: the two-step commit must see every failure, and must
+not have to catch everything. An interrupt of the process passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NoReturn, TypeVar
+
+from hudi_core.errors import HudiError, PluginContractError, PluginHookError
+from hudi_core.plugin.foreign import Raised, attempt
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """Calls into one format.
+
+    Attributes
+    ----------
+    name
+        Name of the format.
+    """
+
+    name: str
+
+    def call(self, method: str, call: Callable[[], T]) -> T:
+        """Run code of the format.
+
+        Parameters
+        ----------
+        method
+            What is called, as the error shows it.
+        call
+            Calls it.
+
+        Raises
+        ------
+        PluginHookError
+            It failed with an error that is none of the project's.
+        """
+        outcome = attempt(call)
+        if not isinstance(outcome, Raised):
+            return outcome.value
+        if isinstance(outcome.error, HudiError):
+            raise outcome.error
+        raise PluginHookError(self.name, method, outcome.reason) from outcome.error
+
+    def each(self, method: str, items: Iterator[T]) -> Iterator[T]:
+        """Yield what an iterator of the format yields; see :meth:`call`."""
+        end = object()
+        while (item := self.call(method, lambda: next(items, end))) is not end:
+            yield item  # type: ignore[misc]
+
+    def require(self, method: str, result: object, kinds: tuple[type, ...], wanted: str) -> None:
+        """Refuse a result of another kind.
+
+        Raises
+        ------
+        PluginContractError
+            Says what was returned, and what is ``wanted``.
+        PluginHookError
+            A property of the result failed that tells of which kind it is.
+        """
+        # looking whether an object has a property may call it
+        if not self.call(method, lambda: isinstance(result, kinds)):
+            self.refuse(method, result, wanted)
+
+    def refuse(self, method: str, result: object, wanted: str) -> NoReturn:
+        """Raise the error for a result that breaks the contract."""
+        got = "None" if result is None else f"a {type(result).__name__}"
+        self.refuse_text(f"{method} returned {got}, not {wanted}")
+
+    def refuse_text(self, reason: str) -> NoReturn:
+        """Raise the error that says how the format breaks its contract."""
+        raise PluginContractError(self.name, reason)
