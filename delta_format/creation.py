@@ -29,9 +29,10 @@ from delta_format.declarations import (
 )
 from delta_format.footers import described
 from delta_format.handles import forget_handles
-from delta_format.location import LOG_FOLDER, root_of
+from delta_format.location import LOG_FOLDER, refuse_other_root, root_of
 from delta_format.log import Head, completion_millis, has_log, open_log, watermark_at
 from delta_format.log_actions import LogAction
+from delta_format.options import RETENTION_DAYS
 from delta_format.partition import partition_columns
 from delta_format.paths import plain, spelled
 from delta_format.schema import delta_schema, file_schema, grown
@@ -43,7 +44,6 @@ from hudi_core.spi import (
     FileSlice,
     FileSystemViewManager,
     FormatCommit,
-    InvalidOptionError,
     MetaClientView,
     StorageError,
     UnsupportedTableError,
@@ -52,9 +52,6 @@ from hudi_core.spi import (
 _CREATE: Final = "create"
 _REBUILD: Final = "rebuild"
 _CREATE_TABLE: Final = "CREATE TABLE"
-_RETENTION_OPTION: Final = "deleted-file-retention-days"
-_RETENTION_DAYS: Final = "36500"
-_MAX_DAYS: Final = 36500
 _CHECKPOINT_INTERVAL: Final = "10"
 """As in Delta of Spark. Every commit opens the log: what came since the last checkpoint is read."""
 
@@ -67,6 +64,19 @@ class _First:
     partition_by: list[str]
     files: tuple[NewFile, ...]
     watermark: tuple[LogAction, ...]
+
+
+def check(meta_client: MetaClientView) -> None:
+    """Refuse a table of which there can be no log; nothing is changed.
+
+    Raises
+    ------
+    InvalidOptionError, SchemaError
+        Names what is in the way.
+    """
+    _properties(meta_client)
+    refuse_other_root(meta_client)
+    delta_schema(file_schema(meta_client))
 
 
 def find_or_make(
@@ -277,7 +287,7 @@ def _with_properties(meta_client: MetaClientView, known: Mapping[str, str]) -> d
 
     What its owner has set stays, unless an option says otherwise.
     """
-    is_asked = _RETENTION_OPTION in meta_client.format_options
+    is_asked = RETENTION_DAYS.name in meta_client.format_options
     wanted = _properties(meta_client)
     return {**known, **wanted} if is_asked else {**wanted, **known}
 
@@ -288,17 +298,10 @@ def _properties(meta_client: MetaClientView) -> dict[str, str]:
     File slices of before are Hudi's to delete: readers travel to them, savepoints keep them. So a
     vacuum of another engine must not find a file old enough; and reports of versions stay.
     """
-    days = meta_client.format_options.get(_RETENTION_OPTION, _RETENTION_DAYS)
-    if not (days.isascii() and days.isdigit() and 0 < int(days) <= _MAX_DAYS):
-        raise InvalidOptionError(
-            f"hoodie.table.format.delta.{_RETENTION_OPTION}",
-            days,
-            "it is no number of days",
-            f"Give a number from 1 to {_MAX_DAYS}.",
-        )
+    days = RETENTION_DAYS.read(meta_client)
     return {
-        "delta.deletedFileRetentionDuration": f"interval {int(days)} days",
-        "delta.logRetentionDuration": f"interval {int(days)} days",
+        "delta.deletedFileRetentionDuration": f"interval {days} days",
+        "delta.logRetentionDuration": f"interval {days} days",
         "delta.enableExpiredLogCleanup": "false",
         "delta.checkpointInterval": _CHECKPOINT_INTERVAL,
     }

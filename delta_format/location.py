@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
-from hudi_core.spi import MetaClientView, StorageOptions, TableMetaClient
+from delta_format.options import LOCATION
+from hudi_core.spi import InvalidOptionError, MetaClientView, StorageOptions, TableMetaClient
 
 LOG_FOLDER = "_delta_log"
 
@@ -15,6 +16,24 @@ def root_of(meta_client: MetaClientView) -> str:
     Files outside of it, and paths that lead out of it, are read by few engines only.
     """
     return str(meta_client.base_path)
+
+
+def refuse_other_root(meta_client: MetaClientView) -> None:
+    """Refuse an option that names another root.
+
+    Raises
+    ------
+    InvalidOptionError
+        It does.
+    """
+    root, given = root_of(meta_client), LOCATION.read(meta_client)
+    if given is not None and given.rstrip("/") not in (root, f"file://{root}", ""):
+        raise InvalidOptionError(
+            "hoodie.table.format.delta.location",
+            given,
+            f"it is not the table's folder, {root}",
+            "Leave it out.",
+        )
 
 
 def table_uri(meta_client: MetaClientView) -> str:

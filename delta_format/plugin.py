@@ -7,13 +7,15 @@ parent. What the versions of actions without files hold is the instant alone.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from delta_format.change import NOTHING, change_of_write
 from delta_format.commit import Record, record
-from delta_format.creation import check_files, find_or_make
+from delta_format.creation import check, check_files, find_or_make
 from delta_format.found import find_table
 from delta_format.log import open_log
 from delta_format.metadata import DeltaMetadataFactory
+from delta_format.options import OPTIONS
 from delta_format.schema import refuse_unknown
 from delta_format.timeline import DeltaTimelineFactory
 from delta_format.undo import forget, refuse_live_files, take_back
@@ -25,6 +27,7 @@ from hudi_core.spi import (
     FileSystemViewManager,
     FormatCapabilities,
     FormatCommit,
+    FormatOption,
     FoundTable,
     Granularity,
     Instant,
@@ -75,6 +78,11 @@ class DeltaTableFormat:
         return _CAPABILITIES
 
     @hookimpl
+    def get_options(self) -> Sequence[FormatOption[Any]]:
+        """How long vacuums leave files alone."""
+        return OPTIONS
+
+    @hookimpl
     def get_timeline_factory(self) -> DeltaTimelineFactory:
         """The Hudi timeline, fenced by the transactions of the log."""
         return DeltaTimelineFactory()
@@ -104,6 +112,11 @@ class DeltaTableFormat:
     def check_files(self, meta_client: MetaClientView, view_manager: FileSystemViewManager) -> None:
         """Base files alone, each with the columns that the table has now."""
         check_files(meta_client, view_manager)
+
+    @hookimpl
+    def check_creation(self, meta_client: MetaClientView) -> None:
+        """The log's root, which is the table's own folder, and the columns of its files."""
+        check(meta_client)
 
     @hookimpl
     def find_table(self, meta_client: MetaClientView) -> FoundTable | None:

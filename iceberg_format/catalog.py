@@ -67,6 +67,18 @@ class IcebergCatalog(Protocol):
         """Return the current version, read anew; ``None`` where there is no table."""
         ...
 
+    def check(self) -> None:
+        """Refuse a table that could not be made here; nothing is changed.
+
+        Raises
+        ------
+        InvalidOptionError
+            There is another table of the name, or nothing that it could be in.
+        StorageError
+            The catalog does not answer.
+        """
+        ...
+
     def create(self, metadata: TableMetadataV2) -> TableState:
         """Make the first version.
 
@@ -212,6 +224,9 @@ class FolderCatalog:
         for number in sorted(self._versions()):
             self.files.storage.delete(self._path(number))
         self.files.storage.delete(f"{self.folder}/{HINT}")
+
+    def check(self) -> None:
+        """The folder is the table's own."""
 
     def create(self, metadata: TableMetadataV2) -> TableState:
         if self._latest() is not None:

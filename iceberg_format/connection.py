@@ -33,11 +33,10 @@ from hudi_core.spi import (
 )
 from iceberg_format.catalog import CATALOG, PREFIX
 from iceberg_format.files import TableFiles
+from iceberg_format.options import IDENTIFIER, TYPES
 
 CATALOG_FILE: Final = re.compile(r"([0-9]{5,18})-[^/]*\.metadata\.json")
 """Names of metadata files as catalogs have them."""
-_TYPES: Final = frozenset({"rest", "sql", "hive", "glue"})
-"""Others of pyiceberg's take no commits."""
 _STORE: Final = {
     "aws_access_key_id": "s3.access-key-id",
     "aws_secret_access_key": "s3.secret-access-key",
@@ -51,6 +50,8 @@ _STORE: Final = {
 }
 """What the options of the table's store are called by pyiceberg."""
 _LONGEST: Final = 4000
+_OURS: Final = ("name", "identifier", "create-namespace")
+"""Options that are not pyiceberg's."""
 _INSTALL: Final = {
     "hive": "Install it: pip install 'pyiceberg[hive]'.",
     "sql": "Install it: pip install 'pyiceberg[sql-sqlite]', or [sql-postgres].",
@@ -102,15 +103,17 @@ def kind_of_catalog(options: dict[str, str]) -> str:
                 f"{PREFIX}{CATALOG}{key}",
                 value,
                 "it names code to load",
-                f"Use hoodie.table.format.iceberg.catalog.type: {', '.join(sorted(_TYPES))}.",
+                f"Use hoodie.table.format.iceberg.catalog.type: {', '.join(TYPES)}.",
             )
     kind = options.get("type", "").lower()
-    if kind not in _TYPES:
+    if kind not in TYPES:
+        others = ", ".join(sorted(f"{PREFIX}{CATALOG}{name}" for name in options if name != "type"))
+        reason = "it is no kind of catalog" if kind else f"{others} are given without it"
         raise InvalidOptionError(
             f"{PREFIX}{CATALOG}type",
-            kind,
-            "it is no kind of catalog",
-            f"Use one of {', '.join(sorted(_TYPES))}, or no option of a catalog at all.",
+            kind or None,
+            reason,
+            f"Use one of {', '.join(TYPES)}, or no option of a catalog at all.",
         )
     return kind
 
@@ -130,7 +133,7 @@ def connect(client: MetaClientView, options: dict[str, str], kind: str, folder: 
     StorageError
         It does not answer.
     """
-    given = {key: value for key, value in options.items() if key not in ("name", "identifier")}
+    given = {key: value for key, value in options.items() if key not in _OURS}
     if isinstance(client, TableMetaClient):
         # a sql catalog reads metadata files itself
         store = client.storage_options.for_object_store()
@@ -265,12 +268,4 @@ def identifier_of_table(client: MetaClientView, options: dict[str, str]) -> Iden
         One of them is missing.
     """
     text = options.get("identifier", f"default.{client.config.name}")
-    parts = tuple(text.split("."))
-    if len(parts) < 2 or not all(parts):
-        raise InvalidOptionError(
-            f"{PREFIX}{CATALOG}identifier",
-            text,
-            "it is not a namespace and a name",
-            "Use the form namespace.table.",
-        )
-    return parts
+    return IDENTIFIER.value(f"{PREFIX}{IDENTIFIER.name}", text)

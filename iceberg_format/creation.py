@@ -55,6 +55,20 @@ class _First:
 _NAMES: Final = "schema.name-mapping.default"
 
 
+def check(table: IcebergTable) -> None:
+    """Refuse a Hudi table that has no Iceberg table; nothing is changed.
+
+    Raises
+    ------
+    InvalidOptionError, UnsupportedTableError, SchemaError
+        Names what is in the way.
+    StorageError
+        The catalog does not answer.
+    """
+    _empty(table)
+    table.catalog.check()
+
+
 def create(table: IcebergTable, view_manager: FileSystemViewManager) -> TableState:
     """Make the Iceberg table of a Hudi table.
 

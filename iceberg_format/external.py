@@ -71,6 +71,7 @@ from iceberg_format.connection import (
     new_path,
 )
 from iceberg_format.files import MAX_BYTES, TableFiles
+from iceberg_format.options import CREATE_NAMESPACE
 
 HELD_KEY: Final = "hudi.catalog"
 """Property of the table: the kind of the catalog that has it, and its name there."""
@@ -103,7 +104,8 @@ def open_catalog(client: MetaClientView, files: TableFiles) -> IcebergCatalog:
         return FolderCatalog(files, folder)
     kind, identifier = kind_of_catalog(options), identifier_of_table(client, options)
     catalog = connect(client, options, kind, folder)
-    return ExternalCatalog(files, folder, catalog, identifier, kind)
+    makes_namespace = CREATE_NAMESPACE.read(client)
+    return ExternalCatalog(files, folder, catalog, identifier, kind, makes_namespace)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +122,8 @@ class ExternalCatalog:
         Namespace and name of the table in it.
     kind
         Of catalog.
+    makes_namespace
+        Whether a namespace that there is not is made with the table.
     """
 
     files: TableFiles
@@ -127,6 +131,7 @@ class ExternalCatalog:
     catalog: Catalog
     identifier: Identifier
     kind: str
+    makes_namespace: bool = False
 
     @property
     def former(self) -> FolderCatalog:
@@ -148,6 +153,12 @@ class ExternalCatalog:
         state = _state(found)
         self._refuse_copy(state)
         return state
+
+    def check(self) -> None:
+        if self._has_namespace():
+            self._is_held()
+        elif not self.makes_namespace:
+            raise self._no_namespace()
 
     def create(self, metadata: TableMetadataV2) -> TableState:
         seen = self.newest()
@@ -232,7 +243,10 @@ class ExternalCatalog:
             mine[FROM_FOLDER_KEY] = "true"
         taken = metadata.model_copy(update={"properties": {**metadata.properties, **mine}})
         # before anything is written: who may not make it may not register the table either
-        self._ask(lambda: self.catalog.create_namespace_if_not_exists(self.identifier[:-1]))
+        if self.makes_namespace:
+            self._ask(lambda: self.catalog.create_namespace_if_not_exists(self.identifier[:-1]))
+        elif not self._has_namespace():
+            raise self._no_namespace()
         closed = self.former.close(taken, self.name, seen) if is_moved else None
         path = new_path(self.folder, 0)
         self.files.storage.put_if_absent(path, taken.model_dump_json().encode())
@@ -257,6 +271,16 @@ class ExternalCatalog:
         if is_moved:
             self.former.remove()
         return made
+
+    def _has_namespace(self) -> bool:
+        def has() -> bool:
+            try:
+                self.catalog.load_namespace_properties(self.identifier[:-1])
+            except NoSuchNamespaceError:
+                return False
+            return True
+
+        return self._ask(has)
 
     def _is_refused(self, error: BaseException) -> bool:
         """Tell whether a request to register the table is known not to have taken place.
@@ -356,6 +380,14 @@ class ExternalCatalog:
             f"the catalog has {by}, and not the one at {self.files.root}",
             "Name another one. If it is this table, and was moved, drop the old one from the "
             "catalog without its files, and run `hudi table repair`.",
+        )
+
+    def _no_namespace(self) -> InvalidOptionError:
+        return InvalidOptionError(
+            f"{PREFIX}{CATALOG}identifier",
+            ".".join(self.identifier),
+            f"the catalog has no namespace {'.'.join(self.identifier[:-1])}",
+            f"Make it there, name another one, or set {PREFIX}{CREATE_NAMESPACE.name}=true.",
         )
 
     def _damaged(self, reason: str) -> CorruptMetadataError:

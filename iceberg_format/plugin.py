@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from pyiceberg.table.update import TableUpdate
 
@@ -14,6 +15,7 @@ from hudi_core.spi import (
     FileSystemViewManager,
     FormatCapabilities,
     FormatCommit,
+    FormatOption,
     FoundTable,
     Granularity,
     Instant,
@@ -35,6 +37,7 @@ from iceberg_format.found import find_table
 from iceberg_format.lineage import lineage_of, refuse_foreign
 from iceberg_format.locks import catalog_lock
 from iceberg_format.metadata import IcebergMetadataFactory
+from iceberg_format.options import OPTIONS
 from iceberg_format.partition import refuse_taken_names
 from iceberg_format.schema import iceberg_schema
 from iceberg_format.table import IcebergTable, version_of
@@ -68,6 +71,11 @@ class IcebergTableFormat:
     def get_capabilities(self) -> FormatCapabilities:
         """What Iceberg holds exactly as Hudi does."""
         return _CAPABILITIES
+
+    @hookimpl
+    def get_options(self) -> Sequence[FormatOption[Any]]:
+        """Where the metadata is, and the catalog."""
+        return OPTIONS
 
     @hookimpl
     def get_timeline_factory(self) -> IcebergTimelineFactory:
@@ -114,6 +122,11 @@ class IcebergTableFormat:
     def check_files(self, meta_client: MetaClientView, view_manager: FileSystemViewManager) -> None:
         """Base files alone, with values that are in one partition."""
         creation.check_files(IcebergTable.open(meta_client), view_manager)
+
+    @hookimpl
+    def check_creation(self, meta_client: MetaClientView) -> None:
+        """Columns and partitions, the folder, and the catalog with its namespace and name."""
+        creation.check(IcebergTable.open(meta_client))
 
     @hookimpl
     def find_table(self, meta_client: MetaClientView) -> FoundTable | None:

@@ -24,7 +24,7 @@ from pyiceberg.table.update import RemovePropertiesUpdate, SetPropertiesUpdate
 import hudi_core as hudi
 import hudi_core.txn.publication
 import iceberg_format.creation
-from hudi_core.errors import CommitStateUnknownError
+from hudi_core.errors import CommitStateUnknownError, InvalidOptionError
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.services.opening import open_table
@@ -185,6 +185,13 @@ class CatalogSuite:
         table.delete_partitions([CITIES[0]])
         place.agree()
         assert place.table().validate().is_valid
+
+    def test_a_namespace_that_there_is_not_is_refused(self, place: Place) -> None:
+        wrong = {**place.given, f"{PREFIX}create-namespace": "false"}
+        with pytest.raises(InvalidOptionError, match="has no namespace lake"):
+            replace(place, given=wrong).create()
+        assert place.files() == {}
+        assert not place.theirs.namespace_exists(place.identifier.partition(".")[0])
 
     @staticmethod
     def head(place: Place) -> str:

@@ -140,6 +140,7 @@ def sql(tmp_path: Path) -> dict[str, str]:
         f"{PREFIX}type": "sql",
         f"{PREFIX}uri": f"sqlite:///{tmp_path}/catalog.db",
         f"{PREFIX}warehouse": str(tmp_path),
+        f"{PREFIX}create-namespace": "true",
     }
 
 

@@ -112,6 +112,7 @@ def test_a_sql_catalog_holds_the_table_and_the_table_no_secret(tmp_path: Path) -
         f"{PREFIX}name": "theirs",  # catalogs of one database are told apart by it
         f"{PREFIX}uri": uri,
         f"{PREFIX}identifier": "lake.trips",
+        f"{PREFIX}create-namespace": "true",
         f"{PREFIX}s3.secret-access-key": SECRET,
     }
     table = create(path, **options)
@@ -137,6 +138,7 @@ def sql_options(where: Path) -> dict[str, str]:
         "name": "theirs",
         "uri": f"sqlite:///{where}/catalog.db",
         "identifier": "lake.trips",
+        "create-namespace": "true",
     }
     return {f"{PREFIX}{key}": value for key, value in given.items()}
 

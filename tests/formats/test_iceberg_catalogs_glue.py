@@ -37,7 +37,7 @@ def new_place(endpoint: str) -> NewPlace:
             "glue.secret-access-key": f"glue-secret-{uuid.uuid4().hex}",
         }
         identifier = f"lake_{uuid.uuid4().hex}.trips"
-        own = {**properties, "type": "glue", "identifier": identifier}
+        own = {**properties, "type": "glue", "identifier": identifier, "create-namespace": "true"}
         given = {**given, **{f"{PREFIX}{key}": value for key, value in own.items()}}
         theirs = GlueCatalog("theirs", **properties, **store)
         return Place(path, given, theirs, identifier, files)

@@ -39,6 +39,7 @@ def place(tmp_path: Path, metastore: HiveMetastore) -> Place:
     identifier = f"lake_{uuid.uuid4().hex}.trips"
     given = {f"{PREFIX}{key}": value for key, value in properties.items()}
     given |= {f"{PREFIX}type": "hive", f"{PREFIX}identifier": identifier}
+    given[f"{PREFIX}create-namespace"] = "true"
     folder = tmp_path / "t"
     theirs = HiveCatalog("theirs", **properties)
     return Place(str(folder), given, theirs, identifier, lambda: stored(folder))

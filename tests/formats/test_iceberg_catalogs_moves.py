@@ -46,6 +46,7 @@ NAME = "lake.trips"
 @pytest.fixture
 def options(tmp_path: Path) -> dict[str, str]:
     given = {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db", "identifier": NAME}
+    given["create-namespace"] = "true"
     return {"hoodie.fs.fsync": "false", **{f"{PREFIX}{key}": one for key, one in given.items()}}
 
 

@@ -21,6 +21,7 @@ class TestSqlCatalog(CatalogSuite, ComparingSuite):
             f"{PREFIX}name": "theirs",
             f"{PREFIX}uri": uri,
             f"{PREFIX}identifier": "lake.trips",
+            f"{PREFIX}create-namespace": "true",
         }
         folder = tmp_path / "t"
         yield Place(str(folder), given, theirs, "lake.trips", lambda: stored(folder))

@@ -58,7 +58,7 @@ def test_an_option_of_the_store_reaches_the_catalog(key: str, path: str) -> None
 
 def test_a_sql_catalog_reaches_a_table_on_s3(s3: Any, tmp_path: Path) -> None:
     root, uri = s3.new_root("trips"), f"sqlite:///{tmp_path}/catalog.db"
-    given = {**s3.given, **SQL, f"{PREFIX}uri": uri}
+    given = {**s3.given, **SQL, f"{PREFIX}uri": uri, f"{PREFIX}create-namespace": "true"}
     table = hudi.Table.create(root, SCHEMA, record_key="id", options={**OPTIONS, **given})
     table.insert(rows(range(3)))
     table.upsert(rows([1], 1))

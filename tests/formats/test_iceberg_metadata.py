@@ -14,10 +14,10 @@ import pytest
 from pyiceberg.manifest import ManifestFile
 
 import hudi_core as hudi
+from hudi_core.model.named_files import NamedFiles
 from hudi_core.model.protocols import FileLister
 from hudi_core.view.storage_lister import StorageLister
 from iceberg_format import manifests
-from iceberg_format.metadata import ManifestLister
 from tests.formats.iceberg_tables import Iceberg, bag, create, lose, opened, row, rows, without_meta
 
 
@@ -39,7 +39,7 @@ def test_manifests_tell_the_same_files_as_storage(partition_by: str | None, tmp_
     table.insert_overwrite_table(rows([3, 4]))
     now = opened(tmp_path / "t")
     stored = StorageLister(now.client.storage, now.client.config.is_partitioned)
-    assert isinstance(now.lister(), ManifestLister)
+    assert isinstance(now.lister(), NamedFiles)  # the format's own
     assert listed(now.lister()) == listed(stored)
     assert list(now.lister().list_partitions()) == [
         each for each in stored.list_partitions() if each != "metadata"

@@ -27,6 +27,7 @@ class TestRestCatalog(CatalogSuite):
     def place(self, tmp_path: Path, address: str) -> Place:
         identifier = f"lake_{uuid.uuid4().hex}.trips"
         given = {"type": "rest", "uri": address, "identifier": identifier}
+        given["create-namespace"] = "true"
         folder = tmp_path / "t"
         return Place(
             str(folder),
