@@ -8,6 +8,8 @@ from dataclasses import replace
 from datetime import date
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+import pyarrow as pa
+
 from hudi_core.config.read import AS_OF, ReadConfig
 from hudi_core.config.resolve import text_options
 from hudi_core.config.write import WriteConfig
@@ -31,13 +33,15 @@ from hudi_core.read.moments import completed_time, requested_time
 from hudi_core.read.scan import scan
 from hudi_core.read.spark_frame import frame_of_plan
 from hudi_core.row_operations import Options
-from hudi_core.services.create import create_table, design_table, replace_table
+from hudi_core.services.create import create_table, replace_table
+from hudi_core.services.design import design_table
 from hudi_core.services.drop import drop_table
 from hudi_core.services.opening import open_table, open_within, table_exists
 from hudi_core.storage.location import PathLike, location_of
 from hudi_core.storage.options import StorageOptions
 from hudi_core.table import Table
 from hudi_core.txn.markers import INCOMING_FOLDER
+from hudi_core.txn.open_table import OpenTable
 from hudi_core.write.context import WriteContext
 from hudi_core.write.keyless import default_operation
 from hudi_core.write.repetition import repetition_of, stored_result
@@ -131,10 +135,11 @@ def write(
         operation = operation or default_operation(new, [])
         data = fitting_rows(data, engine, context, operation)
         opened = replace_table(path, engine.schema_of(data), given, keep=INCOMING_FOLDER)
-    elif exists:
-        return Table.open(path, given).perform(data, operation, engine, extras)
     else:
-        opened = create_table(path, engine.schema_of(data), given)
+        made = None if exists else _created(path, engine.schema_of(data), given, mode)
+        if made is None:
+            return Table.open(path, given).perform(data, operation, engine, extras)
+        opened = made
     table = Table(opened, given)
     # of keys that rows bring from another table, a new one knows nothing
     operation = operation or default_operation(table.config, [])
@@ -165,6 +170,18 @@ def _repeated(path: str, given: Mapping[str, str], config: WriteConfig) -> Commi
     opened = open_table(path, given)
     first = repetition_of(opened, opened.timeline(), config.extras.idempotency)
     return None if first is None else stored_result(opened, first, config.operation)
+
+
+def _created(
+    path: str, schema: pa.Schema, options: dict[str, str], mode: SaveMode
+) -> OpenTable | None:
+    """Create a table; return ``None`` where somebody else was faster whose table can be written."""
+    try:
+        return create_table(path, schema, options)
+    except NotATableError:
+        if mode != "append" or not table_exists(path, options):
+            raise
+        return None
 
 
 def read(spark: SparkSession | None, path: PathLike, options: Options | None = None) -> Any:

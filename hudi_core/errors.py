@@ -200,7 +200,11 @@ class CommitStateUnknownError(CommitError):
 
 
 class IncompleteCommitError(CommitError):
-    """The commit is on the Hudi timeline but the format's own metadata does not hold it yet."""
+    """The instant is not complete and, as it is, never will be: nobody sees anything of it.
+
+    It was taken back, or the format may not take it any more. What may become complete yet is a
+    :class:`CommitStateUnknownError`.
+    """
 
     retryable = True
 

@@ -22,7 +22,8 @@ from hudi_core.read.moments import Moment, requested_time
 from hudi_core.row_operations import Options
 from hudi_core.row_queries import RowQueries
 from hudi_core.services.alter import alter_table, schema_change
-from hudi_core.services.create import SchemaLike, as_arrow_schema, create_table
+from hudi_core.services.create import create_table
+from hudi_core.services.design import SchemaLike, as_arrow_schema
 from hudi_core.services.opening import open_table
 from hudi_core.services.rollback import roll_back_instant
 from hudi_core.storage.location import PathLike, location_of
@@ -93,6 +94,8 @@ class Table(RowQueries, TableUpkeep):
             A column that does not exist, an option that cannot be used.
         UnknownTableFormatError
             No installed plugin provides the format.
+        CommitStateUnknownError
+            The store failed, and the table may be there, without rows.
         """
         named = named_options(name, record_key, partition_by, ordering_field, format)
         merged = text_options({**(options or {}), **named})

@@ -30,7 +30,7 @@ from hudi_core.engine.choice import arrow_schema
 from hudi_core.engine.plain_errors import plain_errors
 from hudi_core.errors import NotATableError, StorageError
 from hudi_core.model.protocols import Storage
-from hudi_core.services.create import design_table
+from hudi_core.services.create import plan_table
 from hudi_core.services.opening import open_table, table_exists
 from hudi_core.storage.data_files import data_filesystem
 from hudi_core.storage.open import open_storage
@@ -167,7 +167,7 @@ def open_writer(options: SourceOptions, schema: StructType, overwrite: bool) -> 
     if exists and (mode == "append" or config.operation in REPLACING):
         open_table(options.path, given)
     else:
-        design_table(options.path, rows, given)
+        plan_table(options.path, rows, given)
     _sweep(_storage(options))
     return HudiWriter(options, rows, mode)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from hudi_core.errors import CommitStateUnknownError, HudiError, IncompleteCommitError
+from hudi_core.errors import CommitStateUnknownError, HudiError
 
 
 class ExitCode(IntEnum):
@@ -35,6 +35,6 @@ class ExitCode(IntEnum):
 
 def exit_code_of(error: HudiError) -> ExitCode:
     """Return the exit code for an error that ended a command."""
-    if isinstance(error, CommitStateUnknownError | IncompleteCommitError):
+    if isinstance(error, CommitStateUnknownError):
         return ExitCode.UNKNOWN_OUTCOME
     return ExitCode.ERROR

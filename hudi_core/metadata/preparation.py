@@ -113,7 +113,15 @@ def create_metadata_table(
         An option asks for what cannot be built.
     """
     with client.meter.time(Metric.INITIALIZE):
-        _create(client, config, timeline, indexes)
+        update_properties(client.storage, _built(client, config, timeline, indexes))
+
+
+def new_metadata_table(client: TableMetaClient, config: MetadataConfig) -> dict[str, str]:
+    """Make the metadata table of a table that is not there yet; return the properties that name
+    it."""
+    with client.meter.time(Metric.INITIALIZE):
+        built = _built(client, config, Timeline.of(()), ())
+    return {key: value for key, value in built.items() if value is not None}
 
 
 def rebuild_metadata_table(
@@ -192,9 +200,10 @@ def _is_defined(schema: TableSchema, definitions: IndexDefinitions, index: str) 
     return len(columns) == 1 and schema.field(columns[0]) is not None
 
 
-def _create(
+def _built(
     client: TableMetaClient, config: MetadataConfig, timeline: Timeline, indexes: Sequence[str]
-) -> None:
+) -> dict[str, str | None]:
+    """Make a metadata table; return the changes of the properties by which readers use it."""
     wanted = (*wanted_partitions(config, client.config), *indexes)
     client.storage.delete_tree(METADATA_FOLDER)
     write_new(metadata_storage(client), metadata_properties(client.config))
@@ -205,11 +214,8 @@ def _create(
         builder.build(name, InstantTime(f"{BOOTSTRAP_PREFIX}{number:03d}"))
     if builder.definitions != definitions:
         put_definitions(client.storage, builder.definitions)
-    update_properties(
-        client.storage,
-        {
-            METADATA_PARTITIONS.key: ",".join(sorted(wanted)),
-            METADATA_PARTITIONS_INFLIGHT.key: None,
-            PATH_KEY: builder.definitions.path if builder.definitions.raw else None,
-        },
-    )
+    return {
+        METADATA_PARTITIONS.key: ",".join(sorted(wanted)),
+        METADATA_PARTITIONS_INFLIGHT.key: None,
+        PATH_KEY: builder.definitions.path if builder.definitions.raw else None,
+    }

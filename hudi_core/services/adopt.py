@@ -17,7 +17,6 @@ from __future__ import annotations
 import contextlib
 from dataclasses import replace
 
-from hudi_core.config.catalog import FORMAT_PREFIX
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.resolve import resolve_table_config
 from hudi_core.config.table import TableConfig
@@ -59,6 +58,7 @@ from hudi_core.services.adopt_plan import (
 )
 from hudi_core.services.adopt_source import PLAIN
 from hudi_core.services.adoption_record import RECORD_PATH, AdoptionRecord, Placement
+from hudi_core.services.create import location_property
 from hudi_core.services.opening import open_table
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.storage.properties_file import PROPERTIES_PATH, write_new
@@ -308,9 +308,8 @@ def _make_format(client: TableMetaClient, record: AdoptionRecord) -> dict[str, s
     properties = dict(record.properties)
     if Capability.SINGLE_STEP not in host.capabilities:
         receipt = host.initialize(client, create=True, rebuild=True)
-        if receipt.location is not None:
-            key = f"{FORMAT_PREFIX}{host.name}.location"
-            properties[key] = client.options.get(key, receipt.location)
+        properties |= location_property(host, receipt, client.options)
+        properties |= host.stored_options(client.options)
     return properties
 
 

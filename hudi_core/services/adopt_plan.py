@@ -33,7 +33,7 @@ from hudi_core.services.adopt_source import (
     plain_table,
     read_schema,
 )
-from hudi_core.services.create import design_table
+from hudi_core.services.design import design_table
 from hudi_core.services.progress import CountedMap, Progress
 from hudi_core.storage.data_files import data_filesystem
 from hudi_core.storage.location import parse_location
@@ -237,6 +237,8 @@ def plan_in_place(folder: Folder) -> InPlace:
     host.require(Capability.CONVERSION, *table_needs(config))
     host.check_schema(config, schema)
     client = folder.client(config)
+    if folder.is_local:
+        host.check_creation(client)  # elsewhere it cannot be anyway, and the obstacle is told
     examiner = Examiner(config, schema, folder.opened)
     files = tuple(client.run_map(examiner, list(source.table.files)))
     return InPlace(config, schema, host, files, tuple(_obstacles(folder, client, files)))

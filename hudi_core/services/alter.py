@@ -20,7 +20,7 @@ from hudi_core.model.files import BaseFile
 from hudi_core.model.instant import Action
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.result import CommitResult, commit_result
-from hudi_core.services.create import as_arrow_schema
+from hudi_core.services.design import as_arrow_schema
 from hudi_core.storage.data_files import open_data_file
 from hudi_core.txn.open_table import OpenTable
 from hudi_core.txn.schema_step import SchemaStep, refuse_unfit

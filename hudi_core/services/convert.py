@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from hudi_core.config.catalog import FORMAT_PREFIX
+from hudi_core.config.format_option import LOCATION, option_key
 from hudi_core.config.stored_form import id_properties
 from hudi_core.config.table_keys import FORMAT
 from hudi_core.config.write import WriteConfig
@@ -28,6 +28,7 @@ from hudi_core.model.protocols import TimelineView
 from hudi_core.plugin.capability import table_needs
 from hudi_core.plugin.host import FormatHost
 from hudi_core.plugin.registry import FormatRegistry
+from hudi_core.services.create import location_property
 from hudi_core.services.opening import open_table
 from hudi_core.services.progress import CountedMap, Progress, no_progress
 from hudi_core.storage.properties_file import update_properties
@@ -104,6 +105,7 @@ def plan_conversion(
     timeline = table.client.timeline()
     if host.name != table.host.name:
         _refuse_unfit(table, host, timeline)
+        _refuse_impossible(table, host, timeline)
         host.check_files(_as_format(table, host, timeline, progress))
     return _plan(table, host.name, timeline, table.timeline())
 
@@ -148,7 +150,9 @@ def convert_table(
         if host.name == table.host.name:
             timeline = client.timeline()
             return _plan(table, host.name, timeline, timeline)
-        _refuse_unfit(table, host, client.timeline())
+        timeline = client.timeline()
+        _refuse_unfit(table, host, timeline)
+        _refuse_impossible(table, host, timeline)
         timeline = recover(table, config)
         for pending in timeline.pending():
             # it would complete in the format that it began with
@@ -157,7 +161,7 @@ def convert_table(
         plan = _plan(table, host.name, timeline, timeline)
         receipt = build_format(table, host, timeline, progress)
         lock.require_lease()
-        update_properties(client.storage, new_properties(table, host.name, receipt))
+        update_properties(client.storage, new_properties(table, host, receipt))
     return replace(plan, receipt=receipt)
 
 
@@ -169,11 +173,11 @@ def build_format(
 
 
 def _as_format(
-    table: OpenTable, host: FormatHost, timeline: Timeline, progress: Progress
+    table: OpenTable, host: FormatHost, timeline: Timeline, progress: Progress = no_progress
 ) -> TableMetaClient:
     """The client of a table as one of a format."""
     client = table.client
-    key = _location_key(host.name)
+    key = option_key(host.name, LOCATION)
     raw = dict(client.config.raw)
     if key in raw and not _is_below(raw[key], client.base_path):
         del raw[key]  # the table was moved since
@@ -185,25 +189,23 @@ def _as_format(
     )
 
 
-def new_properties(table: OpenTable, to: str, receipt: FormatCommit) -> dict[str, str | None]:
+def new_properties(
+    table: OpenTable, host: FormatHost, receipt: FormatCommit
+) -> dict[str, str | None]:
     """Return the properties that make a format the table's.
 
     A table of another writer gets its field ids as well, which the format names from now on.
     """
     client = table.client
-    changes: dict[str, str | None] = {FORMAT.key: to}
-    if receipt.location is not None:
-        key = _location_key(to)
-        # as the user wrote it, so that the same options open the table again
-        changes[key] = client.options.get(key, receipt.location)
+    changes: dict[str, str | None] = {
+        FORMAT.key: host.name,
+        **host.stored_options(client.options),
+        **location_property(host, receipt, client.options),
+    }
     if client.config.last_column_id is None:
         schema = client.schema
         changes |= dict(id_properties(schema.field_ids(), schema.last_column_id))
     return changes
-
-
-def _location_key(name: str) -> str:
-    return f"{FORMAT_PREFIX}{name}.location"
 
 
 def _is_below(location: str, base_path: str) -> bool:
@@ -257,6 +259,12 @@ def _refuse_unfit(table: OpenTable, host: FormatHost, timeline: Timeline) -> Non
             "Delete the savepoints, convert the table, and save it again.",
             savepoints=[one.requested_time for one in saved],
         )
+
+
+def _refuse_impossible(table: OpenTable, host: FormatHost, timeline: Timeline) -> None:
+    """Refuse what the format has against the place, or against the options given for it."""
+    host.check_options(table.client.options)
+    host.check_creation(_as_format(table, host, timeline))
 
 
 def _plan(table: OpenTable, to: str, timeline: Timeline, seen: TimelineView) -> Conversion:

@@ -1,71 +1,130 @@
-"""Making a table."""
+"""Making a table, in one step for everybody who looks.
+
+The metadata of the table's format and the metadata table are made first. ``hoodie.properties``,
+which is what makes a folder a table, is put last and once. Until then a mark tells that the files
+are those of a creation: who creates a table where a dead creator left one takes what else that left
+away, and begins anew. What is known to be in the way is refused before the first file.
+"""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Final
 
 import pyarrow as pa
 
-from hudi_core.config.catalog import FORMAT_PREFIX
+from hudi_core.config.format_option import LOCATION, option_key
 from hudi_core.config.metadata_keys import MetadataConfig
-from hudi_core.config.resolve import resolve_table_config
 from hudi_core.config.storage import FSYNC
-from hudi_core.config.table import KeyGeneratorType, TableConfig
-from hudi_core.config.table_keys import NAME
+from hudi_core.config.table import TableConfig
 from hudi_core.config.write import WriteConfig
-from hudi_core.engine.choice import arrow_schema, engine_for, is_spark_schema
-from hudi_core.errors import AlreadyExistsError, NotATableError, RecordKeyError, SchemaError
-from hudi_core.keygen import refuse_unfit_moments
-from hudi_core.metadata.preparation import prepare
+from hudi_core.errors import (
+    AlreadyExistsError,
+    CommitStateUnknownError,
+    ConfigError,
+    HudiError,
+    NotATableError,
+    SchemaError,
+    StorageError,
+    UnsupportedCapabilityError,
+)
+from hudi_core.meta_client import TableMetaClient, run_in_threads, run_serially
+from hudi_core.metadata.preparation import new_metadata_table
+from hudi_core.metrics import meter_of
+from hudi_core.model.capability import Capability
 from hudi_core.model.files import BasePath
+from hudi_core.model.format import FormatCommit
 from hudi_core.model.protocols import Storage
-from hudi_core.model.schema import META_COLUMNS, TableSchema
-from hudi_core.plugin.capability import table_needs
 from hudi_core.plugin.host import FormatHost
 from hudi_core.plugin.registry import FormatRegistry
-from hudi_core.services.drop import empty_table
+from hudi_core.services.design import design_table
+from hudi_core.services.drop import delete_contents, delete_files, empty_table
 from hudi_core.services.opening import open_table
 from hudi_core.storage.location import parse_location
 from hudi_core.storage.open import open_storage
 from hudi_core.storage.options import StorageOptions
 from hudi_core.storage.properties_file import (
     PROPERTIES_PATH,
+    has_properties,
     read_properties,
-    update_properties,
+    write_instead,
     write_new,
 )
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.txn.creation import CREATION_PATH, begin_creation, end_creation
 from hudi_core.txn.markers import TEMP_FOLDER
 from hudi_core.txn.open_table import OpenTable
-from hudi_core.txn.table_lock import LOCK_FILES, LOCK_FOLDER, lock_at
-from hudi_core.write.deciding import check_deciding_columns, check_markers
+from hudi_core.txn.table_lock import LOCK_FILES, LOCK_FOLDER, TableLock, creation_lock
 
-SchemaLike = Any
-"""A schema of Arrow, Spark or polars, or a frame or table that has one."""
+_log = logging.getLogger(__name__)
+_META: Final = ".hoodie/"
+_DATA: Final = (".parquet", ".orc", ".csv")
+"""How files of rows end."""
 
 
-def as_arrow_schema(schema: SchemaLike) -> pa.Schema:
-    """Return the schema as Arrow's; of a frame, without reading its rows.
+@dataclass(frozen=True, slots=True)
+class NewTable:
+    """A table that can be created.
+
+    Attributes
+    ----------
+    table
+        The table as it is to be; nothing of it is there yet.
+    options
+        The user's options.
+    """
+
+    table: OpenTable
+    options: Mapping[str, str]
+
+    @property
+    def client(self) -> TableMetaClient:
+        """Where it is to be, and what its properties will say."""
+        return self.table.client
+
+    @property
+    def storage(self) -> Storage:
+        """The store of its folder."""
+        return self.table.client.storage
+
+    @property
+    def lock(self) -> TableLock:
+        """A lock that keeps others from creating a table in the folder."""
+        return creation_lock(self.table, WriteConfig.from_options(self.options))
+
+
+def plan_table(path: str, schema: pa.Schema, options: Mapping[str, str]) -> NewTable:
+    """A new table that the place and the format allow; nothing is written.
+
+    Parameters
+    ----------
+    schema, options
+        See :func:`create_table`.
 
     Raises
     ------
-    SchemaError
-        It is no schema, and has none.
+    SchemaError, RecordKeyError, ConfigError, PluginError, StorageError
+        What was asked for cannot be.
     """
-    if isinstance(schema, pa.Schema):
-        return schema
-    if is_spark_schema(schema):
-        return arrow_schema(schema)
-    if hasattr(schema, "__arrow_c_schema__") and not hasattr(schema, "__arrow_c_stream__"):
-        return pa.schema(schema)
-    try:
-        return engine_for(schema).schema_of(schema)
-    except SchemaError as error:
-        raise SchemaError(
-            f"A schema of type {type(schema).__qualname__} cannot be used",
-            "Give a pyarrow.Schema, a Spark StructType, or a frame that has the columns.",
-        ) from error
+    base_path = BasePath(parse_location(path).uri)
+    design, _ = design_table(base_path, schema, options)
+    host = FormatHost.load(FormatRegistry(), design.table_format)
+    properties = {**design.to_properties(), **host.stored_options(options)}
+    storage_options = StorageOptions.from_options(options)
+    client = TableMetaClient(
+        base_path,
+        open_storage(base_path, storage_options, fsync=FSYNC.read(options)),
+        TableConfig.from_properties(properties, f"{base_path}/{PROPERTIES_PATH}"),
+        storage_options,
+        run_serially if parse_location(base_path).is_local else run_in_threads,
+        options,
+        seen=Timeline.of(()),
+        meter=meter_of(options, design.name, base_path),
+    )
+    host.check_creation(client)
+    return NewTable(OpenTable(client, host), options)
 
 
 def create_table(path: str, schema: pa.Schema, options: Mapping[str, str]) -> OpenTable:
@@ -84,15 +143,19 @@ def create_table(path: str, schema: pa.Schema, options: Mapping[str, str]) -> Op
         The path holds something already.
     SchemaError, RecordKeyError, ConfigError, PluginError
         What was asked for cannot be; nothing is written.
+    LockError
+        Another process keeps the table's lock.
+    CommitStateUnknownError
+        The store failed, and the table may be there, empty.
     """
-    base_path = BasePath(parse_location(path).uri)
-    design, _ = design_table(base_path, schema, options)
-    config = WriteConfig.from_options(options)
-    storage = _storage(base_path, options)
+    new = plan_table(path, schema, options)
     # before the lock, whose file would be left among what is not ours
-    _refuse_occupied(base_path, storage)
-    with lock_at(base_path, storage, config).held():
-        return _new_table(storage, base_path, design, options)
+    _refuse_occupied(new.storage)
+    lock = new.lock
+    with lock.held():
+        if _refuse_occupied(new.storage):
+            _take_away(new.storage)
+        return _make(new, lock)
 
 
 def replace_table(
@@ -117,74 +180,95 @@ def replace_table(
         Another writer is at work; nothing is deleted.
     SchemaError, RecordKeyError, ConfigError, PluginError
         What was asked for cannot be; nothing is deleted.
+    CommitStateUnknownError
+        The store failed, and the new table may be there, empty.
     """
-    base_path = BasePath(parse_location(path).uri)
-    design, _ = design_table(base_path, schema, options)
-    config = WriteConfig.from_options(options)
-    storage = _storage(base_path, options)
-    read_properties(storage)  # there must be a table; what it is does not matter any more
-    with lock_at(base_path, storage, config).held():
-        empty_table(storage, base_path, config, keep)
-        return _new_table(storage, base_path, design, options)
+    new = plan_table(path, schema, options)
+    read_properties(new.storage)  # there must be a table; what it is does not matter any more
+    lock = new.lock
+    with lock.held():
+        empty_table(new.storage, new.client.base_path, WriteConfig.from_options(options), keep)
+        return _make(new, lock)
 
 
-def _storage(base_path: BasePath, options: Mapping[str, str]) -> Storage:
-    return open_storage(base_path, StorageOptions.from_options(options), fsync=FSYNC.read(options))
+# --- the steps -----------------------------------------------------------------------------------
 
 
-def _new_table(
-    storage: Storage, base_path: BasePath, design: TableConfig, options: Mapping[str, str]
-) -> OpenTable:
+def _make(new: NewTable, lock: TableLock) -> OpenTable:
+    """Make a table in an empty folder; runs under its lock."""
+    storage = new.storage
+    begin_creation(storage)
     try:
-        write_new(storage, design.to_properties())
-    except AlreadyExistsError as error:
-        raise _occupied(base_path) from error
-    opened = open_table(base_path, options)
-    receipt = opened.host.initialize(opened.client, create=True)
-    if receipt.location is not None:
-        key = f"{FORMAT_PREFIX}{opened.host.name}.location"
-        # as the user wrote it, so that the same options open the table again
-        update_properties(storage, {key: options.get(key, receipt.location)})
-        opened = open_table(base_path, options)
-    config = MetadataConfig.from_options(options)
-    if not config.enabled:
-        return opened
-    prepare(opened.client, config, opened.client.timeline())
-    return open_table(base_path, options)
+        properties = _made_ready(new)
+        lock.require_lease()
+    except (ConfigError, SchemaError, UnsupportedCapabilityError) as refused:
+        # what was made until then is known, and nothing of it is on its way any more
+        _undo(storage, lock, refused)
+        raise
+    _put_properties(storage, properties, lock)
+    try:
+        end_creation(storage)
+    except StorageError:
+        # it means nothing beside the properties, and goes with the first write
+        _log.warning("the mark of the creation of %s stays", storage.root, exc_info=True)
+    return open_table(new.client.base_path, new.options)
 
 
-def design_table(
-    base_path: str, schema: pa.Schema, options: Mapping[str, str]
-) -> tuple[TableConfig, TableSchema]:
-    """Return what a new table would be; nothing is read or written at its path.
-
-    Raises
-    ------
-    SchemaError, RecordKeyError, ConfigError, PluginError
-        What was asked for cannot be.
-    """
-    own = pa.schema([field for field in schema if field.name not in META_COLUMNS])
-    given = dict(options)
-    if not NAME.is_given(given):
-        given[NAME.key] = base_path.rsplit("/", 1)[-1]
-    table_schema = TableSchema.create(own)
-    config = resolve_table_config(given, None)
-    _check_columns(config, own)
-    check_deciding_columns(config.merge_rules, table_schema)
-    check_markers(config.merge_rules, table_schema)
-    refuse_unfit_moments(config, table_schema)
-    config = replace(
-        config,
-        create_schema=table_schema.to_avro(config.name),
-        last_column_id=table_schema.last_column_id,
-        field_ids=table_schema.field_ids(),
+def _made_ready(new: NewTable) -> dict[str, str]:
+    """Make all that there is beside the properties; return these."""
+    client, host = new.client, new.table.host
+    receipt = host.initialize(
+        client, create=True, rebuild=Capability.CONVERSION in host.capabilities
     )
-    config.validate_for_write(base_path)
-    # a missing plugin, or one that cannot hold such a table, is told before anything is written
-    host = FormatHost.load(FormatRegistry(), config.table_format)
-    host.require(*table_needs(config))
-    host.check_schema(config, table_schema)
-    return config, table_schema
+    properties = {**client.config.raw, **location_property(host, receipt, new.options)}
+    config = MetadataConfig.from_options(new.options)
+    if config.enabled:
+        as_stored = replace(client, config=replace(client.config, raw=properties))
+        properties |= new_metadata_table(as_stored, config)
+    return properties
+
+
+def location_property(
+    host: FormatHost, receipt: FormatCommit, options: Mapping[str, str]
+) -> dict[str, str]:
+    """The property that keeps where a format has its metadata, if it has any."""
+    if receipt.location is None:
+        return {}
+    key = option_key(host.name, LOCATION)
+    # as the user wrote it, so that the same options open the table again
+    return {key: options.get(key, receipt.location)}
+
+
+def _put_properties(storage: Storage, properties: Mapping[str, str], lock: TableLock) -> None:
+    try:
+        write_new(storage, properties)
+    except AlreadyExistsError as error:
+        # there were none when the lock was taken: others were not kept out, or a creator that has
+        # died since had sent its own, which came late; nobody was told of a table
+        if not lock.keeps_others_out:
+            raise _occupied(storage.root) from error
+        write_instead(storage, properties)
+    except StorageError as error:
+        raise CommitStateUnknownError(
+            f"The store failed while the table at {storage.root} was created ({error.what})",
+            "Open it: where there is no table, create it again.",
+        ) from error
+
+
+def _undo(storage: Storage, lock: TableLock, refused: HudiError) -> None:
+    """Leave nothing of a table that was refused."""
+    try:
+        lock.require_lease()
+        _take_away(storage)
+        end_creation(storage)
+        delete_files(storage, LOCK_FOLDER)
+    except HudiError as error:
+        refused.add_note(f"What was made of the table stays until it is created again: {error}")
+
+
+def _take_away(storage: Storage) -> None:
+    """Delete what a creator has left; its mark stays."""
+    delete_contents(storage, (TEMP_FOLDER, LOCK_FOLDER, *LOCK_FILES, CREATION_PATH))
 
 
 def _occupied(base_path: str) -> NotATableError:
@@ -193,46 +277,30 @@ def _occupied(base_path: str) -> NotATableError:
     )
 
 
-def _refuse_occupied(base_path: str, storage: Storage) -> None:
-    if storage.head(PROPERTIES_PATH) is not None:
-        raise _occupied(base_path)
-    # rows that wait for their table, and the lock of a dropped one, are nothing that would be lost
+def _refuse_occupied(storage: Storage) -> bool:
+    """Refuse a folder that holds something else.
+
+    Rows that wait for their table, and the lock of a dropped one, are nothing that would; beside
+    the mark of a creation all is what a dead creator left, but for files of rows, of which it makes
+    none.
+
+    Returns
+    -------
+    bool
+        Whether a dead creator has left something.
+    """
+    if has_properties(storage):
+        raise _occupied(storage.root)
+    paths = [file.path for file in storage.list("", recursive=True)]
     harmless = (f"{TEMP_FOLDER}/", f"{LOCK_FOLDER}/")
-    files = storage.list("", recursive=True)
-    others = (file for file in files if file.path not in LOCK_FILES)
-    strange = next((file for file in others if not file.path.startswith(harmless)), None)
-    if strange is not None:
+    others = [path for path in paths if not path.startswith(harmless) and path not in LOCK_FILES]
+    is_left = CREATION_PATH in others
+    if is_left:
+        others = [path for path in others if path.endswith(_DATA) and not path.startswith(_META)]
+    if others:
         raise NotATableError(
-            base_path,
-            f"is not a Hudi table and holds other files ({strange.path})",
+            storage.root,
+            f"is not a Hudi table and holds other files ({others[0]})",
             "Use an empty folder.",
         )
-
-
-def _check_columns(config: TableConfig, schema: pa.Schema) -> None:
-    names = set(schema.names)
-    missing = [name for name in config.record_key_fields if name not in names]
-    if missing:
-        raise RecordKeyError(
-            f"The record key {', '.join(map(repr, missing))} is no column",
-            "Name columns of the schema in hoodie.datasource.write.recordkey.field: "
-            f"{', '.join(schema.names)}.",
-            columns=missing,
-        )
-    if config.keygen_type is KeyGeneratorType.NON_PARTITION and config.partition_fields:
-        raise SchemaError(
-            "Partition columns are given together with the NON_PARTITION key generator",
-            "Drop one of them.",
-        )
-    tops = [name.split(".")[0] for name in config.ordering_fields]
-    for key, columns in (
-        ("hoodie.datasource.write.partitionpath.field", config.partition_fields),
-        ("hoodie.table.ordering.fields", tops),
-    ):
-        unknown = [name for name in columns if name not in names]
-        if unknown:
-            raise SchemaError(
-                f"{key} names {', '.join(map(repr, unknown))}, which is no column",
-                f"The columns are: {', '.join(schema.names)}.",
-                columns=unknown,
-            )
+    return is_left

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from hudi_core.config.storage import FSYNC
@@ -42,7 +42,7 @@ def drop_table(path: str, options: Mapping[str, str]) -> None:
     with lock_at(base_path, storage, config).held():
         empty_table(storage, base_path, config)
         # last, and not its folder: whoever waited makes the file anew, and perhaps a table
-        _delete_files(storage, LOCK_FOLDER)
+        delete_files(storage, LOCK_FOLDER)
 
 
 def empty_table(
@@ -65,12 +65,25 @@ def empty_table(
         A writer is at work; nothing is deleted.
     """
     _refuse_live_writers(storage, base_path, config)
-    data = [folder for folder in storage.list_folders() if folder != _META]
-    for folder in [*_timeline_first(_below(storage, _META, keep)), *data]:
-        storage.delete_tree(folder)
-    _delete_files(storage, "")
-    _delete_files(storage, _META)
+    delete_contents(
+        storage, (LOCK_FOLDER, PROPERTIES_PATH, *LOCK_FILES, *(() if keep is None else (keep,)))
+    )
     storage.delete(PROPERTIES_PATH)
+
+
+def delete_contents(storage: Storage, kept: Sequence[str]) -> None:
+    """Delete what is in a table's folder; runs under the table's lock. The timeline goes first.
+
+    Parameters
+    ----------
+    kept
+        Folders and files below ``.hoodie`` to leave alone, relative to the table.
+    """
+    data = [folder for folder in storage.list_folders() if folder != _META]
+    for folder in [*_timeline_first(_below(storage, _META, kept)), *data]:
+        storage.delete_tree(folder)
+    delete_files(storage, "")
+    delete_files(storage, _META, kept)
 
 
 def _refuse_live_writers(storage: Storage, base_path: BasePath, config: WriteConfig) -> None:
@@ -88,13 +101,13 @@ def _refuse_live_writers(storage: Storage, base_path: BasePath, config: WriteCon
             raise ConcurrentWriterError(base_path, instant)
 
 
-def _below(storage: Storage, folder: str, keep: str | None) -> Iterator[str]:
-    """Yield the folders below one, but for those of the lock, and those to keep or on the way."""
+def _below(storage: Storage, folder: str, kept: Sequence[str]) -> Iterator[str]:
+    """Yield the folders below one, but for those to keep, or on the way to one."""
     for found in storage.list_folders(folder):
-        if found in (LOCK_FOLDER, keep):
+        if found in kept:
             continue
-        if keep is not None and keep.startswith(f"{found}/"):
-            yield from _below(storage, found, keep)
+        if any(one.startswith(f"{found}/") for one in kept):
+            yield from _below(storage, found, kept)
         else:
             yield found
 
@@ -103,7 +116,8 @@ def _timeline_first(folders: Iterator[str]) -> list[str]:
     return sorted(folders, key=lambda folder: (folder != f"{_META}/timeline", folder))
 
 
-def _delete_files(storage: Storage, folder: str) -> None:
+def delete_files(storage: Storage, folder: str, kept: Sequence[str] = ()) -> None:
+    """Delete the files that are directly in a folder, but for some; not the folder."""
     for status in list(storage.list(folder)):
-        if status.path not in (PROPERTIES_PATH, *LOCK_FILES):
+        if status.path not in kept:
             storage.delete(status.path)

@@ -11,6 +11,7 @@ from hudi_core.errors import NotATableError, UnsafePathError
 from hudi_core.meta_client import TableMetaClient, run_in_threads, run_serially
 from hudi_core.metrics import meter_of
 from hudi_core.model.files import BasePath
+from hudi_core.model.protocols import Storage
 from hudi_core.plugin.host import FormatHost
 from hudi_core.plugin.registry import FormatRegistry
 from hudi_core.read.path_pattern import PathPattern, has_wildcards
@@ -18,6 +19,7 @@ from hudi_core.storage.location import parse_location
 from hudi_core.storage.open import open_storage
 from hudi_core.storage.options import StorageOptions
 from hudi_core.storage.properties_file import PROPERTIES_PATH, has_properties, read_properties
+from hudi_core.txn.creation import is_begun
 from hudi_core.txn.open_table import OpenTable
 
 
@@ -45,10 +47,11 @@ def open_table(path: str, options: Mapping[str, str]) -> OpenTable:
     base_path = BasePath(parse_location(path).uri)
     storage_options = StorageOptions.from_options(options)
     storage = open_storage(base_path, storage_options, fsync=FSYNC.read(options))
-    properties = read_properties(storage)
+    properties = _read_properties(storage)
     stored = TableConfig.from_properties(properties, f"{base_path}/{PROPERTIES_PATH}")
     config = resolve_table_config(options, stored)
     host = FormatHost.load(FormatRegistry(), config.table_format)
+    host.check_options(options)
     # a request to an object store is waited for, one to a disk is answered by the processor
     run_map = run_serially if parse_location(base_path).is_local else run_in_threads
     client = TableMetaClient(
@@ -107,6 +110,19 @@ def _table_of(path: str, options: Mapping[str, str]) -> tuple[OpenTable, str]:
             if not has_wildcards(above) and table_exists(above, options):
                 return open_table(above, options), path.removeprefix(f"{above}/")
         raise
+
+
+def _read_properties(storage: Storage) -> dict[str, str]:
+    try:
+        return read_properties(storage)
+    except NotATableError as error:
+        if not is_begun(storage):
+            raise
+        raise NotATableError(
+            storage.root,
+            "holds a table whose creation was not finished",
+            "Create it again: what is there of it is replaced.",
+        ) from error
 
 
 def table_exists(path: str, options: Mapping[str, str]) -> bool:

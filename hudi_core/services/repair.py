@@ -160,7 +160,7 @@ def repair_table(
             host.require(Capability.CONVERSION)
             lock.require_lease()
             receipt = build_format(table, host, timeline, progress)
-            update_properties(table.client.storage, new_properties(table, host.name, receipt))
+            update_properties(table.client.storage, new_properties(table, host, receipt))
         after = validate_table(open_table(path, options), progress=progress)
     return replace(plan, left=(*after.differences, *lost))
 

@@ -110,6 +110,19 @@ def write_new(storage: Storage, properties: Mapping[str, str]) -> None:
     storage.put_if_absent(PROPERTIES_PATH, data)
 
 
+def write_instead(storage: Storage, properties: Mapping[str, str]) -> None:
+    """Put the properties of a new table in the place of those that are there; the caller holds the
+    table's lock, and knows that nobody goes by them.
+
+    Raises
+    ------
+    InvalidOptionError
+        A property cannot be stored.
+    """
+    _refuse_secrets(properties)
+    storage.put(PROPERTIES_PATH, _encode(properties, "Properties saved on"))
+
+
 def update_properties(storage: Storage, changes: Mapping[str, str | None]) -> dict[str, str]:
     """Change some properties of a table and return all of them; the caller holds the table's lock.
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
+from hudi_core.config.format_option import LOCATION
 from hudi_core.errors import CommitStateUnknownError, HudiError, IncompleteCommitError
 from hudi_core.model.capability import Capability
 from hudi_core.model.commit import (
@@ -101,7 +102,8 @@ def recorded(
             _log.info("step 2 of %s failed", instant, exc_info=True)
         held = _held(table, instant, failed)
         if held is not None:
-            return _receipt(held, call)
+            _log.warning("the %s format holds %s, and failed: %s", table.host.name, instant, failed)
+            return _receipt(table, held, call)
         if isinstance(failed, IncompleteCommitError):
             raise NotDueError(failed.what, failed.hint) from failed
         recheck()
@@ -153,12 +155,23 @@ def _held(table: OpenTable, instant: Instant, failed: HudiError) -> Publication 
         raise unknown(table, instant, failed) from error
 
 
-def _receipt(held: Publication, call: Callable[[], FormatCommit]) -> FormatCommit:
-    """Return the receipt of an instant that the format holds: what the hook says, called again."""
+def _receipt(table: OpenTable, held: Publication, call: Callable[[], FormatCommit]) -> FormatCommit:
+    """Return the receipt of an instant that the format holds: what the hook says, called again, or
+    what is known without it."""
     try:
         return call()
     except HudiError:
-        return FormatCommit(held.version)
+        return receipt_of(table, held)
+
+
+def receipt_of(table: OpenTable, held: Publication) -> FormatCommit:
+    """Return the receipt of an instant that the format holds and does not give a receipt of."""
+    location = table.client.format_options.get(LOCATION)
+    try:
+        location = table.host.initialize(table.client, create=False).location
+    except HudiError:
+        _log.info("the %s format does not say where it is", table.host.name, exc_info=True)
+    return FormatCommit(held.version, location)
 
 
 def unknown(

@@ -33,7 +33,15 @@ from hudi_core.txn import rollback
 from hudi_core.txn.conflicts import refuse_conflicts
 from hudi_core.txn.fenced_rollback import take_back
 from hudi_core.txn.open_table import OpenTable
-from hudi_core.txn.publication import NotDueError, head, is_two_step, on_parent, recorded, tell
+from hudi_core.txn.publication import (
+    NotDueError,
+    head,
+    is_two_step,
+    on_parent,
+    receipt_of,
+    recorded,
+    tell,
+)
 
 _log = logging.getLogger(__name__)
 _RECORDED: Final = frozenset({Action.ROLLBACK, Action.CLEAN})
@@ -176,7 +184,7 @@ class _Due:
             if not self._knew_format and is_two_step(self._table):
                 raise self._ignored(why) from why
             held = take_back(self._table, self._instant, why.what)
-            return why if held is None else FormatCommit(held.version)
+            return why if held is None else receipt_of(self._table, held)
 
     def _call(self) -> FormatCommit:
         self._before()

@@ -7,13 +7,14 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
 from hudi_core.config.kinds import ConcurrencyMode, LockKind
 from hudi_core.config.lock import LockConfig
 from hudi_core.config.write import WriteConfig
-from hudi_core.errors import LockError, UnsafeStoreError
+from hudi_core.errors import HudiError, LockError, UnsafeStoreError
 from hudi_core.model.files import BasePath
 from hudi_core.model.protocols import LockProvider, Storage
 from hudi_core.storage.conditional import require_conditional_puts
@@ -30,6 +31,19 @@ _LEASE_NEEDED_S: Final = 5.0
 """More than a put takes."""
 _LOCK_OPTIONS: Final = "hoodie.write.lock."
 _log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Hold:
+    """One hold of the lock.
+
+    Attributes
+    ----------
+    is_done
+        Whether what the lock was taken for has taken place, whatever becomes of the lock.
+    """
+
+    is_done: bool = False
 
 
 class TableLock:
@@ -53,6 +67,7 @@ class TableLock:
         self._retries = retries
         self._pause_s = pause_s
         self._owner: int | None = None
+        self._is_stuck = False
 
     @property
     def excludes_processes(self) -> bool:
@@ -60,16 +75,21 @@ class TableLock:
         return self._provider.excludes_processes
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def held(self) -> Iterator[Hold]:
         """Hold the lock for the length of the block.
+
+        Where the lock cannot be given back, that is raised only after a block that went well and
+        did not say :attr:`Hold.is_done`: it hides no other error, and does not make a failure of
+        what has taken place.
 
         Raises
         ------
         LockError
             Another writer kept the lock for longer than the timeout.
         """
+        hold = Hold()
         if self._owner == threading.get_ident():
-            yield
+            yield hold
             return
         if not self._taken():
             hint = "Another writer holds it; try again, or raise hoodie.write.lock.wait_time_ms."
@@ -82,10 +102,21 @@ class TableLock:
             )
         self._owner = threading.get_ident()
         try:
-            yield
-        finally:
+            yield hold
+        except BaseException as error:
             self._owner = None
-            self._provider.unlock()
+            try:
+                self._unlock()
+            except HudiError as failed:
+                error.add_note(f"Nor could the table's lock be given back: {failed}")
+            raise
+        self._owner = None
+        try:
+            self._unlock()
+        except HudiError:
+            if not hold.is_done:
+                raise
+            _log.warning("the table's lock could not be given back", exc_info=True)
 
     @property
     def keeps_others_out(self) -> bool:
@@ -106,8 +137,18 @@ class TableLock:
                 "Nothing of this write is visible; run it again.",
             )
 
+    def _unlock(self) -> None:
+        try:
+            self._provider.unlock()
+        except HudiError:
+            self._is_stuck = True
+            raise
+        self._is_stuck = False
+
     def _taken(self) -> bool:
-        for attempt in range(self._retries + 1):
+        # what this very hold has left locked does not become free by asking again and again
+        retries = 0 if self._is_stuck else self._retries
+        for attempt in range(retries + 1):
             if attempt:
                 time.sleep(self._pause_s)
             if self._provider.try_lock(self._timeout_s):
@@ -139,6 +180,33 @@ def table_lock(table: OpenTable, config: WriteConfig) -> TableLock:
     except UnsafeStoreError:
         # it has no lock in it: told to whoever expects other writers, and else as without a format
         return _waiting(place(), options)
+
+
+def creation_lock(table: OpenTable, config: WriteConfig) -> TableLock:
+    """Return the lock under which a table is created: that of :func:`table_lock`, and one that
+    excludes other processes, whatever the format and however many writers are expected later.
+
+    Raises
+    ------
+    InvalidOptionError, UnsafeStoreError
+        See :func:`lock_at`.
+    """
+    client, options = table.client, config.lock
+    if options.provider is not None or parse_location(client.base_path).is_local:
+        return table_lock(table, config)
+    place = partial(_place_lock, client.base_path, client.storage, options)
+    offered = _offered(table) if is_two_step(table) else None
+    try:
+        lock = place(alone=False)
+    except UnsafeStoreError:
+        if not _is_alone(options):
+            raise
+        lock = place()
+    else:
+        if _is_alone(options):
+            # what keeps the writers of one process apart that are alone
+            lock = BothLocks(place(), lock)
+    return _waiting(lock if offered is None else BothLocks(lock, offered), options)
 
 
 def lock_at(base_path: BasePath, storage: Storage, config: WriteConfig) -> TableLock:

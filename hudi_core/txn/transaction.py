@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from hudi_core.config.metadata_keys import MetadataConfig
@@ -37,6 +38,7 @@ from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn import rollback
 from hudi_core.txn.commit_errors import overtaken, rolled_back, taken_back, unknown_outcome
 from hudi_core.txn.conflicts import refuse_conflicts
+from hudi_core.txn.creation import end_creation
 from hudi_core.txn.extras import with_extras
 from hudi_core.txn.heartbeat import Heartbeat
 from hudi_core.txn.markers import STAGE, Markers, temp_folder
@@ -140,11 +142,12 @@ class Transaction:
         """
         started = time.monotonic()
         client = self.table.client
-        with self.lock.held():
+        with self.lock.held() as hold:
             parent = parent_of(self.table)
             read_at, timeline = time.monotonic(), client.timeline()
             done = self._done(timeline)
             if done is not None:
+                hold.is_done = True
                 self._tidy()
                 return done
             self._require_pending(timeline)
@@ -172,6 +175,7 @@ class Transaction:
             self.timings["publish"] = time.monotonic() - publishing
             if isinstance(receipt, NotDueError):
                 raise taken_back(self.instant, self.table.host.name, receipt) from receipt
+            hold.is_done = True
             if upkeep is not None:
                 now_complete = Timeline.of((*timeline.instants, completed), timeline.unknown)
                 self._keep_small(replace(upkeep.tables, data_timeline=now_complete))
@@ -346,11 +350,13 @@ def begin(
         The lock stays taken.
     """
     client = table.client
-    with lock.held():
+    with _given_up_unless_unlocked(table) as begun, lock.held():
         client.require_writable()
         require_same_table(table)
         timeline = recover(table, config)
         prepare(client, config.metadata, timeline)
+        if not timeline.instants:
+            end_creation(client.storage)  # its creator may have died between the last two steps
         seeing = table.seeing(timeline)
         table.host.initialize(seeing.client, create=False)
         began = seeing.timeline()
@@ -375,4 +381,33 @@ def begin(
             finally:
                 heartbeat.stop()
             raise
-    return Transaction(table, lock, inflight, began, heartbeat, config.metadata, config.extras)
+        transaction = Transaction(
+            table, lock, inflight, began, heartbeat, config.metadata, config.extras
+        )
+        begun.append(transaction)
+    return transaction
+
+
+@contextmanager
+def _given_up_unless_unlocked(table: OpenTable) -> Iterator[list[Transaction]]:
+    """Take a write that has just begun off the timeline where the lock cannot be given back.
+
+    The lock is not waited for: nobody else touches an instant whose heart beats, and nothing but
+    the timeline knows of it yet.
+    """
+    begun: list[Transaction] = []
+    try:
+        yield begun
+    except BaseException as error:
+        for one in begun:
+            try:
+                for state in (State.INFLIGHT, State.REQUESTED):
+                    table.client.active.delete(one.instant.to(state))
+            except HudiError as undo:
+                error.add_note(
+                    f"Instant {one.instant.requested_time} stays inflight until the next writer "
+                    f"rolls it back: {undo}"
+                )
+            finally:
+                one.heartbeat.stop()
+        raise

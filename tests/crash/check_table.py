@@ -34,6 +34,7 @@ from hudi_core.metadata.validator import ALL_CHECKS, Check, validate
 from hudi_core.model.files import BaseFileName
 from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant
 from hudi_core.storage.posix_reader import TEMPORARY_PREFIX
+from hudi_core.txn.creation import CREATION_PATH
 from hudi_core.txn.table_lock import table_lock
 from tests.crash.place import Place, place_of
 from tests.crash.readers import (
@@ -235,7 +236,8 @@ class _Check:
             parsed = BaseFileName.parse(name)
             if parsed is not None and not inside.startswith(".hoodie/"):
                 self.require(5, inside in named, f"{inside} is of no completed write")
-            self.require(5, not inside.startswith(".hoodie/.temp/"), f"{inside} remains")
+            remains = inside.startswith(".hoodie/.temp/") or inside == CREATION_PATH
+            self.require(5, not remains, f"{inside} remains")
             # one that was begun before its instant, and had not said yet on which machine, is left
             # for its age to decide
             heart = inside.startswith(".hoodie/.heartbeat/")

@@ -15,12 +15,14 @@ from pyiceberg.exceptions import NoSuchTableError
 
 import hudi_core as hudi
 from hudi_core.config.table_keys import NATIVE
-from hudi_core.errors import HudiError
+from hudi_core.errors import HudiError, NotATableError
 from hudi_core.metadata.hfile.layout import DATA_MAGIC
 from hudi_core.metadata.partition_types import FILES
 from hudi_core.metadata.table import building_partitions
+from hudi_core.metadata.validator import Check, validate
 from tests.crash.check_table import ACKED, Report, Tried, check_table
 from tests.crash.found_folders import READERS
+from tests.crash.place import Place, place_of
 from tests.crash.readers import Row, as_tuples, by_hudi_rs, foreign_reader
 from tests.crash.scenes import BASE, CANARY, OPTIONS, as_rows
 
@@ -55,6 +57,37 @@ def check_unfinished(
         found += _damaged(path)
     for file in path.rglob("*"):
         if file.is_file() and CANARY.encode() in file.read_bytes():
+            found.append(f"11: {file} holds a secret")
+    return Report(frozenset(), found)
+
+
+def check_new(where: Path | Place) -> Report:
+    """Return which promises a table breaks that is being made: it is there, without rows, for
+    everybody or for nobody."""
+    place, found = place_of(where), list[str]()
+    if _PROPERTIES not in place.files():
+        try:
+            place.open()
+        except NotATableError:
+            pass
+        else:
+            found.append("1: a table is opened that has no properties")
+    else:
+        table = place.open()
+        plain = place.open({**OPTIONS, "hoodie.metadata.enable": "false"})
+        seen = {
+            "our reader": as_tuples(table.to_arrow()),
+            "our reader of folders": as_tuples(plain.to_arrow()),
+            "hudi-rs": by_hudi_rs(place),
+        }
+        foreign = foreign_reader(place, table.format)
+        if foreign is not None:
+            seen["the format's reader"] = foreign.rows()
+        found += [f"1: {who} sees {sorted(rows)}" for who, rows in seen.items() if rows]
+        report = validate(table._opened.client, frozenset({Check.FILES}))
+        found += [f"3: {one}" for one in (*report.findings, *report.unreadable.items())]
+    for file in place.files(hidden=True):
+        if CANARY.encode() in place.read(file):
             found.append(f"11: {file} holds a secret")
     return Report(frozenset(), found)
 

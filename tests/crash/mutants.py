@@ -12,11 +12,15 @@ from hudi_core.errors import CommitConflictError, HudiError
 from hudi_core.model.commit import CommitMetadata
 from hudi_core.model.instant import Instant, State
 from hudi_core.plugin.fenced import pending_publications
+from hudi_core.services import create
+from hudi_core.services.opening import open_table
+from hudi_core.storage.properties_file import write_instead, write_new
 from hudi_core.timeline.clock import TimelineClock
 from hudi_core.timeline.serde import encode
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn import publication, recovery, rollback, settlement, transaction
 from hudi_core.txn.open_table import OpenTable
+from hudi_core.txn.table_lock import TableLock
 from hudi_core.txn.transaction import Transaction
 
 T = TypeVar("T")
@@ -98,6 +102,17 @@ def _plain_rollback() -> AbstractContextManager[None]:
     )
 
 
+# --- what a creation does in which order ----------------------------------------------------------
+
+
+def _made_openly(new: create.NewTable, lock: TableLock) -> OpenTable:
+    """The properties come first, and again at the end."""
+    write_new(new.storage, new.client.config.raw)
+    properties = create._made_ready(new)
+    write_instead(new.storage, properties)
+    return open_table(new.client.base_path, new.options)
+
+
 MUTANTS: Final[Mapping[str | None, Mutant]] = {
     None: nullcontext,
     "no replay": partial(changed, (settlement, "_settle", _nothing)),
@@ -109,4 +124,6 @@ MUTANTS: Final[Mapping[str | None, Mutant]] = {
         changed, (settlement, "recorded", _recorded_at_once)
     ),
     "metadata table last": _metadata_last,
+    "properties first": partial(changed, (create, "_make", _made_openly)),
+    "no mark of a creation": partial(changed, (create, "begin_creation", _nothing)),
 }

@@ -143,7 +143,7 @@ class S3Place:
 
     def files(self, *, hidden: bool = False) -> Iterator[str]:
         del hidden  # a lister sees them all
-        selector = pafs.FileSelector(self._path(self.root), recursive=True)
+        selector = pafs.FileSelector(self._path(self.root), allow_not_found=True, recursive=True)
         for found in self._filesystem.get_file_info(selector):
             if found.is_file:
                 yield found.path.removeprefix(f"{selector.base_dir}/")

@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple
 
 from hudi_core.errors import CommitStateUnknownError, HudiError
 from tests.crash.check_table import ACKED, FAILED, OPEN, Report, Tried, check_table
-from tests.crash.check_unfinished import check_unfinished
+from tests.crash.check_unfinished import check_new, check_unfinished
 from tests.crash.counting_storage import DEATH, Fault
 from tests.crash.late_requests import LANDS, LATE, landing, lost_sender
 from tests.crash.mutants import MUTANTS
@@ -289,6 +289,8 @@ class _Acted(NamedTuple):
 
 def _check(path: Path, scene: Scene, tried: Sequence[Named], **more: Any) -> Report:
     named = [one.tried() for one in tried]
+    if scene.is_new and not more["at_rest"]:
+        return check_new(path)
     if scene.is_broken and not more["at_rest"]:
         return check_unfinished(path, scene.source, named, more["seen"])
     return check_table(path, named, **more)

@@ -26,6 +26,7 @@ from hudi_core.storage.options import StorageOptions
 from hudi_core.txn import table_lock
 from hudi_core.txn.locks import StorageLock
 from tests.crash.check_table import ACKED, FAILED, OPEN, Report, check_rows, check_table
+from tests.crash.check_unfinished import check_new
 from tests.crash.mutants import changed
 from tests.crash.place import S3Place
 from tests.crash.rig import Lost, Named, Rig, secrets_in, told_by
@@ -38,9 +39,10 @@ from tests.crash.scenes import (
     CANARY,
     FIRST,
     OPTIONS,
-    SCHEMA,
     SECOND,
+    NewTable,
     as_table,
+    new_table,
     next_write,
 )
 
@@ -170,6 +172,9 @@ class S3Rig(Rig):
 
     def _begin_on_store(self, case: S3Case) -> tuple[Named, ...]:
         wounds = S3_SCENES[case.scene].wounds
+        if S3_SCENES[case.scene].is_new:
+            self.service.restore()
+            return ()
         key = f"{case.plugin} {wounds}"
         if key not in self._kept:
             self.service.restore()
@@ -213,18 +218,16 @@ def _open(service: S3Service) -> hudi.Table:
 
 def _create(service: S3Service, format_name: str) -> None:
     """Make the table that every scene begins with."""
-    table = hudi.Table.create(
-        ROOT,
-        SCHEMA,
-        name="crashing",
-        record_key="id",
-        partition_by="part",
-        ordering_field="ts",
-        format=format_name,
-        options={**_OPTIONS, **_at(service.proxy).given},
-    )
+    table = new_table(ROOT, format_name, {**_OPTIONS, **_at(service.proxy).given})
     table.insert(as_table(FIRST))
     table.upsert(as_table(SECOND))
+
+
+def _subject(service: S3Service, case: S3Case) -> Any:
+    """Return what the action of a scene is done to."""
+    if S3_SCENES[case.scene].is_new:
+        return NewTable(ROOT, case.plugin, {**_OPTIONS, **_at(service.proxy).given})
+    return _open(service)
 
 
 def _act_alone(
@@ -233,7 +236,7 @@ def _act_alone(
     """Do one thing; return what was told, and the requests."""
     with S3_MUTANTS[case.mutant](), _impatient(), _later(is_late, LATER_S):
         service.arm(fault)
-        told = told_by(lambda: ACTIONS[action].run(_open(service)))
+        told = told_by(lambda: ACTIONS[action].run(_subject(service, case)))
         names = service.names()
         service.arm()
     if told == FAILED and ACTIONS[action].is_finished_by_others:
@@ -258,6 +261,11 @@ def _act(service: S3Service, case: S3Case, tried: tuple[Named, ...], sound: Path
     place = _at(service.endpoint)
     is_late = wounded or (fault is not None and _keeps_away(acted.names, fault))
     acted = acted._replace(is_late=is_late, shape=_shape(place))
+    if S3_SCENES[case.scene].is_new:
+        if is_late:
+            service.age(LATER_S)
+        with _later(is_late):
+            return acted._replace(violations=check_new(place).violations)
     travels = fault is not None and fault.how.startswith("late")
     if not travels and _mark(sound, case, acted.tried, acted.shape).exists():
         found = check_rows(place, [one.tried() for one in acted.tried], at_rest=False)
@@ -293,10 +301,11 @@ def _mend(service: S3Service, case: S3Case, acted: _Acted, sound: Path) -> list[
     if acted.is_late:
         service.age(LATER_S)
     with S3_MUTANTS[case.mutant](), _impatient(), _later(acted.is_late):
-        table = _open(service)
         scene = S3_SCENES[case.scene]
+        table = _subject(service, case)
         if scene.is_repeated:
             _done(lambda: ACTIONS[scene.action].run(table), travels)
+            table = _open(service)
             tried = (*tried[:-1], tried[-1]._replace(told=ACKED))
         if travels:
             tried = _done(partial(_go_on, table, tried), travels)
@@ -319,7 +328,7 @@ def _mend(service: S3Service, case: S3Case, acted: _Acted, sound: Path) -> list[
 def _is_harmless(violation: str) -> bool:
     """Tell whether what is found is a file that arrived when all was over, and nobody counts: data,
     or what goes once it is old enough."""
-    aging = (".temp/probe-", ".temp/clock-", ".heartbeat/")
+    aging = (".temp/probe-", ".temp/clock-", ".heartbeat/", "creation.json")
     return violation.endswith("is of no completed write") or violation.startswith(
         tuple(f"5: .hoodie/{name}" for name in aging)
     )

@@ -29,6 +29,7 @@ class S3Scene:
     wounds: tuple[S3Wound, ...] = ()
     formats: Collection[str] = FORMATS
     is_repeated: bool = False
+    is_new: bool = False
 
 
 _COMPLETES: Final = S3Wound("upsert", "PUT timeline/N_N.commit if absent")
@@ -42,6 +43,7 @@ S3_SCENES: Final[Mapping[str, S3Scene]] = {
     "to_iceberg": S3Scene("to_iceberg", (), ("native",), True),
     "to_delta": S3Scene("to_delta", (), ("native",), True),
     "to_native": S3Scene("to_native", (), ("iceberg", "delta"), True),
+    "create": S3Scene("create", is_repeated=True, is_new=True),
 }
 
 

@@ -18,7 +18,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 import hudi_core as hudi
-from hudi_core.errors import SchemaError
+from hudi_core.errors import NotATableError, SchemaError
 from hudi_core.metadata.table import active_partitions
 from tests.crash.found_folders import MAKERS, PARTITION, PLAIN
 from tests.crash.metadata_scenes import operator
@@ -166,6 +166,26 @@ class Folder:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class NewTable:
+    """A table that is to be made."""
+
+    path: str
+    format_name: str
+    options: Mapping[str, str]
+
+    def create(self, format_name: str | None = None) -> None:
+        """Make it, where that is not done."""
+        try:
+            hudi.Table.open(self.path, dict(self.options))
+        except NotATableError:
+            new_table(self.path, format_name or self.format_name, self.options)
+
+    def upsert(self, rows: pa.Table) -> hudi.CommitResult:
+        """Write to it."""
+        return hudi.Table.open(self.path, dict(self.options)).upsert(rows)
+
+
 def _is_table(path: Path) -> bool:
     return (path / ".hoodie/hoodie.properties").exists()
 
@@ -196,6 +216,11 @@ ACTIONS: Final[Mapping[str, Action]] = {
     "write_column": Action(_with_note, putting(CHANGED), column=NOTE),
     "repair": Action(_repair, dict, is_finished_by_others=True),
     "adopt": Action(Folder.adopt, dict, is_finished_by_others=True),
+    # without the rows that other scenes begin with
+    "create": Action(NewTable.create, lambda _: {}, is_finished_by_others=True),
+    "create_native": Action(
+        lambda new: new.create("native"), lambda _: {}, is_finished_by_others=True
+    ),
     "index": Action(
         lambda table: operator(table.path, _ONE_GROUP).index("bloom_filters"), dict, True
     ),
@@ -249,18 +274,27 @@ class Wound:
 
 def create(path: Path, format_name: str) -> None:
     """Make the table that every scene begins with."""
-    table = hudi.Table.create(
-        str(path),
+    table = new_table(str(path), format_name, OPTIONS)
+    table.insert(as_table(FIRST))
+    table.upsert(as_table(SECOND))
+
+
+def new_table(path: str, format_name: str, options: Mapping[str, str]) -> hudi.Table:
+    """Make a table without rows."""
+    return hudi.Table.create(
+        path,
         SCHEMA,
         name="crashing",
         record_key="id",
         partition_by="part",
         ordering_field="ts",
         format=format_name,
-        options=OPTIONS,
+        options=dict(options),
     )
-    table.insert(as_table(FIRST))
-    table.upsert(as_table(SECOND))
+
+
+def _no_table(path: Path, format_name: str) -> None:
+    path.mkdir()
 
 
 def _create_broken(lose: Callable[[Path], None], path: Path, format_name: str) -> None:
@@ -304,6 +338,8 @@ class Scene:
     is_broken
         Whether the table cannot be written, and maybe not be read, before the action is done. Who
         comes after does it again, before anything else.
+    is_new
+        Whether there is no table before the action is done.
     """
 
     action: str
@@ -313,11 +349,14 @@ class Scene:
     made: Callable[[Path, str], None] = create
     source: str | None = None
     is_broken: bool = False
+    is_new: bool = False
 
     def opened(self, path: Path, format_name: str) -> Any:
         """Return what the action is done to."""
         if self.source is not None:
             return Folder(path, format_name)
+        if self.is_new:
+            return NewTable(str(path), format_name, OPTIONS)
         return hudi.Table.open(str(path), OPTIONS)
 
 
@@ -335,6 +374,10 @@ def _adoption(source: str, formats: Collection[str]) -> Scene:
 
 def _repairing(formats: Collection[str], lose: Callable[[Path], None]) -> Scene:
     return Scene("repair", (), formats, made=partial(_create_broken, lose), is_broken=True)
+
+
+def _creating(action: str, formats: Collection[str], *wounds: Wound) -> Scene:
+    return Scene(action, wounds, formats, made=_no_table, is_broken=True, is_new=True)
 
 
 OPERATIONS: Final = (
@@ -379,6 +422,11 @@ SCENES: Final[Mapping[str, Scene]] = {
             ("recover_metadata", "link metadata/.hoodie/timeline/N_N.deltacommit", ("delta",)),
         )
     },
+    "create": _creating("create", FORMATS),
+    # as another table than the one whose creator died
+    "create_anew": _creating(
+        "create_native", ("iceberg", "delta"), Wound("create", "link hoodie.properties")
+    ),
     "adopt_files": _adoption(PLAIN, FORMATS),
     "adopt_iceberg": _adoption("iceberg", ("iceberg",)),
     "adopt_delta": _adoption("delta", ("delta",)),

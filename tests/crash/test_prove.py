@@ -56,6 +56,8 @@ def test_a_sample_of_all_faults_breaks_no_promise(pool: Pool, counted: list[Coun
 
 
 UNDONE = "remove timeline/N.commit.requested"
+LOG_MADE = "link _delta_log/N.json"
+PROPERTIES = "link hoodie.properties"
 MUTANTS = [
     ("no replay", "delta", "upsert", "before", BETWEEN),
     ("rollback without the format", "iceberg", "rollback", "after", UNDONE),
@@ -63,6 +65,8 @@ MUTANTS = [
     ("no look after an error", "native", "upsert", "err_after", COMPLETED_FILE),
     ("no look at the format after an error", "iceberg", "upsert", "err_after", BETWEEN),
     ("metadata table last", "native", "upsert", "after", COMPLETED_FILE),
+    ("properties first", "delta", "create", "before", LOG_MADE),
+    ("no mark of a creation", "native", "create", "before", PROPERTIES),
 ]
 
 

@@ -327,6 +327,7 @@ def catalog(tmp_path: Path) -> Iterator[tuple[SqlCatalog, dict[str, str]]]:
         "hoodie.table.format.iceberg.catalog.type": "sql",
         "hoodie.table.format.iceberg.catalog.uri": uri,
         "hoodie.table.format.iceberg.catalog.identifier": "lake.trips",
+        "hoodie.table.format.iceberg.catalog.create-namespace": "true",
     }
     made = SqlCatalog("hudi", uri=uri)
     yield made, options

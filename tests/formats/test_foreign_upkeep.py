@@ -135,6 +135,7 @@ def test_a_log_that_was_there_before_keeps_files_from_then_on(
 def lake(tmp_path: Path) -> Iterator[tuple[SqlCatalog, dict[str, str]]]:
     uri = f"sqlite:///{tmp_path}/catalog.db"
     options = {f"{_CATALOG}type": "sql", f"{_CATALOG}uri": uri, f"{_CATALOG}identifier": "lake.t"}
+    options[f"{_CATALOG}create-namespace"] = "true"
     catalog = SqlCatalog("hudi", uri=uri)
     yield catalog, options
     catalog.engine.dispose()

@@ -15,7 +15,7 @@ from hudi_core.errors import CommitConflictError, ConcurrentWriterError
 from hudi_core.model.instant import Action
 from hudi_core.txn import rollback
 from hudi_core.txn.conflicts import refuse_conflicts
-from hudi_core.txn.table_lock import TableLock
+from hudi_core.txn.table_lock import Hold, TableLock
 from tests.formats.two_steps import FAST, FORMATS, READ, batch, new_table
 
 SHARED = {"hoodie.write.concurrency.mode": "optimistic_concurrency_control", **FAST}
@@ -35,7 +35,7 @@ def test_what_was_published_after_the_look_for_conflicts_is_not_built_upon(
         if others:
             other = others.pop()
             with monkeypatch.context() as patched:
-                patched.setattr(TableLock, "held", lambda self: nullcontext())
+                patched.setattr(TableLock, "held", lambda self: nullcontext(Hold()))
                 patched.setattr(TableLock, "require_lease", lambda self: None)
                 other.upsert(batch(5, "a"))
 

@@ -224,6 +224,7 @@ def test_a_catalog_that_lost_the_table_gets_it_again(tmp_path: Path) -> None:
     uri = f"sqlite:///{tmp_path}/catalog.db"
     prefix = "hoodie.table.format.iceberg.catalog."
     options = {f"{prefix}type": "sql", f"{prefix}uri": uri, f"{prefix}identifier": "lake.trips"}
+    options[f"{prefix}create-namespace"] = "true"
     table = new_table(tmp_path / "t", "iceberg", **options)
     catalog = SqlCatalog("hudi", uri=uri)
     catalog.drop_table("lake.trips")

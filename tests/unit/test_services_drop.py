@@ -32,9 +32,10 @@ from hudi_core.services.drop import drop_table, empty_table
 from hudi_core.services.opening import open_table
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.storage.properties_file import PROPERTIES_PATH
+from hudi_core.txn.creation import CREATION_PATH
 from hudi_core.txn.locks.file import FileLock
 from hudi_core.txn.open_table import OpenTable
-from hudi_core.txn.table_lock import lock_at, table_lock
+from hudi_core.txn.table_lock import creation_lock, table_lock
 from hudi_core.txn.transaction import begin
 
 OPTIONS = {
@@ -119,6 +120,47 @@ def test_a_drop_that_is_cut_short_anywhere_can_be_made_again(
     assert 4 <= cuts < 20
 
 
+class Cut(BaseException):
+    """The process is no more."""
+
+
+CHANGES = ("delete", "delete_tree", "put", "put_if_absent")
+
+
+@pytest.mark.parametrize("table_format", ["native", "iceberg"])
+def test_an_overwrite_that_is_cut_short_anywhere_can_be_made_again(
+    table_format: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = {**OPTIONS, "hoodie.table.format": table_format}
+    cuts = 0
+    for left in range(5, 65, 15):
+        path = tmp_path / f"t{left}"
+        hudi.write(ROWS, str(path), "append", options)
+        steps = iter(range(left))
+
+        def cut(change: Any, steps: Iterator[int] = steps) -> Any:
+            def changing(*given: Any) -> Any:
+                if next(steps, None) is None:
+                    raise Cut
+                return change(*given)
+
+            return changing
+
+        with monkeypatch.context() as patched:
+            for name in CHANGES:
+                patched.setattr(PosixStorage, name, cut(getattr(PosixStorage, name)))
+            try:
+                hudi.write(ROWS.slice(0, 1), str(path), "overwrite", options)
+            except Cut:
+                cuts += 1
+        hudi.write(ROWS.slice(1, 1), str(path), "overwrite", options)
+        table = hudi.Table.open(str(path))
+        assert table.to_arrow().num_rows == 1
+        assert table.validate().is_valid
+        assert not (path / CREATION_PATH).exists()
+    assert cuts >= 3
+
+
 def test_nobody_makes_a_table_between_the_old_one_and_the_new(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -154,14 +196,14 @@ def test_of_two_that_make_a_table_one_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = str(tmp_path / "t")
-    whole = lock_at
+    whole = creation_lock
 
     def overtaken(*given: Any) -> Any:
-        monkeypatch.setattr(create, "lock_at", whole)
+        monkeypatch.setattr(create, "creation_lock", whole)
         create_table(path, ROWS.schema, {**OPTIONS, "hoodie.table.name": "first"})
         return whole(*given)
 
-    monkeypatch.setattr(create, "lock_at", overtaken)
+    monkeypatch.setattr(create, "creation_lock", overtaken)
     with pytest.raises(NotATableError, match="holds a table already"):
         create_table(path, ROWS.schema, OPTIONS)
     assert hudi.Table.open(path).config.name == "first"

@@ -1,0 +1,119 @@
+"""What a new table is, from its columns and a user's options.
+
+Nothing is read or written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from hudi_core.config.metadata_keys import MetadataConfig
+from hudi_core.config.resolve import resolve_table_config
+from hudi_core.config.table import KeyGeneratorType, TableConfig
+from hudi_core.config.table_keys import NAME
+from hudi_core.engine.choice import arrow_schema, engine_for, is_spark_schema
+from hudi_core.errors import RecordKeyError, SchemaError
+from hudi_core.keygen import refuse_unfit_moments
+from hudi_core.metadata.wanted import wanted_partitions
+from hudi_core.model.schema import META_COLUMNS, TableSchema
+from hudi_core.plugin.capability import table_needs
+from hudi_core.plugin.host import FormatHost
+from hudi_core.plugin.registry import FormatRegistry
+from hudi_core.write.deciding import check_deciding_columns, check_markers
+
+SchemaLike = Any
+"""A schema of Arrow, Spark or polars, or a frame or table that has one."""
+
+
+def as_arrow_schema(schema: SchemaLike) -> pa.Schema:
+    """Return the schema as Arrow's; of a frame, without reading its rows.
+
+    Raises
+    ------
+    SchemaError
+        It is no schema, and has none.
+    """
+    if isinstance(schema, pa.Schema):
+        return schema
+    if is_spark_schema(schema):
+        return arrow_schema(schema)
+    if hasattr(schema, "__arrow_c_schema__") and not hasattr(schema, "__arrow_c_stream__"):
+        return pa.schema(schema)
+    try:
+        return engine_for(schema).schema_of(schema)
+    except SchemaError as error:
+        raise SchemaError(
+            f"A schema of type {type(schema).__qualname__} cannot be used",
+            "Give a pyarrow.Schema, a Spark StructType, or a frame that has the columns.",
+        ) from error
+
+
+def design_table(
+    base_path: str, schema: pa.Schema, options: Mapping[str, str]
+) -> tuple[TableConfig, TableSchema]:
+    """Return what a new table would be; nothing is read or written at its path.
+
+    Raises
+    ------
+    SchemaError, RecordKeyError, ConfigError, PluginError
+        What was asked for cannot be.
+    """
+    own = pa.schema([field for field in schema if field.name not in META_COLUMNS])
+    given = dict(options)
+    if not NAME.is_given(given):
+        given[NAME.key] = base_path.rsplit("/", 1)[-1]
+    table_schema = TableSchema.create(own)
+    config = resolve_table_config(given, None)
+    _check_columns(config, own)
+    check_deciding_columns(config.merge_rules, table_schema)
+    check_markers(config.merge_rules, table_schema)
+    refuse_unfit_moments(config, table_schema)
+    config = replace(
+        config,
+        create_schema=table_schema.to_avro(config.name),
+        last_column_id=table_schema.last_column_id,
+        field_ids=table_schema.field_ids(),
+    )
+    config.validate_for_write(base_path)
+    metadata = MetadataConfig.from_options(given)
+    if metadata.enabled:
+        wanted_partitions(metadata, config)
+    # a missing plugin, or one that cannot hold such a table, is told before anything is written
+    host = FormatHost.load(FormatRegistry(), config.table_format)
+    host.require(*table_needs(config))
+    host.check_options(given)
+    host.check_schema(config, table_schema)
+    return config, table_schema
+
+
+def _check_columns(config: TableConfig, schema: pa.Schema) -> None:
+    names = set(schema.names)
+    missing = [name for name in config.record_key_fields if name not in names]
+    if missing:
+        raise RecordKeyError(
+            f"The record key {', '.join(map(repr, missing))} is no column",
+            "Name columns of the schema in hoodie.datasource.write.recordkey.field: "
+            f"{', '.join(schema.names)}.",
+            columns=missing,
+        )
+    if config.keygen_type is KeyGeneratorType.NON_PARTITION and config.partition_fields:
+        raise SchemaError(
+            "Partition columns are given together with the NON_PARTITION key generator",
+            "Drop one of them.",
+        )
+    tops = [name.split(".")[0] for name in config.ordering_fields]
+    for key, columns in (
+        ("hoodie.datasource.write.partitionpath.field", config.partition_fields),
+        ("hoodie.table.ordering.fields", tops),
+    ):
+        unknown = [name for name in columns if name not in names]
+        if unknown:
+            raise SchemaError(
+                f"{key} names {', '.join(map(repr, unknown))}, which is no column",
+                f"The columns are: {', '.join(schema.names)}.",
+                columns=unknown,
+            )
