@@ -18,7 +18,7 @@ from delta_format.metadata import DeltaMetadataFactory
 from delta_format.options import OPTIONS
 from delta_format.schema import refuse_unknown
 from delta_format.timeline import DeltaTimelineFactory
-from delta_format.undo import forget, refuse_live_files, take_back
+from delta_format.undo import forget, refuse_live_files, refuse_missing, take_back
 from hudi_core.spi import (
     PARENT_KEY,
     Capability,
@@ -38,6 +38,7 @@ from hudi_core.spi import (
     TouchConflicts,
     WriteStatus,
     hookimpl,
+    outgoing_groups,
 )
 
 _UNMAPPED = (
@@ -132,6 +133,19 @@ class DeltaTableFormat:
     def get_conflict_resolution_strategy(self) -> TouchConflicts:
         """Versions replace files of file groups: two of different ones can both stand."""
         return TouchConflicts(Granularity.FILE_GROUP)
+
+    @hookimpl
+    def check_write(
+        self,
+        meta_client: MetaClientView,
+        view_manager: FileSystemViewManager,
+        commit_metadata: CommitMetadata,
+        instant: Instant,
+    ) -> None:
+        """The newest version names the files of file groups that go, but for those without rows."""
+        gone = outgoing_groups(commit_metadata)
+        if gone:
+            refuse_missing(meta_client, view_manager, gone, instant)
 
     @hookimpl
     def complete_write(

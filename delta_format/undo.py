@@ -11,6 +11,7 @@ from delta_format.actions import new_adds, remove_action
 from delta_format.change import Change
 from delta_format.commit import step
 from delta_format.declarations import declared, next_declaration
+from delta_format.footers import rows_of
 from delta_format.log import (
     FENCE_STEP,
     OF_INSTANT_KEY,
@@ -28,6 +29,9 @@ from delta_format.log_actions import LogAction
 from delta_format.snapshot import Snapshot
 from hudi_core.spi import (
     CleanerPlan,
+    CorruptMetadataError,
+    FileGroupId,
+    FileSystemViewManager,
     Instant,
     MetaClientView,
     TableServiceError,
@@ -139,6 +143,40 @@ def refuse_live_files(meta_client: MetaClientView, plan: CleanerPlan) -> None:
             "state of the table.",
             path=wrong,
         )
+
+
+def refuse_missing(
+    meta_client: MetaClientView,
+    view_manager: FileSystemViewManager,
+    gone: frozenset[FileGroupId],
+    instant: Instant,
+) -> None:
+    """Refuse to take file groups out of which the log does not name a file with rows.
+
+    A file without rows is never named; with rows, those of its group would come back by the write,
+    though the log took them out.
+
+    Raises
+    ------
+    CorruptMetadataError
+        Names one.
+    """
+    missing = gone - Snapshot(open_log(meta_client)).of_groups(gone).keys()
+    if not missing:
+        return
+    partitions = sorted({group.partition_path for group in missing})
+    for one in view_manager.view().latest_slices(partitions):
+        if one.group in missing and one.base_file is not None:
+            path, base_path = one.base_file.path, meta_client.base_path
+            if rows_of(meta_client, path):
+                raise CorruptMetadataError(
+                    base_path,
+                    f"its Delta log does not name {path}, which instant {instant.requested_time} "
+                    "replaces",
+                    f"`hudi table validate {base_path}` lists what differs. Where the timeline is "
+                    f"right, `hudi table repair {base_path}` makes the log anew from it; otherwise "
+                    "restore the damaged file of the timeline from a backup.",
+                )
 
 
 def _planned(meta_client: MetaClientView, plan: CleanerPlan) -> Iterator[str]:

@@ -306,6 +306,33 @@ class TableFormatHooks(Protocol):
     # --- writes ----------------------------------------------------------------------------------
 
     @hookspec(firstresult=True)
+    def check_write(
+        self,
+        meta_client: MetaClientView,
+        view_manager: FileSystemViewManager,
+        commit_metadata: CommitMetadata,
+        instant: Instant,
+    ) -> None:
+        """Refuse a write that cannot be recorded, before anything completes it. Optional.
+
+        Called under the lock, after the conflict check, before metadata-table commit and step 1;
+        changes nothing. What is to be looked for is old damage: a file group that the write
+        replaces, and of which the format names no file. Step 2 would fail for ever, or bring rows
+        back that were deleted. After an error the write is rolled back. Not called in a replay.
+        Added to RFC-93, in which a format hears of a write when it is on the timeline.
+
+        Parameters
+        ----------
+        commit_metadata, instant
+            As in :meth:`complete_write`; the instant is inflight yet.
+
+        Raises
+        ------
+        CorruptMetadataError
+            Names what is missing.
+        """
+
+    @hookspec(firstresult=True)
     def complete_write(
         self,
         meta_client: MetaClientView,

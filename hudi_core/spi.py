@@ -63,7 +63,7 @@ from hudi_core.model.commit import (
     WriteStat,
     WriteStatus,
 )
-from hudi_core.model.conflicts import TouchConflicts, touched_groups
+from hudi_core.model.conflicts import TouchConflicts, outgoing_groups, touched_groups
 from hudi_core.model.files import (
     BaseFile,
     BaseFileName,
@@ -232,6 +232,7 @@ __all__ = [
     "footer_statistics",
     "hookimpl",
     "leaves",
+    "outgoing_groups",
     "parse_instant_time",
     "pending_publications",
     "read_footer",

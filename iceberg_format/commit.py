@@ -203,13 +203,7 @@ def change_updates(
     store = ManifestStore(table.files, table.folder, metadata)
     files = store.rewrite(parent, snapshot_id, change.added, change.gone)
     if files.missing:
-        groups = ", ".join(f"{one.partition_path}/{one.file_id}" for one in sorted(files.missing))
-        raise CorruptMetadataError(
-            table.location,
-            f"the Iceberg table has no file of {groups}, which instant "
-            f"{instant.requested_time} replaces",
-            "Compare the table's timeline with its Iceberg history before writing on.",
-        )
+        raise _lacking(table, files.missing, instant)
     operation, counts = change_summary(
         change.added, files.removed, summary_of(parent) if parent else {}, change.same_rows
     )
@@ -224,6 +218,21 @@ def change_updates(
         schema_id=schema_id,
     )
     return (*schema_updates, *as_current(snapshot))
+
+
+def refuse_missing(table: IcebergTable, gone: frozenset[FileGroupId], instant: Instant) -> None:
+    """Refuse to take file groups out of which one has no live file; nothing is changed.
+
+    Raises
+    ------
+    CorruptMetadataError
+        Names those.
+    """
+    metadata = table.load().metadata
+    store = ManifestStore(table.files, table.folder, metadata)
+    missing = store.missing(metadata.current_snapshot(), gone)
+    if missing:
+        raise _lacking(table, missing, instant)
 
 
 def make_snapshot(
@@ -308,6 +317,21 @@ def _schema_updates(
     if known.schema_id == metadata.current_schema_id:
         return (), known.schema_id
     return (set_schema(known.schema_id),), known.schema_id
+
+
+def _lacking(
+    table: IcebergTable, groups: frozenset[FileGroupId], instant: Instant
+) -> CorruptMetadataError:
+    named = ", ".join(f"{one.partition_path}/{one.file_id}" for one in sorted(groups))
+    path = table.client.base_path
+    return CorruptMetadataError(
+        table.location,
+        f"the Iceberg table has no file of {named}, which instant {instant.requested_time} "
+        "replaces",
+        f"`hudi table validate {path}` lists what differs. Where the timeline is right, `hudi "
+        f"table repair {path}` makes the Iceberg metadata anew from it; otherwise restore the "
+        "damaged file of the timeline from a backup.",
+    )
 
 
 def _conflict(instant: Instant, reason: str) -> CommitConflictError:

@@ -135,6 +135,17 @@ class ManifestStore:
             for entry in CACHE.entries(self.files, manifest):
                 yield entry.data_file
 
+    def missing(
+        self, snapshot: Snapshot | None, groups: frozenset[FileGroupId]
+    ) -> frozenset[FileGroupId]:
+        """Return those of some file groups that have no live file; looks until all are found."""
+        left = set(groups)
+        for file in self.live(snapshot) if snapshot else ():
+            left.discard(group_of(self.files, file))
+            if not left:
+                break
+        return frozenset(left)
+
     def write_list(
         self, manifests: Sequence[ManifestFile], snapshot_id: int, parent: int | None, number: int
     ) -> str:

@@ -29,10 +29,11 @@ from hudi_core.spi import (
     TouchConflicts,
     WriteStatus,
     hookimpl,
+    outgoing_groups,
 )
 from iceberg_format import creation, rollback, services
 from iceberg_format.catalog import TableState, missing
-from iceberg_format.commit import change_updates, publish
+from iceberg_format.commit import change_updates, publish, refuse_missing
 from iceberg_format.found import find_table
 from iceberg_format.lineage import lineage_of, refuse_foreign
 from iceberg_format.locks import catalog_lock
@@ -150,6 +151,15 @@ class IcebergTableFormat:
         return TouchConflicts(Granularity.FILE_GROUP)
 
     # --- writes ----------------------------------------------------------------------------------
+
+    @hookimpl
+    def check_write(
+        self, meta_client: MetaClientView, commit_metadata: CommitMetadata, instant: Instant
+    ) -> None:
+        """File groups that go have files in the current snapshot."""
+        gone = outgoing_groups(commit_metadata)
+        if gone:
+            refuse_missing(IcebergTable.open(meta_client), gone, instant)
 
     @hookimpl
     def complete_write(

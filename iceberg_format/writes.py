@@ -9,17 +9,13 @@ from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadata
 
 from hudi_core.spi import (
-    NO_PREVIOUS_COMMIT,
     CommitMetadata,
-    FileGroupId,
-    FileId,
     Instant,
-    PartitionPath,
-    ReplaceCommitMetadata,
     TableSchema,
     WriteOperation,
     WriteStat,
     WriteStatus,
+    outgoing_groups,
 )
 from iceberg_format.commit import Change
 from iceberg_format.lineage import instant_keys, xtable_key
@@ -53,23 +49,10 @@ def change_of_write(
     return Change(
         keys={**instant_keys(instant, commit.operation_type), **xtable_key(instant)},
         added=added,
-        gone=groups_gone(commit),
+        gone=outgoing_groups(commit),
         schema=schema,
         same_rows=commit.operation_type in (WriteOperation.CLUSTER, WriteOperation.COMPACT),
     )
-
-
-def groups_gone(commit: CommitMetadata) -> frozenset[FileGroupId]:
-    """Return the file groups whose present files a write takes out."""
-    gone = {
-        FileGroupId(PartitionPath(stat.partition_path or ""), FileId(stat.file_id))
-        for stat in commit.stats
-        if stat.file_id and stat.prev_commit not in (None, NO_PREVIOUS_COMMIT)
-    }
-    if isinstance(commit, ReplaceCommitMetadata):
-        for partition, ids in commit.partition_to_replace_file_ids.items():
-            gone |= {FileGroupId(PartitionPath(partition), FileId(each)) for each in ids}
-    return frozenset(gone)
 
 
 def file_of(

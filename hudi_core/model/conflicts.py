@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hudi_core.model.buckets import bucket_of_file
-from hudi_core.model.commit import CommitMetadata, ReplaceCommitMetadata
+from hudi_core.model.commit import NO_PREVIOUS_COMMIT, CommitMetadata, ReplaceCommitMetadata
 from hudi_core.model.files import FileGroupId, FileId, PartitionPath
 from hudi_core.model.format import Granularity
 from hudi_core.model.instant import Instant
@@ -72,19 +72,34 @@ def touched_groups(metadata: CommitMetadata) -> set[FileGroupId]:
         for path, stats in metadata.partition_to_write_stats.items()
         for stat in stats
     }
-    if isinstance(metadata, ReplaceCommitMetadata):
-        groups |= {
-            FileGroupId(PartitionPath(path), FileId(file_id))
-            for path, file_ids in metadata.partition_to_replace_file_ids.items()
-            for file_id in file_ids
-        }
-    return groups
+    return groups | _replaced(metadata)
+
+
+def outgoing_groups(metadata: CommitMetadata) -> frozenset[FileGroupId]:
+    """Return the file groups whose present files a commit takes out of the table."""
+    updated = {
+        FileGroupId(PartitionPath(path), FileId(stat.file_id or ""))
+        for path, stats in metadata.partition_to_write_stats.items()
+        for stat in stats
+        if stat.prev_commit not in (None, NO_PREVIOUS_COMMIT)
+    }
+    return frozenset(updated | _replaced(metadata))
 
 
 def completed_since(began: TimelineView, now: TimelineView) -> list[Instant]:
     """Return the writes that ``now`` holds as completed and ``began`` did not."""
     known = {instant.requested_time for instant in began.completed_writes()}
     return [instant for instant in now.completed_writes() if instant.requested_time not in known]
+
+
+def _replaced(metadata: CommitMetadata) -> set[FileGroupId]:
+    if not isinstance(metadata, ReplaceCommitMetadata):
+        return set()
+    return {
+        FileGroupId(PartitionPath(path), FileId(file_id))
+        for path, file_ids in metadata.partition_to_replace_file_ids.items()
+        for file_id in file_ids
+    }
 
 
 def _partitions(metadata: CommitMetadata) -> set[str]:

@@ -205,6 +205,18 @@ class FormatHost:
 
     # --- writes --------------------------------------------------------------------------------
 
+    def check_write(
+        self, meta_client: MetaClientView, commit_metadata: CommitMetadata, instant: Instant
+    ) -> None:
+        self._calls.answer(
+            "check_write",
+            meta_client,
+            _Views(self, meta_client),
+            commit_metadata,
+            instant,
+            kinds=(NOTHING,),
+        )
+
     def complete_write(
         self,
         meta_client: MetaClientView,

@@ -1,9 +1,9 @@
 """One write, from requested to complete.
 
 ``begin`` takes the lock, makes good what dead writers left, and puts the instant on the timeline.
-Rows are written without the lock. ``commit`` takes it again: conflict check, files of lost task
-attempts deleted, the completed file on the Hudi timeline (step 1), then the format's own commit
-(step 2). RFC-93, "Commit Protocol".
+Rows are written without the lock. ``commit`` takes it again: conflict check, the format's look at
+what is replaced, files of lost task attempts deleted, the completed file on the Hudi timeline (step
+1), then the format's own commit (step 2). RFC-93, "Commit Protocol".
 """
 
 from __future__ import annotations
@@ -132,6 +132,8 @@ class Transaction:
         CommitConflictError
             Another writer changed a file group that this write touches, or the columns of the
             table. Nothing is visible: what was complete already was rolled back.
+        CorruptMetadataError
+            The format's metadata lacks what the write replaces. Nothing is visible.
         IncompleteCommitError
             This write was rolled back by another writer. Nothing is visible.
         LockError
@@ -163,6 +165,7 @@ class Transaction:
             refuse_conflicts(self.table, metadata, self.instant, self.began, seen)
             if self.schema_step is not None:
                 settle(self.table, self.schema_step, seen)
+            self.table.host.check_write(client, metadata, self.instant)
             self._delete_lost_attempts(statuses)
             metadata = building_on(self.table, parent, metadata)
             self.lock.require_lease()

@@ -21,6 +21,7 @@ from tests.formats.two_steps import (
     files_of,
     left_between,
     new_table,
+    opened,
     read_at_rest,
 )
 
@@ -122,3 +123,31 @@ def test_a_table_of_before_its_first_write_is_no_exception(
     shutil.rmtree(tmp_path / "u" / METADATA[format_name])
     with pytest.raises(CorruptMetadataError, match=f"hudi table repair {empty.path}"):
         empty.to_arrow()
+
+
+@pytest.mark.parametrize("write", ["upsert", "delete", "insert_overwrite"])
+def test_an_old_damage_leaves_no_new_write_half_done(table: hudi.Table, write: str) -> None:
+    """A replacecommit that does not say any more what it replaced brings its file group back."""
+    table.insert_overwrite(batch(2, "a", "d"))
+    found = next(Path(table.path).glob(".hoodie/timeline/*_*.replacecommit"))
+    whole = found.read_bytes()
+    found.write_bytes(whole.replace(b"ToReplaceFileIds", b"ToReplaceFileXds"))
+    before, seen = READ[table.format](Path(table.path)), table.timeline.completed_writes()
+    damaged = hudi.Table.open(table.path)
+    with pytest.raises(CorruptMetadataError, match="validate"):
+        getattr(damaged, write)(batch(3, "b"))
+    assert READ[table.format](Path(table.path)) == before
+    assert hudi.Table.open(table.path).timeline.completed_writes() == seen
+    assert not opened(table).client.timeline().pending()
+    assert damaged.upsert(batch(4, "x")).updated == 1  # what the damage does not concern
+    found.write_bytes(whole)
+    table.upsert(batch(5, "b"))
+    assert read_at_rest(table) == {"a": 2, "b": 5, "d": 2, "x": 4}
+
+
+def test_a_file_group_without_rows_is_no_damage(table: hudi.Table) -> None:
+    table.delete(batch(2, "a", "b"))
+    assert table.upsert(batch(3, "a")).inserted == 1
+    table.delete(batch(4, "a"))
+    table.insert_overwrite(batch(5, "b"))
+    assert read_at_rest(table) == {"b": 5, "x": 1}

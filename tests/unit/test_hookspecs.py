@@ -28,6 +28,7 @@ ADDED = {
     "check_schema",
     "check_files",
     "check_creation",
+    "check_write",
     "before_clean",
     "before_rollback",
     "before_restore",

@@ -87,6 +87,7 @@ def test_every_method_hands_over_its_arguments_under_their_names() -> None:
     host.find_publication(CLIENT, DONE)
     host.get_lock_provider(CLIENT, options)
     host.get_conflict_resolution_strategy(CLIENT)
+    host.check_write(CLIENT, COMMIT, DONE)
     host.complete_write(CLIENT, COMMIT, DONE, [])
     host.complete_clustering(CLIENT, replaced, DONE)
     host.complete_schema_change(CLIENT, COMMIT, DONE)
@@ -101,7 +102,7 @@ def test_every_method_hands_over_its_arguments_under_their_names() -> None:
     host.complete_restore(CLIENT, restore, DONE)
     seen = dict(plugin.calls)
     views = [arguments.pop("view_manager", None) for arguments in seen.values()]
-    assert sum(view is not None for view in views) == 14
+    assert sum(view is not None for view in views) == 15
     assert seen.pop("check_schema") == {"settings": settings, "schema": columns, "before": None}
     for arguments in seen.values():
         assert arguments.pop("meta_client") is CLIENT
@@ -112,6 +113,7 @@ def test_every_method_hands_over_its_arguments_under_their_names() -> None:
         "find_publication": instant,
         "get_lock_provider": {"lock_options": options},
         "get_conflict_resolution_strategy": {},
+        "check_write": {"commit_metadata": COMMIT, **instant},
         "complete_write": {"commit_metadata": COMMIT, "write_statuses": [], **instant},
         "complete_clustering": {
             "replace_commit_metadata": replaced,
