@@ -55,6 +55,8 @@ def new_table_config(options: Mapping[str, str]) -> TableConfig:
         raise _missing(keys.NAME, "a new table needs a name")
     partition, version = keys.PARTITION_PATH.read(options), keys.VERSION.read(options)
     keygen = _key_generator(options, record_key, partition)
+    if keygen is KeyGeneratorType.NON_PARTITION:
+        partition = ()  # Hudi's class takes fields, and makes no paths of them
     types: tuple[str, ...] = ()
     if keygen is KeyGeneratorType.CUSTOM:
         partition, types = _typed_fields(partition)
@@ -73,6 +75,9 @@ def new_table_config(options: Mapping[str, str]) -> TableConfig:
         url_encode=keys.URL_ENCODE.read(options),
         table_format=keys.FORMAT.read(options),
         complex_keygen_new_encoding=_new_encoding(options, version),
+        consistent_timestamps=keys.CONSISTENT_TIMESTAMPS.read(options),
+        old_floats=keys.JAVA_VERSION.read(options),
+        local_zone=keys.LOCAL_ZONE.read(options),
         buckets=buckets_of(options, record_key),
     )
     _refuse_managed(options, config)
@@ -115,10 +120,13 @@ def _key_generator(
     if chosen is None:
         return inferred
     key = keys.KEY_GENERATOR_CLASS if by_class else keys.KEY_GENERATOR
+    if chosen is KeyGeneratorType.SIMPLE and not partition:
+        chosen = inferred  # as Hudi stores it: keys are the same, and so is the path
     fits = {
         KeyGeneratorType.SIMPLE: len(record_key) <= 1 and len(partition) == 1,
-        KeyGeneratorType.COMPLEX: bool(partition),
-        KeyGeneratorType.NON_PARTITION: not partition,
+        KeyGeneratorType.COMPLEX: True,
+        # Hudi's option of the type gives way to the fields, its class does not
+        KeyGeneratorType.NON_PARTITION: not partition or by_class is not None,
         KeyGeneratorType.TIMESTAMP: len(record_key) <= 1 and len(partition) == 1,
         KeyGeneratorType.CUSTOM: bool(partition),
     }

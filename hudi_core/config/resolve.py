@@ -10,10 +10,11 @@ from hudi_core.config import index_keys, stored_keys, timebased
 from hudi_core.config import table_keys as keys
 from hudi_core.config.creation import new_table_config
 from hudi_core.config.key import ConfigKey, GivenOptions, Secret
-from hudi_core.config.kinds import IndexType
+from hudi_core.config.kinds import IndexType, KeyGeneratorType
 from hudi_core.config.merging import COMPARED, marker_for, refuse_other_merging
 from hudi_core.config.option_warnings import warn_of_options
 from hudi_core.config.table import TableConfig, has_time_based, typed_fields
+from hudi_core.config.time_zone import process_zone
 from hudi_core.errors import InvalidOptionError, OptionConflictError
 
 
@@ -92,6 +93,7 @@ def resolve_table_config(
 
 
 def _checked_against(options: Mapping[str, str], stored: TableConfig) -> TableConfig:
+    keygen, partition = _generated_as(options, stored)
     values: list[tuple[ConfigKey[Any], object]] = [
         (keys.NAME, stored.name),
         (keys.DATABASE, stored.database),
@@ -99,10 +101,10 @@ def _checked_against(options: Mapping[str, str], stored: TableConfig) -> TableCo
         (keys.VERSION, stored.version),
         (keys.FORMAT, stored.table_format),
         (keys.RECORD_KEY, stored.record_key_fields),
-        (keys.PARTITION_PATH, _written_as(options, stored)),
+        (keys.PARTITION_PATH, partition),
         (keys.ORDERING, stored.ordering_fields),
-        (keys.KEY_GENERATOR, stored.keygen_type),
-        (keys.KEY_GENERATOR_CLASS, stored.keygen_type),
+        (keys.KEY_GENERATOR, keygen),
+        (keys.KEY_GENERATOR_CLASS, keygen),
         (keys.HIVE_STYLE, stored.hive_style),
         (keys.URL_ENCODE, stored.url_encode),
         (keys.DROP_PARTITION_COLUMNS, stored.drop_partition_columns),
@@ -116,8 +118,15 @@ def _checked_against(options: Mapping[str, str], stored: TableConfig) -> TableCo
             (index_keys.BUCKET_NUMBER, stored.buckets.number),
             (index_keys.BUCKET_FIELDS, stored.buckets.fields),
         ]
+    optional = [
+        (keys.LOCAL_ZONE, stored.local_zone),
+        (keys.CONSISTENT_TIMESTAMPS, stored.consistent_timestamps),
+        (keys.JAVA_VERSION, stored.old_floats),
+    ]
+    values += [(key, value) for key, value in optional if value is not None]
     # an index other than buckets leaves no trace in a table, and may change from write to write
     compared = {keys.COMPLEX_NEW_ENCODING.key, index_keys.INDEX_TYPE.key}
+    compared |= {key.key for key, _ in optional}
     compared |= {name for key in timebased.KEYS for name in key.names} | COMPARED
     for key, value in values:
         compared.update(key.names)
@@ -126,15 +135,47 @@ def _checked_against(options: Mapping[str, str], stored: TableConfig) -> TableCo
             continue
         given = key.parse_as(*found)
         if given is not None and given != value:
-            raise OptionConflictError(found[0], found[1], _shown(value))
+            raise OptionConflictError(*found, stored.raw.get(key.key, _shown(value)))
     refuse_other_merging(options, stored)
     stored_only = {name for key in stored_keys.MANAGED_KEYS for name in key.names}
     for name in (stored_only | stored.raw.keys()) & options.keys() - compared:
         was = stored.raw.get(name)
         if was is None or was.strip().lower() != options[name].strip().lower():
             raise OptionConflictError(name, options[name], was)
-    stored = _with_marker(options, stored)
+    stored = _with_forms(options, _with_marker(options, stored))
     return _with_buckets(options, _with_encoding(options, _with_time(options, stored)))
+
+
+def _with_forms(options: Mapping[str, str], stored: TableConfig) -> TableConfig:
+    """The table with options for what it does not say itself."""
+    found: dict[str, Any] = {}
+    if stored.local_zone is None:
+        is_local = stored.timezone == "LOCAL"
+        zone = keys.LOCAL_ZONE.read(options) or (process_zone() if is_local else None)
+        found["local_zone"] = zone
+    if stored.consistent_timestamps is None:
+        found["consistent_timestamps"] = keys.CONSISTENT_TIMESTAMPS.read(options)
+    if stored.old_floats is None:
+        found["old_floats"] = keys.JAVA_VERSION.read(options)
+    said = {name: value for name, value in found.items() if value is not None}
+    return replace(stored, **said) if said else stored
+
+
+def _generated_as(
+    options: Mapping[str, str], stored: TableConfig
+) -> tuple[KeyGeneratorType, tuple[str, ...]]:
+    """The table's key generator and partition fields, as the options write theirs.
+
+    A table without partitions may be written in several ways.
+    """
+    by_class = keys.KEY_GENERATOR_CLASS.read(options)
+    given = by_class or keys.KEY_GENERATOR.read(options)
+    fields = keys.PARTITION_PATH.read(options)
+    if stored.keygen_type is not KeyGeneratorType.NON_PARTITION:
+        return stored.keygen_type, _written_as(options, stored)
+    if given is KeyGeneratorType.SIMPLE and not fields:
+        return given, ()
+    return stored.keygen_type, fields if by_class is stored.keygen_type else ()
 
 
 def _written_as(options: Mapping[str, str], stored: TableConfig) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from hudi_core.config import index_keys, merge_keys, timebased
 from hudi_core.config import stored_keys as stored
 from hudi_core.config import table_keys as keys
+from hudi_core.config.key_forms import FORM_KEYS, form_properties
 from hudi_core.config.kinds import (
     MERGE_STRATEGY_IDS,
     PAYLOAD_STRATEGY_ID,
@@ -50,6 +51,7 @@ def own_properties(config: TableConfig) -> list[Property]:
         _keygen_property(config),
         *_time_properties(config),
         _encoding_property(config),
+        *_form_properties(config),
         *_merge_properties(config),
         _explicit(config, keys.HIVE_STYLE.key, _flag(config.hive_style), "false"),
         _explicit(config, keys.URL_ENCODE.key, _flag(config.url_encode), "false"),
@@ -131,6 +133,12 @@ def _encoding_property(config: TableConfig) -> Property:
     if not (ambiguous or key in config.raw):
         return key, None
     return key, "VALUE_ONLY" if config.complex_keygen_new_encoding else "FIELD_PREFIXED"
+
+
+def _form_properties(config: TableConfig) -> list[Property]:
+    """The spelling of keys of a new table."""
+    found = form_properties(config)
+    return [(name, config.raw.get(name) if config.raw else found.get(name)) for name in FORM_KEYS]
 
 
 def _merge_properties(config: TableConfig) -> list[Property]:

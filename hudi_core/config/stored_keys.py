@@ -17,6 +17,14 @@ COMPLEX_ENCODING: Final = ConfigKey(
     doc="Stored form of hoodie.write.complex.keygen.new.encoding.",
     group=Group.TABLE,
 )
+KEYS_PROVED: Final = ConfigKey(
+    key="hoodie.table.keygen.proved",
+    default=False,
+    parse=boolean,
+    doc="Whether stored keys of a table that another writer made were found to be those that are "
+    "made here, before the first write.",
+    group=Group.TABLE,
+)
 INITIAL_VERSION: Final = ConfigKey(
     key="hoodie.table.initial.version",
     default=None,
@@ -134,6 +142,7 @@ MANAGED_KEYS: Final[tuple[ConfigKey[Any], ...]] = (
     HISTORY_PATH,
     ARCHIVE_FOLDER,
     COMPLEX_ENCODING,
+    KEYS_PROVED,
     CREATE_SCHEMA,
     LAST_COLUMN_ID,
     FIELD_IDS,

@@ -44,6 +44,10 @@ _UNWRITTEN: Final[Mapping[str, tuple[str, str]]] = {
     "hoodie.table.cdc.enabled": ("false", "keeps change data capture logs"),
     "hoodie.table.multiple.base.file.formats.enable": ("false", "mixes formats of base files"),
     "hoodie.partition.metafile.use.base.format": ("false", "keeps partition metadata in Parquet"),
+    "hoodie.datasource.write.slash.separated.date.partitioning": (
+        "false",
+        "makes folders of the parts of dates",
+    ),
 }
 """Properties that change what a writer owes the table: their usual value and what another means."""
 

@@ -10,6 +10,7 @@ from hudi_core.config import index_keys
 from hudi_core.config import stored_keys as stored
 from hudi_core.config import table_keys as keys
 from hudi_core.config.key import ConfigKey
+from hudi_core.config.key_forms import key_form
 from hudi_core.config.kinds import (
     SIMPLE_FIELD,
     TIMESTAMP_FIELD,
@@ -26,8 +27,11 @@ from hudi_core.config.stored_form import own_properties
 from hudi_core.config.support import refuse_read, refuse_write
 from hudi_core.config.timebased import TimeBased, time_based
 from hudi_core.errors import CorruptMetadataError, InvalidOptionError, UnsupportedTableError
+from hudi_core.model.avro_types import has_ids
 from hudi_core.model.buckets import Buckets
+from hudi_core.model.key_form import KeyForm
 from hudi_core.model.partition_transform import PartitionTransform
+from hudi_core.model.timeline_zone import UTC_TIMELINE, TimelineZone
 
 __all__ = ["KeyGeneratorType", "MergeMode", "TableConfig", "TableType", "infer_key_generator"]
 
@@ -88,7 +92,10 @@ class TableConfig:
     archive_folder
         Folder of the archived timeline of layout 1, below ``.hoodie``.
     timezone
-        ``UTC`` or ``LOCAL`` (the writers' zone, which the table does not name).
+        ``UTC`` or ``LOCAL``: that of the writers' processes.
+    local_zone
+        The zone of the other writers, as an option or the table says, else that of this process if
+        the table is LOCAL; ``None`` where it has no name, or is not needed.
     create_schema
         Avro schema at creation, as JSON.
     last_column_id, field_ids
@@ -100,6 +107,13 @@ class TableConfig:
         Data the table was bootstrapped from.
     complex_keygen_new_encoding
         COMPLEX with one key field: the record key is the bare value, not ``field:value``.
+    consistent_timestamps
+        Whether keys and paths spell timestamps as texts; ``None`` where nobody says it.
+    old_floats
+        Whether floating-point numbers have the digits of Java before 19 there; ``None`` likewise.
+    takes_empty_partitions
+        Whether rows with an empty text as partition value share the partition of those without
+        one; not where readers of the table's format know values by their partition alone.
     buckets
         The layout of a table with the bucket index; ``None`` for every other table.
     raw
@@ -134,12 +148,16 @@ class TableConfig:
     history_path: str = stored.HISTORY_PATH.default
     archive_folder: str = stored.ARCHIVE_FOLDER.default
     timezone: str = keys.TIMEZONE.default
+    local_zone: str | None = None
     create_schema: str | None = field(default=None, repr=False)
     last_column_id: int | None = None
     field_ids: Mapping[str, int] = field(default_factory=dict, repr=False, hash=False)
     metadata_partitions: tuple[str, ...] = ()
     bootstrap_base_path: str | None = None
     complex_keygen_new_encoding: bool = False
+    consistent_timestamps: bool | None = None
+    old_floats: bool | None = None
+    takes_empty_partitions: bool = True
     buckets: Buckets | None = None
     # other writers may have stored anything there: never shown
     raw: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
@@ -147,6 +165,16 @@ class TableConfig:
     @property
     def is_partitioned(self) -> bool:
         return bool(self.partition_fields)
+
+    @property
+    def zone(self) -> TimelineZone:
+        """Time zone of the table's instants."""
+        return TimelineZone(self.local_zone) if self.timezone == "LOCAL" else UTC_TIMELINE
+
+    @property
+    def key_form(self) -> KeyForm:
+        """How keys and paths spell timestamps and floating-point numbers."""
+        return key_form(self)
 
     @property
     def partition_transforms(self) -> tuple[PartitionTransform, ...]:
@@ -166,6 +194,15 @@ class TableConfig:
     def merge_rules(self) -> MergeRules:
         """How versions of a row are merged."""
         return merge_rules(self)
+
+    @property
+    def knows_its_keys(self) -> bool:
+        """Whether keys are known to be made as the stored ones were.
+
+        This project made the table (it alone gives ids to columns), or has compared stored keys
+        before.
+        """
+        return has_ids(self.create_schema or "") or stored.KEYS_PROVED.read(self.raw)
 
     @property
     def former_names(self) -> frozenset[str]:
@@ -241,6 +278,7 @@ class TableConfig:
             archive_folder=read(stored.ARCHIVE_FOLDER),
             # a table that names no zone was written in its writer's
             timezone=read(keys.TIMEZONE) if keys.TIMEZONE.is_given(properties) else "LOCAL",
+            local_zone=read(keys.LOCAL_ZONE),
             create_schema=read(stored.CREATE_SCHEMA),
             last_column_id=read(stored.LAST_COLUMN_ID),
             field_ids=read(stored.FIELD_IDS),
@@ -251,6 +289,8 @@ class TableConfig:
             ),
             bootstrap_base_path=read(stored.BOOTSTRAP_PATH),
             complex_keygen_new_encoding=bool(value_only),
+            consistent_timestamps=read(keys.CONSISTENT_TIMESTAMPS),
+            old_floats=read(keys.JAVA_VERSION),
             buckets=read.buckets(record_key),
             raw=dict(properties),
         )

@@ -17,9 +17,11 @@ from hudi_core.config.table_parsers import (
     key_generator_class,
     merge_mode,
     merge_strategy,
+    old_floats,
     payload_class,
     table_name,
 )
+from hudi_core.config.time_zone import time_zone
 
 NATIVE: Final = "native"
 """The table format whose metadata is Hudi's own."""
@@ -169,6 +171,29 @@ COMPLEX_NEW_ENCODING: Final = ConfigKey(
     "`hoodie.table.complex.keygen.encoding`.",
     group=Group.TABLE,
 )
+CONSISTENT_TIMESTAMPS: Final = ConfigKey(
+    key="hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled",
+    default=None,
+    default_text="false; for a table of Apache Hudi's, as its stored keys show",
+    parse=boolean,
+    doc="Whether timestamps with a zone are texts in record keys and partition paths, such as "
+    "`2026-01-31 12:00:00.0`, cut to milliseconds, as clocks of hoodie.table.timeline.local.zone "
+    "show them (UTC, where that is not given and the table's instants are in UTC). Otherwise they "
+    "are microseconds since the epoch. Hudi's row writer always makes texts of them. Kept with the "
+    "table.",
+    group=Group.TABLE,
+)
+JAVA_VERSION: Final = ConfigKey(
+    key="hoodie.datasource.write.keygenerator.java.version",
+    default=None,
+    default_text="(19 or later; for a table of Apache Hudi's, as its stored keys show)",
+    parse=old_floats,
+    doc="Release of Java whose digits floating-point numbers have in record keys and partition "
+    "paths: before 19 some have a digit more. That of the table's other writers; kept with a table "
+    "that has such keys. A write to a table of Apache Hudi's with such keys is refused without it "
+    "where no stored key shows it.",
+    group=Group.TABLE,
+)
 HIVE_STYLE: Final = ConfigKey(
     key="hoodie.datasource.write.hive_style_partitioning",
     default=False,
@@ -210,10 +235,23 @@ TIMEZONE: Final = ConfigKey(
     default="UTC",
     parse=str.upper,
     choices=("UTC", "LOCAL"),
-    doc="Time zone of instant times. New tables use UTC.",
+    doc="Time zone of instant times. New tables use UTC. Tables that Apache Hudi made are LOCAL "
+    "unless they say otherwise: in the zone of its process, see hoodie.table.timeline.local.zone.",
     group=Group.TABLE,
     hudi_default="LOCAL",
     reason="Local time repeats an hour every autumn and differs between writers.",
+)
+LOCAL_ZONE: Final = ConfigKey(
+    key="hoodie.table.timeline.local.zone",
+    default=None,
+    default_text="(the zone of this process)",
+    parse=time_zone,
+    doc="Time zone of the other writers of a table, such as America/Los_Angeles: that of Apache "
+    "Hudi's process, which a table does not name. The instants of a table with "
+    "hoodie.table.timeline.timezone=LOCAL are in it, and so are keys and partition paths that "
+    "spell timestamps as texts. A write is refused where the newest files of the timeline were "
+    "made in another zone. A table may also keep it among its properties.",
+    group=Group.TABLE,
 )
 CHOSEN_KEYS: Final[tuple[ConfigKey[Any], ...]] = (
     NAME,
@@ -230,11 +268,14 @@ CHOSEN_KEYS: Final[tuple[ConfigKey[Any], ...]] = (
     KEY_GENERATOR,
     KEY_GENERATOR_CLASS,
     COMPLEX_NEW_ENCODING,
+    CONSISTENT_TIMESTAMPS,
+    JAVA_VERSION,
     HIVE_STYLE,
     URL_ENCODE,
     DROP_PARTITION_COLUMNS,
     POPULATE_META_FIELDS,
     BASE_FILE_FORMAT,
     TIMEZONE,
+    LOCAL_ZONE,
 )
 """What a user chooses when a table is created."""

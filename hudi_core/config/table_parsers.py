@@ -22,6 +22,9 @@ from hudi_core.config.parsers import names
 IGNORE_MARKERS: Final = "IGNORE_MARKERS"
 """What Hudi called ``FILL_UNAVAILABLE`` before it released it."""
 _FORMAT_NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,31}")
+_JAVA: Final = re.compile(r"(?:1\.)?([89]|[1-9][0-9])(?:\..*)?")
+_NEW_FLOATS: Final = 19
+"""The first release of Java that gives floating-point numbers the fewest digits."""
 _FOLDER: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*(?:/[A-Za-z0-9_-][A-Za-z0-9._-]*)*")
 
 
@@ -103,6 +106,16 @@ def field_ids(text: str) -> dict[str, int]:
     if len(set(parsed.values())) != len(parsed):
         raise ValueError("two fields have the same id")
     return parsed
+
+
+def old_floats(text: str) -> bool | None:
+    """Whether a release of Java gives floating-point numbers the older digits."""
+    if not text:
+        return None
+    match = _JAVA.fullmatch(text)
+    if match is None:
+        raise ValueError("a release of Java is a number from 8 on, such as 17")
+    return int(match[1]) < _NEW_FLOATS
 
 
 def table_name(text: str) -> str | None:

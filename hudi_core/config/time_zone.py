@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+from datetime import UTC as UTC_ZONE
+from datetime import datetime
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -51,6 +54,8 @@ _MOST_BEHIND: Final = 12
 """Hours, for which there are names in both directions."""
 _ZONE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_+/-]{0,63}")
 
+_MACHINE_ZONE: Final = "/etc/localtime"
+"""What a machine's zone is read from where ``TZ`` does not name one."""
 _OF_MACHINES: Final = re.compile(r"(localtime|posixrules|Factory)$|(posix|right)/")
 """What lists of zones have beside zones: other forms of them, and what each machine is set to."""
 
@@ -97,3 +102,39 @@ def stored_zone(zone: str) -> str:
         As :func:`time_zone` returns it.
     """
     return f"GMT{zone}" if zone[0] in "+-" else zone
+
+
+def process_zone() -> str | None:
+    """The name of this process's zone, as :func:`time_zone` returns names.
+
+    It is that of the variable ``TZ``, else that of the machine.
+
+    Returns
+    -------
+    str or None
+        ``None`` where it has no name of the tz database, or clocks do not show what the name says.
+    """
+    now = datetime.now(UTC_ZONE)
+    offset = now.astimezone().utcoffset()
+    for text in _names_of_process():
+        try:
+            name = time_zone(text.removeprefix(":").rpartition("zoneinfo/")[2])
+        except ValueError:
+            continue
+        if name is None or name[0] in "+-":
+            continue
+        if now.astimezone(ZoneInfo(name)).utcoffset() == offset:
+            return name
+    return None
+
+
+def _names_of_process() -> list[str]:
+    """Names of this process's zone, the first that counts in front."""
+    given = os.environ.get("TZ")
+    if given is not None:
+        return [given or UTC]
+    try:
+        return [os.readlink(_MACHINE_ZONE)]
+    except OSError:
+        # a copy of the zone's file, or none at all, which means UTC
+        return [] if os.path.exists(_MACHINE_ZONE) else [UTC]

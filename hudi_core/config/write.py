@@ -48,6 +48,8 @@ class WriteConfig:
         Parquet: bytes of a row group and of a page before compression; dictionary encoding.
     combine_before_insert, combine_before_upsert, combine_before_delete
         Whether rows with one key are combined within the incoming data.
+    validates_complex_keys
+        Whether a table is refused whose complex keys of one field may be of two forms.
     insert_duplicates, partial_update_mode
         What insert does about keys the table holds, and upsert about columns the rows lack.
     bulk_insert_sort_mode, bulk_insert_sort_columns, bulk_insert_parallelism
@@ -91,6 +93,7 @@ class WriteConfig:
     combine_before_insert: bool
     combine_before_upsert: bool
     combine_before_delete: bool
+    validates_complex_keys: bool
     insert_duplicates: InsertDuplicates
     partial_update_mode: PartialUpdateMode
     bulk_insert_sort_mode: BulkInsertSortMode
@@ -164,6 +167,7 @@ class WriteConfig:
             combine_before_insert=keys.COMBINE_BEFORE_INSERT.read(options),
             combine_before_upsert=keys.COMBINE_BEFORE_UPSERT.read(options),
             combine_before_delete=keys.COMBINE_BEFORE_DELETE.read(options),
+            validates_complex_keys=keys.COMPLEX_VALIDATION.read(options),
             insert_duplicates=_insert_duplicates(options),
             partial_update_mode=merge_keys.PARTIAL_UPDATE_MODE.read(options),
             bulk_insert_sort_mode=keys.BULK_INSERT_SORT_MODE.read(options),

@@ -146,6 +146,16 @@ COMBINE_BEFORE_UPSERT: Final = ConfigKey(
     "are certain to have distinct keys: of several with one key, the last meets the stored row.",
     group=Group.WRITE,
 )
+COMPLEX_VALIDATION: Final = ConfigKey(
+    key="hoodie.write.complex.keygen.validation.enable",
+    default=True,
+    parse=boolean,
+    doc="Whether a write to a table of Apache Hudi's is refused where its COMPLEX generator has "
+    "one key field and stored rows do not tell whether keys are `field:value` or, as Hudi 1.0.0 to "
+    "1.0.2 make them, the bare value: because there are none, or of both. Where they tell, their "
+    "form is taken in any case.",
+    group=Group.WRITE,
+)
 COMBINE_BEFORE_DELETE: Final = ConfigKey(
     key="hoodie.combine.before.delete",
     default=True,
@@ -296,6 +306,7 @@ KEYS: Final[tuple[ConfigKey[Any], ...]] = (
     COMBINE_BEFORE_INSERT,
     COMBINE_BEFORE_UPSERT,
     COMBINE_BEFORE_DELETE,
+    COMPLEX_VALIDATION,
     ALLOW_DUPLICATE_ON_INSERT,
     INSERT_DROP_DUPLICATES,
     INSERT_DUP_POLICY,

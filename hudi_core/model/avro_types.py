@@ -6,8 +6,8 @@ as the attributes that other table formats use, too: ``field-id``, ``element-id`
 ``value-id``.
 
 So does the lack of a time zone: local timestamps are written as ``timestamp-micros`` with
-``adjust-to-utc`` false. hudi-rs 0.5.0 cannot read a table whose schema
-says ``local-timestamp-micros``, which Hudi's Java writer uses; that is understood when it is read.
+``adjust-to-utc`` false, unless a table asks for ``local-timestamp-micros``, the word of Hudi's Java
+writer, which hudi-rs 0.5.0 cannot read. Both are understood.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from hudi_core.model.arrow_types import DOC, FIELD_ID, LIST_ELEMENT, MAP_VALUE, 
 
 Json = dict[str, Any]
 
+_ID_ATTRIBUTE: Final = '"field-id"'
 _PRIMITIVES: Final = {
     "boolean": pa.bool_(),
     "int": pa.int32(),
@@ -42,6 +43,7 @@ _LOGICAL: Final = {
     ("long", "local-timestamp-micros"): pa.timestamp("us"),
 }
 _ADJUSTED: Final = "adjust-to-utc"
+_LOCAL_PREFIX: Final = "local-timestamp-"
 _LOCAL: Final = {"timestamp-millis": pa.timestamp("ms"), "timestamp-micros": pa.timestamp("us")}
 _TO_AVRO: Final[dict[pa.DataType, str | Json]] = {
     **{kind: name for name, kind in _PRIMITIVES.items()},
@@ -52,6 +54,30 @@ _HINT: Final = "Write the table with a schema that Hudi's Spark writer can make.
 
 
 # --- Arrow to Avro -----------------------------------------------------------
+
+
+def has_ids(schema: str) -> bool:
+    """Whether a schema gives ids to its columns, as this project does."""
+    return _ID_ATTRIBUTE in schema
+
+
+def says_local(schema: str) -> bool:
+    """Whether a schema has Hudi's own local timestamps."""
+    return f'"{_LOCAL_PREFIX}' in schema
+
+
+def with_local_words(node: Any) -> Any:
+    """A node of an Avro schema with Hudi's own local timestamps.
+
+    They replace the form that :func:`record_to_avro` gives to timestamps without a zone.
+    """
+    if isinstance(node, list):
+        return [with_local_words(each) for each in node]
+    if not isinstance(node, dict):
+        return node
+    if node.get(_ADJUSTED) is False:
+        return {"type": node["type"], "logicalType": f"local-{node['logicalType']}"}
+    return {key: with_local_words(value) for key, value in node.items()}
 
 
 def record_to_avro(name: str, namespace: str, fields: list[pa.Field]) -> Json:

@@ -181,9 +181,7 @@ def test_merge_modes(changes: dict[str, str], mode: MergeMode) -> None:
         ({PARTITION: "a:SIMPLE,b:DAILY"}, "needs a type for each field"),
         ({PARTITION: "a:TIMESTAMP"}, "timestamp.type=None .*missing"),
         ({KEYGEN: "os.system"}, "os.system.*Supported: SIMPLE"),
-        ({TYPE: "SIMPLE"}, "0 partition fields.*NON_PARTITION fits"),
         ({TYPE: "SIMPLE", PARTITION: "a,b"}, "COMPLEX fits"),
-        ({TYPE: "COMPLEX"}, "NON_PARTITION fits"),
         ({TYPE: "NON_PARTITION", PARTITION: "a"}, "SIMPLE fits"),
         (
             {

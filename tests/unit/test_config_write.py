@@ -47,6 +47,7 @@ def test_defaults_are_hudis_but_for_the_deviations() -> None:
         combine_before_insert=False,
         combine_before_upsert=True,
         combine_before_delete=True,
+        validates_complex_keys=True,
         insert_duplicates=InsertDuplicates.NONE,
         partial_update_mode=PartialUpdateMode.NONE,
         bulk_insert_sort_mode=BulkInsertSortMode.NONE,
@@ -61,7 +62,7 @@ def test_defaults_are_hudis_but_for_the_deviations() -> None:
         bloom_max_entries=100_000,
         heartbeat_interval_ms=60_000,
         heartbeat_misses=2,
-        schema=SchemaConfig(fill_missing=False, truncate_nanoseconds=False),
+        schema=SchemaConfig(),
         metadata=MetadataConfig.from_options({}),
         lock=LockConfig(
             concurrency_mode=ConcurrencyMode.SINGLE_WRITER,
@@ -205,7 +206,7 @@ def test_reads() -> None:
     assert ReadConfig.from_options({}) == ReadConfig()
     as_of = ReadConfig.from_options({"as.of.instant": "2026-01-02T03:04:05.678+01:00"})
     assert as_of == ReadConfig(QueryType.SNAPSHOT, as_of=as_of.as_of)
-    assert as_of.as_of == "20260102020405678"
+    assert as_of.as_of == "2026-01-02T03:04:05.678+01:00"  # which zone it is for the table to tell
     changes = {
         "hoodie.datasource.query.type": "incremental",
         "hoodie.datasource.read.begin.instanttime": "20260101000000000",
@@ -213,7 +214,7 @@ def test_reads() -> None:
     }
     between = ReadConfig.from_options(changes)
     assert between.query_type is QueryType.INCREMENTAL
-    assert (between.begin, between.end) == ("20260101000000000", "20260201000000000")
+    assert (between.begin, between.end) == ("20260101000000000", "2026-02-01")
 
 
 @pytest.mark.parametrize("text", ["earliest", "000", "0", "00000000000000000"])

@@ -1,0 +1,52 @@
+"""The spelling of values in a table's keys, and how the table keeps it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from hudi_core.config import table_keys as keys
+from hudi_core.config.time_zone import UTC, stored_zone
+from hudi_core.errors import InvalidOptionError
+from hudi_core.model.key_form import KeyForm
+
+if TYPE_CHECKING:
+    from hudi_core.config.table import TableConfig
+
+FORM_KEYS: Final = (keys.CONSISTENT_TIMESTAMPS.key, keys.LOCAL_ZONE.key, keys.JAVA_VERSION.key)
+"""The properties that keep it."""
+_JAVA: Final = {True: "17", False: "21"}
+"""A release of Java for each way of spelling floating-point numbers."""
+
+
+def key_form(config: TableConfig) -> KeyForm:
+    """The spelling of timestamps and floating-point numbers in keys and paths.
+
+    Raises
+    ------
+    InvalidOptionError
+        Timestamps are texts in the zone of this process, which has no name.
+    """
+    zone = None
+    if config.consistent_timestamps:
+        zone = config.local_zone or (None if config.timezone == "LOCAL" else UTC)
+        if zone is None:
+            raise InvalidOptionError(
+                keys.LOCAL_ZONE.key,
+                None,
+                "keys spell timestamps as clocks show them, and this process's zone has no name",
+                "Set it to the zone of the table's other writers.",
+            )
+    return KeyForm(zone, bool(config.old_floats))
+
+
+def form_properties(config: TableConfig) -> dict[str, str]:
+    """The properties of a spelling that is not the default."""
+    found = {}
+    if config.consistent_timestamps:
+        found[keys.CONSISTENT_TIMESTAMPS.key] = "true"
+        zone = key_form(config).timestamp_zone
+        if zone not in (None, UTC) or config.timezone == "LOCAL":
+            found[keys.LOCAL_ZONE.key] = stored_zone(zone or UTC)
+    if config.old_floats is not None:
+        found[keys.JAVA_VERSION.key] = _JAVA[config.old_floats]
+    return found
