@@ -87,7 +87,7 @@ def record(meta_client: MetaClientView, what: Record, change: Change) -> FormatC
     columns = _new_columns(meta_client, head, change)
     files = file_actions(meta_client, head, change)
     operation = _ADD_COLUMNS if columns and not files else WRITE
-    actions = [completed(what.instant), *columns, *files]
+    actions = [completed(what.instant, meta_client.config.zone), *columns, *files]
     return _make(meta_client, head, what, NewVersion(what.keys(), actions, operation))
 
 

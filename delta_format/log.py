@@ -31,6 +31,7 @@ from hudi_core.spi import (
     Instant,
     MetaClientView,
     Publication,
+    TimelineZone,
     parse_instant_time,
     to_epoch_millis,
 )
@@ -62,18 +63,23 @@ def app_id(instant: Instant) -> str:
 
 
 def completion_millis(instant: Instant) -> int:
-    """Return what the transaction of a completed instant has as version."""
+    """The digits of a completion time as milliseconds, taken for UTC.
+
+    The version of an instant's transaction: it is found again whatever zone is declared.
+    """
     return to_epoch_millis(instant.effective_completion_time)
 
 
-def completed(instant: Instant) -> LogAction:
+def completed(instant: Instant, zone: TimelineZone) -> LogAction:
     """The transaction that makes a table hold an instant."""
-    return transaction(app_id(instant), completion_millis(instant), completion_millis(instant))
+    done = zone.epoch_millis(instant.effective_completion_time)
+    return transaction(app_id(instant), completion_millis(instant), done)
 
 
-def revoked(instant: Instant) -> LogAction:
+def revoked(instant: Instant, zone: TimelineZone) -> LogAction:
     """The transaction that takes an instant out of a table, for ever."""
-    return transaction(app_id(instant), REVOKED, completion_millis(instant))
+    done = zone.epoch_millis(instant.effective_completion_time)
+    return transaction(app_id(instant), REVOKED, done)
 
 
 def watermark_at(millis: int) -> LogAction:

@@ -56,12 +56,12 @@ def take_back(meta_client: MetaClientView, target: Instant) -> None:
     CommitConflictError, CommitStateUnknownError
         The log was changed in between, or the store failed.
     """
-    head = open_log(meta_client)
+    head, zone = open_log(meta_client), meta_client.config.zone
     head.require_ours()
     if head.recorded(target) == REVOKED:
         return
     if not head.holds(target):
-        step(meta_client, head, FENCE_STEP, [revoked(target)], of=target)
+        step(meta_client, head, FENCE_STEP, [revoked(target, zone)], of=target)
         return
     if not target.is_completed:
         return
@@ -76,7 +76,7 @@ def take_back(meta_client: MetaClientView, target: Instant) -> None:
     version = int(report["version"])
     _refuse_built_upon(meta_client, head, version, target)
     base = _before(head, version, target)
-    actions = [revoked(target), *_back_to(meta_client, head, base)]
+    actions = [revoked(target, zone), *_back_to(meta_client, head, base)]
     step(meta_client, head, REVERT_STEP, actions, of=target, operation=_RESTORE)
 
 

@@ -18,6 +18,7 @@ from hudi_core.model.client import RunMap
 from hudi_core.model.commit import CommitMetadata
 from hudi_core.model.files import BasePath
 from hudi_core.model.instant import Instant
+from hudi_core.model.instant_time import InstantTime, parse_query_time
 from hudi_core.model.metering import NO_METER, Meter
 from hudi_core.model.protocols import Storage, TimelineView
 from hudi_core.model.schema import TableSchema
@@ -25,10 +26,13 @@ from hudi_core.storage.layout import Layout, StrategyLayout
 from hudi_core.storage.location import parse_location
 from hudi_core.storage.open import open_storage
 from hudi_core.storage.options import StorageOptions
+from hudi_core.storage.properties_file import PROPERTIES_PATH, read_properties
 from hudi_core.storage.strategy import STRATEGY_KEY, storage_strategy
 from hudi_core.timeline.active import LAYOUT_1, ActiveTimeline
 from hudi_core.timeline.archived import ArchivedTimeline
+from hudi_core.timeline.clock import TimelineClock
 from hudi_core.timeline.timeline import Timeline
+from hudi_core.timeline.zone_evidence import refuse_other_zone
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -106,6 +110,11 @@ class TableMetaClient:
         below = "" if layout == LAYOUT_1 else f"/{self.config.timeline_path}"
         return ActiveTimeline(self.storage, f"{META_FOLDER}{below}", layout)
 
+    @property
+    def clock(self) -> TimelineClock:
+        """The clock that gives the table's instants their times."""
+        return TimelineClock(self.active, zone=self.config.zone)
+
     @cached_property
     def archived(self) -> ArchivedTimeline:
         """The instants that left the active timeline."""
@@ -136,6 +145,34 @@ class TableMetaClient:
         For steps under the table's lock, where nobody else changes it.
         """
         return replace(self, seen=timeline)
+
+    def instant_time(self, text: str) -> InstantTime:
+        """The instant time that a user names.
+
+        See :func:`~hudi_core.model.instant_time.parse_query_time`.
+
+        Raises
+        ------
+        InvalidInstantTimeError
+            The text is no time.
+        TimelineError
+            It names a moment, and the timeline was made in another zone than the one declared; only
+            its own digits can be looked up.
+        """
+        named = parse_query_time(text)
+        if isinstance(named, str):
+            return named
+        refuse_other_zone(self.active, self.config.zone)
+        return self.config.zone.digits(named)
+
+    def as_stored(self) -> TableMetaClient:
+        """This client with the table's properties as they are now; one read."""
+        path = f"{self.base_path}/{PROPERTIES_PATH}"
+        config = TableConfig.from_properties(read_properties(self.storage), path)
+        zone = config.local_zone or self.config.local_zone
+        takes_empty = self.config.takes_empty_partitions
+        config = replace(config, local_zone=zone, takes_empty_partitions=takes_empty)
+        return replace(self, config=config)
 
     def read_instant(self, instant: Instant) -> bytes:
         """Return the bytes of the file of ``instant`` in its state.

@@ -108,6 +108,7 @@ from hudi_core.model.protocols import FileLister, LockProvider, Storage, Timelin
 from hudi_core.model.ranges import RangeSource, ValueRanges
 from hudi_core.model.schema import TableSchema
 from hudi_core.model.stats import ColumnStats, FileStats, Scalar
+from hudi_core.model.timeline_zone import TimelineZone
 from hudi_core.plugin.fenced import Lineage, fence, pending_publications
 from hudi_core.plugin.foreign import Raised, attempt
 from hudi_core.plugin.host import FormatHost
@@ -217,6 +218,7 @@ __all__ = [
     "Timeline",
     "TimelineFactory",
     "TimelineView",
+    "TimelineZone",
     "TouchConflicts",
     "UnfinishedMoveError",
     "UnsafePathError",

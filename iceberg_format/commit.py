@@ -38,7 +38,6 @@ from hudi_core.spi import (
     Instant,
     Raised,
     attempt,
-    to_epoch_millis,
 )
 from iceberg_format.catalog import RefusedByCatalogError, TableState
 from iceberg_format.lineage import (
@@ -214,7 +213,7 @@ def change_updates(
         files.manifests,
         snapshot_id=snapshot_id,
         summary=Summary(operation, **counts, **change.keys),
-        timestamp_ms=to_epoch_millis(instant.effective_completion_time),
+        timestamp_ms=table.client.config.zone.epoch_millis(instant.effective_completion_time),
         schema_id=schema_id,
     )
     return (*schema_updates, *as_current(snapshot))

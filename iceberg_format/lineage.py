@@ -173,7 +173,10 @@ def instant_keys(instant: Instant, operation: str | None) -> dict[str, str]:
 
 
 def xtable_key(instant: Instant) -> dict[str, str]:
-    """Return what makes readers of Apache XTable's tables recognise a snapshot."""
+    """The key by which Apache XTable's readers recognise a snapshot.
+
+    XTable reads the digits of every instant as UTC.
+    """
     synced = to_datetime(instant.effective_completion_time).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     value = {
         "lastInstantSynced": synced,

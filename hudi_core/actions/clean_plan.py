@@ -27,7 +27,8 @@ from hudi_core.model.files import (
     PartitionPath,
 )
 from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant
-from hudi_core.model.instant_time import InstantTime, instant_time_of
+from hudi_core.model.instant_time import InstantTime
+from hudi_core.model.timeline_zone import UTC_TIMELINE, TimelineZone
 from hudi_core.timeline.timeline import Timeline
 
 SAVEPOINTED_KEY: Final = "savepointed_timestamps"
@@ -122,7 +123,9 @@ class PartitionClean:
     drop: bool = False
 
 
-def retain(timeline: Timeline, rules: CleanRules, now: datetime) -> Retention:
+def retain(
+    timeline: Timeline, rules: CleanRules, now: datetime, zone: TimelineZone = UTC_TIMELINE
+) -> Retention:
     """Return what the rules keep of a table.
 
     The earliest write retained is not later than the last completed one before the first pending
@@ -136,18 +139,22 @@ def retain(timeline: Timeline, rules: CleanRules, now: datetime) -> Retention:
         How much to keep.
     now
         The present, aware.
+    zone
+        Time zone of the timeline.
     """
-    return Retention(rules, _earliest(timeline, rules, now))
+    return Retention(rules, _earliest(timeline, rules, now, zone))
 
 
-def _earliest(timeline: Timeline, rules: CleanRules, now: datetime) -> Instant | None:
+def _earliest(
+    timeline: Timeline, rules: CleanRules, now: datetime, zone: TimelineZone
+) -> Instant | None:
     completed = timeline.completed_writes()
     match rules.policy:
         case CleanPolicy.KEEP_LATEST_COMMITS:
             number = len(completed) - max(rules.commits_retained, 1)
             found = completed[number] if number > 0 else None
         case CleanPolicy.KEEP_LATEST_BY_HOURS:
-            since = instant_time_of(now - timedelta(hours=rules.hours_retained))
+            since = zone.digits(now - timedelta(hours=rules.hours_retained))
             found = next((one for one in completed if one.requested_time >= since), None)
         case CleanPolicy.KEEP_LATEST_FILE_VERSIONS:
             return None

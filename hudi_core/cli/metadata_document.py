@@ -10,7 +10,6 @@ from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.records import RecordLocation
 from hudi_core.metadata.validator import Finding
 from hudi_core.model.files import FileStatus
-from hudi_core.model.instant_time import instant_time_of
 from hudi_core.services.metadata import MetadataStats
 
 
@@ -72,7 +71,4 @@ def locations_document(
 def _instant(client: TableMetaClient, millis: int | None) -> str | None:
     if millis is None:
         return None
-    moment = datetime.fromtimestamp(millis / 1000, UTC)
-    if client.config.timezone == "LOCAL":
-        moment = moment.astimezone().replace(tzinfo=UTC)
-    return instant_time_of(moment)
+    return client.config.zone.digits(datetime.fromtimestamp(millis / 1000, UTC))

@@ -35,6 +35,7 @@ def table_document(table: Table) -> dict[str, Any]:
         "ordering_field": ",".join(config.ordering_fields) or None,
         "merge_mode": config.merge_mode.value,
         "timezone": config.timezone,
+        "zone": str(config.zone),
         "writes": len(writes),
         "pending": sum(not instant.is_completed for instant in timeline.instants),
         "latest_write": instant_document(writes[-1], archived=False) if writes else None,

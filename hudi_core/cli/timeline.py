@@ -33,11 +33,13 @@ def timeline(
             *(instant_document(instant, archived=True) for instant in archived),
             *(instant_document(instant, archived=False) for instant in active),
         ]
-        write_json({"path": table.path, "instants": instants})
+        zone = str(table.config.zone)
+        write_json({"path": table.path, "zone": zone, "instants": instants})
         return
     headings = ["instant", "action", "state", "completed"]
     rows = [_row(instant, "archived") for instant in archived] + [_row(one) for one in active]
-    write_grid(f"{table.config.name}: {len(rows)} instants", headings, rows)
+    title = f"{table.config.name}: {len(rows)} instants, times in {table.config.zone}"
+    write_grid(title, headings, rows)
 
 
 def instant_document(instant: Instant, *, archived: bool) -> dict[str, Any]:

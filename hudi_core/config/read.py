@@ -10,7 +10,7 @@ from hudi_core.config.foreign import Kind, foreign_options
 from hudi_core.config.key import ConfigKey, Group
 from hudi_core.config.kinds import QueryType
 from hudi_core.errors import InvalidInstantTimeError, InvalidOptionError
-from hudi_core.model.instant_time import EARLIEST, InstantTime, parse_query_time
+from hudi_core.model.instant_time import EARLIEST, parse_query_time
 
 __all__ = [
     "AS_OF",
@@ -24,18 +24,26 @@ __all__ = [
 ]
 
 
-def query_time(text: str) -> InstantTime | None:
-    """Parse a time a user may name: see :func:`hudi_core.model.instant_time.parse_query_time`."""
+def query_time(text: str) -> str | None:
+    """Check a time that a user names.
+
+    See :func:`hudi_core.model.instant_time.parse_query_time`; its zone is that of the table that is
+    read.
+    """
     if not text:
         return None
     try:
-        return parse_query_time(text)
+        parse_query_time(text)
     except InvalidInstantTimeError as error:
         raise ValueError(f"{error.reason}; {error.hint}") from error
+    return text
 
 
-def begin_time(text: str) -> InstantTime | None:
-    """Parse the begin of an incremental read; ``earliest`` and zeros mean the table's begin."""
+def begin_time(text: str) -> str | None:
+    """Check the begin of an incremental read.
+
+    ``earliest`` and zeros mean the table's begin.
+    """
     if text.lower() == "earliest" or (text and not text.strip("0")):
         return EARLIEST
     return query_time(text)
@@ -57,7 +65,8 @@ AS_OF: Final = ConfigKey(
     parse=query_time,
     doc="Snapshot: the table as it was at this time. 17 or 14 digits, a date, an RFC 3339 date and "
     "time (of whole seconds: the end of that second), or seconds or milliseconds since the epoch. "
-    "A time before the first commit, or after now, is refused.",
+    "What names no zone is in that of the table's instants. A time before the first commit, or "
+    "after now, is refused.",
     group=Group.READ,
 )
 BEGIN: Final = ConfigKey(
@@ -98,16 +107,16 @@ class ReadConfig:
     query_type
         Snapshot or incremental.
     as_of
-        Requested time the snapshot is taken at; ``None`` for now.
+        Requested time the snapshot is taken at, as the user wrote it; ``None`` for now.
     begin, end
-        Completion times; changes in (begin, end] are read. ``begin`` is given for every incremental
-        read, ``end`` is ``None`` for now.
+        Completion times, likewise; changes in (begin, end] are read. ``begin`` is given for every
+        incremental read, ``end`` is ``None`` for now.
     """
 
     query_type: QueryType = QueryType.SNAPSHOT
-    as_of: InstantTime | None = None
-    begin: InstantTime | None = None
-    end: InstantTime | None = None
+    as_of: str | None = None
+    begin: str | None = None
+    end: str | None = None
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> ReadConfig:

@@ -22,7 +22,7 @@ from hudi_core.metadata.changes import AlikeRecords, PartitionChange
 from hudi_core.metadata.hfile import Codec, HFileOptions, write_hfile
 from hudi_core.metadata.record_codec import RecordEncoder
 from hudi_core.metadata.records import MetadataRecord
-from hudi_core.model.instant_time import InstantTime, to_epoch_millis
+from hudi_core.model.instant_time import InstantTime
 
 _BLOOM_ENTRIES: Final = 10_000
 _BLOOM_FPP: Final = 1e-9
@@ -72,7 +72,7 @@ def encode_base_entries(
         entries,
         HFileOptions(
             schema=schema,
-            create_time_ms=to_epoch_millis(time),
+            create_time_ms=config.zone.epoch_millis(time),
             codec=Codec.GZIP,
             full_keys=config.version <= _KEYS_IN_FULL,
             base_file=True,
@@ -108,7 +108,7 @@ def encode_log_file(
             sorted(chain(map(encoder.encode, change.records), _encoded(encoder, change.alike))),
             HFileOptions(
                 schema=encoder.schema,
-                create_time_ms=to_epoch_millis(now),
+                create_time_ms=config.zone.epoch_millis(now),
                 full_keys=config.version <= _KEYS_IN_FULL,
             ),
         )

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.instant_time import InstantTime
-from hudi_core.timeline.clock import TimelineClock
 from hudi_core.timeline.timeline import Timeline
 
 
@@ -41,4 +40,4 @@ class LockedMetadata:
         """
         own = self.metadata.timeline() if timeline is None else timeline
         both = Timeline.of((*self.data_timeline.instants, *own.instants))
-        return TimelineClock(self.client.active).next_time(both)
+        return self.client.clock.next_time(both)

@@ -105,6 +105,7 @@ def clean_if_due(locked: LockedMetadata, config: MetadataConfig) -> Instant | No
         timeline,
         CleanRules(commits_retained=config.clean_commits_retained),
         datetime.now(UTC),
+        metadata.config.zone,
     )
     old = _old_compactions(timeline, retention)
     if not old:

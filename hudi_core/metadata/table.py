@@ -59,6 +59,8 @@ def metadata_client(client: TableMetaClient) -> TableMetaClient:
     except CorruptMetadataError as error:
         raise CorruptMetadataError(error.path, error.reason, REBUILD) from error
     config = TableConfig.from_properties(properties, path)
+    # its instants are the table's, whatever it was made with
+    config = replace(config, timezone=client.config.timezone, local_zone=client.config.local_zone)
     if config.table_type is not TableType.MERGE_ON_READ or config.base_file_format != "HFILE":
         raise CorruptMetadataError(path, "it is not of a metadata table", REBUILD)
     return replace(

@@ -7,11 +7,10 @@ completes. Everything here runs under the table's lock.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from hudi_core.config.metadata_keys import MetadataConfig
-from hudi_core.config.table import TableConfig
 from hudi_core.errors import UnsupportedTableError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.changes import Changes
@@ -36,7 +35,6 @@ from hudi_core.metadata.writer import write_deltacommit
 from hudi_core.model.files import FileStatus, PartitionPath, join_path
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.metering import Metric
-from hudi_core.storage.properties_file import PROPERTIES_PATH, read_properties
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_system import FileSystemView
 from hudi_core.view.replaced import replaced_groups, written_files
@@ -251,6 +249,4 @@ def open_upkeep(
 
 def current_client(client: TableMetaClient, timeline: Timeline) -> TableMetaClient:
     """Return a client with the table's properties and timeline as they are now."""
-    path = f"{client.base_path}/{PROPERTIES_PATH}"
-    config = TableConfig.from_properties(read_properties(client.storage), path)
-    return replace(client, config=config, seen=timeline)
+    return client.as_stored().seeing(timeline)

@@ -12,6 +12,7 @@ from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.partition_transform import PartitionTransform
 from hudi_core.model.protocols import Storage, TimelineView
 from hudi_core.model.schema import TableSchema
+from hudi_core.model.timeline_zone import TimelineZone
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -67,6 +68,11 @@ class TableSettings(Protocol):
     @property
     def table_format(self) -> str:
         """Name of the table's format, in lower case."""
+        ...
+
+    @property
+    def zone(self) -> TimelineZone:
+        """Time zone of the table's instants; turns them into moments."""
         ...
 
     @property

@@ -1,8 +1,9 @@
 """Instant times: the clock readings that name everything on a timeline.
 
-An instant time is 17 digits, ``yyyyMMddHHmmssSSS``, in the timeline's time zone (UTC for every
-table this project creates). Text order is time order. Tables of earlier Hudi releases hold 14-digit
-times (whole seconds); they are read, never written.
+An instant time is 17 digits, ``yyyyMMddHHmmssSSS``, in the timeline's time zone: UTC for every
+table this project creates, see :mod:`hudi_core.model.timeline_zone` for others. Text order is time
+order. Tables of earlier Hudi releases hold 14-digit times (whole seconds); they are read, never
+written.
 """
 
 from __future__ import annotations
@@ -73,22 +74,22 @@ def to_epoch_millis(time: InstantTime) -> int:
     return round(to_datetime(time).timestamp() * 1000)
 
 
-def next_instant_time(after: InstantTime | None, now: datetime) -> InstantTime:
+def next_instant_time(after: InstantTime | None, now: InstantTime) -> InstantTime:
     """Return the earliest instant time that is neither before ``now`` nor at or before
     ``after``."""
-    current = instant_time_of(now)
-    if after is None or current > after:
-        return current
+    if after is None or now > after:
+        return now
     return instant_time_of(to_datetime(after) + timedelta(milliseconds=1))
 
 
-def parse_query_time(text: str) -> InstantTime:
-    """Return the instant time a user means by ``text``.
+def parse_query_time(text: str) -> InstantTime | datetime:
+    """The instant time or the aware moment that a text names.
 
-    Accepts 17 or 14 digits, a date ``yyyy-MM-dd``, an RFC 3339 date and time (a missing zone means
-    UTC), and seconds or milliseconds since the epoch (10 or 13 digits). As in Hudi, a date and time
-    of whole seconds means the end of that second, a date its begin; 14 digits come before all times
-    of 17 that begin with them.
+    A moment is an RFC 3339 date and time with a zone, or seconds or milliseconds since the epoch
+    (10 or 13 digits). All else is in the timeline's zone, whichever that is: 17 or 14 digits, a
+    date ``yyyy-MM-dd``, a date and time without a zone. As in Hudi, a date and time of whole
+    seconds means the end of that second, a date its begin; 14 digits come before all times of 17
+    that begin with them.
 
     Raises
     ------
@@ -100,11 +101,11 @@ def parse_query_time(text: str) -> InstantTime:
         return parse_instant_time(text)
     if re.fullmatch(r"[0-9]{10}|[0-9]{13}", text):
         seconds = int(text) / (1000 if len(text) == 13 else 1)
-        return instant_time_of(datetime.fromtimestamp(seconds, UTC))
+        return datetime.fromtimestamp(seconds, UTC)
     try:
         moment = datetime.fromisoformat(text)
     except ValueError as error:
         raise InvalidInstantTimeError(text, "no known form of a time") from error
     if _WHOLE_SECONDS.search(text):
         moment += timedelta(milliseconds=999)
-    return instant_time_of(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+    return moment if moment.tzinfo else instant_time_of(moment.replace(tzinfo=UTC))

@@ -24,7 +24,6 @@ from hudi_core.model.instant_time import (
     EARLIEST,
     InstantTime,
     instant_time_of,
-    parse_query_time,
     to_datetime,
 )
 from hudi_core.model.protocols import Storage, TimelineView
@@ -99,6 +98,8 @@ class IncrementalQuery:
         ------
         InvalidInstantTimeError
             ``begin`` or ``end`` is no time.
+        TimelineError
+            See :meth:`~hudi_core.meta_client.TableMetaClient.instant_time`.
         SchemaError
             The filter does not fit the table.
         HistoryExpiredError
@@ -140,7 +141,7 @@ class IncrementalQuery:
     def _bound(self, text: str | None) -> InstantTime | None:
         if text is None or text in FROM_THE_BEGINNING:
             return None
-        time = parse_query_time(text)
+        time = self._client.instant_time(text)
         if time == EARLIEST:
             return time
         writes = self._timeline.completed_writes()

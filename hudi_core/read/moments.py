@@ -8,12 +8,7 @@ from typing import TypeAlias
 from hudi_core.errors import InvalidInstantTimeError, TimeOutOfRangeError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.instant import WRITE_ACTIONS, Instant
-from hudi_core.model.instant_time import (
-    EARLIEST,
-    InstantTime,
-    instant_time_of,
-    parse_query_time,
-)
+from hudi_core.model.instant_time import EARLIEST, InstantTime
 from hudi_core.model.protocols import TimelineView
 
 Moment: TypeAlias = str | Instant | datetime | date
@@ -57,13 +52,15 @@ def snapshot_time(client: TableMetaClient, timeline: TimelineView, as_of: str) -
     ------
     InvalidInstantTimeError
         The text is no time.
+    TimelineError
+        See :meth:`~hudi_core.meta_client.TableMetaClient.instant_time`.
     TimeOutOfRangeError
         It is before the first commit of the table, or later than now.
     """
-    time = parse_query_time(as_of)
+    time = client.instant_time(as_of)
     writes = timeline.completed_writes()
     newest = writes[-1].requested_time if writes else EARLIEST
-    now = _now(client)
+    now = client.config.zone.digits(datetime.now(UTC))
     # the end of the second that it is now
     if time > max(newest, InstantTime(f"{now[:14]}999")):
         raise TimeOutOfRangeError(client.base_path, as_of, _first(client, timeline), now)
@@ -72,13 +69,6 @@ def snapshot_time(client: TableMetaClient, timeline: TimelineView, as_of: str) -
         if first is None or time < first:
             raise TimeOutOfRangeError(client.base_path, as_of, first, now)
     return time
-
-
-def _now(client: TableMetaClient) -> InstantTime:
-    if client.config.timezone == "UTC":
-        return instant_time_of(datetime.now(UTC))
-    # instants are digits of the writers' clocks, which here pass for this machine's
-    return instant_time_of(datetime.now().astimezone().replace(tzinfo=UTC))
 
 
 def _first(client: TableMetaClient, timeline: TimelineView) -> InstantTime | None:

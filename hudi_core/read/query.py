@@ -100,6 +100,8 @@ class SnapshotQuery:
             ``as_of`` is no time.
         TimeOutOfRangeError
             It is before the first commit, or later than now.
+        TimelineError
+            See :meth:`~hudi_core.meta_client.TableMetaClient.instant_time`.
         SchemaError
             The filter does not fit the table.
         UnknownPartitionError

@@ -62,7 +62,6 @@ from hudi_core.services.create import location_property
 from hudi_core.services.opening import open_table
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.storage.properties_file import PROPERTIES_PATH, write_new
-from hudi_core.timeline.clock import TimelineClock
 from hudi_core.timeline.serde import encode
 from hudi_core.txn.table_lock import TableLock, lock_at
 
@@ -137,7 +136,7 @@ def _require_unchanged(folder: Folder) -> None:
 def _begin(folder: Folder, plan: InPlace) -> AdoptionRecord:
     _require_possible(folder, plan)
     client = folder.client(plan.config)
-    instant = TimelineClock(client.active).next_time()
+    instant = client.clock.next_time()
     placements = tuple(
         Placement(
             source=one.file.path,
@@ -298,7 +297,7 @@ def _commit(client: TableMetaClient, record: AdoptionRecord) -> None:
         extra_metadata={SCHEMA_KEY: client.config.create_schema or ""},
         operation_type=WriteOperation.BULK_INSERT,
     )
-    completion = TimelineClock(client.active).next_time()
+    completion = client.clock.next_time()
     client.active.complete(instant.to(State.INFLIGHT), completion, encode(metadata))
 
 

@@ -28,7 +28,7 @@ from hudi_core.model.commit import (
 )
 from hudi_core.model.files import BaseFileName, FileGroupId, FileSlice, PartitionPath, join_path
 from hudi_core.model.instant import Action, Instant, State
-from hudi_core.model.instant_time import InstantTime, next_instant_time, to_datetime
+from hudi_core.model.instant_time import InstantTime, next_instant_time
 from hudi_core.model.named_files import NamedFiles
 from hudi_core.model.schema import COMMIT_TIME, RECORD_KEY, TableSchema
 from hudi_core.services.differences import Difference, Source
@@ -107,7 +107,7 @@ def _completion_time(table: OpenTable, timeline: Timeline, instant: Instant) -> 
     if held is not None and held.completion_time is not None:
         return held.completion_time
     after = recorded_at(table, timeline, instant) or instant.requested_time
-    return next_instant_time(after, to_datetime(after))
+    return next_instant_time(after, after)
 
 
 class _Commit:

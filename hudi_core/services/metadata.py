@@ -38,7 +38,6 @@ from hudi_core.model.instant import Action, Instant
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import FileLister, Storage
 from hudi_core.storage.properties_file import update_properties
-from hudi_core.timeline.clock import TimelineClock
 from hudi_core.txn.open_table import OpenTable
 from hudi_core.txn.recovery import recover
 from hudi_core.txn.table_lock import TableLock
@@ -118,7 +117,7 @@ class MetadataOperator:
             )
             kept = None
             if backup and is_there:
-                kept = f"{_BACKUP}{TimelineClock(client.active).next_time()}"
+                kept = f"{_BACKUP}{client.clock.next_time()}"
                 files = [one.path for one in client.storage.list(METADATA_FOLDER, recursive=True)]
                 list(client.run_map(_Copy(client.storage, kept), files))
             discard_damaged(client.storage, client.config, copy_to=kept)

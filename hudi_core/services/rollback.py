@@ -8,6 +8,7 @@ from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant
 from hudi_core.model.instant_time import InstantTime, parse_instant_time
 from hudi_core.timeline.serde import decode_rollback
 from hudi_core.timeline.timeline import Timeline
+from hudi_core.timeline.zone_evidence import refuse_other_zone
 from hudi_core.txn import rollback
 from hudi_core.txn.lost_completion import completion_evidence
 from hudi_core.txn.open_table import OpenTable
@@ -42,11 +43,14 @@ def roll_back_instant(
         Later writes build on it, a savepoint holds it, or files it took the place of are gone.
     ConcurrentWriterError
         Its writer, or another one, is alive.
+    TimelineError
+        Other writers made the newest instants in another time zone.
     """
     client = table.client
     time = parse_instant_time(instant)
     with lock.held():
         client.require_writable()
+        refuse_other_zone(client.active, client.config.zone)
         timeline = client.timeline()
         refuse_unknown_actions(table, timeline)
         finished = _finish_begun(table, timeline, time)

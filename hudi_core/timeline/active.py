@@ -137,18 +137,17 @@ class ActiveTimeline:
             Such a rollback is damaged, or an entry with the name of an instant is no file; it is
             named.
         """
-        parse = _parse_v2 if self.layout_version == LAYOUT_2 else _parse_v1
         files: list[Instant] = []
         unknown: list[str] = []
         others: list[str] = []
         for status in self.storage.list(self.folder, others=others):
-            instant = parse(status.name)
+            instant = self.parse(status.name)
             if instant is not None:
                 files.append(instant)
             elif _LIKE_AN_INSTANT.fullmatch(status.name) and not _TEMPORARY.fullmatch(status.name):
                 unknown.append(status.name)
         for path in others:
-            if parse(path.rpartition("/")[2]) is not None:
+            if self.parse(path.rpartition("/")[2]) is not None:
                 raise CorruptMetadataError(
                     f"{self.storage.root}/{path}",
                     "it has the name of an instant and is no file",
@@ -163,6 +162,10 @@ class ActiveTimeline:
         is_ours = self.layout_version == LAYOUT_2
         late = late_writes(files, self._rolled_back_by) if is_ours else frozenset[Instant]()
         return TimelineListing(tuple(files), tuple(sorted(unknown)), late, surplus)
+
+    def parse(self, name: str) -> Instant | None:
+        """The instant of a file's name; ``None`` for any other file."""
+        return _parse_v2(name) if self.layout_version == LAYOUT_2 else _parse_v1(name)
 
     def file_name(self, instant: Instant) -> str:
         """Return the name of the file of ``instant`` in its state."""

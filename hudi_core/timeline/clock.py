@@ -1,9 +1,9 @@
 """The clock that names instants.
 
 Readers order instants by their times, so times must grow over all writers of a table: each new one
-is greater than every requested and completion time on the timeline. Clocks of machines differ; what
-makes the times grow is the table's lock, held from asking for a time until the file that carries it
-exists.
+is greater than every requested and completion time on the timeline. Clocks of machines differ, and
+those of most zones go back an hour in autumn; what makes the times grow is the table's lock, held
+from asking for a time until the file that carries it exists.
 """
 
 from __future__ import annotations
@@ -13,15 +13,18 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from hudi_core.config.table_keys import LOCAL_ZONE
 from hudi_core.errors import TimelineError
-from hudi_core.model.instant_time import InstantTime, instant_time_of, next_instant_time
+from hudi_core.model.instant_time import InstantTime, next_instant_time
+from hudi_core.model.timeline_zone import UTC_TIMELINE, TimelineZone
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.timeline import Timeline
 
 MAX_AHEAD: Final = timedelta(days=1)
-"""How far the newest time of a timeline may be ahead of this machine's clock.
-
-Half of it covers timelines in local time (of other writers) that are ahead of UTC."""
+"""How far the newest time of a timeline may be ahead of this machine's clock."""
+LOCAL_MAX_AHEAD: Final = timedelta(hours=2)
+"""The same of a timeline in local time: no change of clocks is greater, and what is further ahead
+was made in a zone further east."""
 
 _handed_out: Final[dict[str, InstantTime]] = {}
 """Newest time given to anybody in this process, by table timeline."""
@@ -41,11 +44,19 @@ class TimelineClock:
         The timeline.
     now
         Reads the machine's clock; returns an aware datetime.
+    zone
+        Time zone of the timeline.
     """
 
-    def __init__(self, active: ActiveTimeline, now: Callable[[], datetime] = _utc_now) -> None:
+    def __init__(
+        self,
+        active: ActiveTimeline,
+        now: Callable[[], datetime] = _utc_now,
+        zone: TimelineZone = UTC_TIMELINE,
+    ) -> None:
         self._active = active
         self._now = now
+        self._zone = zone
         self._table = f"{active.storage.root}/{active.folder}"
 
     def next_time(self, timeline: Timeline | None = None) -> InstantTime:
@@ -62,22 +73,31 @@ class TimelineClock:
         Raises
         ------
         TimelineError
-            The newest time is more than a day ahead of this machine's clock: one of the two is
-            wrong.
+            The newest time is so far ahead of this machine's clock (a day; two hours where the
+            timeline is in local time) that one of the two is wrong.
         """
         newest = (self._active.load() if timeline is None else timeline).latest_time()
-        now = self._now()
+        now, zone = self._now(), self._zone
         with _guard:
             given = _handed_out.get(self._table)
             after = max((time for time in (newest, given) if time is not None), default=None)
-            if after is not None and after > instant_time_of(now + MAX_AHEAD):
-                raise TimelineError(
-                    f"The newest time of {self._table} is {after}, more than a day ahead of this "
-                    f"machine's clock ({instant_time_of(now)})",
-                    "Set the machine's clock right, or find the writer whose clock is wrong.",
-                    newest=after,
-                    now=instant_time_of(now),
-                )
-            time = next_instant_time(after, now)
+            ahead = LOCAL_MAX_AHEAD if zone.is_local else MAX_AHEAD
+            if after is not None and after > zone.digits(now + ahead):
+                raise self._too_far_ahead(after, now)
+            time = next_instant_time(after, zone.digits(now))
             _handed_out[self._table] = time
             return time
+
+    def _too_far_ahead(self, newest: InstantTime, now: datetime) -> TimelineError:
+        shown = self._zone.digits(now)
+        far, hint = "more than a day", ""
+        if self._zone.is_local:
+            far = "more than two hours"
+            hint = f"Name the zone of its other writers in {LOCAL_ZONE.key}; or else s"
+        return TimelineError(
+            f"The newest time of {self._table} is {newest}, {far} ahead of this machine's clock "
+            f"({shown} in {self._zone})",
+            f"{hint or 'S'}et the machine's clock right, or find the writer whose clock is wrong.",
+            newest=newest,
+            now=shown,
+        )

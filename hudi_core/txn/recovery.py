@@ -26,6 +26,7 @@ from hudi_core.model.instant_time import InstantTime, parse_instant_time
 from hudi_core.storage.probes import sweep
 from hudi_core.timeline.serde import decode_rollback
 from hudi_core.timeline.timeline import Timeline
+from hudi_core.timeline.zone_evidence import refuse_other_zone
 from hudi_core.txn import heartbeat, rollback
 from hudi_core.txn.lost_completion import refuse_lost_completion
 from hudi_core.txn.markers import TEMP_FOLDER, Markers
@@ -50,12 +51,15 @@ def recover(table: OpenTable, config: WriteConfig) -> Timeline:
         A live writer is at work and the writers do not share a lock.
     UnsupportedTableError
         An action is pending that this release does not know how to continue or undo.
+    TimelineError
+        Other writers made the newest instants in another time zone.
     CommitStateUnknownError, IncompleteCommitError
         See :func:`~hudi_core.txn.settlement.settled`.
     CorruptMetadataError
         The completed file of an instant is lost: see :mod:`hudi_core.txn.lost_completion`.
     """
     client = table.client
+    refuse_other_zone(client.active, client.config.zone)
     timeline = client.timeline()
     if timeline.unknown and _remove_surplus(client):
         timeline = client.timeline()

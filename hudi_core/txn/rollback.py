@@ -25,7 +25,6 @@ from hudi_core.model.files import PartitionPath
 from hudi_core.model.format import Publication
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import parse_instant_time
-from hudi_core.timeline.clock import TimelineClock
 from hudi_core.timeline.serde import decode_rollback_plan, encode
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.heartbeat import heartbeat_path, is_of_this_boot, remove_heartbeat
@@ -61,7 +60,7 @@ def roll_back(table: OpenTable, target: Instant, published: Publication | None =
     active = table.client.active
     files = files_written(table, target)
     plan = make_plan(table.client.storage.root, target, files)
-    requested = Instant(TimelineClock(active).next_time(), Action.ROLLBACK, State.REQUESTED)
+    requested = Instant(table.client.clock.next_time(), Action.ROLLBACK, State.REQUESTED)
     active.create_requested(requested, encode(plan))  # step plan-rollback
     _refuse_alive(table, requested, target)
     return _execute(table, requested, plan, target, published)
@@ -171,7 +170,7 @@ def _execute(
     upkeep = open_upkeep(client, _options(table), client.active.load())
     if upkeep is not None:
         record_rollback(upkeep, rollback.requested_time, metadata)
-    completion = TimelineClock(client.active).next_time()
+    completion = client.clock.next_time()
     completed = client.active.complete(rollback, completion, encode(metadata))
     recorded(table, completed, lambda: table.host.complete_rollback(client, metadata, completed))
     finish(table, target)

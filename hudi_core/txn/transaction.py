@@ -32,7 +32,6 @@ from hudi_core.model.files import join_path
 from hudi_core.model.format import FormatCommit
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.protocols import TimelineView
-from hudi_core.timeline.clock import TimelineClock
 from hudi_core.timeline.serde import encode
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn import rollback
@@ -291,7 +290,7 @@ class Transaction:
 
     def _complete(self, metadata: CommitMetadata, timeline: Timeline) -> Instant:
         active = self.table.client.active
-        completion = TimelineClock(active).next_time(timeline)
+        completion = self.table.client.clock.next_time(timeline)
         body = encode(metadata)
         try:
             return active.complete(self.instant, completion, body, timeline)  # step complete
@@ -363,7 +362,7 @@ def begin(
         seeing = table.seeing(timeline)
         table.host.initialize(seeing.client, create=False)
         began = seeing.timeline()
-        time_ = TimelineClock(client.active).next_time(timeline)
+        time_ = client.clock.next_time(timeline)
         requested = Instant(time_, action, State.REQUESTED)
         # the heart beats before the instant can be seen, so that nobody takes it for dead
         heartbeat = Heartbeat(client.scratch, time_, config.heartbeat_interval_ms)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import hudi_core as hudi
-from hudi_core.model.instant_time import next_instant_time, to_datetime
+from hudi_core.model.instant_time import next_instant_time
 from hudi_core.model.result import CommitResult
 from hudi_core.plugin.host import FormatHost
 from hudi_core.services.opening import open_table
@@ -249,7 +249,7 @@ def after_all(path: Path, action: Action, state: State = State.COMPLETED) -> Ins
     """Return an instant of a service that comes after all there are; it is on no timeline."""
     done = open_at(path).client.timeline().instants
     last = max(one.effective_completion_time for one in done)
-    time = next_instant_time(last, to_datetime(last))
+    time = next_instant_time(last, last)
     return Instant(time, action, state, time if state is State.COMPLETED else None)
 
 

@@ -248,6 +248,7 @@ def test_show(table: hudi.Table) -> None:
         "ordering_field": "ts",
         "merge_mode": "EVENT_TIME_ORDERING",
         "timezone": "UTC",
+        "zone": "UTC",
         "writes": 2,
         "pending": 0,
         "latest_write": None,

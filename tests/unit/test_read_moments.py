@@ -12,6 +12,7 @@ import pytest
 import hudi_core as hudi
 from hudi_core.errors import InvalidInstantTimeError, TimeOutOfRangeError
 from hudi_core.model.instant_time import InstantTime, parse_query_time, to_datetime
+from hudi_core.model.timeline_zone import UTC_TIMELINE
 
 FAST = {"hoodie.fs.fsync": "false"}
 EAST = timezone(timedelta(hours=9))
@@ -33,7 +34,8 @@ EAST = timezone(timedelta(hours=9))
     ],
 )
 def test_what_texts_mean(text: str, expected: str) -> None:
-    assert parse_query_time(text) == expected
+    named = parse_query_time(text)
+    assert (named if isinstance(named, str) else UTC_TIMELINE.digits(named)) == expected
 
 
 @pytest.fixture(scope="module")
