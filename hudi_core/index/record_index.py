@@ -3,14 +3,14 @@
 Its file groups are shards by the hash of the key, so a task looks up the keys of some shards and
 reads of them just the blocks that may hold one. An index that is kept by partitions has shards for
 each of them, and those of other partitions than the keys' are not looked into. What is found is a
-hint: the file itself decides whether the key is there, and where. So a location that a rolled back
-write left, or in a file group that is gone, counts as none.
+hint: the file itself decides whether the key is there, and where. A file group that is not there at
+all is damage: every writer takes the keys of a group that goes out of the index.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -22,7 +22,6 @@ from hudi_core.config.index_keys import INDEX_TYPE
 from hudi_core.config.kinds import IndexType
 from hudi_core.config.metadata_keys import ENABLE, PARTITIONED_RECORD_INDEX, MetadataConfig
 from hudi_core.config.metadata_keys import RECORD_INDEX as WHOLE_RECORD_INDEX
-from hudi_core.config.table import TableConfig
 from hudi_core.errors import CorruptMetadataError, InvalidOptionError
 from hudi_core.index.base import IntArray
 from hudi_core.meta_client import TableMetaClient
@@ -40,7 +39,6 @@ from hudi_core.model.files import BasePath, FileGroupId, FileId, PartitionPath
 from hudi_core.model.protocols import TimelineView
 from hudi_core.storage.open import open_storage
 from hudi_core.storage.options import StorageOptions
-from hudi_core.storage.properties_file import read_properties
 from hudi_core.storage.subfolder import SubfolderStorage
 
 _KEYS_PER_TASK: Final = 50_000
@@ -90,7 +88,10 @@ class ShardLookup:
                 held = np.flatnonzero(places >= 0)
                 found.append(own[held])
                 groups.append(places[held])
-        return Locations(np.concatenate(found), np.concatenate(groups), tuple(known.groups))
+        # a group that only older files of the index name has been taken back by newer ones
+        used, numbers = np.unique(np.concatenate(groups), return_inverse=True)
+        named = tuple(known.groups[one] for one in used.tolist())
+        return Locations(np.concatenate(found), numbers.astype(np.int32), named)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,7 @@ class Locations:
     groups
         For each of them an ordinal among ``file_groups``.
     file_groups
-        The file groups.
+        The file groups, each the place of a key.
     """
 
     keys: IntArray
@@ -141,7 +142,8 @@ class RecordIndex:
         CorruptMetadataError
             The metadata table is damaged or stale.
         """
-        snapshot = MetadataSnapshot.open(_as_stored(client), timeline)
+        # a write may have built the index itself
+        snapshot = MetadataSnapshot.open(client.as_stored(), timeline)
         cache = MetadataConfig.from_options(client.options).record_index_cache
         shards = snapshot.shards(RECORD_INDEX)
         return cls(client.base_path, client.storage_options, shards, cache)
@@ -173,7 +175,7 @@ class RecordIndex:
 
 def has_record_index(client: TableMetaClient) -> bool:
     """Tell whether a table has a record index now; one read."""
-    return RECORD_INDEX in active_partitions(_as_stored(client).config)
+    return RECORD_INDEX in active_partitions(client.as_stored().config)
 
 
 def require_record_index(client: TableMetaClient, kind: IndexType) -> None:
@@ -186,7 +188,7 @@ def require_record_index(client: TableMetaClient, kind: IndexType) -> None:
     """
     option = WHOLE_RECORD_INDEX if kind.is_global else PARTITIONED_RECORD_INDEX
     build = f"`hudi metadata index {client.base_path} record_index --option {option.key}=true`"
-    stored = _as_stored(client)
+    stored = client.as_stored()
     if RECORD_INDEX not in active_partitions(stored.config):
         raise InvalidOptionError(
             INDEX_TYPE.key,
@@ -204,12 +206,6 @@ def require_record_index(client: TableMetaClient, kind: IndexType) -> None:
             f"the table's record index is {theirs}, and this needs one that is {ours}",
             f"Run `hudi metadata drop {client.base_path} record_index`, then {build}.",
         )
-
-
-def _as_stored(client: TableMetaClient) -> TableMetaClient:
-    """Return the client with the properties of now: a write may have built the index itself."""
-    config = TableConfig.from_properties(read_properties(client.storage), client.base_path)
-    return replace(client, config=config)
 
 
 _NO_KEYS: Final = np.empty(0, dtype=np.int32)

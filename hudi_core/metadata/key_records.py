@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Final
 
 import numpy as np
@@ -18,7 +17,6 @@ import pyarrow.types as pt
 
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import UnsupportedTableError
-from hudi_core.keygen.java_float import double_text, float_text
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.changes import PartitionChange
 from hudi_core.metadata.data_files import read_columns
@@ -26,7 +24,8 @@ from hudi_core.metadata.keys import secondary_key
 from hudi_core.metadata.partition_types import RecordType
 from hudi_core.metadata.records import MetadataRecord, RecordLocation, SecondaryEntry
 from hudi_core.model.files import FileId, PartitionPath, join_path
-from hudi_core.model.instant_time import InstantTime, to_datetime, to_epoch_millis
+from hudi_core.model.instant_time import InstantTime
+from hudi_core.model.java_float import double_text, float_text
 from hudi_core.model.schema import RECORD_KEY
 
 Location = tuple[PartitionPath, FileId]
@@ -116,10 +115,7 @@ def _locations(client: TableMetaClient, files: Sequence[DataFile]) -> dict[str, 
 def index_millis(time: InstantTime, config: TableConfig) -> int:
     """Return an instant's time as the index of record keys holds it: milliseconds since the epoch,
     by the clock of the timeline's time zone."""
-    if config.timezone != "LOCAL":
-        return to_epoch_millis(time)
-    local: datetime = to_datetime(time).replace(tzinfo=None)
-    return round(local.timestamp() * 1000)
+    return config.zone.epoch_millis(time)
 
 
 # --- secondary indexes ------------------------------------------------------

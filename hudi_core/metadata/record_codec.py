@@ -36,9 +36,12 @@ _Said: TypeAlias = tuple[RecordType | int, Payload | None]
 _SMALL, _MAX_KNOWN = 512, 4096
 """Bytes of the longest value that is remembered, and how many are."""
 _UUID_FILE_ID: Final = re.compile(
-    r"([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})-(0|[1-9][0-9]{0,8})"
+    r"([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})(?:-(0|[1-9][0-9]{0,8}))?"
 )
 _BY_UUID, _BY_TEXT = 0, 1
+_NONE: Final = -1
+"""What stands for the number of a file id that has none, as those of Flink, and for all numbers of
+one that is kept as text: readers in Java take no nulls there."""
 _LONG: Final = (1 << 64) - 1
 _KNOWN: Final = frozenset(RecordType)
 
@@ -231,7 +234,8 @@ def _bloom_content(value: BloomFilterEntry) -> _Fields:
 def _location(content: _Fields) -> RecordLocation:
     if content.get("fileIdEncoding", _BY_UUID) == _BY_UUID:
         bits = (content["fileIdHighBits"] & _LONG) << 64 | content["fileIdLowBits"] & _LONG
-        file_id = f"{uuid.UUID(int=bits)}-{content['fileIndex']}"
+        index = content["fileIndex"]
+        file_id = str(uuid.UUID(int=bits)) + ("" if index == _NONE else f"-{index}")
     else:
         file_id = content["fileId"]
     return RecordLocation(
@@ -249,9 +253,9 @@ def _location_content(value: RecordLocation) -> _Fields:
     if match is None:
         return {
             **fields,
-            "fileIdHighBits": None,
-            "fileIdLowBits": None,
-            "fileIndex": None,
+            "fileIdHighBits": _NONE,
+            "fileIdLowBits": _NONE,
+            "fileIndex": _NONE,
             "fileId": value.file_id,
             "fileIdEncoding": _BY_TEXT,
         }
@@ -260,7 +264,7 @@ def _location_content(value: RecordLocation) -> _Fields:
         **fields,
         "fileIdHighBits": _signed(bits >> 64),
         "fileIdLowBits": _signed(bits & _LONG),
-        "fileIndex": int(match[2]),
+        "fileIndex": _NONE if match[2] is None else int(match[2]),
         "fileId": "",
         "fileIdEncoding": _BY_UUID,
     }

@@ -15,8 +15,12 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_core.engine.base import Engine, TaskContext
+from hudi_core.errors import CorruptMetadataError
 from hudi_core.index.base import IntArray
 from hudi_core.index.record_index import Locations, RecordIndex, ShardLookup
+from hudi_core.metadata.damage import REBUILD
+from hudi_core.metadata.partition_types import RECORD_INDEX
+from hudi_core.metadata.table import METADATA_FOLDER
 from hudi_core.model.files import BaseFile, FileGroupId, PartitionPath
 from hudi_core.write.context import WriteContext
 from hudi_core.write.incoming import LeftIncoming, Scope
@@ -73,7 +77,9 @@ class RecordTagging:
         answers: list[list[_Answer]] = [[] for _ in scopes]
         for look, answer in zip(looks, engine.map_tasks(looks, self.ask, stage), strict=True):
             answers[look.scope].append(answer)
-        paths = {path for scope in scopes for path in scope.sources.paths}
+        paths = set[PartitionPath]()
+        if self._context.knows_partitions:
+            paths = {path for scope in scopes for path in scope.sources.paths}
         if self._context.is_global:
             paths |= {
                 group.partition_path
@@ -86,7 +92,9 @@ class RecordTagging:
         found: list[list[Left]] = [[] for _ in scopes]
         with_files = [self._with_files(scope, files) for scope in scopes]
         for number, (scope, incoming) in enumerate(zip(with_files, left, strict=True)):
-            pieces += [(number, piece) for piece in _pieces(scope, incoming, answers[number])]
+            ordinals = self._ordinals(scope, answers[number])
+            some = _pieces(scope, incoming, answers[number], ordinals)
+            pieces += [(number, piece) for piece in some]
         weights = [sum(one.scope.files[file][1].size for file in one.files) for _, one in pieces]
         looked = engine.map_tasks([one for _, one in pieces], self.look, stage, weights)
         for (number, _), one in zip(pieces, looked, strict=True):
@@ -110,6 +118,31 @@ class RecordTagging:
         return replace(
             scope, files=tuple((path, file) for path in paths for file in files.get(path, ()))
         )
+
+    def _ordinals(self, scope: Scope, answers: Sequence[_Answer]) -> dict[FileGroupId, int]:
+        """The file's ordinal of each file group that the index names.
+
+        Raises
+        ------
+        CorruptMetadataError
+            The index names one that is not there: its keys would be taken for new ones.
+        """
+        named = {group for answer in answers for group in answer.file_groups}
+        found = {
+            group: ordinal
+            for ordinal, (path, file) in enumerate(scope.files)
+            if (group := FileGroupId(path, file.name.file_id)) in named
+        }
+        gone = sorted(named - found.keys())
+        if gone:
+            raise CorruptMetadataError(
+                f"{self._context.base_path}/{METADATA_FOLDER}/{RECORD_INDEX}",
+                f"it says that keys are in the file group {gone[0].file_id} of partition "
+                f"{gone[0].partition_path!r}, which is not there"
+                + (f"; and in {len(gone) - 1} more of that kind" if len(gone) > 1 else ""),
+                REBUILD,
+            )
+        return found
 
     def ask(self, task: TaskContext, item: _Look) -> _Answer:
         """Ask some shards for the keys that they hold."""
@@ -146,8 +179,10 @@ class _Look:
 
 @dataclass(frozen=True, slots=True)
 class _Hint:
-    """Where keys are said to be; ``files`` has the ordinal of each file group's file, -1 of those
-    that are gone."""
+    """Where keys are said to be.
+
+    ``files`` has the ordinal of each file group's file.
+    """
 
     left: Left
     files: tuple[int, ...]
@@ -156,8 +191,7 @@ class _Hint:
         """Return ordinals of keys, and for each the ordinal of the file."""
         table = find(context, self.left)
         groups = table.column("group").to_numpy()
-        files = np.array([*self.files, -1], dtype=np.int32)
-        return table.column("key").to_numpy(), files[groups]
+        return table.column("key").to_numpy(), np.array(self.files, dtype=np.int32)[groups]
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +203,7 @@ class _Answer:
 
     def hints(self, ordinals: Mapping[FileGroupId, int]) -> _Hint:
         """Return which files that means."""
-        return _Hint(self.left, tuple(ordinals.get(group, -1) for group in self.file_groups))
+        return _Hint(self.left, tuple(ordinals[group] for group in self.file_groups))
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,14 +214,19 @@ class _Piece:
     hints: tuple[_Hint, ...]
 
 
-def _pieces(scope: Scope, incoming: LeftIncoming, answers: Sequence[_Answer]) -> list[_Piece]:
-    """Return the files of a scope to look into, for the keys that are said to be there."""
-    named = {group for answer in answers for group in answer.file_groups}
-    ordinals = {
-        group: ordinal
-        for ordinal, (path, file) in enumerate(scope.files)
-        if (group := FileGroupId(path, file.name.file_id)) in named
-    }
+def _pieces(
+    scope: Scope,
+    incoming: LeftIncoming,
+    answers: Sequence[_Answer],
+    ordinals: Mapping[FileGroupId, int],
+) -> list[_Piece]:
+    """The files of a scope that hold keys, as the index says.
+
+    Parameters
+    ----------
+    ordinals
+        The ordinal of each file group that the answers name.
+    """
     hints = tuple(answer.hints(ordinals) for answer in answers)
     chunks = file_chunks(scope, sorted(ordinals.values()))
     return [_Piece(scope, incoming, chunk, hints) for chunk in chunks]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_core.avro import encode_datum, parse_writer_schema
+from hudi_core.avro import decode_datum, encode_datum, parse_writer_schema
 from hudi_core.avro.wrappers import ARRAY, SCALARS, Wrapped
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.metadata.damage import REBUILD, naming_the_rebuild
@@ -139,6 +139,8 @@ def test_values_by_their_bytes() -> None:
         ("FFFFFFFF-ffff-ffff-8000-000000000000-12", False),
         ("ffffffff-ffff-ffff-8000-000000000000-012", False),
         ("ffffffff-ffff-ffff-8000-000000000000-9999999999", False),
+        ("ffffffff-ffff-ffff-8000-000000000000", True),  # of Flink
+        ("00000003-0000-0000-0000-000000000000--1", False),
         ("00000003-0000-0000-0000", False),
         ("", False),
     ],
@@ -151,6 +153,23 @@ def test_file_ids_are_kept_as_numbers_where_numbers_say_it_all(file_id: str, by_
     assert found is not None
     assert found.payload == location
     assert (file_id.encode() in value) is (not by_uuid or not file_id)
+
+
+def test_file_ids_are_kept_as_apache_hudi_keeps_them() -> None:
+    encoder = RecordEncoder()
+    schema = parse_writer_schema(encoder.schema, PATH).parsed
+
+    def kept(file_id: str) -> list[Any]:
+        location = RecordLocation("p", file_id, 5)
+        _, value = encoder.encode(MetadataRecord("k", RecordType.RECORD_INDEX, location))
+        content = decode_datum(value, schema, PATH, named=True)["recordIndexMetadata"]
+        names = ("fileIdHighBits", "fileIdLowBits", "fileIndex", "fileId", "fileIdEncoding")
+        return [content[name] for name in names]
+
+    # HoodieMetadataPayload.createRecordIndexUpdate; Java has no null for a number
+    assert kept("00000000-0000-0007-8000-000000000000-3") == [7, -(1 << 63), 3, "", 0]
+    assert kept("00000000-0000-0007-8000-000000000000") == [7, -(1 << 63), -1, "", 0]
+    assert kept("bucket-3") == [-1, -1, -1, "bucket-3", 1]
 
 
 def test_equal_values_are_decoded_once() -> None:

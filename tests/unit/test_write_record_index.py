@@ -13,7 +13,7 @@ import pytest
 from hudi import HudiTableBuilder
 
 import hudi_core as hudi
-from hudi_core.errors import InvalidOptionError, StorageError
+from hudi_core.errors import CorruptMetadataError, InvalidOptionError, StorageError
 from hudi_core.index.record_index import Locations, RecordIndex, ShardLookup
 from hudi_core.metadata import data_files
 from hudi_core.metadata.hfile import HFileReader
@@ -22,9 +22,10 @@ from hudi_core.metadata.hfile.layout import DATA_MAGIC
 from hudi_core.metadata.layers import StoredFile
 from hudi_core.metadata.records import RecordLocation
 from hudi_core.metadata.snapshot import MetadataSnapshot
-from hudi_core.model.files import FileGroupId, FileId, PartitionPath
+from hudi_core.model.files import FileGroupId, FileId, PartitionPath, derive_file_id
+from hudi_core.model.instant_time import InstantTime
 from hudi_core.txn.transaction import Transaction
-from hudi_core.write import locating, stored_file
+from hudi_core.write import bulk_insert, locating, planning, stored_file
 from tests.property.test_index_model import ApartEngine
 
 SCHEMA = pa.schema(
@@ -273,20 +274,62 @@ def test_a_write_that_fails_leaves_no_key(
 def test_what_the_index_says_is_checked_at_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Keys that a rolled back write of another engine left, in file groups there or gone."""
+    """Keys that a rolled back write of another engine left."""
     table = create(tmp_path, WITH)
     table.upsert(rows(range(4), ["rome"]))
     (slice_,) = table.file_slices()
-    groups = (
-        FileGroupId(slice_.partition_path, slice_.file_id),
-        FileGroupId(PartitionPath("oslo"), FileId("00000000-0000-0000-0000-000000000000-0")),
-    )
-    wrong = Locations(np.array([0, 1], np.int32), np.array([0, 1], np.int32), groups)
+    groups = (FileGroupId(slice_.partition_path, slice_.file_id),)
+    wrong = Locations(np.array([0, 1], np.int32), np.array([0, 0], np.int32), groups)
     monkeypatch.setattr(ShardLookup, "find", lambda *_: wrong)
     result = table.upsert(rows([7, 8], ["rome"]))
     monkeypatch.undo()
     assert (result.inserted, result.updated) == (2, 0)
     check(table, 6)
+
+
+GONE = FileId("00000000-0000-0000-0000-000000000000-0")
+
+
+@pytest.mark.parametrize("group", [("oslo", GONE), ("rome", GONE), ("bonn", GONE)])
+def test_a_file_group_that_is_not_there_is_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, group: tuple[str, FileId]
+) -> None:
+    """Or its keys would be taken for new ones, and be in the table twice."""
+    table = create(tmp_path, WITH)
+    table.upsert(rows(range(4), ["rome", "oslo"]))
+    files, expected = sorted(tmp_path.rglob("*.parquet")), stored(table)
+    groups = (FileGroupId(PartitionPath(group[0]), group[1]),)
+    wrong = Locations(np.array([0], np.int32), np.array([0], np.int32), groups)
+    monkeypatch.setattr(ShardLookup, "find", lambda *_: wrong)
+    for change in (table.upsert, table.delete):
+        with pytest.raises(CorruptMetadataError, match=f"{GONE} of partition '{group[0]}'.*repair"):
+            change(rows([1], ["oslo"], 2))
+    monkeypatch.undo()
+    assert sorted(tmp_path.rglob("*.parquet")) == files
+    table.repair()
+    assert table.upsert(rows([1], ["oslo"], 2)).updated == 1
+    assert stored(table) == expected
+
+
+def without_numbers(instant: InstantTime, task: int, group: int) -> FileId:
+    return FileId(derive_file_id(instant, task, group)[:36])
+
+
+def test_file_groups_without_a_number_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Flink names its file groups by a UUID alone."""
+    for module in (planning, bulk_insert):
+        monkeypatch.setattr(module, "derive_file_id", without_numbers)
+    table = create(tmp_path, WITH)
+    table.upsert(rows(range(4), ["rome", "oslo"]))
+    table.bulk_insert(rows(range(4, 8), ["rome", "oslo"]))
+    assert {len(one.file_id) for one in table.file_slices()} == {36}
+    result = table.upsert(rows(range(6), ["rome", "oslo"], 2))
+    assert (result.inserted, result.updated) == (0, 6)
+    assert table.delete(rows([1, 5], ["rome", "oslo"])).deleted == 2
+    check(table, 6)
+    assert table.validate().differences == ()
 
 
 def test_several_rows_of_a_key_that_become_one(tmp_path: Path) -> None:
