@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from hudi_core.config.key import ConfigKey, Group
 from hudi_core.config.parsers import boolean
+from hudi_core.model.promotions import BY_OPTION
 
 FILL_MISSING: Final = ConfigKey(
     key="hoodie.write.set.null.for.missing.columns",
@@ -33,6 +34,18 @@ TRUNCATE_NANOSECONDS: Final = ConfigKey(
     group=Group.WRITE,
     hudi_default="(no such option; Spark has no nanoseconds)",
     reason="Arrow has nanoseconds, and cutting them off unasked would change values.",
+)
+LOCAL_TIMESTAMPS: Final = ConfigKey(
+    key="hoodie.write.schema.local.timestamps",
+    default=False,
+    parse=boolean,
+    doc="Whether the table's schema calls timestamps without a time zone `local-timestamp-micros`, "
+    "as Hudi's Java writer does: its Spark then reads them as TIMESTAMP_NTZ, and hudi-rs 0.5 "
+    "cannot read the table. A table whose schema has it keeps it. Otherwise they "
+    "are `timestamp-micros` with `adjust-to-utc` false, which Hudi's Spark takes for moments.",
+    group=Group.WRITE,
+    hudi_default="true",
+    reason="hudi-rs 0.5, the reader of Hudi tables outside the Java world, fails on them.",
 )
 VALIDATE: Final = ConfigKey(
     key="hoodie.avro.schema.validate",
@@ -73,6 +86,20 @@ SCHEMA_ON_READ: Final = ConfigKey(
     reason="Field ids cost nothing, and older files are read rightly by them.",
 )
 
+WIDEN_NUMBERS: Final = ConfigKey(
+    key=BY_OPTION,
+    default=False,
+    parse=boolean,
+    doc="Whether rows may turn a column of whole numbers into one of floats or doubles (to the "
+    "nearest, where these have not enough digits) and a column of numbers into one of texts, "
+    "beside the types that grow in any case. Numbers in the rows are then brought to the column's "
+    "wider type as well. The native format only.",
+    group=Group.WRITE,
+    hudi_default="(always)",
+    reason="One batch in which a tool made texts or doubles of whole numbers would retype a column "
+    "for good.",
+)
+
 KEYS: Final[tuple[ConfigKey[Any], ...]] = (
     FILL_MISSING,
     TRUNCATE_NANOSECONDS,
@@ -81,6 +108,8 @@ KEYS: Final[tuple[ConfigKey[Any], ...]] = (
     AUTO_DROP,
     SCHEMA_CONFLICTS,
     SCHEMA_ON_READ,
+    WIDEN_NUMBERS,
+    LOCAL_TIMESTAMPS,
 )
 
 
@@ -94,10 +123,16 @@ class SchemaConfig:
         Whether columns that the rows lack are written as null.
     truncate_nanoseconds
         Whether nanoseconds that microseconds cannot hold are cut off.
+    widen_numbers
+        Whether whole numbers may become floating-point numbers, and numbers texts.
+    local_timestamps
+        Whether the schema calls timestamps without a zone local from now on.
     """
 
     fill_missing: bool = False
     truncate_nanoseconds: bool = False
+    widen_numbers: bool = False
+    local_timestamps: bool = False
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> SchemaConfig:
@@ -113,4 +148,6 @@ class SchemaConfig:
         return cls(
             fill_missing=FILL_MISSING.read(options) or RECONCILE.read(options),
             truncate_nanoseconds=TRUNCATE_NANOSECONDS.read(options),
+            widen_numbers=WIDEN_NUMBERS.read(options),
+            local_timestamps=LOCAL_TIMESTAMPS.read(options),
         )

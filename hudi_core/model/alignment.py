@@ -15,6 +15,7 @@ import pyarrow.types as pt
 
 from hudi_core.model.arrow_types import FIELD_ID, children, field_id, is_list, with_children
 from hudi_core.model.casting import list_offsets, map_entries, null_mask
+from hudi_core.model.widening import widened
 
 _AVRO_SCHEMA: Final = b"parquet.avro.schema"
 
@@ -121,7 +122,7 @@ def _aligned(array: pa.Array, stored: pa.DataType, wanted: pa.DataType) -> pa.Ar
         values = _aligned(array.flatten(), stored.value_type, wanted.value_type)
         offsets = list_offsets(array)
         return pa.ListArray.from_arrays(offsets, values, type=wanted, mask=null_mask(array))
-    return array if array.type == wanted else array.cast(wanted)
+    return array if array.type == wanted else widened(array, wanted)
 
 
 def _aligned_struct(

@@ -21,11 +21,13 @@ from hudi_core.model.arrow_types import (
     is_list,
     is_text,
 )
+from hudi_core.model.promotions import promotion, way_out
+from hudi_core.model.widening import widened
 
 _INT64_DIGITS = 19
 
 
-def cast_array(array: pa.Array, field: pa.Field, path: str) -> pa.Array:
+def cast_array(array: pa.Array, field: pa.Field, path: str, *, widely: bool = False) -> pa.Array:
     """Return an array as the column ``field`` of a table holds it.
 
     Integers may become wider or narrower integers, floats or decimals when every value stays
@@ -40,6 +42,8 @@ def cast_array(array: pa.Array, field: pa.Field, path: str) -> pa.Array:
         The column of the table.
     path
         Path of the column, for errors.
+    widely
+        Whether whole numbers may become the nearest floating-point numbers, and numbers texts.
 
     Raises
     ------
@@ -57,26 +61,29 @@ def cast_array(array: pa.Array, field: pa.Field, path: str) -> pa.Array:
     if array.type == field.type:
         return array
     if isinstance(array, pa.DictionaryArray):
-        return cast_array(array.dictionary_decode(), field, path)
+        return cast_array(array.dictionary_decode(), field, path, widely=widely)
     if isinstance(array, pa.RunEndEncodedArray):
-        return cast_array(pc.run_end_decode(array), field, path)
+        return cast_array(pc.run_end_decode(array), field, path, widely=widely)
     if pt.is_null(array.type):
         return pa.nulls(len(array), field.type)
-    return _cast(array, field.type, path)
+    return _cast(array, field.type, path, widely)
 
 
-def _cast(array: pa.Array, stored: pa.DataType, path: str) -> pa.Array:
+def _cast(array: pa.Array, stored: pa.DataType, path: str, widely: bool) -> pa.Array:
     given = array.type
     if pt.is_struct(given) and pt.is_struct(stored):
-        return _cast_struct(array, stored, path)
+        return _cast_struct(array, stored, path, widely)
     if pt.is_map(given) and pt.is_map(stored):
-        return _cast_map(array, stored, path)
+        return _cast_map(array, stored, path, widely)
     if is_list(given) and pt.is_list(stored):
-        return _cast_list(array, stored, path)
+        return _cast_list(array, stored, path, widely)
+    wide = promotion(given, stored) if widely else None
+    if wide is not None and wide.by_option:
+        return widened(array, stored)
     if children(given) or children(stored) or not _go_together(given, stored):
         raise SchemaError(
             f"Column {path} has the type {given}, and the table has {stored}",
-            "Cast the column before the write.",
+            f"Cast the column before the write{way_out(given, stored) or way_out(stored, given)}.",
             column=path,
             given=str(given),
             stored=str(stored),
@@ -152,7 +159,7 @@ def _check_exact(array: pa.Array, narrow: pa.Array) -> None:
         raise pa.ArrowInvalid("digits would be lost")
 
 
-def _cast_struct(array: pa.StructArray, kind: pa.DataType, path: str) -> pa.Array:
+def _cast_struct(array: pa.StructArray, kind: pa.DataType, path: str, widely: bool) -> pa.Array:
     given = [field.name for field in array.type]
     refuse_unknown(given, [field.name for field in kind], f"The struct {path} of the table")
     # children of a null struct are nulls too, but not values that a required child lacks
@@ -165,25 +172,25 @@ def _cast_struct(array: pa.StructArray, kind: pa.DataType, path: str) -> pa.Arra
             continue
         child = array.field(given.index(field.name))
         if not field.nullable and mask is not None and child.null_count:
-            cast_array(child.filter(pc.invert(mask)), field, below)
-            columns.append(cast_array(child, field.with_nullable(True), below))
+            cast_array(child.filter(pc.invert(mask)), field, below, widely=widely)
+            columns.append(cast_array(child, field.with_nullable(True), below, widely=widely))
         else:
-            columns.append(cast_array(child, field, below))
+            columns.append(cast_array(child, field, below, widely=widely))
     return pa.StructArray.from_arrays(columns, fields=list(kind), mask=mask)
 
 
-def _cast_list(array: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
+def _cast_list(array: pa.Array, kind: pa.DataType, path: str, widely: bool) -> pa.Array:
     # flatten() leaves out what null lists hide, so that lengths alone say where lists begin
     values = array.flatten()
-    element = cast_array(values, kind.value_field, f"{path}.{LIST_ELEMENT}")
+    element = cast_array(values, kind.value_field, f"{path}.{LIST_ELEMENT}", widely=widely)
     return pa.ListArray.from_arrays(list_offsets(array), element, type=kind, mask=null_mask(array))
 
 
-def _cast_map(array: pa.MapArray, kind: pa.DataType, path: str) -> pa.Array:
+def _cast_map(array: pa.MapArray, kind: pa.DataType, path: str, widely: bool) -> pa.Array:
     entries = map_entries(array)
     flat = entries.flatten()
-    keys = cast_array(flat.field(0), kind.key_field, f"{path}.{MAP_KEY}")
-    items = cast_array(flat.field(1), kind.item_field, f"{path}.{MAP_VALUE}")
+    keys = cast_array(flat.field(0), kind.key_field, f"{path}.{MAP_KEY}", widely=widely)
+    items = cast_array(flat.field(1), kind.item_field, f"{path}.{MAP_VALUE}", widely=widely)
     return pa.MapArray.from_arrays(
         list_offsets(entries), keys, items, type=kind, mask=null_mask(array)
     )

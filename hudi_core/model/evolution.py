@@ -27,8 +27,13 @@ from hudi_core.model.arrow_types import (
     walk,
     with_children,
 )
-from hudi_core.model.promotions import can_promote
-from hudi_core.model.schema import IS_DELETED, META_COLUMNS, TableSchema, refuse_kept_names
+from hudi_core.model.promotions import can_promote, way_out
+from hudi_core.model.schema import (
+    IS_DELETED,
+    META_COLUMNS,
+    TableSchema,
+    refuse_kept_names,
+)
 
 _INNER = (f".{LIST_ELEMENT}", f".{MAP_KEY}", f".{MAP_VALUE}")
 
@@ -47,19 +52,27 @@ class SchemaChange:
         Paths of columns that go.
     promote
         New types by path.
+    widely
+        Whether an option lets types grow further.
     """
 
     add: tuple[pa.Field, ...] = ()
     rename: Mapping[str, str] = field(default_factory=dict)
     drop: tuple[str, ...] = ()
     promote: Mapping[str, pa.DataType] = field(default_factory=dict)
+    widely: bool = False
 
 
 # --- changes that rows bring along -----------------------------------------------------------
 
 
 def merged_schema(
-    table: TableSchema, incoming: pa.Schema, fixed: Collection[str], *, fill_missing: bool
+    table: TableSchema,
+    incoming: pa.Schema,
+    fixed: Collection[str],
+    *,
+    fill_missing: bool,
+    widely: bool = False,
 ) -> TableSchema:
     """Return the schema of a table once rows of another schema are written to it.
 
@@ -76,6 +89,8 @@ def merged_schema(
         Names of columns whose types stay: those of keys, partitions and ordering.
     fill_missing
         Whether nested columns that the rows lack become null.
+    widely
+        Whether an option lets types grow further.
 
     Raises
     ------
@@ -86,7 +101,8 @@ def merged_schema(
     rows = [each for each in incoming if each.name not in ignored]
     refuse_twins([each.name for each in rows], "The batch of rows")
     refuse_kept_names([each.name for each in rows if each.name not in table.names])
-    merged = _Merge(frozenset(fixed), fill_missing).fields(list(table.arrow), rows, "")
+    merge = _Merge(frozenset(fixed), fill_missing, widely)
+    merged = merge.fields(list(table.arrow), rows, "")
     return table if merged == list(table.arrow) else table.with_fields(merged)
 
 
@@ -94,6 +110,7 @@ def merged_schema(
 class _Merge:
     fixed: frozenset[str]
     fill_missing: bool
+    widely: bool
 
     def fields(
         self, stored: Sequence[pa.Field], given: Sequence[pa.Field], prefix: str
@@ -143,7 +160,8 @@ class _Merge:
         if children(given) or children(stored):
             return stored  # refused with both types when the rows are cast
         wanted = normalise_type(given, path)
-        return wanted if can_promote(stored, wanted, on_write=True) else stored
+        grows = can_promote(stored, wanted, on_write=True, widely=self.widely)
+        return wanted if grows else stored
 
 
 def _refuse_missing(path: str) -> NoReturn:
@@ -213,7 +231,7 @@ class _Alter:
 
     def kind(self, stored: pa.DataType, path: str) -> pa.DataType:
         if path in self.change.promote:
-            return _promoted(stored, self.change.promote[path], path)
+            return _promoted(stored, self.change.promote[path], path, widely=self.change.widely)
         if pt.is_struct(stored):
             fields = self.fields(list(stored), path)
             if not fields:
@@ -231,14 +249,14 @@ class _Alter:
         )
 
 
-def _promoted(stored: pa.DataType, wanted: Any, path: str) -> pa.DataType:
+def _promoted(stored: pa.DataType, wanted: Any, path: str, *, widely: bool) -> pa.DataType:
     kind = normalise_type(wanted, path)
-    if kind == stored or (not children(stored) and can_promote(stored, kind)):
+    if kind == stored or (not children(stored) and can_promote(stored, kind, widely=widely)):
         return kind
     raise SchemaError(
         f"Column {path} has the type {stored}, which cannot become {kind} without losing values or "
         "readers",
-        "Add a column of the new type, fill it, and drop this one.",
+        f"Add a column of the new type, fill it, and drop this one{way_out(stored, kind)}.",
         column=path,
         stored=str(stored),
         wanted=str(kind),

@@ -9,7 +9,10 @@ everywhere else.
 
 *On write*: rows that bring the wider type change the column by themselves; other changes have to be
 asked for. Hudi makes all of its changes on write, so that one batch of texts or of numbers that a
-tool turned into doubles would retype a column of integers for good.
+tool turned into doubles would retype a column of integers for good. Rows make those *by option*
+too where ``hoodie.write.schema.widen.numbers`` says so. Some of these are not exact: whole numbers
+become the nearest floating-point number, and such numbers are spelled as Java does
+(:mod:`hudi_core.model.widening`), with digits that depend on its release.
 
 A table format declares which of them it can hold, by their names
 (:attr:`~hudi_core.model.capability.FormatCapabilities.promotions`).
@@ -26,6 +29,8 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.types as pt
 
+BY_OPTION: Final = "hoodie.write.schema.widen.numbers"
+"""The option that lets rows make further changes."""
 _Test = Callable[[pa.DataType], bool]
 
 
@@ -45,6 +50,8 @@ class Promotion:
         Whether Hudi allows the change.
     on_write
         Whether rows of the wider type make the change by themselves.
+    by_option
+        Whether they make it, or it can be asked for, where an option allows it.
     """
 
     source: str
@@ -53,6 +60,7 @@ class Promotion:
     exact: bool = True
     hudi: bool = True
     on_write: bool = False
+    by_option: bool = False
 
     @property
     def name(self) -> str:
@@ -95,17 +103,30 @@ _INT, _LONG, _FLOAT, _DOUBLE = pt.is_int32, pt.is_int64, pt.is_float32, pt.is_fl
 
 PROMOTIONS: Final = (
     Promotion("int", "long", _pair(_INT, _LONG), on_write=True),
-    Promotion("int", "double", _pair(_INT, _DOUBLE)),
+    Promotion("int", "double", _pair(_INT, _DOUBLE), by_option=True),
     Promotion("int", "decimal, 10 digits before the point", _pair(_INT, _holds_digits(10))),
-    Promotion("int", "float", _pair(_INT, _FLOAT), exact=False),
-    Promotion("int, long", "string", _pair(_any_of(_INT, _LONG), pt.is_string)),
+    Promotion("int", "float", _pair(_INT, _FLOAT), exact=False, by_option=True),
+    Promotion("int, long", "string", _pair(_any_of(_INT, _LONG), pt.is_string), by_option=True),
     Promotion("long", "decimal, 20 digits before the point", _pair(_LONG, _holds_digits(20))),
-    Promotion("long", "float, double", _pair(_LONG, _any_of(_FLOAT, _DOUBLE)), exact=False),
+    Promotion(
+        "long",
+        "float, double",
+        _pair(_LONG, _any_of(_FLOAT, _DOUBLE)),
+        exact=False,
+        by_option=True,
+    ),
     Promotion("float", "double", _pair(_FLOAT, _DOUBLE), on_write=True),
     Promotion(
         "float, double",
-        "decimal, string",
-        _pair(_any_of(_FLOAT, _DOUBLE), _any_of(pt.is_decimal, pt.is_string)),
+        "string",
+        _pair(_any_of(_FLOAT, _DOUBLE), pt.is_string),
+        exact=False,
+        by_option=True,
+    ),
+    Promotion(
+        "float, double",
+        "decimal",
+        _pair(_any_of(_FLOAT, _DOUBLE), pt.is_decimal),
         exact=False,
     ),
     Promotion("decimal", "decimal of more digits", _more_precise, on_write=True),
@@ -138,7 +159,9 @@ def promotion(stored: pa.DataType, wanted: pa.DataType) -> Promotion | None:
     return next((each for each in PROMOTIONS if each.fits(stored, wanted)), None)
 
 
-def can_promote(stored: pa.DataType, wanted: pa.DataType, *, on_write: bool = False) -> bool:
+def can_promote(
+    stored: pa.DataType, wanted: pa.DataType, *, on_write: bool = False, widely: bool = False
+) -> bool:
     """Return whether a Hudi table may make this change of type.
 
     Parameters
@@ -147,6 +170,18 @@ def can_promote(stored: pa.DataType, wanted: pa.DataType, *, on_write: bool = Fa
         Types of tables (:func:`~hudi_core.model.arrow_types.normalise_type`).
     on_write
         By rows of the wider type, instead of on demand.
+    widely
+        Whether an option allows more.
     """
     found = promotion(stored, wanted)
-    return found is not None and found.exact and found.hudi and (found.on_write or not on_write)
+    if found is None or not found.hudi:
+        return False
+    if widely and found.by_option:
+        return True
+    return found.exact and (found.on_write or not on_write)
+
+
+def way_out(stored: pa.DataType, wanted: pa.DataType) -> str:
+    """The option that allows a refused change, for its error; else empty."""
+    found = promotion(stored, wanted)
+    return f", or set {BY_OPTION}=true" if found is not None and found.by_option else ""

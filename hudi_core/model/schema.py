@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.types as pt
@@ -24,7 +24,12 @@ from hudi_core.model.arrow_types import (
     refuse_twins,
     walk,
 )
-from hudi_core.model.avro_types import record_from_avro, record_to_avro
+from hudi_core.model.avro_types import (
+    record_from_avro,
+    record_to_avro,
+    says_local,
+    with_local_words,
+)
 from hudi_core.model.casting import cast_array, missing_column, refuse_unknown
 from hudi_core.model.field_ids import FieldIds
 
@@ -55,11 +60,14 @@ class TableSchema:
         Ids of the five meta columns, in their order.
     last_column_id
         Greatest id ever given out, that of dropped columns included.
+    local_timestamps
+        Whether Avro calls timestamps without a zone local, as Hudi's Java writer does.
     """
 
     arrow: pa.Schema
     meta_ids: tuple[int, ...]
     last_column_id: int
+    local_timestamps: bool = False
 
     @classmethod
     def create(cls, schema: pa.Schema) -> TableSchema:
@@ -128,7 +136,8 @@ class TableSchema:
         meta = {field.name: field for field in _meta_fields()}
         meta |= {field.name: field for field in fields if field.name in META_COLUMNS}
         data = [field for field in fields if field.name not in META_COLUMNS]
-        return cls._with_ids(data, list(meta.values()), field_ids or {}, last_column_id or 0)
+        read = cls._with_ids(data, list(meta.values()), field_ids or {}, last_column_id or 0)
+        return replace(read, local_timestamps=says_local(text))
 
     @classmethod
     def _with_ids(
@@ -153,7 +162,14 @@ class TableSchema:
         Ids of columns that are not among them are not given out again.
         """
         meta = list(self.with_meta())[: len(META_COLUMNS)]
-        return self._with_ids(list(fields), meta, {}, self.last_column_id)
+        changed = self._with_ids(list(fields), meta, {}, self.last_column_id)
+        return replace(changed, local_timestamps=self.local_timestamps)
+
+    def with_local_timestamps(self) -> TableSchema:
+        """This schema with Hudi's own local timestamps, where it has such columns."""
+        kinds = (field.type for _, field in walk(self.arrow))
+        has_some = any(pt.is_timestamp(kind) and kind.tz is None for kind in kinds)
+        return replace(self, local_timestamps=True) if has_some else self
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TableSchema):
@@ -161,6 +177,7 @@ class TableSchema:
         return (
             self.meta_ids == other.meta_ids
             and self.last_column_id == other.last_column_id
+            and self.local_timestamps == other.local_timestamps
             and bool(self.arrow.equals(other.arrow, check_metadata=True))
         )
 
@@ -210,14 +227,21 @@ class TableSchema:
             count = len(META_COLUMNS)
             commented = [f.with_metadata({**f.metadata, DOC: b""}) for f in fields[:count]]
             fields = [*commented, *fields[count:]]
-        record = record_to_avro(f"{name}_record", f"hoodie.{name}", fields)
+        record: Any = record_to_avro(f"{name}_record", f"hoodie.{name}", fields)
+        if self.local_timestamps:
+            record = with_local_words(record)
         return json.dumps(record, separators=(",", ":"), ensure_ascii=False)
 
-    def cast_batch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def cast_batch(self, batch: pa.RecordBatch, *, widely: bool = False) -> pa.RecordBatch:
         """Return rows as the table stores them: its columns, in its order and of its types.
 
         Columns that may be null and are missing are filled with nulls; meta columns, which rows
         read from a table still have, are dropped, unless the schema names them.
+
+        Parameters
+        ----------
+        widely
+            Whether whole numbers may become the nearest floating-point numbers, and numbers texts.
 
         Raises
         ------
@@ -230,7 +254,7 @@ class TableSchema:
         refuse_twins(names, "The batch of rows")
         refuse_unknown(names, self.names, "The table")
         columns = [
-            cast_array(batch.column(field.name), field, field.name)
+            cast_array(batch.column(field.name), field, field.name, widely=widely)
             if field.name in names
             else missing_column(field, batch.num_rows, field.name)
             for field in self.arrow

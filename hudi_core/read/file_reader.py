@@ -21,6 +21,7 @@ import pyarrow.fs as pafs
 
 from hudi_core.engine.threads import thread_pool
 from hudi_core.model.alignment import align, counterpart, same_by_name, stored_fields
+from hudi_core.model.widening import arrow_widens
 from hudi_core.read.evolution import accepts_nan, can_push_down, referenced_columns
 
 PARQUET: Final = ds.ParquetFileFormat(
@@ -41,7 +42,8 @@ class _Way(Enum):
     """Arrow finds the columns; the filter means something else on the file's own types, or on its
     statistics."""
     ALIGNED = auto()
-    """The columns have other names in the file."""
+    """The columns have other names in the file, or types that Arrow does not turn into the table's
+    as all readers do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +127,17 @@ class FileReader:
                 for way, group in groupby(zip(ways, some, strict=True), itemgetter(0)):
                     yield way, [fragment for _, fragment in group]
 
+    def _arrow_casts(self, stored: Sequence[pa.Field]) -> bool:
+        wanted = {field.name: field.type for field in self.schema}
+        return all(
+            field.type == kind or arrow_widens(field.type, kind)
+            for field in stored
+            if (kind := wanted.get(field.name)) is not None
+        )
+
     def _way(self, stored: pa.Schema, exact: bool) -> _Way:
-        if not same_by_name(stored_fields(stored), self.schema):
+        fields = stored_fields(stored)
+        if not (same_by_name(fields, self.schema) and self._arrow_casts(fields)):
             return _Way.ALIGNED
         if self.condition is None:
             return _Way.PUSHED_DOWN

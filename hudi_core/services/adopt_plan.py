@@ -10,6 +10,7 @@ from typing import Final
 import pyarrow as pa
 
 from hudi_core.config.metadata_keys import MetadataConfig
+from hudi_core.config.schema import LOCAL_TIMESTAMPS
 from hudi_core.config.storage import FSYNC
 from hudi_core.config.table import TableConfig
 from hudi_core.config.table_keys import FORMAT, HIVE_STYLE, NATIVE, PARTITION_PATH, RECORD_KEY
@@ -223,6 +224,8 @@ def plan_in_place(folder: Folder) -> InPlace:
     source, options = folder.found, folder.table_options
     designed, _ = design_table(folder.base_path, source.table.schema, options)
     schema = TableSchema.adopt(source.table.schema)
+    if LOCAL_TIMESTAMPS.read(options):
+        schema = schema.with_local_timestamps()
     config = replace(
         designed,
         populate_meta_fields=False,

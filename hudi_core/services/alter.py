@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,6 +14,7 @@ from hudi_core.config.write import WriteConfig
 from hudi_core.errors import DataFileError, UnsupportedTableError
 from hudi_core.model.alignment import stored_fields
 from hudi_core.model.arrow_types import field_id
+from hudi_core.model.avro_types import has_ids
 from hudi_core.model.commit import WriteOperation
 from hudi_core.model.evolution import SchemaChange, altered_schema
 from hudi_core.model.files import BaseFile
@@ -28,8 +29,6 @@ from hudi_core.txn.table_lock import TableLock
 from hudi_core.txn.transaction import begin
 from hudi_core.write.client import commit_metadata, undone_on_failure
 from hudi_core.write.schema_plan import fixed_columns, unchanged
-
-_ID_IN_SCHEMA: Final = '"field-id"'
 
 
 def schema_change(
@@ -78,6 +77,7 @@ def alter_table(
     started = time.monotonic()
     table.client.require_writable()
     before = unchanged(table)
+    change = replace(change, widely=config.schema.widen_numbers)
     new = altered_schema(before.base, change, fixed_columns(table.client.config))
     step = SchemaStep(before.base, new, before.last_write)
     refuse_unfit(table, step)
@@ -131,7 +131,7 @@ def _carries_ids(table: OpenTable, written: InstantTime, file: BaseFile) -> bool
     )
     text = client.read_commit(instant).schema_json if instant is not None else None
     if text is not None:
-        return _ID_IN_SCHEMA in text
+        return has_ids(text)
     physical = client.layout.physical(file.path)
     try:
         with open_data_file(client.base_path, client.storage_options, physical) as source:

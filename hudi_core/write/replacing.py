@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from hudi_core.config.schema import SchemaConfig
 from hudi_core.config.table import TableConfig
 from hudi_core.engine.base import TaskContext
 from hudi_core.errors import PartitionValueError, UnknownPartitionError, UnsafePathError
@@ -99,7 +100,11 @@ def partition_paths_of(
 
 
 def partitions_of_rows(
-    _: TaskContext, batches: Iterator[pa.RecordBatch], config: TableConfig, schema: TableSchema
+    _: TaskContext,
+    batches: Iterator[pa.RecordBatch],
+    config: TableConfig,
+    schema: TableSchema,
+    how: SchemaConfig,
 ) -> Iterator[frozenset[PartitionPath]]:
     """Yield the partitions of the rows of one input task.
 
@@ -107,9 +112,11 @@ def partitions_of_rows(
     ----------
     schema
         The columns that make partition paths.
+    how
+        What may be done to values that their types do not hold.
     """
     keys = key_generator(replace(config, record_key_fields=()), schema)
-    for batch in normalised(batches, schema):
+    for batch in normalised(batches, schema, how):
         paths = keys.partition_paths(batch)
         yield frozenset(PartitionPath(path) for path in paths.dictionary.to_pylist())
 

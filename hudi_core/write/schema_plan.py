@@ -37,7 +37,10 @@ def plan_schema(
         incoming,
         fixed_columns(table.client.config),
         fill_missing=config.schema.fill_missing,
+        widely=config.schema.widen_numbers,
     )
+    if config.schema.local_timestamps:
+        new = new.with_local_timestamps()
     step = SchemaStep(step.base, new, step.last_write)
     refuse_unfit(table, step)
     return step

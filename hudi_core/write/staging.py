@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs as pafs
 
+from hudi_core.config.schema import SchemaConfig
 from hudi_core.engine.base import TaskContext
 from hudi_core.keygen import key_generator
 from hudi_core.model.files import PartitionPath
@@ -33,6 +34,7 @@ _FLUSH_BYTES: Final = 64 << 20
 ARRIVAL: Final = "_hoodie_arrival"
 """Column of staged rows that orders the rows of all partitions, where a global index asks for it:
 the input task, and below it the row of the task."""
+PLAIN: Final = SchemaConfig()
 _TASK_ROWS: Final = 1 << 40
 LAST_ARRIVAL: Final = 1 << 62
 """Arrival of rows that come behind those of all input tasks."""
@@ -99,8 +101,8 @@ def stage_rows(
     if context.is_global:
         staged = staged.append(pa.field(ARRIVAL, pa.int64()))
     builder = PartBuilder(task, context, staged, in_memory)
-    keys = key_generator(context.table, schema)
-    for chunk in _chunks(batches, schema, context.write.schema.truncate_nanoseconds):
+    keys = key_generator(context.keyed, schema)
+    for chunk in _chunks(batches, schema, context.write.schema):
         keys.record_keys(chunk)  # refuses rows without a key before any data file exists
         arrived = chunk
         if context.is_global:
@@ -184,7 +186,7 @@ def scatter(
 
 
 def normalised(
-    batches: Iterator[pa.RecordBatch], schema: TableSchema, truncate: bool = False
+    batches: Iterator[pa.RecordBatch], schema: TableSchema, how: SchemaConfig = PLAIN
 ) -> Iterator[pa.RecordBatch]:
     """Yield the batches in the table's types and column order.
 
@@ -193,24 +195,24 @@ def normalised(
 
     Parameters
     ----------
-    truncate
-        Whether to cut off nanoseconds that the table's types cannot hold.
+    how
+        What may be done to values that the table's types do not hold.
     """
     wanted = set(schema.names)
     for batch in batches:
         own = batch.select([name for name in batch.schema.names if name in wanted])
-        if truncate:
+        if how.truncate_nanoseconds:
             columns = [without_nanoseconds(column) for column in own.columns]
             own = pa.RecordBatch.from_arrays(columns, names=own.schema.names)
-        yield schema.cast_batch(own)
+        yield schema.cast_batch(own, widely=how.widen_numbers)
 
 
 def _chunks(
-    batches: Iterator[pa.RecordBatch], schema: TableSchema, truncate: bool
+    batches: Iterator[pa.RecordBatch], schema: TableSchema, how: SchemaConfig
 ) -> Iterator[pa.RecordBatch]:
     held: list[pa.RecordBatch] = []
     rows = size = 0
-    for batch in normalised(batches, schema, truncate):
+    for batch in normalised(batches, schema, how):
         if not batch.num_rows:
             continue
         held.append(batch)

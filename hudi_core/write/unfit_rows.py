@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from hudi_core.config.schema import SchemaConfig
 from hudi_core.config.table import TableConfig
 from hudi_core.engine.base import Engine, TaskContext
 from hudi_core.errors import HudiError, InvalidOptionError
@@ -57,14 +58,14 @@ def fitting_rows(
         context.schema,
         context.table,
         operation,
-        fill_missing=config.schema.fill_missing,
+        how=config.schema,
     )
     held = data.read_all() if isinstance(data, pa.RecordBatchReader) else data
     check = partial(
         _partitions_of_fitting_rows,
         config=context.table,
         schema=schema,
-        truncate=config.schema.truncate_nanoseconds,
+        how=config.schema,
     )
     found = engine.map_input(held, check, 0)
     if can_nest(context.table):
@@ -77,11 +78,11 @@ def _partitions_of_fitting_rows(
     batches: Iterator[pa.RecordBatch],
     config: TableConfig,
     schema: TableSchema,
-    truncate: bool,
+    how: SchemaConfig,
 ) -> Iterator[frozenset[PartitionPath]]:
     keys = key_generator(config, schema)
     found: set[PartitionPath] = set()
-    for batch in normalised(batches, schema, truncate):
+    for batch in normalised(batches, schema, how):
         keys.record_keys(batch)
         found.update(map(PartitionPath, keys.partition_paths(batch).dictionary.to_pylist()))
     yield frozenset(found)

@@ -21,7 +21,8 @@ def test_the_documentation_lists_every_promotion() -> None:
     assert listed == [
         f"| {each.source} | {each.target} | "
         + " | ".join(
-            "yes" if flag else "no" for flag in (each.exact, each.hudi, *_held(each), each.on_write)
+            "yes" if flag else "no"
+            for flag in (each.exact, each.hudi, *_held(each), each.on_write, each.by_option)
         )
         + " |"
         for each in PROMOTIONS
