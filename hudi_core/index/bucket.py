@@ -57,8 +57,18 @@ class BucketIndex:
 
 def bucket_numbers(keys: pa.StringArray, buckets: Buckets) -> BucketNumbers:
     """Return the bucket of every record key."""
-    hashes = _hashes(keys, buckets.fields)
-    return ((hashes & _POSITIVE) % np.uint32(buckets.number)).astype(np.int32)
+    return (key_hashes(keys, buckets.fields) % np.uint32(buckets.number)).astype(np.int32)
+
+
+def key_hashes(keys: pa.StringArray, fields: tuple[str, ...]) -> npt.NDArray[np.uint32]:
+    """The hash of every record key, whose remainder is its bucket.
+
+    Parameters
+    ----------
+    fields
+        The key fields that are hashed.
+    """
+    return _hashes(keys, fields) & _POSITIVE
 
 
 def hashed_values(key: str, fields: tuple[str, ...]) -> list[str | None]:

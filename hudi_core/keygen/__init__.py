@@ -14,7 +14,7 @@ from hudi_core.config.kinds import (
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import InvalidOptionError
 from hudi_core.keygen.base import KeyColumn, KeyColumns, KeyGenerator
-from hudi_core.keygen.complex import ComplexKeyGenerator, prefixes_single_field
+from hudi_core.keygen.complex import ComplexKeyGenerator
 from hudi_core.keygen.custom import CustomKeyGenerator
 from hudi_core.keygen.nonpartitioned import NonpartitionedKeyGenerator
 from hudi_core.keygen.partitions import FieldTexts, OwnTexts
@@ -29,6 +29,7 @@ __all__ = [
     "bare_key_field",
     "brings_keys",
     "key_generator",
+    "keys_alone",
     "path_codec",
     "refuse_unfit_moments",
 ]
@@ -36,9 +37,7 @@ __all__ = [
 _KEY = "hoodie.table.keygenerator.type"
 
 
-def key_generator(
-    config: TableConfig, schema: TableSchema, *, consistent_logical_timestamps: bool = False
-) -> KeyGenerator:
+def key_generator(config: TableConfig, schema: TableSchema) -> KeyGenerator:
     """Return the key generator of a table.
 
     Parameters
@@ -48,10 +47,6 @@ def key_generator(
     schema
         The table's schema; the batches given to the generator have been cast to it. With the meta
         column of the record key in it, a table without a record key takes the keys from there.
-    consistent_logical_timestamps
-        Value of ``hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled``:
-        timestamps with a zone become texts (``2026-01-31 12:00:00.0``, UTC, cut to milliseconds)
-        instead of microseconds since the epoch.
 
     Raises
     ------
@@ -78,16 +73,16 @@ def key_generator(
             f"Use {', '.join(each.value for each in WRITABLE_KEY_GENERATORS)}.",
         )
     columns = KeyColumns.resolve(
-        schema, config.record_key_fields, config.partition_fields, consistent_logical_timestamps
+        schema, config.record_key_fields, config.partition_fields, config.key_form
     )
     if kind is KeyGeneratorType.COMPLEX:
         return ComplexKeyGenerator(
-            columns, config.hive_style, config.url_encode, prefixes_single_field(config)
+            columns, path_codec(config), not config.complex_keygen_new_encoding
         )
     if kind is KeyGeneratorType.SIMPLE:
-        if len(columns.record_key) > 1 or len(columns.partition) != 1:
-            raise _wrong_number(kind, "needs one record key field and one partition field")
-        return SimpleKeyGenerator(columns, config.hive_style, config.url_encode)
+        if len(columns.record_key) > 1 or len(columns.partition) > 1:
+            raise _wrong_number(kind, "takes one record key field and one partition field")
+        return SimpleKeyGenerator(columns, path_codec(config))
     if kind is KeyGeneratorType.TIMESTAMP:
         if len(columns.record_key) > 1 or len(columns.partition) != 1:
             raise _wrong_number(kind, "needs one record key field and one partition field")
@@ -97,7 +92,7 @@ def key_generator(
         fields: list[FieldTexts] = [
             _time_texts(config, schema, column)
             if field_type == TIMESTAMP_FIELD
-            else OwnTexts(column, columns.timestamps_as_text)
+            else OwnTexts(column, columns.form)
             for column, field_type in zip(columns.partition, config.partition_types, strict=True)
         ]
         return CustomKeyGenerator(columns, fields, path_codec(config))
@@ -121,6 +116,19 @@ def refuse_unfit_moments(config: TableConfig, schema: TableSchema) -> None:
             TimeTexts(KeyColumn(name, name, ()), field.type, config.time_based, new=True)
 
 
+def keys_alone(config: TableConfig) -> TableConfig:
+    """The configuration for rows of which only the record key is known.
+
+    Its generator makes the same keys, and no partitions.
+    """
+    kind = config.keygen_type
+    if kind is not KeyGeneratorType.COMPLEX:
+        kind = KeyGeneratorType.NON_PARTITION
+    return replace(
+        config, keygen_type=kind, partition_fields=(), partition_types=(), time_based=None
+    )
+
+
 def path_codec(config: TableConfig) -> PartitionPathCodec:
     """Return what makes paths of the texts of a table's partition fields, and takes them apart."""
     levels = None
@@ -128,7 +136,13 @@ def path_codec(config: TableConfig) -> PartitionPathCodec:
         types = config.partition_types or (TIMESTAMP_FIELD,)
         folders = config.time_based.output.levels
         levels = [folders if each == TIMESTAMP_FIELD else 1 for each in types]
-    return PartitionPathCodec(config.partition_fields, config.hive_style, config.url_encode, levels)
+    return PartitionPathCodec(
+        config.partition_fields,
+        config.hive_style,
+        config.url_encode,
+        levels,
+        config.takes_empty_partitions,
+    )
 
 
 def _time_texts(config: TableConfig, schema: TableSchema, column: KeyColumn) -> TimeTexts:

@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from hudi_core.errors import PartitionValueError, RecordKeyError, SchemaError
-from hudi_core.keygen.text import check_has_text, to_text
+from hudi_core.keygen.text import PLAIN, check_has_text, to_text
+from hudi_core.model.key_form import KeyForm
 from hudi_core.model.schema import TableSchema
 
 NULL_PART: Final = "__null__"
@@ -65,7 +66,7 @@ class KeyColumns:
 
     record_key: tuple[KeyColumn, ...]
     partition: tuple[KeyColumn, ...]
-    timestamps_as_text: bool = False
+    form: KeyForm = PLAIN
 
     @classmethod
     def resolve(
@@ -73,18 +74,18 @@ class KeyColumns:
         schema: TableSchema,
         record_key: Sequence[str],
         partition: Sequence[str],
-        timestamps_as_text: bool,
+        form: KeyForm,
     ) -> KeyColumns:
         """Find the columns; see :func:`hudi_core.keygen.key_generator` for what is raised."""
         return cls(
             tuple(_find(schema, name, RecordKeyError, "record key") for name in record_key),
             tuple(_find(schema, name, PartitionValueError, "partition") for name in partition),
-            timestamps_as_text,
+            form,
         )
 
     def text(self, batch: pa.RecordBatch, column: KeyColumn) -> pa.StringArray:
         """Return a column's values as the texts keys are made of."""
-        return to_text(column.of(batch), self.timestamps_as_text)
+        return to_text(column.of(batch), self.form)
 
     def bare_key(self, batch: pa.RecordBatch) -> pa.StringArray:
         """Return keys that are the values of one column."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pyarrow as pa
 
 from hudi_core.keygen.base import KeyColumns
+from hudi_core.keygen.partitions import no_paths
 
 
 class NonpartitionedKeyGenerator:
@@ -22,5 +22,4 @@ class NonpartitionedKeyGenerator:
 
     def partition_paths(self, batch: pa.RecordBatch) -> pa.DictionaryArray:
         """Return the empty path for every row."""
-        paths = pa.array([""] if batch.num_rows else [], pa.string())
-        return pa.DictionaryArray.from_arrays(pa.array(np.zeros(batch.num_rows, np.int32)), paths)
+        return no_paths(batch)

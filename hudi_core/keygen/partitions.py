@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from hudi_core.keygen.base import KeyColumn, KeyColumns
-from hudi_core.keygen.text import to_text
+from hudi_core.keygen.text import PLAIN, to_text
+from hudi_core.model.key_form import KeyForm
 from hudi_core.storage.partition_path import PartitionPathCodec
 
 Indices = npt.NDArray[np.int64]
@@ -31,15 +32,15 @@ class OwnTexts:
     """The column's own values as texts."""
 
     column: KeyColumn
-    timestamps_as_text: bool = False
+    form: KeyForm = PLAIN
 
     def distinct(self, batch: pa.RecordBatch) -> tuple[Indices, list[str | None]]:
         """Return for each row the index of its text, and the texts; null is one of them."""
         values = self.column.of(batch)
         if pt.is_floating(values.type):
-            values = to_text(values)  # Arrow takes -0.0 and 0.0 for one value
+            values = to_text(values, self.form)  # Arrow takes -0.0 and 0.0 for one value
         coded = values.dictionary_encode(null_encoding="encode")
-        texts = to_text(coded.dictionary, self.timestamps_as_text).to_pylist()
+        texts = to_text(coded.dictionary, self.form).to_pylist()
         return coded.indices.to_numpy().astype(np.int64), texts
 
 
@@ -47,9 +48,17 @@ def partition_paths(
     batch: pa.RecordBatch, columns: KeyColumns, codec: PartitionPathCodec
 ) -> pa.DictionaryArray:
     """Return the partition path of every row from the columns' own values, each path once in the
-    dictionary."""
-    fields = [OwnTexts(column, columns.timestamps_as_text) for column in columns.partition]
+    dictionary; without columns the empty path."""
+    if not columns.partition:
+        return no_paths(batch)
+    fields = [OwnTexts(column, columns.form) for column in columns.partition]
     return joined_paths(batch, fields, codec)
+
+
+def no_paths(batch: pa.RecordBatch) -> pa.DictionaryArray:
+    """The empty path for every row."""
+    paths = pa.array([""] if batch.num_rows else [], pa.string())
+    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(batch.num_rows, np.int32)), paths)
 
 
 def joined_paths(

@@ -12,10 +12,8 @@ from hudi_core.storage.partition_path import PartitionPathCodec
 class SimpleKeyGenerator:
     """Hudi's ``SimpleKeyGenerator``."""
 
-    def __init__(self, columns: KeyColumns, hive_style: bool, url_encode: bool) -> None:
-        self._columns = columns
-        names = [column.name for column in columns.partition]
-        self._codec = PartitionPathCodec(names, hive_style, url_encode)
+    def __init__(self, columns: KeyColumns, codec: PartitionPathCodec) -> None:
+        self._columns, self._codec = columns, codec
 
     def record_keys(self, batch: pa.RecordBatch) -> pa.StringArray:
         """Return the value of the key field of every row."""

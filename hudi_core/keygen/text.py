@@ -5,16 +5,18 @@ Hudi takes a value out of an Avro record, turns some logical types into Java obj
 
 ========================= ======================================================================
 integers, booleans        decimal digits; ``true`` and ``false``
-float, double             ``Float.toString``, ``Double.toString`` of Java 19 and later
+float, double             ``Float.toString``, ``Double.toString``: of Java 19 and later, or before
 decimal                   ``BigDecimal.toString``: ``12.50``, ``1E-9``
 date                      ``LocalDate.toString``: ``2026-01-31``, ``+10000-01-01``
 time                      microseconds since midnight
-timestamp                 microseconds since the epoch; with consistent logical timestamps
-                          ``java.sql.Timestamp.toString``, for timestamps with a zone only
+timestamp                 microseconds since the epoch; with consistent logical timestamps, and in
+                          Spark's row writer, ``java.sql.Timestamp.toString`` of milliseconds, for
+                          timestamps with a zone only
 bytes                     hexadecimal digits, lower case
 ========================= ======================================================================
 
-``java.sql.Timestamp`` prints in the zone of the JVM; here it is always UTC.
+``java.sql.Timestamp`` prints in the zone of the JVM. Which of two ways it is,
+:class:`~hudi_core.model.key_form.KeyForm` says.
 """
 
 from __future__ import annotations
@@ -27,9 +29,13 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from hudi_core.errors import SchemaError
-from hudi_core.keygen.java_float import double_text, float_text
+from hudi_core.keygen.zones import to_clock
 from hudi_core.model.arrow_types import children
+from hudi_core.model.key_form import KeyForm
+from hudi_core.model.widening import number_texts
 
+PLAIN: Final = KeyForm()
+"""What Hudi does by default, on Java 19 and later."""
 _YEAR_10000: Final = pa.scalar(2_932_897, pa.int32())  # days since the epoch
 _HEX: Final = np.array([list(f"{byte:02x}".encode()) for byte in range(256)], np.uint8)
 
@@ -45,15 +51,15 @@ def check_has_text(field: pa.Field, name: str, purpose: str) -> None:
         )
 
 
-def to_text(values: pa.Array, timestamps_as_text: bool = False) -> pa.StringArray:
+def to_text(values: pa.Array, form: KeyForm = PLAIN) -> pa.StringArray:
     """Return values as texts; nulls stay null.
 
     Parameters
     ----------
     values
         Array of a simple type of a table's schema.
-    timestamps_as_text
-        Whether logical timestamps are consistent: see the table above.
+    form
+        How timestamps and floating-point numbers are spelled.
     """
     kind = values.type
     if pt.is_string(kind):
@@ -63,26 +69,16 @@ def to_text(values: pa.Array, timestamps_as_text: bool = False) -> pa.StringArra
         late = pc.greater_equal(values.cast(pa.int32()), _YEAR_10000)
         return pc.if_else(late, pc.binary_join_element_wise("+", text, ""), text)
     if pt.is_floating(kind):
-        return _floats(values)
+        return number_texts(values, old=form.old_floats)
     if pt.is_binary(kind):
         return _hexadecimal(values)
-    if pt.is_timestamp(kind) and kind.tz and timestamps_as_text:
-        return _timestamps(values)
+    if pt.is_timestamp(kind) and kind.tz and form.timestamp_zone is not None:
+        return _timestamps(values, form.timestamp_zone)
     if pt.is_time32(kind):
         values = values.cast(pa.int32())
     elif pt.is_temporal(kind):
         values = values.cast(pa.int64())
     return values.cast(pa.string())
-
-
-def _floats(values: pa.Array) -> pa.StringArray:
-    # by their bits, so that -0.0 and 0.0 stay apart and NaN is one value
-    double = values.type == pa.float64()
-    coded = values.view(pa.int64() if double else pa.int32()).dictionary_encode()
-    distinct = coded.dictionary.view(values.type).to_numpy(zero_copy_only=False)
-    spell = double_text if double else float_text
-    texts = pa.array([spell(value) for value in distinct], pa.string())
-    return texts.take(coded.indices)
 
 
 def _hexadecimal(values: pa.BinaryArray) -> pa.StringArray:
@@ -96,10 +92,12 @@ def _hexadecimal(values: pa.BinaryArray) -> pa.StringArray:
     return pc.if_else(values.is_valid(), text, pa.scalar(None, pa.string()))
 
 
-def _timestamps(values: pa.Array) -> pa.StringArray:
+def _timestamps(values: pa.Array, zone: str) -> pa.StringArray:
     per_millisecond = 1000 if values.type.unit == "us" else 1
     # Java divides towards zero
     millis = pc.divide(values.cast(pa.int64()), per_millisecond)
-    text = millis.cast(pa.timestamp("ms")).cast(pa.string())
+    shown = to_clock(millis.fill_null(0).to_numpy(), zone)
+    clocks = pa.array(shown, mask=millis.is_null().to_numpy(zero_copy_only=False))
+    text = clocks.cast(pa.timestamp("ms")).cast(pa.string())
     # Timestamp drops zeros at the end of the fraction but the first
     return pc.replace_substring_regex(text, r"(\.\d)(\d*?)0+$", r"\1\2")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 import pyarrow as pa
@@ -24,7 +25,9 @@ from hudi_core.storage.data_files import open_data_file
 BLOOM_FOOTER: Final = b"org.apache.hudi.bloomfilter"
 
 
-def read_columns(client: TableMetaClient, path: str, names: Sequence[str]) -> pa.Table:
+def read_columns(
+    client: TableMetaClient, path: str, names: Sequence[str], rows: int | None = None
+) -> pa.Table:
     """Return columns of a data file; those that it lacks are null.
 
     Parameters
@@ -33,6 +36,8 @@ def read_columns(client: TableMetaClient, path: str, names: Sequence[str]) -> pa
         Below the table.
     names
         Top-level columns.
+    rows
+        How many of the first rows are enough; by default all are read.
 
     Raises
     ------
@@ -41,11 +46,18 @@ def read_columns(client: TableMetaClient, path: str, names: Sequence[str]) -> pa
     """
     with opened_file(client, path) as file:
         held = set(file.schema_arrow.names)
-        found = file.read([name for name in names if name in held])
+        own = [name for name in names if name in held]
+        found = file.read(own) if rows is None else _first_rows(file, own, rows)
     columns = {
         name: found.column(name) if name in held else pa.nulls(found.num_rows) for name in names
     }
     return pa.table(columns)
+
+
+def _first_rows(file: pq.ParquetFile, names: Sequence[str], rows: int) -> pa.Table:
+    schema = pa.schema([file.schema_arrow.field(name) for name in names])
+    batches = islice(file.iter_batches(batch_size=rows, columns=list(names)), 1)
+    return pa.Table.from_batches(batches, schema)
 
 
 def read_file_metadata(client: TableMetaClient, path: str) -> pq.FileMetaData:

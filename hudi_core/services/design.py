@@ -13,16 +13,19 @@ import pyarrow as pa
 
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.resolve import resolve_table_config
-from hudi_core.config.table import KeyGeneratorType, TableConfig
+from hudi_core.config.schema import LOCAL_TIMESTAMPS
+from hudi_core.config.table import TableConfig
 from hudi_core.config.table_keys import NAME
 from hudi_core.engine.choice import arrow_schema, engine_for, is_spark_schema
 from hudi_core.errors import RecordKeyError, SchemaError
 from hudi_core.keygen import refuse_unfit_moments
+from hudi_core.keygen.spelled import without_idle_forms
 from hudi_core.metadata.wanted import wanted_partitions
 from hudi_core.model.schema import META_COLUMNS, TableSchema
 from hudi_core.plugin.capability import table_needs
 from hudi_core.plugin.host import FormatHost
 from hudi_core.plugin.registry import FormatRegistry
+from hudi_core.services.opening import takes_empty_partitions
 from hudi_core.write.deciding import check_deciding_columns, check_markers
 
 SchemaLike = Any
@@ -67,10 +70,13 @@ def design_table(
     if not NAME.is_given(given):
         given[NAME.key] = base_path.rsplit("/", 1)[-1]
     table_schema = TableSchema.create(own)
+    if LOCAL_TIMESTAMPS.read(given):
+        table_schema = table_schema.with_local_timestamps()
     config = resolve_table_config(given, None)
     _check_columns(config, own)
     check_deciding_columns(config.merge_rules, table_schema)
     check_markers(config.merge_rules, table_schema)
+    config = without_idle_forms(config, table_schema)
     refuse_unfit_moments(config, table_schema)
     config = replace(
         config,
@@ -87,7 +93,7 @@ def design_table(
     host.require(*table_needs(config))
     host.check_options(given)
     host.check_schema(config, table_schema)
-    return config, table_schema
+    return replace(config, takes_empty_partitions=takes_empty_partitions(host)), table_schema
 
 
 def _check_columns(config: TableConfig, schema: pa.Schema) -> None:
@@ -99,11 +105,6 @@ def _check_columns(config: TableConfig, schema: pa.Schema) -> None:
             "Name columns of the schema in hoodie.datasource.write.recordkey.field: "
             f"{', '.join(schema.names)}.",
             columns=missing,
-        )
-    if config.keygen_type is KeyGeneratorType.NON_PARTITION and config.partition_fields:
-        raise SchemaError(
-            "Partition columns are given together with the NON_PARTITION key generator",
-            "Drop one of them.",
         )
     tops = [name.split(".")[0] for name in config.ordering_fields]
     for key, columns in (

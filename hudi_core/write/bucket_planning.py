@@ -5,15 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from hudi_core.config.stored_form import bucket_properties
-from hudi_core.errors import OptionConflictError, UnsupportedTableError
+from hudi_core.errors import UnsupportedTableError
 from hudi_core.model.buckets import Buckets, bucket_file_id, bucket_of_file
-from hudi_core.model.client import SliceView
-from hudi_core.model.files import BaseFile, FileId, PartitionPath
+from hudi_core.model.files import BaseFile, FileId, FileSlice, PartitionPath
 from hudi_core.model.instant_time import InstantTime
-from hudi_core.storage.properties_file import read_properties, update_properties
-from hudi_core.txn.open_table import OpenTable
-from hudi_core.txn.table_lock import TableLock
 from hudi_core.write.planning import GroupWrite
 
 
@@ -117,27 +112,16 @@ def bucket_groups(
     return groups
 
 
-def keep_buckets(table: OpenTable, lock: TableLock, view: SliceView) -> None:
-    """Store the buckets of a table that has not stored any, as soon as a write uses them.
+def refuse_other_groups(slices: Iterable[FileSlice], buckets: Buckets, base_path: str) -> None:
+    """Refuse a table with file groups that are no such buckets.
 
     Raises
     ------
     UnsupportedTableError
-        The files of the table are no such buckets.
+        A file group belongs to no bucket, or two of a partition belong to one.
     """
-    config = table.client.config
-    stored = dict(bucket_properties(config.buckets))
-    if config.buckets is None or stored.keys() <= config.raw.keys():
-        return
     by_partition: dict[PartitionPath, list[FileId]] = {}
-    for slice_ in view.latest_slices():
+    for slice_ in slices:
         by_partition.setdefault(slice_.partition_path, []).append(slice_.file_id)
     for path, file_ids in by_partition.items():
-        bucket_groups(file_ids, config.buckets, path, table.client.base_path)
-    with lock.held():
-        present = read_properties(table.client.storage)
-        for key, value in stored.items():
-            if present.get(key, value) != value:
-                # another writer was first
-                raise OptionConflictError(key, value, present[key])
-        update_properties(table.client.storage, stored)
+        bucket_groups(file_ids, buckets, path, base_path)

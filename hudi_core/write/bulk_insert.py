@@ -67,8 +67,8 @@ def bulk_insert_rows(
     with ExitStack() as files:
         keys = key_generator(context.table, staged)
         writer = _TaskWriter(task, context, keys, files)
-        truncate = context.write.schema.truncate_nanoseconds
-        for batch in in_order(normalised(batches, staged, truncate), context, keys):
+        how = context.write.schema
+        for batch in in_order(normalised(batches, staged, how), context, keys):
             live = _live(batch, context)
             if live.num_rows:
                 writer.add(live)

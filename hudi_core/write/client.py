@@ -40,20 +40,20 @@ from hudi_core.model.instant import Action
 from hudi_core.model.instant_time import EARLIEST
 from hudi_core.model.protocols import TimelineView
 from hudi_core.model.result import CommitResult, commit_result
-from hudi_core.model.schema import TableSchema
+from hudi_core.model.schema import PARTITION_PATH, TableSchema
 from hudi_core.timeline.serde import encode
 from hudi_core.txn.idempotency import AlreadyDoneError
 from hudi_core.txn.open_table import OpenTable
 from hudi_core.txn.schema_step import SchemaStep, last_write
 from hudi_core.txn.table_lock import TableLock
 from hudi_core.txn.transaction import Transaction, begin
-from hudi_core.write.bucket_planning import keep_buckets
 from hudi_core.write.context import WriteContext
 from hudi_core.write.deciding import check_deciding_columns, check_markers
 from hudi_core.write.filling import refuse_defaults
 from hudi_core.write.input_schema import staged_schema
 from hudi_core.write.key_changes import key_tracking
 from hudi_core.write.keyless import write_config_for
+from hudi_core.write.layout_proof import ProvenLayout, proven_layout
 from hudi_core.write.partial_rows import check_stays
 from hudi_core.write.rehearsal import (
     Rehearsal,
@@ -112,13 +112,13 @@ class WriteClient:
     def _write(self, data: Any, operation: WriteOperation) -> CommitResult:
         started = time.monotonic()
         client = self.table.client
-        context, staged, step = self._prepared(data, operation)
+        context, staged, step, layout = self._prepared(data, operation)
         transaction = self._begin(operation)
         with undone_on_failure(transaction):
             self._refuse_repetition(transaction.began)
             if last_write(transaction.began) != step.last_write:
                 # what a dead writer left was made good, or somebody was faster: its columns count
-                context, staged, step = self._prepared(data, operation)
+                context, staged, step, layout = self._prepared(data, operation)
             transaction.schema_step = step
             if context.asks_record_index:
                 require_record_index(client, context.write.index_type)
@@ -126,7 +126,7 @@ class WriteClient:
             began_at = transaction.instant.requested_time
             context = replace(context, instant=began_at, tracked=tracked)
             view = self.table.views().view(transaction.began)
-            keep_buckets(self.table, self.lock, view)
+            layout.keep(self.lock)
             steps = WriteSteps(
                 self.engine, context.write, transaction, context, staged, operation, view
             )
@@ -219,7 +219,7 @@ class WriteClient:
         SchemaError
             The rows do not fit the table, or it has no record key to do this by.
         """
-        context, staged, _ = self._prepared(data, operation)
+        context, staged, _, _ = self._prepared(data, operation)
         if context.asks_record_index and not self._builds_record_index:
             require_record_index(self.table.client, context.write.index_type)
         rehearsal = Rehearsal(self.table, self.table.timeline())
@@ -250,7 +250,9 @@ class WriteClient:
         names = dict.fromkeys(name.split(".")[0] for name in client.config.partition_fields)
         schema = client.schema
         needed = replace(schema, arrow=pa.schema([schema.arrow.field(name) for name in names]))
-        function = partial(partitions_of_rows, config=client.config, schema=needed)
+        function = partial(
+            partitions_of_rows, config=client.config, schema=needed, how=self.config.schema
+        )
         found = self.engine.map_input(data, function, 0)
         return sorted({path for paths in found for path in paths})
 
@@ -267,27 +269,37 @@ class WriteClient:
 
     def _prepared(
         self, data: Any, operation: WriteOperation
-    ) -> tuple[WriteContext, TableSchema, SchemaStep]:
-        """Return what every task of the write knows, but for its time; what is staged; and what
-        becomes of the table's columns."""
+    ) -> tuple[WriteContext, TableSchema, SchemaStep, ProvenLayout]:
+        """All that a write knows before it begins.
+
+        The context of its tasks, but for the time; the columns that are staged; the change of the
+        table's columns; the table's layout.
+        """
         self._require(operation)
         client = self.table.client
         refuse_unknown_zone(client.config, client.base_path)
         incoming = self.engine.schema_of(data)
         config = write_config_for(client.config, self.config, operation, incoming.names)
         step = plan_schema(self.table, incoming, config, operation)
+        layout = proven_layout(self.table, config, operation, step.base)
+        client = layout.table.client
         keep_values = config.partial_update_mode is PartialUpdateMode.KEEP_VALUES
+        buckets, index = client.config.buckets, config.index_type
         staged = staged_schema(
             incoming,
             step.new,
             client.config,
             operation,
+            by_key_alone=buckets is None and index.is_global,
             keep_values=keep_values,
-            fill_missing=config.schema.fill_missing,
+            how=config.schema,
         )
         context = WriteContext(
             client.base_path, client.storage_options, client.config, step.new, config, EARLIEST
         )
+        columns = {name.partition(".")[0] for name in client.config.partition_fields}
+        knows_partitions = columns <= set(staged.names) or PARTITION_PATH in staged.names
+        context = replace(context, knows_partitions=knows_partitions)
         if operation is WriteOperation.BULK_INSERT:
             check_sort_columns(context)
         if operation is WriteOperation.UPSERT:
@@ -299,7 +311,7 @@ class WriteClient:
             if context.rules.fill is not None:
                 schema = client.schema_text_at(self.table.timeline())
                 refuse_defaults(schema, context.rules)
-        return context, staged, step
+        return context, staged, step, layout
 
     def _require(self, operation: WriteOperation) -> None:
         """Refuse what the table, or its format, cannot take."""

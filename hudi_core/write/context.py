@@ -8,6 +8,7 @@ from hudi_core.config.kinds import InsertDuplicates
 from hudi_core.config.merge_rules import MergeRules
 from hudi_core.config.table import TableConfig
 from hudi_core.config.write import WriteConfig
+from hudi_core.keygen import keys_alone
 from hudi_core.model.commit import WriteOperation
 from hudi_core.model.files import BasePath
 from hudi_core.model.instant_time import InstantTime
@@ -45,6 +46,8 @@ class WriteContext:
         Requested time of the write.
     tracked
         What tasks leave of the keys they write; ``None`` where no index asks for it.
+    knows_partitions
+        Whether the incoming rows have the columns of their partition.
     """
 
     base_path: BasePath
@@ -54,6 +57,12 @@ class WriteContext:
     write: WriteConfig
     instant: InstantTime
     tracked: KeyTracking | None = None
+    knows_partitions: bool = True
+
+    @property
+    def keyed(self) -> TableConfig:
+        """The configuration that keys and paths of incoming rows follow."""
+        return self.table if self.knows_partitions else keys_alone(self.table)
 
     @property
     def is_global(self) -> bool:

@@ -279,7 +279,7 @@ def leave_incoming(
 
 def record_keys(rows: pa.Table, context: WriteContext, schema: TableSchema) -> pa.ChunkedArray:
     """Return the record key of every row."""
-    keys = key_generator(context.table, schema)
+    keys = key_generator(context.keyed, schema)
     return pa.chunked_array(
         [keys.record_keys(batch) for batch in rows.to_batches()], type=pa.string()
     )

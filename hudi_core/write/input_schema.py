@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from hudi_core.config.schema import FILL_MISSING
+from hudi_core.config.schema import FILL_MISSING, SchemaConfig
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import RecordKeyError, SchemaError
 from hudi_core.keygen import brings_keys
@@ -21,6 +21,7 @@ from hudi_core.model.schema import (
     TableSchema,
 )
 from hudi_core.write.partial_rows import check_left_out
+from hudi_core.write.staging import PLAIN
 
 
 def staged_schema(
@@ -29,22 +30,26 @@ def staged_schema(
     config: TableConfig,
     operation: WriteOperation,
     *,
+    by_key_alone: bool = False,
     keep_values: bool = False,
-    fill_missing: bool = False,
+    how: SchemaConfig = PLAIN,
 ) -> TableSchema:
     """Return the columns a write stages: the table's, with the delete flag where the input has one.
 
-    A delete needs no more than the columns that make key and partition path.
+    A delete needs no more than the columns that make key and partition path; only those of the key
+    where an index of the whole table finds the rows.
 
     Parameters
     ----------
     incoming
         Schema of the rows as they come; meta columns in it are ignored, but for key and partition
         path where a table without a record key updates or deletes by them.
+    by_key_alone
+        Whether rows are found by their keys in all partitions.
     keep_values
         Whether an upsert may lack columns, which then keep their stored values.
-    fill_missing
-        Whether rows may lack columns that may be null, which then are.
+    how
+        Whether rows may lack columns that may be null, which then are, and which types go together.
 
     Raises
     ------
@@ -68,9 +73,12 @@ def staged_schema(
         needed = [*config.record_key_fields]
         if PARTITION_PATH not in (field.name for field in keys):
             needed += config.partition_fields
-        _require(needed, names, "a delete needs the columns of key and partition", "Add it.")
+        if by_key_alone and not set(needed) <= set(names):
+            needed = [*config.record_key_fields]
+        hint = "Add it, or delete by an index of the whole table, such as GLOBAL_SIMPLE."
+        _require(needed, names, "a delete needs the columns of key and partition", hint)
         fields = [table.arrow.field(name) for name in dict.fromkeys(needed)] + keys
-        _check_types(incoming, fields)
+        _check_types(incoming, fields, how)
         return replace(table, arrow=pa.schema(fields))
     unknown = [name for name in names if name not in table.arrow.names and name != IS_DELETED]
     if unknown:
@@ -83,7 +91,7 @@ def staged_schema(
         check_left_out(names, table, config)
         fields = [field for field in table.arrow if field.name in names]
     else:
-        needed = [each.name for each in table.arrow if not (fill_missing and each.nullable)]
+        needed = [each.name for each in table.arrow if not (how.fill_missing and each.nullable)]
         _require(
             needed,
             names,
@@ -95,7 +103,7 @@ def staged_schema(
     if IS_DELETED in names and IS_DELETED not in table.arrow.names:
         fields.append(pa.field(IS_DELETED, pa.bool_()))
     fields += keys
-    _check_types(incoming, fields)
+    _check_types(incoming, fields, how)
     return replace(table, arrow=pa.schema(fields))
 
 
@@ -130,9 +138,10 @@ def _require(needed: Sequence[str], names: Sequence[str], why: str, hint: str) -
         )
 
 
-def _check_types(incoming: pa.Schema, fields: Sequence[pa.Field]) -> None:
+def _check_types(incoming: pa.Schema, fields: Sequence[pa.Field], how: SchemaConfig) -> None:
     for field in fields:
         if field.name not in incoming.names:
             continue  # becomes null
         # a column without rows tells whether the types go together; values are checked as they come
-        cast_array(pa.nulls(0, incoming.field(field.name).type), field, field.name)
+        none = pa.nulls(0, incoming.field(field.name).type)
+        cast_array(none, field, field.name, widely=how.widen_numbers)

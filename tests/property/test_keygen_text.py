@@ -9,19 +9,19 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_core.keygen.java_float import double_text, float_text
 from hudi_core.keygen.text import to_text
+from hudi_core.model.java_float import double_text, float_text
 
 
-@given(st.floats())
-def test_doubles_survive(value: float) -> None:
-    back = np.float64(double_text(value).replace("Infinity", "inf"))
+@given(st.floats(), st.booleans())
+def test_doubles_survive(value: float, old: bool) -> None:
+    back = np.float64(double_text(value, old=old).replace("Infinity", "inf"))
     assert back.tobytes() == np.float64(value).tobytes() or np.isnan(value)
 
 
-@given(st.floats(width=32))
-def test_floats_survive(value: float) -> None:
-    back = np.float32(float_text(np.float32(value)).replace("Infinity", "inf"))
+@given(st.floats(width=32), st.booleans())
+def test_floats_survive(value: float, old: bool) -> None:
+    back = np.float32(float_text(np.float32(value), old=old).replace("Infinity", "inf"))
     assert back.tobytes() == np.float32(value).tobytes() or np.isnan(value)
 
 

@@ -1,0 +1,331 @@
+"""Forms of keys and paths, proved by stored rows.
+
+Before the first write to a table of another writer, rows of its oldest and of its newest file are
+put through our key generator. Where Hudi has several ways, the one that makes what is stored is
+taken, and kept with the table. Where none does, every row of the write would be taken for a new
+one, so that it is refused. Tables that were made or written here before are not looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from hudi_core.config import table_keys as keys
+from hudi_core.config.key import ConfigKey
+from hudi_core.config.key_forms import form_properties
+from hudi_core.config.kinds import KeyGeneratorType
+from hudi_core.config.stored_keys import COMPLEX_ENCODING, KEYS_PROVED
+from hudi_core.config.table import TableConfig
+from hudi_core.config.write import WriteConfig
+from hudi_core.config.write_keys import COMPLEX_VALIDATION
+from hudi_core.errors import OptionConflictError, SchemaError, UnsupportedTableError
+from hudi_core.keygen import key_generator
+from hudi_core.keygen.spelled import Spelled, spelled, without_idle_forms
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata.data_files import read_columns
+from hudi_core.model.files import BaseFile, FileSlice, PartitionPath
+from hudi_core.model.schema import RECORD_KEY, TableSchema
+
+_ROWS: Final = 1000
+"""Of a file, where any of its keys shows the form."""
+_NUMBERS: Final = ("true", "false")
+_NEW_DIGITS: Final = ("a release before 19", "19 or later")
+_PATHS: Final = 16
+"""Rows of a file whose partition is looked at: a global index may have left some elsewhere."""
+
+
+def refuse_other_form(config: TableConfig, schema: TableSchema) -> None:
+    """Refuse options that state another form of keys than the known one.
+
+    Raises
+    ------
+    OptionConflictError
+        Names the option.
+    """
+    found = spelled(config, schema)
+    stated: list[tuple[bool, ConfigKey[Any], bool | None, str, str]] = [
+        (found.timestamps, keys.CONSISTENT_TIMESTAMPS, config.consistent_timestamps, *_NUMBERS),
+        (found.floats, keys.JAVA_VERSION, config.old_floats, *_NEW_DIGITS),
+    ]
+    for is_used, key, value, given, usual in stated:
+        if is_used and value and key.key not in config.raw:
+            raise OptionConflictError(key.key, given, usual)
+
+
+def proven(
+    client: TableMetaClient,
+    slices: Iterable[FileSlice],
+    schema: TableSchema,
+    write: WriteConfig,
+) -> TableConfig:
+    """The configuration with the form of keys that stored rows have.
+
+    Parameters
+    ----------
+    slices
+        The latest slices of the table.
+    schema
+        Its columns.
+    write
+        Options of the write.
+
+    Raises
+    ------
+    UnsupportedTableError
+        No form makes the stored keys or paths; several are stored; or none shows what has to be
+        known.
+    OptionConflictError
+        An option states another form than the stored one.
+    """
+    config = client.config
+    proof = _Proof(client, spelled(config, schema), write)
+    samples = [sample for file in _ends(slices) for sample in proof.sample(file, schema)]
+    return proof.decided(samples)
+
+
+def form_to_keep(config: TableConfig, schema: TableSchema) -> dict[str, str]:
+    """Properties by which later writes know the form of the keys."""
+    kept = {**form_properties(without_idle_forms(config, schema)), KEYS_PROVED.key: "true"}
+    if _is_ambiguous(config) and config.complex_keygen_new_encoding:
+        kept[COMPLEX_ENCODING.key] = "VALUE_ONLY"
+    elif _is_ambiguous(config) and config.version < 9:
+        kept[COMPLEX_ENCODING.key] = "FIELD_PREFIXED"
+    return {name: value for name, value in kept.items() if name not in config.raw}
+
+
+def _is_ambiguous(config: TableConfig) -> bool:
+    """Whether keys may be ``field:value`` or the bare value.
+
+    Releases 1.0.0 to 1.0.2 of Hudi changed it, and stored nothing of it.
+    """
+    is_single = (
+        config.keygen_type is KeyGeneratorType.COMPLEX and len(config.record_key_fields) == 1
+    )
+    return is_single and COMPLEX_ENCODING.key not in config.raw
+
+
+def _ends(slices: Iterable[FileSlice]) -> list[BaseFile]:
+    """The oldest and the newest base file."""
+    files = [one.base_file for one in slices if one.base_file is not None]
+    files.sort(key=lambda file: (file.name.instant, file.path))
+    return list(dict.fromkeys(files[:1] + files[-1:]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    """Rows of one file: columns of keys and paths, and stored keys."""
+
+    schema: TableSchema
+    batch: pa.RecordBatch
+    stored: pa.StringArray
+    partition_path: PartitionPath
+
+    def made(self, config: TableConfig) -> pa.StringArray:
+        """The record keys that a form makes."""
+        return key_generator(config, self.schema).record_keys(self.batch)
+
+    def right_keys(self, config: TableConfig) -> pa.BooleanArray:
+        """The rows whose stored key a form makes."""
+        if not config.record_key_fields:
+            return pc.is_valid(self.stored)  # keys are generated
+        return pc.fill_null(pc.equal(self.made(config), self.stored), False)
+
+    def paths(self, config: TableConfig) -> Iterator[str]:
+        """Yield the path that a form makes of each row, or its refusal."""
+        generator = key_generator(replace(config, record_key_fields=()), self.schema)
+        for row in range(min(_PATHS, self.batch.num_rows)):
+            try:
+                yield generator.partition_paths(self.batch.slice(row, 1))[0].as_py()
+            except SchemaError as error:
+                yield f"({error.what})"
+
+
+@dataclass(frozen=True, slots=True)
+class _Proof:
+    """Compares stored rows with every form that may be theirs."""
+
+    client: TableMetaClient
+    spelled: Spelled
+    write: WriteConfig
+
+    def sample(self, file: BaseFile, schema: TableSchema) -> Iterator[_Sample]:
+        """Yield the rows of a file to compare, in the file's types."""
+        config = self.client.config
+        fields = dict.fromkeys((*config.record_key_fields, *config.partition_fields))
+        tops = list(dict.fromkeys(name.partition(".")[0] for name in fields))
+        limit = None if self.spelled.floats else _ROWS
+        rows = read_columns(self.client, file.path, [RECORD_KEY, *tops], limit)
+        if not rows.num_rows:
+            return
+        # a column may have been widened since, and keys stay what they were
+        own = pa.schema([_own_type(rows.schema.field(name), schema) for name in tops])
+        held = TableSchema.create(own)
+        (batch,) = rows.combine_chunks().to_batches()
+        yield _Sample(
+            held,
+            held.cast_batch(batch.select(tops)),
+            batch.column(RECORD_KEY).cast(pa.string()),
+            PartitionPath(file.path.rpartition("/")[0]),
+        )
+
+    def decided(self, samples: Sequence[_Sample]) -> TableConfig:
+        """The one form that makes the stored keys and paths."""
+        config, forms = self.client.config, list(self._forms())
+        if not samples:
+            return self._without_rows(forms)
+        right = [form for form in forms if all(_is_right(form, sample) for sample in samples)]
+        agreed = [form for form in right if self._stated(form) is None]
+        if agreed:
+            return self._only(agreed)
+        for form in right:
+            raise OptionConflictError(*(self._stated(form) or ()))
+        if self._is_mixed(forms, samples) and not self.write.validates_complex_keys:
+            return config
+        raise self._wrong(forms[0], samples)
+
+    def _forms(self) -> Iterator[TableConfig]:
+        """Yield the forms that keys may have, the configured one first."""
+        config = self.client.config
+        encodings = [config.complex_keygen_new_encoding]
+        if _is_ambiguous(config):
+            encodings.append(not encodings[0])
+        timestamps: list[bool | None] = [config.consistent_timestamps]
+        if self.spelled.timestamps and keys.CONSISTENT_TIMESTAMPS.key not in config.raw:
+            timestamps = [bool(config.consistent_timestamps), not config.consistent_timestamps]
+        floats: list[bool | None] = [config.old_floats]
+        if self.spelled.floats and keys.JAVA_VERSION.key not in config.raw:
+            floats = [bool(config.old_floats), not config.old_floats]
+        for encoding, consistent, old in product(encodings, timestamps, floats):
+            if not consistent or config.local_zone or config.timezone != "LOCAL":
+                yield replace(
+                    config,
+                    complex_keygen_new_encoding=encoding,
+                    consistent_timestamps=consistent,
+                    old_floats=old,
+                )
+
+    def _stated(self, form: TableConfig) -> tuple[str, str, str] | None:
+        """An option that states another form: name, value, stored value."""
+        config, options = self.client.config, self.client.options
+        encoding, timestamps = keys.COMPLEX_NEW_ENCODING, keys.CONSISTENT_TIMESTAMPS
+        flags: list[tuple[ConfigKey[Any], bool | None, bool | None]] = [
+            (encoding, config.complex_keygen_new_encoding, form.complex_keygen_new_encoding),
+            (timestamps, config.consistent_timestamps, form.consistent_timestamps),
+        ]
+        for key, given, stored in flags:
+            if key.is_given(options) and given != stored:
+                return key.key, str(given).lower(), str(stored).lower()
+        if config.old_floats in (None, form.old_floats):
+            return None
+        return keys.JAVA_VERSION.key, *(_NEW_DIGITS if config.old_floats else _NEW_DIGITS[::-1])
+
+    def _only(self, agreed: Sequence[TableConfig]) -> TableConfig:
+        """The first of several forms that make the same stored keys."""
+        if len({bool(form.old_floats) for form in agreed}) > 1 and self._java_is_unknown:
+            raise self._unknown_java("none of its keys shows which")
+        return agreed[0]
+
+    def _without_rows(self, forms: Sequence[TableConfig]) -> TableConfig:
+        """The form of a table without rows, where none is needed."""
+        config = self.client.config
+        is_stated = keys.COMPLEX_NEW_ENCODING.is_given(self.client.options)
+        doubtful = _is_ambiguous(config) and config.version < 9 and not is_stated
+        if doubtful and self.write.validates_complex_keys:
+            raise UnsupportedTableError(
+                self.client.base_path,
+                "has a complex record key of one field and no rows, and Hudi 1.0.0 to 1.0.2 make "
+                "other keys of it than all later releases",
+                f"Say which keys its other writers make: {keys.COMPLEX_NEW_ENCODING.key}=true for "
+                f"the bare value, false for `field:value`. Or set {COMPLEX_VALIDATION.key}=false.",
+            )
+        if self._java_is_unknown:
+            raise self._unknown_java("it has no rows that show which")
+        return forms[0]
+
+    @property
+    def _java_is_unknown(self) -> bool:
+        return self.spelled.floats and self.client.config.old_floats is None
+
+    def _unknown_java(self, why: str) -> UnsupportedTableError:
+        return UnsupportedTableError(
+            self.client.base_path,
+            "makes record keys or partition paths of floating-point numbers, which Java before 19 "
+            f"spells otherwise than later releases; {why}",
+            f"Set {keys.JAVA_VERSION.key} to the release of Java that its other writers run on, "
+            "such as 17.",
+        )
+
+    def _is_mixed(self, forms: Sequence[TableConfig], samples: Sequence[_Sample]) -> bool:
+        """Whether the stored keys are of both complex forms.
+
+        Raises
+        ------
+        UnsupportedTableError
+            They are, and that is looked after: rows may be in the table twice.
+        """
+        shown: dict[TableConfig, str] = {}
+        for sample in samples:
+            left = pc.is_valid(sample.stored)
+            for form in forms:
+                right = pc.and_(left, sample.right_keys(form))
+                if pc.any(right).as_py():
+                    shown.setdefault(form, sample.stored.filter(right)[0].as_py())
+                left = pc.and_not(left, right)
+            if pc.any(left).as_py():
+                return False
+        if len(shown) < 2:
+            return False
+        is_complex = len({form.complex_keygen_new_encoding for form in shown}) > 1
+        if is_complex and not self.write.validates_complex_keys:
+            return True
+        raise UnsupportedTableError(
+            self.client.base_path,
+            f"holds record keys of several forms, such as {' and '.join(map(repr, shown.values()))}"
+            ", so that rows may be in it twice",
+            "Write all its rows again with insert_overwrite_table, each key once.",
+        )
+
+    def _wrong(self, form: TableConfig, samples: Sequence[_Sample]) -> UnsupportedTableError:
+        """The error that shows a row of which no form makes the key."""
+        zone = f" Where they spell moments in another time zone, name it in {keys.LOCAL_ZONE.key}."
+        way_out = (
+            "Rows of the write would be taken for new ones. Write with the engine that made the "
+            "table, or write all rows again with insert_overwrite_table."
+        )
+        for sample in samples:
+            wrong = pc.invert(sample.right_keys(form))
+            if pc.any(wrong).as_py():
+                row = pc.index(wrong, True).as_py()
+                stored, made = sample.stored[row].as_py(), sample.made(form)[row].as_py()
+                feature = f"has the record key {stored!r} for a row of which its key generator "
+                feature += f"({form.keygen_type.value}) makes {made!r}"
+                break
+        else:
+            sample = next(one for one in samples if not _has_right_path(form, one))
+            made = next(sample.paths(form))
+            feature = f"has rows in the partition {sample.partition_path!r} for which its key "
+            feature += f"generator ({form.keygen_type.value}) makes {made!r}"
+        hint = way_out + (zone if self.spelled.timestamps or form.time_based is not None else "")
+        return UnsupportedTableError(self.client.base_path, feature, hint)
+
+
+def _own_type(field: pa.Field, schema: TableSchema) -> pa.Field:
+    """A file's field; only the table knows whether timestamps have zones."""
+    wanted = schema.arrow.field(field.name)
+    return wanted if pt.is_timestamp(field.type) else field
+
+
+def _is_right(form: TableConfig, sample: _Sample) -> bool:
+    keys_are_right = pc.all(sample.right_keys(form)).as_py()
+    return bool(keys_are_right) and _has_right_path(form, sample)
+
+
+def _has_right_path(form: TableConfig, sample: _Sample) -> bool:
+    return any(path == sample.partition_path for path in sample.paths(form))

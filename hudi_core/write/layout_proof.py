@@ -1,0 +1,90 @@
+"""The layout of a table: proved before the first write, then kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from hudi_core.config.stored_form import bucket_properties
+from hudi_core.config.write import WriteConfig
+from hudi_core.errors import OptionConflictError
+from hudi_core.model.commit import WriteOperation
+from hudi_core.model.schema import TableSchema
+from hudi_core.storage.properties_file import read_properties, update_properties
+from hudi_core.txn.open_table import OpenTable
+from hudi_core.txn.table_lock import TableLock
+from hudi_core.write.bucket_proof import refuse_other_buckets
+from hudi_core.write.key_proof import form_to_keep, proven, refuse_other_form
+
+
+@dataclass(frozen=True, slots=True)
+class ProvenLayout:
+    """A table whose layout is known.
+
+    Attributes
+    ----------
+    table
+        The table.
+    to_keep
+        The properties by which later writes know it; empty where they are stored.
+    """
+
+    table: OpenTable
+    to_keep: Mapping[str, str] = field(default_factory=dict)
+
+    def keep(self, lock: TableLock) -> None:
+        """Store the properties, as soon as a write uses the layout.
+
+        Raises
+        ------
+        OptionConflictError
+            Another writer was first, with another layout.
+        """
+        if not self.to_keep:
+            return
+        storage = self.table.client.storage
+        with lock.held():
+            present = read_properties(storage)
+            for key, value in self.to_keep.items():
+                if present.get(key, value) != value:
+                    raise OptionConflictError(key, value, present[key])
+            update_properties(storage, self.to_keep)
+
+
+def proven_layout(
+    table: OpenTable, config: WriteConfig, operation: WriteOperation, schema: TableSchema
+) -> ProvenLayout:
+    """The layout that stored rows show: keys, partitions and buckets.
+
+    A table that was made here, or written before, costs nothing. Of any other one the files are
+    listed, and a few are read in part.
+
+    Parameters
+    ----------
+    schema
+        The table's columns before the write.
+
+    Raises
+    ------
+    UnsupportedTableError, OptionConflictError
+        See :func:`~hudi_core.write.key_proof.proven` and
+        :func:`~hudi_core.write.bucket_proof.refuse_other_buckets`.
+    """
+    client = table.client
+    buckets = {name: text for name, text in bucket_properties(client.config.buckets) if text}
+    if buckets.keys() <= client.config.raw.keys():
+        buckets = {}
+    knows_keys = client.config.knows_its_keys
+    if knows_keys:
+        refuse_other_form(client.config, schema)
+    if operation is WriteOperation.INSERT_OVERWRITE_TABLE:
+        return ProvenLayout(table, buckets)  # no stored row will be left
+    if knows_keys and not buckets:
+        return ProvenLayout(table)
+    slices = table.views().view().latest_slices()
+    refuse_other_buckets(client, slices)
+    if knows_keys:
+        return ProvenLayout(table, buckets)
+    found = proven(client, slices, schema, config)
+    proven_table = replace(table, client=replace(client, config=found))
+    return ProvenLayout(proven_table, {**buckets, **form_to_keep(found, schema)})
