@@ -73,6 +73,14 @@ def partition_values(
                 path=path,
                 column=name,
             )
-        # empty text is how the log keeps null
-        values[name] = partition_text(known.min_value, schema.field(name).type) or None
+        text = partition_text(known.min_value, schema.field(name).type)
+        if not text:
+            raise CommitError(
+                f"The rows of the file {path} have the empty text in the partition column {name}, "
+                "which the Delta log keeps for null",
+                f"Give them nulls or another text, or take another partition column than {name}.",
+                path=path,
+                column=name,
+            )
+        values[name] = text
     return values

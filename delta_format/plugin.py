@@ -56,6 +56,7 @@ _CAPABILITIES = FormatCapabilities.of(
     Capability.CONVERSION,
     Capability.ADD_COLUMN,
     reasons={
+        Capability.EMPTY_PARTITION_VALUES: "Delta's log has one word for null and the empty text",
         Capability.DROP_COLUMN: _UNMAPPED,
         Capability.RENAME_COLUMN: _UNMAPPED,
         Capability.PROMOTE_TYPE: "types that can be widened need a later protocol of Delta, which "

@@ -32,6 +32,7 @@ _CAPABILITIES = FormatCapabilities.of(
     Capability.UNPARTITIONED,
     Capability.IDENTITY_PARTITIONS,
     Capability.TRANSFORMED_PARTITIONS,
+    Capability.EMPTY_PARTITION_VALUES,
     Capability.REPLACE,
     Capability.CLUSTERING,
     Capability.SAVEPOINT,

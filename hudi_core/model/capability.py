@@ -33,6 +33,10 @@ class Capability(StrEnum):
     TRANSFORMED_PARTITIONS = "transformed_partitions"
     """Partition values computed from columns: timestamp and custom key generators."""
 
+    EMPTY_PARTITION_VALUES = "empty_partition_values"
+    """Rows whose partition value is an empty text share a partition with those that have none, and
+    each keeps its own value."""
+
     # actions
     REPLACE = "replace"
     """Whole file groups are replaced: insert_overwrite(_table), delete_partition."""

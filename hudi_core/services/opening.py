@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from hudi_core.config.resolve import resolve_table_config
 from hudi_core.config.storage import FSYNC
@@ -10,6 +11,7 @@ from hudi_core.config.table import TableConfig
 from hudi_core.errors import NotATableError, UnsafePathError
 from hudi_core.meta_client import TableMetaClient, run_in_threads, run_serially
 from hudi_core.metrics import meter_of
+from hudi_core.model.capability import Capability
 from hudi_core.model.files import BasePath
 from hudi_core.model.protocols import Storage
 from hudi_core.plugin.host import FormatHost
@@ -52,6 +54,7 @@ def open_table(path: str, options: Mapping[str, str]) -> OpenTable:
     config = resolve_table_config(options, stored)
     host = FormatHost.load(FormatRegistry(), config.table_format)
     host.check_options(options)
+    config = replace(config, takes_empty_partitions=takes_empty_partitions(host))
     # a request to an object store is waited for, one to a disk is answered by the processor
     run_map = run_serially if parse_location(base_path).is_local else run_in_threads
     client = TableMetaClient(
@@ -123,6 +126,11 @@ def _read_properties(storage: Storage) -> dict[str, str]:
             "holds a table whose creation was not finished",
             "Create it again: what is there of it is replaced.",
         ) from error
+
+
+def takes_empty_partitions(host: FormatHost) -> bool:
+    """Whether a table of a format may have partitions of empty texts."""
+    return Capability.EMPTY_PARTITION_VALUES in host.capabilities
 
 
 def table_exists(path: str, options: Mapping[str, str]) -> bool:

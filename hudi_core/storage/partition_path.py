@@ -3,15 +3,16 @@
 What is written is what Hudi writes for the same two stored flags (its ``PartitionPathEncodeUtils``
 and ``KeyGenUtils``), as far as that is safe and can be read back:
 
-* a null is ``__HIVE_DEFAULT_PARTITION__``. Hudi maps the empty text to the same folder, so that it
-  comes back as null; here it is refused, as is the folder's own name as a value;
+* a null is ``__HIVE_DEFAULT_PARTITION__``, and so is the empty text, which the path alone does not
+  tell from it: the column in the files does. Where the table's format takes the value from the path
+  the empty text is refused, as is the folder's own name anywhere;
 * with ``url_encode``, the characters that Hive escapes are written ``%XX``, and so is a first ``.``
   or ``_`` where it would begin a folder's name (Hudi leaves those: such folders are hidden, or are
   not folders of their own);
 * without it, values are written as they are. A ``/`` makes more levels, which Hudi's users rely on
-  for values such as ``2026/01/31``; here only where it can be undone: with one partition field and
-  without hive style, or where all values of a field have as many levels. All else that would not be
-  one visible folder below the table is refused.
+  for values such as ``2026/01/31``; here only where it can be undone: with one partition field, in
+  hive style, or where all values of a field have as many levels. All else that would not be one
+  visible folder below the table is refused.
 """
 
 from __future__ import annotations
@@ -41,8 +42,9 @@ _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 class PartitionPathCodec:
     """Writes the values of one table's partition fields as a path, and reads them back.
 
-    For every tuple of values that is not refused, ``decode(encode(values)) == values``; so no two
-    tuples share a path. Values are texts compared by their code points: nothing is normalised.
+    For every tuple of values that is not refused, ``decode(encode(values)) == values``, with null
+    for the empty text; so no two other tuples share a path. Values are texts compared by their code
+    points: nothing is normalised.
 
     Parameters
     ----------
@@ -54,7 +56,9 @@ class PartitionPathCodec:
         Whether special characters are written ``%XX``.
     levels
         How many folders a value of each field takes where slashes are written as they are; one by
-        default, or as many as it has where there is one field without hive style.
+        default, or as many as it has where there is one field, or hive style.
+    takes_empty
+        Whether the empty text may be a value.
     """
 
     def __init__(
@@ -63,8 +67,10 @@ class PartitionPathCodec:
         hive_style: bool,
         url_encode: bool,
         levels: Sequence[int] | None = None,
+        takes_empty: bool = True,
     ) -> None:
         self._fields = tuple(fields)
+        self._takes_empty = takes_empty
         self._hive_style = hive_style
         self._url_encode = url_encode
         several = levels is not None and max(levels) > 1 and not url_encode
@@ -121,6 +127,8 @@ class PartitionPathCodec:
         if len(self._fields) == 1:
             return [path]
         folders = path.split("/")
+        if self._levels is None and self._hive_style:
+            return self._by_names(folders)
         if self._levels is None:
             return folders
         ends = list(itertools.accumulate(self._levels, initial=0))
@@ -128,8 +136,21 @@ class PartitionPathCodec:
             return []
         return ["/".join(folders[start:end]) for start, end in itertools.pairwise(ends)]
 
+    def _by_names(self, folders: Sequence[str]) -> list[str]:
+        """The folders of each field: one with its name, and their followers."""
+        found: list[list[str]] = []
+        for folder in folders:
+            following = self._fields[len(found) : len(found) + 1]
+            if any(folder.startswith(f"{name}=") for name in following):
+                found.append([folder])
+            elif found:
+                found[-1].append(folder)
+            else:
+                return []
+        return ["/".join(some) for some in found]
+
     def _segment(self, number: int, field: str, value: str | None) -> str:
-        if value is None:
+        if value is None or (value == "" and self._takes_empty):
             text = DEFAULT_PARTITION
         else:
             self._refuse_always(field, value)
@@ -156,7 +177,7 @@ class PartitionPathCodec:
     def _refuse_always(self, field: str, value: str) -> None:
         reason = None
         if not value:
-            reason = "it is empty, which would read back as null"
+            reason = "it is empty, which readers of the table's format take for null"
         elif value == DEFAULT_PARTITION:
             reason = "it is the name of the folder for nulls"
         elif "\0" in value:
@@ -176,7 +197,7 @@ class PartitionPathCodec:
         reason = None
         parts = value.split("/")
         levels = 1 if self._levels is None else self._levels[number]
-        free = len(self._fields) == 1 and not self._hive_style and self._levels is None
+        free = (len(self._fields) == 1 or self._hive_style) and self._levels is None
         if _CONTROL.search(value):
             reason = "it has a control character"
         elif "\\" in value:
@@ -187,7 +208,7 @@ class PartitionPathCodec:
             reason = "it would not be a folder of its own below the table"
         elif self._hive_style and "=" in value:
             reason = "it has an equals sign, and so has the folder's name"
-        elif not self._hive_style and any(part.startswith(".") for part in parts):
+        elif any(part.startswith(".") for part in (parts[1:] if self._hive_style else parts)):
             reason = "readers take a folder that begins with a dot for hidden"
         elif not self._hive_style and number == 0 and value.startswith("_"):
             reason = "readers take a folder that begins with an underscore for hidden"

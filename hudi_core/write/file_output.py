@@ -35,7 +35,7 @@ def mark(
     metadata = join_path(partition_path, PARTITION_METADATA_FILE)
     if storage.head(metadata) is None:
         if can_nest(context.table):
-            refuse_nested_partition(storage, partition_path, context.instant)
+            refuse_nested_partition(storage, context.table, partition_path, context.instant)
         depth = len(partition_path.split("/")) if partition_path else 0
         lines = ("#partition metadata", f"commitTime={context.instant}", f"partitionDepth={depth}")
         # another task of this write may be first: both say the same

@@ -42,16 +42,18 @@ class _PartitionBelow:
 def can_nest(config: TableConfig) -> bool:
     """Return whether a partition of a table may lie within another one.
 
-    Only values with slashes can make that, and those are written as folders where there is one
-    partition field, neither hive style nor escaped. Paths made of moments all have as many folders.
+    Only values with slashes can make that, and those are written as folders where they are not
+    escaped and there is one partition field, or hive style. Paths made of moments all have as many
+    folders.
     """
-    if config.time_based is not None:
+    if config.time_based is not None or config.url_encode or not config.partition_fields:
         return False
-    plain = not (config.hive_style or config.url_encode)
-    return plain and len(config.partition_fields) == 1
+    return config.hive_style or len(config.partition_fields) == 1
 
 
-def refuse_nested_partition(storage: Storage, new: PartitionPath, instant: InstantTime) -> None:
+def refuse_nested_partition(
+    storage: Storage, config: TableConfig, new: PartitionPath, instant: InstantTime
+) -> None:
     """Refuse a partition that lies within another one, or has one within, before its folder says
     that it is a partition: from then on listings do not look into it.
 
@@ -71,7 +73,7 @@ def refuse_nested_partition(storage: Storage, new: PartitionPath, instant: Insta
         Two partitions lie within each other.
     """
     is_partition = _IsPartition(storage)
-    found = [path for path in _above(new) if is_partition(path)]
+    found = [path for path in _above(new, config) if is_partition(path)]
     below = _PartitionBelow(storage)(new)
     found += [below] if below is not None else []
     try:
@@ -82,12 +84,17 @@ def refuse_nested_partition(storage: Storage, new: PartitionPath, instant: Insta
 
 
 def refuse_nested_partitions(
-    storage: Storage, run_map: RunMap, view: SliceView, written: Collection[PartitionPath]
+    storage: Storage,
+    config: TableConfig,
+    run_map: RunMap,
+    view: SliceView,
+    written: Collection[PartitionPath],
 ) -> None:
     """Refuse a write to partitions that lie within others, or have others within.
 
     Cost: one request for each folder above the partitions, and one listing of each partition that
-    holds no committed files yet; other partitions of the table are not looked at.
+    holds no committed files yet; other partitions of the table are not looked at. In hive style
+    most values have no slash, and their partitions are left to the tasks that make them.
 
     Parameters
     ----------
@@ -105,11 +112,12 @@ def refuse_nested_partitions(
     PartitionValueError
         Two partitions lie within each other.
     """
-    above = sorted({outer for path in written for outer in _above(path)})
+    above = sorted({outer for path in written for outer in _above(path, config)})
     are_partitions = run_map(_IsPartition(storage), above)
     outer = [path for path, is_one in zip(above, are_partitions, strict=True) if is_one]
-    known = {group.id.partition_path for group in view.file_groups(list(written))}
-    new = [path for path in written if path not in known]
+    asked = [path for path in written if _above(path, config)] if config.hive_style else [*written]
+    known = {group.id.partition_path for group in view.file_groups(asked)} if asked else set()
+    new = [path for path in asked if path not in known]
     inner = [found for found in run_map(_PartitionBelow(storage), new) if found is not None]
     refuse_nested([*written, *outer, *inner])
 
@@ -128,6 +136,13 @@ def unmark_partitions(
             storage.delete(path)
 
 
-def _above(path: PartitionPath) -> list[PartitionPath]:
-    parts = path.split("/")
-    return [PartitionPath("/".join(parts[:depth])) for depth in range(1, len(parts))]
+def _above(path: PartitionPath, config: TableConfig) -> list[PartitionPath]:
+    """The folders above a partition that may be partitions.
+
+    In hive style those below which all fields have a value.
+    """
+    parts, first = path.split("/"), 1
+    if config.hive_style:
+        last = f"{config.partition_fields[-1]}="
+        first = next((n for n, part in enumerate(parts, 1) if part.startswith(last)), len(parts))
+    return [PartitionPath("/".join(parts[:depth])) for depth in range(first, len(parts))]

@@ -194,7 +194,9 @@ class WriteSteps:
         if can_nest(self.context.table) and self.operation is not WriteOperation.DELETE:
             client, paths = self.transaction.table.client, sorted(written)
             try:
-                refuse_nested_partitions(client.storage, client.run_map, self.view, paths)
+                refuse_nested_partitions(
+                    client.storage, client.config, client.run_map, self.view, paths
+                )
             except PartitionValueError:
                 unmark_partitions(client.storage, paths, self.context.instant)
                 raise

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import hudi_core as hudi
-from hudi_core.errors import NotATableError
+from hudi_core.errors import NotATableError, PartitionValueError
 from hudi_core.plugin import registry
 from hudi_core.plugin.host import FormatHost
 from hudi_core.spi import Capability, SchemaError, UnsupportedCapabilityError
@@ -130,6 +130,27 @@ class CapabilityConformance(OverFormat):
         with pytest.raises(NotATableError):
             hudi.Table.adopt(str(path), record_key="id", source=format_under_test.name)
         assert files_of(path) == before
+
+    @promise("F43", "An empty text as partition value stays one, or is refused before any file.")
+    def test_empty_partition_values_are_kept_or_refused(
+        self, path: Path, format_under_test: FormatUnderTest
+    ) -> None:
+        host = FormatHost.load(registry.FormatRegistry(), format_under_test.name)
+        if Capability.IDENTITY_PARTITIONS not in host.capabilities:
+            return
+        table = create(path, format_under_test, "city")
+        some = rows(0, 1, 2)
+        city = some.schema.get_field_index("city")
+        some = some.set_column(city, some.schema.field(city), pa.array(["", "Rome", ""]))
+        if Capability.EMPTY_PARTITION_VALUES in host.capabilities:
+            table.insert(some)
+            assert format_under_test.rows(path) == ours(path) == contents(some)
+            assert ours(path) == contents(table.to_arrow(filter=[("city", "in", ["", "Rome"])]))
+        else:
+            with pytest.raises(PartitionValueError):
+                table.insert(some)
+            assert not list(path.rglob("*.parquet"))
+            assert format_under_test.rows(path) == ours(path) == contents()
 
     # --- columns ---------------------------------------------------------------------------------
 

@@ -10,8 +10,10 @@ from hudi_core.storage.partition_path import PartitionPathCodec, refuse_nested
 NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
-def codec(*fields: str, hive: bool = False, url: bool = False) -> PartitionPathCodec:
-    return PartitionPathCodec(fields, hive, url)
+def codec(
+    *fields: str, hive: bool = False, url: bool = False, takes_empty: bool = True
+) -> PartitionPathCodec:
+    return PartitionPathCodec(fields, hive, url, takes_empty=takes_empty)
 
 
 @pytest.mark.parametrize(
@@ -30,6 +32,8 @@ def codec(*fields: str, hive: bool = False, url: bool = False) -> PartitionPathC
         (True, False, ".x", "region=.x"),
         (True, False, "_x", "region=_x"),
         (False, False, "2026/01/31", "2026/01/31"),
+        (True, False, "2026/01/31", "region=2026/01/31"),
+        (True, False, "_a/_b", "region=_a/_b"),
         (False, False, "2026/_x", "2026/_x"),
         (False, False, "default", "default"),
         # the characters that Hive escapes, as Hudi's PartitionPathEncodeUtils writes them
@@ -59,6 +63,9 @@ def test_several_fields_and_none() -> None:
     assert codec("a", "b", hive=True).decode("a=1/b=x=y") == ("1", "x=y")
     assert codec("a", "b").encode(["1", "_x"]) == "1/_x"
     assert codec("a.b", hive=True).encode(["1"]) == "a.b=1"
+    assert codec("a", "b", hive=True).encode(["1/2", "3/4"]) == "a=1/2/b=3/4"
+    assert codec("a", "b", hive=True).decode("a=1/2/b=3/4") == ("1/2", "3/4")
+    assert codec("a", "a", hive=True).decode("a=1/a=2/3") == ("1", "2/3")
     assert codec().encode([]) == ""
     assert codec().decode("") == ()
 
@@ -67,13 +74,23 @@ def test_several_fields_and_none() -> None:
 @pytest.mark.parametrize("url", [False, True])
 @pytest.mark.parametrize(
     ("value", "reason"),
-    [("", "empty"), (NULL, "nulls"), ("a\0b", "NUL"), ("\ud800", "Unicode")],
+    [(NULL, "nulls"), ("a\0b", "NUL"), ("\ud800", "Unicode")],
 )
 def test_values_that_nothing_can_save(hive: bool, url: bool, value: str, reason: str) -> None:
     with pytest.raises(PartitionValueError, match=f"'region'.*{reason}") as caught:
         codec("region", hive=hive, url=url).encode([value])
     assert caught.value.facts["value"] == value
     assert "null" in caught.value.hint
+
+
+@pytest.mark.parametrize("hive", [False, True])
+@pytest.mark.parametrize("url", [False, True])
+def test_the_empty_text_shares_the_folder_of_null(hive: bool, url: bool) -> None:
+    subject = codec("region", hive=hive, url=url)
+    assert subject.encode([""]) == subject.encode([None])
+    assert subject.decode(subject.encode([""])) == (None,)
+    with pytest.raises(PartitionValueError, match=r"''.*'region'.*empty.*null"):
+        codec("region", hive=hive, url=url, takes_empty=False).encode([""])
 
 
 PLAIN = [
@@ -108,7 +125,7 @@ def test_plain_values_that_are_no_visible_folder_below_the_table(value: str) -> 
     assert codec("region", url=True).decode(codec("region", url=True).encode([value])) == (value,)
 
 
-@pytest.mark.parametrize("value", ["a/b", "a=b", "a\\b", "\t", "../x", "..", "."])
+@pytest.mark.parametrize("value", ["a/b=c", "a=b", "a\\b", "\t", "../x", "..", ".", "a/.b", "/a"])
 def test_plain_values_that_hive_style_cannot_hold(value: str) -> None:
     with pytest.raises(PartitionValueError, match="urlencode=true"):
         codec("region", hive=True).encode([value])
@@ -160,6 +177,8 @@ def test_as_many_values_as_fields() -> None:
         (("a", "b"), False, "1"),
         (("a", "b"), False, "1/2/3"),
         (("a", "b"), True, "b=1/a=2"),
+        (("a", "b"), True, "x/a=1/b=2"),
+        (("a", "b"), True, "a=1/2/3"),
         ((), False, "x"),
     ],
 )
