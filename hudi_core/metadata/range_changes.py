@@ -132,7 +132,9 @@ class RangeChanges:
     ) -> Iterator[MetadataRecord]:
         """Yield what is stored of some columns, in the form that their bounds have now."""
         for record, one in self.upkeep.stored_ranges(partition, columns):
-            yield replace(record, payload=in_form(one, columns[one.column_name or ""]))
+            # Hudi merges a range that is not tight with the stored one, which has another type
+            said = replace(in_form(one, columns[one.column_name or ""]), is_tight_bound=True)
+            yield replace(record, payload=said)
 
     # --- columns of other types ----------------------------------------------------------------
 

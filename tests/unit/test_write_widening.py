@@ -152,3 +152,17 @@ def test_values_that_no_digits_tell_apart(tmp_path: Path) -> None:
     table.insert(rows(["a", "b", "c"], values, pa.float64()))
     table.insert(rows(["d"], [None], pa.string()))
     assert found(table) == {"a": "NaN", "b": "Infinity", "c": "3.4E38", "d": None}
+
+
+def test_ranges_of_files_from_before_replace_the_stored_ones(tmp_path: Path) -> None:
+    """Readers merge a range that is not tight with the older one of its file, of another type."""
+    first = rows(["a", "b"], [1, 2], pa.int32())
+    table = created(tmp_path, first, **{"hoodie.write.table.version": "9"})
+    table.insert(first)
+    table.insert(rows(["c"], [2.5], pa.float64()))
+    ranges = table.metadata("column_stats").to_pylist()
+    kept = [one for one in ranges if one["column_name"] == "n"]
+    assert sorted((one["value_count"], one["is_tight_bound"]) for one in kept) == [
+        (1, False),
+        (2, True),
+    ]
