@@ -130,7 +130,7 @@ def test_the_commit_reads_none_of_its_files(
     def refused(*_: Any) -> Any:
         raise AssertionError("a data file was read for the metadata table")
 
-    monkeypatch.setattr(data_files, "_opened", refused)
+    monkeypatch.setattr(data_files, "opened_file", refused)
     for engine in (None, ApartEngine()):
         table.upsert(rows(range(10, 50), ["oslo", "rome"], 2), engine=engine)
         table.delete(rows(range(10), ["rome"]), engine=engine)
