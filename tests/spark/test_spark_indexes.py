@@ -11,6 +11,7 @@ import pytest
 import hudi_core as hudi
 from hudi_core.engine.spark import SparkEngine
 from hudi_core.write import tagging
+from tests.samples import sampled
 
 SCHEMA = pa.schema(
     [
@@ -89,7 +90,8 @@ def history(path: Path, index: str, spark: Any) -> tuple[Content, Content]:
 
 @pytest.mark.spark
 @pytest.mark.parametrize(
-    "index", ["BLOOM", "GLOBAL_SIMPLE", "BUCKET", "RECORD_INDEX", "RECORD_LEVEL_INDEX"]
+    "index",
+    sampled(["BLOOM", "GLOBAL_SIMPLE", "BUCKET", "RECORD_INDEX", "RECORD_LEVEL_INDEX"], 2),
 )
 def test_executors_do_the_same(tmp_path: Path, spark: Any, index: str) -> None:
     local, distributed = history(tmp_path, index, spark)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from hudi_core.spark_python import name_this_python
+from tests.samples import sampled
 
 CODE = """
 import sys
@@ -42,7 +43,7 @@ print(spark.read.format(source).load(folder + "/t").count())
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("when", ["early", "late"])
+@pytest.mark.parametrize("when", sampled(["late", "early"], 2))
 def test_importing_the_project_is_enough(tmp_path: Path, when: str) -> None:
     hidden = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "PYTHONPATH", "VIRTUAL_ENV")
     environment = {name: value for name, value in os.environ.items() if name not in hidden}
