@@ -67,7 +67,7 @@ class _MetadataFiles(TableFiles):
     """What a catalog may read and write: files of the table, and no others."""
 
     def path(self, uri: str) -> str:
-        if not uri.startswith(f"{self.root}/"):
+        if self.below(uri) is None:
             raise ElsewhereError(uri)
         return super().path(uri)
 

@@ -8,6 +8,7 @@ loaded.
 from __future__ import annotations
 
 import io
+import re
 from types import TracebackType
 from typing import Final
 
@@ -25,6 +26,7 @@ MAX_BYTES: Final = 1 << 28
 """No metadata file of a sound table comes near this size."""
 _SCHEMES: Final = {"s3a": "s3", "s3n": "s3"}
 """Schemes of Hadoop that readers of Iceberg do not know, and what they call the same store."""
+_ONE_SLASH: Final = re.compile("^file:/(?!/)")
 
 
 def table_uri(base_path: str) -> str:
@@ -71,14 +73,23 @@ class TableFiles(FileIO):
         CorruptMetadataError
             The URI leads out of the table.
         """
-        path = uri.removeprefix(f"{self.root}/")
-        if path == uri or any(part in ("", ".", "..") for part in path.split("/")):
+        path = self.below(uri)
+        if path is None or any(part in ("", ".", "..") for part in path.split("/")):
             raise CorruptMetadataError(
                 uri,
                 f"the table's Iceberg metadata names it, and it is not below {self.root}",
                 "Only files of the table are read; restore its Iceberg metadata from a backup.",
             )
         return path
+
+    def below(self, uri: str) -> str | None:
+        """What a URI adds to that of the table; ``None`` where it does not begin so.
+
+        Hadoop, and with it Iceberg of Java, writes paths of this machine with a single slash.
+        """
+        spelled = _ONE_SLASH.sub("file:///", uri)
+        path = spelled.removeprefix(f"{self.root}/")
+        return None if path == spelled else path
 
     def new_input(self, location: str) -> InputFile:
         """Return the file at a URI, for reading."""

@@ -14,10 +14,12 @@ import pytest
 from pyiceberg.manifest import ManifestFile
 
 import hudi_core as hudi
+from hudi_core.errors import CorruptMetadataError
 from hudi_core.model.named_files import NamedFiles
 from hudi_core.model.protocols import FileLister
 from hudi_core.view.storage_lister import StorageLister
 from iceberg_format import manifests
+from iceberg_format.files import TableFiles
 from tests.formats.iceberg_tables import Iceberg, bag, create, lose, opened, row, rows, without_meta
 
 
@@ -44,6 +46,21 @@ def test_manifests_tell_the_same_files_as_storage(partition_by: str | None, tmp_
     assert list(now.lister().list_partitions()) == [
         each for each in stored.list_partitions() if each != "metadata"
     ]
+
+
+def test_paths_of_this_machine_as_java_spells_them(tmp_path: Path) -> None:
+    create(tmp_path / "t")
+    files = TableFiles(opened(tmp_path / "t").client)
+    for start in ("file:", "file://"):
+        assert files.path(f"{start}{tmp_path}/t/metadata/a.avro") == "metadata/a.avro"
+    for uri in (
+        f"file:{tmp_path}/other/a.avro",
+        f"file:{tmp_path}/t/../other/a.avro",
+        f"file:/{tmp_path}/t/a.avro",
+        f"file://host{tmp_path}/t/a.avro",
+    ):
+        with pytest.raises(CorruptMetadataError, match="not below"):
+            files.path(uri)
 
 
 FILTERS = [
