@@ -18,11 +18,12 @@ from hudi_core.model.stats import ColumnStats
 def file_ranges(
     file_name: str, found: Mapping[str, ColumnStats], columns: IndexedColumns
 ) -> dict[str, ColumnRange]:
-    """Return the ranges of a file's columns by path; columns that it lacks are left out."""
+    """Return the ranges of a file's columns by path; columns that it lacks are left out, and all
+    of a file without rows."""
     return {
         path: _range(file_name, path, found[path], form)
         for path, form in columns.items()
-        if path in found
+        if path in found and found[path].value_count
     }
 
 
