@@ -49,7 +49,7 @@ rest-catalog: setup  ## Keep tables in a REST catalog: the Iceberg project's own
 .PHONY: interop
 interop: setup  ## Let Hudi-Spark, Iceberg-Spark and Delta-Spark (by Maven) read and write our tables
 	@$(BIN)/python -m tests.jvm.prepare
-	$(RUN) -m pytest -o python_files='*_cases.py' tests/jvm $(ARGS)
+	$(RUN) -m pytest -v --durations=25 -o python_files='*_cases.py' tests/jvm $(ARGS)
 
 .PHONY: model
 model: export HUDI_MODEL = 3
@@ -66,8 +66,13 @@ format: setup  ## Put the code into its one layout
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: setup  ## Measure writes against Spark, deltalake and pyiceberg (bench-big: with large files)
+bench: setup  ## Measure writes against Spark, deltalake and pyiceberg (bench-jvm: Hudi-Spark)
 	$(RUN) benchmarks/run.py --cases all $(ARGS)
+
+.PHONY: bench-jvm
+bench-jvm: setup
+	@$(BIN)/python -m tests.jvm.prepare
+	$(RUN) benchmarks/run.py --hudi-spark --cases 'bulk_insert,upsert_1,upsert_10,upsert_50,upsert_skew' $(ARGS)
 
 .PHONY: bench-big
 bench-big: setup

@@ -14,8 +14,7 @@ from workload import KEY, ORDERING, PARTITION, Batch
 
 import hudi_core as hudi
 
-OPTIONS = {"hoodie.metadata.enable": "false"}
-"""The others keep nothing like the metadata table; ``metadata.py`` measures what it adds."""
+FOOTERS = "parquet footers, bloom filters of the keys"
 
 
 class Ours:
@@ -25,22 +24,26 @@ class Ours:
     ----------
     engine
         ``spark`` or ``local``.
+    metadata
+        Whether the metadata table is kept, with the ranges of columns. Most others keep nothing
+        like it; ``metadata.py`` measures what it adds.
     """
 
     slow = False
     upserts = True
     loads = True
-    traits = Traits(
-        layout="a folder per city, 5 meta columns",
-        index="simple: the keys of the files of the batch's cities",
-        ordering="yes",
-        codec="zstd level 1",
-        statistics="parquet footers, bloom filters of the keys; no metadata table",
-        fsync="data and metadata",
-    )
 
-    def __init__(self, engine: str) -> None:
-        self.name = f"hudi-core-{engine}"
+    def __init__(self, engine: str, *, metadata: bool = False) -> None:
+        self.name = f"hudi-core-{engine}" + ("-metadata" if metadata else "")
+        self.traits = Traits(
+            layout="a folder per city, 5 meta columns",
+            index="simple: the keys of the files of the batch's cities",
+            ordering="yes",
+            codec="zstd level 1",
+            statistics=f"{FOOTERS}; {'metadata table' if metadata else 'no metadata table'}",
+            fsync="data and metadata",
+        )
+        self._options = {"hoodie.metadata.enable": str(metadata).lower()}
         self._read: Callable[[Batch], Any] = spark_peer.read if engine == "spark" else Batch.read
 
     def load(self, rows: Batch, table: Path) -> None:
@@ -52,13 +55,18 @@ class Ours:
             record_key=KEY,
             partition_by=PARTITION,
             ordering_field=ORDERING,
-            options=OPTIONS,
+            options=self._options,
         )
         created.bulk_insert(self._read(rows))
 
     def upsert(self, rows: Batch, table: Path) -> None:
-        hudi.Table.open(str(table), OPTIONS).upsert(self._read(rows))
+        hudi.Table.open(str(table), self._options).upsert(self._read(rows))
 
     def files(self, table: Path) -> Sequence[Path]:
-        slices = HudiTableBuilder.from_base_uri(str(table)).build().get_file_slices()
-        return [table / one.base_file_relative_path() for one in slices]
+        return slices(table)
+
+
+def slices(table: Path) -> Sequence[Path]:
+    """Return the newest files of a Hudi table, as hudi-rs finds them."""
+    found = HudiTableBuilder.from_base_uri(str(table)).build().get_file_slices()
+    return [table / one.base_file_relative_path() for one in found]

@@ -18,13 +18,14 @@ import psutil
 from cases import MEMORY
 from measure import Result
 from memory import MemoryResult
-from targets import TARGET_ROWS, TARGETS
+from targets import TARGET_ROWS, TARGETS, Target
 from variant import Variant
 from workload import cores
 
 PACKAGES = ("hudi-core", "pyspark", "pyarrow", "deltalake", "pyiceberg", "hudi", "numpy")
-_LOAD_BASES = ("spark-flat", "spark-partitioned", "spark-partitioned-meta")
-_UPSERT_BASES = ("limit", "deltalake")
+_HUDI_BASES = ("hudi-spark", "hudi-spark-metadata")
+_LOAD_BASES = ("spark-flat", "spark-partitioned", "spark-partitioned-meta", *_HUDI_BASES)
+_UPSERT_BASES = ("limit", "deltalake", *_HUDI_BASES)
 
 UNEXPLAINED = "no cause written down yet"
 
@@ -42,7 +43,14 @@ class Machine:
     versions: dict[str, str]
 
     @classmethod
-    def here(cls) -> Machine:
+    def here(cls, peers: Mapping[str, str]) -> Machine:
+        """Return this machine.
+
+        Parameters
+        ----------
+        peers
+            Versions of what ran in other environments.
+        """
         return cls(
             when=datetime.now(UTC).strftime("%Y-%m-%d"),
             cores=cores(),
@@ -50,7 +58,7 @@ class Machine:
             system=f"{platform.system()} {platform.machine()}",
             python=platform.python_version(),
             java=_java(),
-            versions={name: version(name) for name in PACKAGES},
+            versions={name: version(name) for name in PACKAGES} | dict(peers),
         )
 
 
@@ -69,7 +77,10 @@ class Report:
 
     @property
     def section(self) -> str:
-        """The part of the page that this run replaces: large files are run on their own."""
+        """The part of the page that this run replaces: large files are run on their own, and so
+        is Hudi-Spark."""
+        if any(one.name in _HUDI_BASES for one in self.variants):
+            return "hudi-spark"
         cases = self._cases()
         return "big-files" if cases and all("big" in case for case in cases) else "results"
 
@@ -106,7 +117,7 @@ class Report:
             "memory": [asdict(one) for one in self.memory],
             "targets": [
                 asdict(target) | {"ratio": ratio, "verdict": target.verdict(ratio)}
-                for target in TARGETS
+                for target in self._declared()
                 for ratio in [target.ratio(self._values())]
             ],
             "variants": {one.name: asdict(one.traits) for one in self.variants},
@@ -179,10 +190,17 @@ class Report:
             return ""
         return f" (meant for {TARGET_ROWS:,} rows, not {self.rows:,})"
 
+    def _declared(self) -> list[Target]:
+        """Return the targets of the variants that there are in this run."""
+        names = {one.name for one in self.variants}
+        return [
+            one for one in TARGETS if one.case == MEMORY or {one.variant, one.yardstick} <= names
+        ]
+
     def _targets(self) -> list[list[str]]:
         measured = {*self._cases(), *([MEMORY] if self.memory else [])}
         table = [["target", "ratio", "allowed", "", "cause"]]
-        for target in TARGETS:
+        for target in self._declared():
             if target.case not in measured:
                 continue
             ratio = target.ratio(self._values())

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from cases import CASES, MEMORY, SUITES, names_of
 from delta_peer import Delta
+from hudi_peer import HudiSession, HudiSpark, hudi_session, peer_versions
 from iceberg_peer import Iceberg
 from limit import Limit
 from measure import Result, Run, able_in
@@ -32,7 +33,18 @@ SLOW_CAP = 250_000
 
 def main() -> int:
     arguments = parse()
-    variants = all_variants()
+    SCRATCH.mkdir(exist_ok=True)
+    folder = Path(tempfile.mkdtemp(dir=arguments.scratch or SCRATCH, prefix="run-"))
+    session = hudi_session(folder / "hudi-spark")
+    try:
+        return measure(arguments, folder, session)
+    finally:
+        session.stop()
+        shutil.rmtree(folder)
+
+
+def measure(arguments: argparse.Namespace, folder: Path, session: HudiSession) -> int:
+    variants = beside_hudi_spark(session) if arguments.hudi_spark else all_variants()
     names = chosen_cases(arguments.cases, arguments.only)
     chosen = {
         case: [
@@ -57,23 +69,18 @@ def main() -> int:
         for count in groups:
             print(memory_name(count))
         return 0
-    SCRATCH.mkdir(exist_ok=True)
-    folder = Path(tempfile.mkdtemp(dir=arguments.scratch or SCRATCH, prefix="run-"))
-    try:
-        run = Run(folder, arguments.rows, arguments.repeats, arguments.slow_cap)
-        results: list[Result] = []
-        for case, some in chosen.items():
-            if some:
-                results += run.run(case, some)
-        memory: list[MemoryResult] = [
-            measure_memory(folder / "memory", arguments.rows, arguments.repeats, count)
-            for count in groups
-        ]
-    finally:
-        shutil.rmtree(folder)
+    run = Run(folder, arguments.rows, arguments.repeats, arguments.slow_cap)
+    results: list[Result] = []
+    for case, some in chosen.items():
+        if some:
+            results += run.run(case, some)
+    memory: list[MemoryResult] = [
+        measure_memory(folder / "memory", arguments.rows, arguments.repeats, count)
+        for count in groups
+    ]
     page = arguments.markdown or HERE / "README.md"
     report = Report(
-        Machine.here(),
+        Machine.here(peer_versions(session)),
         arguments.rows,
         arguments.repeats,
         run.load_averages,
@@ -121,6 +128,11 @@ def parse() -> argparse.Namespace:
         metavar="ROWS",
         help="largest batch that a slow variant upserts (default: %(default)s)",
     )
+    add(
+        "--hudi-spark",
+        action="store_true",
+        help="measure Apache Hudi's own Spark runtime, and this project beside it",
+    )
     add("--json", action="store_true", help="write JSON to the standard output")
     add("--markdown", type=Path, metavar="FILE", help="refresh the results section of this file")
     add(
@@ -144,6 +156,18 @@ def all_variants() -> Sequence[Variant]:
         SparkFiles(partitioned=True, meta_columns=True),
         Delta(),
         Iceberg(),
+    )
+
+
+def beside_hudi_spark(session: HudiSession) -> Sequence[Variant]:
+    return tuple(
+        variant
+        for metadata in (False, True)
+        for variant in (
+            Ours("local", metadata=metadata),
+            Ours("spark", metadata=metadata),
+            HudiSpark(session, metadata=metadata),
+        )
     )
 
 

@@ -42,7 +42,7 @@ class Circumstances:
 
     def text(self, packages: Sequence[str]) -> str:
         """Return when and where the run was, and with which versions of some packages."""
-        machine = Machine.here()
+        machine = Machine.here({})
         sizes = "" if self.scale == 1 else f"{self.scale:g} of the sizes the targets mean; "
         versions = ", ".join(f"{name} {machine.versions[name]}" for name in packages)
         return (

@@ -70,4 +70,9 @@ TARGETS = (
     Target("memory", "8 groups", "1 group", 1.15),
     *(Target(case, ours, "limit", None) for case, ours in product(_BIG, (LOCAL, SPARK))),
     *(Target(case, ours, "deltalake", None) for case, ours in product(_BIG, (LOCAL, SPARK))),
+    *(
+        Target(case, ours + suffix, f"hudi-spark{suffix}", None)
+        for suffix in ("", "-metadata")
+        for case, ours in product(("bulk_insert", *_UPSERTS), (LOCAL, SPARK))
+    ),
 )
