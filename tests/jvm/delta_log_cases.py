@@ -36,8 +36,8 @@ def seen(engine: Engine, path: Path) -> dict[str, int]:
 
 
 def vacuum(engine: Engine, path: Path) -> None:
-    engine.configure(spark__databricks__delta__retentionDurationCheck__enabled="false")
-    engine.sql(f"VACUUM delta.`{path}` RETAIN 0 HOURS")
+    with engine.configured({"spark.databricks.delta.retentionDurationCheck.enabled": "false"}):
+        engine.sql(f"VACUUM delta.`{path}` RETAIN 0 HOURS")
 
 
 def test_a_vacuum_keeps_what_the_log_names(delta_spark: Engine, tmp_path: Path) -> None:
@@ -58,8 +58,8 @@ def test_what_delta_spark_compacted_is_repaired(delta_spark: Engine, tmp_path: P
     """The files that it adds and removes are the same to it and to us."""
     table = made(tmp_path / "t")
     held = seen(delta_spark, tmp_path / "t")
-    delta_spark.configure(spark__databricks__delta__optimize__minFileSize="1")
-    delta_spark.sql(f"OPTIMIZE delta.`{table.path}` WHERE city = '{CITIES[0]}'")
+    with delta_spark.configured({"spark.databricks.delta.optimize.minFileSize": "1"}):
+        delta_spark.sql(f"OPTIMIZE delta.`{table.path}` WHERE city = '{CITIES[0]}'")
     delta_spark.sql(f"UPDATE delta.`{table.path}` SET n = 9 WHERE city = '{CITIES[0]}'")
     assert not table.validate().is_valid
     assert hudi.Table.open(table.path).repair().left == ()

@@ -8,7 +8,8 @@ import os
 import re
 import subprocess
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -22,7 +23,7 @@ SERVER: Final = Path(__file__).with_name("server.py")
 
 
 class EngineError(Exception):
-    """What an engine says went wrong; the message is the first lines of its own."""
+    """What an engine says went wrong; the message names the error and its causes."""
 
 
 @dataclass(frozen=True)
@@ -55,9 +56,7 @@ _SPARK: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "2",
     "spark.default.parallelism": "2",
-    # most queries are run once, on a few rows: compiling them would be most of their time
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     # Spark 4 has these by default
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
@@ -65,6 +64,11 @@ _SPARK: Final = {
     "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
     "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
 }
+_QUICK: Final = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""Most queries are run once, on a few rows: compiling them would be most of their time."""
 HUDI: Final = Kind(
     "Hudi-Spark",
     "spark35",
@@ -91,11 +95,32 @@ DELTA: Final = Kind(
     {
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.databricks.delta.snapshotPartitions": "1",
     },
 )
+KINDS: Final = (HUDI, ICEBERG, DELTA)
 
 
-@dataclass
+@dataclass(frozen=True)
+class Answer:
+    """What an engine made of one filter.
+
+    Attributes
+    ----------
+    rows
+        Rows of texts and numbers, sorted by their texts; none where it failed.
+    files
+        Files that it read for them.
+    error
+        What went wrong: the class, and the first line of the message.
+    """
+
+    rows: list[tuple[Any, ...]]
+    files: int = 0
+    error: str = ""
+
+
+@dataclass(eq=False)
 class Engine:
     """A running session; starts when it is first asked, and again after it died.
 
@@ -109,12 +134,18 @@ class Engine:
         Time zone of the Java process.
     more
         Further settings of its session.
+    versions
+        Of what it runs on, by name; empty until it has run.
+    quick
+        Whether little is compiled, by Spark and by Java: for many small queries, not to measure.
     """
 
     kind: Kind
     folder: Path
     zone: str = "UTC"
+    quick: bool = True
     more: Mapping[str, str] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
     _process: subprocess.Popen[str] | None = None
 
     # --- reading ---------------------------------------------------------------------------------
@@ -160,6 +191,25 @@ class Engine:
         )
         return sorted((tuple(row) for row in found), key=repr)
 
+    def answers(
+        self,
+        path: Path | str,
+        columns: Sequence[str],
+        wheres: Sequence[str],
+        options: Mapping[str, str] | None = None,
+        source: str = "hudi",
+    ) -> list[Answer]:
+        """Return what it makes of several filters of a table that it opens once."""
+        found = self._ask(
+            "answers",
+            source=source,
+            path=str(path),
+            options=dict(options or {}),
+            columns=list(columns),
+            wheres=list(wheres),
+        )
+        return [_answer(one) for one in found]
+
     def schema(
         self, path: Path | str, options: Mapping[str, str] | None = None, source: str = "hudi"
     ) -> dict[str, str]:
@@ -171,7 +221,7 @@ class Engine:
 
     def save(
         self,
-        rows: pa.Table,
+        rows: pa.Table | Path,
         path: Path | str,
         options: Mapping[str, str],
         *,
@@ -179,19 +229,27 @@ class Engine:
         source: str = "hudi",
         partition_by: Sequence[str] = (),
     ) -> None:
-        """Write rows to a table."""
-        given = self._new_folder()
-        given.mkdir()
-        pq.write_table(rows, given / "rows.parquet")
+        """Write rows to a table: a few of them in one task, or those of a folder of Parquet files
+        in as many as Spark makes of it."""
+        given = rows
+        if isinstance(rows, pa.Table):
+            given = self._new_folder()
+            given.mkdir()
+            pq.write_table(rows, given / "rows.parquet")
         self._ask(
             "save",
             rows=str(given),
+            tasks=1 if isinstance(rows, pa.Table) else None,
             source=source,
             path=str(path),
             mode=mode,
             options=dict(options),
             partition_by=list(partition_by),
         )
+
+    def write_checkpoint(self, path: Path) -> None:
+        """Write a checkpoint of the log of a Delta table."""
+        self._ask("write_checkpoint", path=str(path))
 
     # --- SQL -------------------------------------------------------------------------------------
 
@@ -205,9 +263,14 @@ class Engine:
         self._ask("sql", text=text, to=str(to))
         return _rows(to)
 
-    def configure(self, **conf: str) -> None:
-        """Change settings of the session; dots are underscores doubled."""
-        self._ask("configure", conf={k.replace("__", "."): v for k, v in conf.items()})
+    @contextmanager
+    def configured(self, conf: Mapping[str, str]) -> Iterator[None]:
+        """Change settings of the session for a while."""
+        self._ask("configure", conf=dict(conf))
+        try:
+            yield
+        finally:
+            self._ask("configure", conf=dict.fromkeys(conf))
 
     # --- Hudi's own classes ----------------------------------------------------------------------
 
@@ -246,7 +309,7 @@ class Engine:
             raise
         if "error" in answer:
             name, text = answer["error"]
-            raise EngineError(f"{name}: {text[:4000]}")
+            raise EngineError(f"{name}: {story(text)}")
         return answer["result"]
 
     def _running(self) -> subprocess.Popen[str]:
@@ -255,8 +318,11 @@ class Engine:
         self.folder.mkdir(parents=True, exist_ok=True)
         jars = ",".join(str(jar) for jar in sorted((FOLDER / self.kind.jars).glob("*.jar")))
         java = f"-Duser.timezone={self.zone} -Dderby.system.home={self.folder}"
+        if self.quick:
+            java += " -XX:TieredStopAtLevel=1"
         conf = {
             **_SPARK,
+            **(_QUICK if self.quick else {}),
             **self.kind.conf,
             "spark.jars": jars,
             "spark.driver.extraJavaOptions": java,
@@ -275,12 +341,33 @@ class Engine:
                 stderr=log,
                 text=True,
             )
-        _exchange(self._process, conf)
+        self.versions = _exchange(self._process, conf)["result"]
         return self._process
 
     def _new_folder(self) -> Path:
         self.folder.mkdir(parents=True, exist_ok=True)
         return self.folder / f"rows-{uuid.uuid4().hex}"
+
+
+def _answer(found: Mapping[str, Any]) -> Answer:
+    if "error" in found:
+        name, text = found["error"]
+        return Answer([], error=f"{name}: {cause(text)}")
+    return Answer(sorted((tuple(row) for row in found["rows"]), key=repr), found["files"])
+
+
+def cause(text: str) -> str:
+    """Return the line of a Java error that says what happened at the bottom of it."""
+    return story(text).splitlines()[-1]
+
+
+def story(text: str) -> str:
+    """Return the lines of a Java error that say what happened, without those that say where."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    # the first line of py4j names an object, the next one begins with the colon
+    thrown = [line.removeprefix(": ") for line in lines if line.startswith(": ")]
+    return "\n".join([*(thrown[:1] or lines[:2]), *causes])
 
 
 def _exchange(process: subprocess.Popen[str], question: Any) -> Any:

@@ -15,6 +15,7 @@ from typing import Final
 
 HERE: Final = Path(__file__).resolve().parent
 ROOT: Final = HERE.parent.parent
+REST_CATALOG: Final = HERE.parent / "rest_catalog" / "pom.xml"
 FOLDER: Final = ROOT / ".java" / "jvm"
 """Where environments (by the name of their lock) and jars (by that of their ``pom.xml``) are."""
 
@@ -23,7 +24,7 @@ def main() -> None:
     """Prepare what is missing, or was made from other versions."""
     for lock in sorted(HERE.glob("environments/*.lock")):
         make(FOLDER / lock.stem, lock, make_environment)
-    for pom in sorted(HERE.glob("jars/*/pom.xml")):
+    for pom in (*sorted(HERE.glob("jars/*/pom.xml")), REST_CATALOG):
         make(FOLDER / pom.parent.name, pom, fetch_jars)
 
 

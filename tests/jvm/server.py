@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import sys
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -30,37 +32,65 @@ class Session:
         self._locks: dict[str, Any] = {}
         self._spark.sparkContext.setLogLevel("ERROR")
 
-    def version(self) -> str:
-        """Return the version of Spark."""
-        return str(self._spark.version)
+    def versions(self) -> dict[str, str]:
+        """Versions of what the session runs on, by name."""
+        java = self._java
+        return {
+            "PySpark": str(self._spark.version),
+            "Scala": str(java.scala.util.Properties.versionNumberString()),
+            "Java": str(java.System.getProperty("java.version")),
+            "Python": platform.python_version(),
+        }
 
-    def configure(self, conf: Mapping[str, str]) -> None:
-        """Change settings of the session."""
+    def configure(self, conf: Mapping[str, str | None]) -> None:
+        """Change settings of the session; those that are null go back to their defaults."""
         for name, value in conf.items():
-            self._spark.conf.set(name, value)
+            if value is None:
+                self._spark.conf.unset(name)
+            else:
+                self._spark.conf.set(name, value)
 
     def load(
         self, source: str, path: str, options: Mapping[str, str], to: str, **query: Any
     ) -> None:
         """Write the rows of a table to a folder."""
-        _write(_select(self._spark.read.format(source).options(**options).load(path), **query), to)
+        _write(_select(self._frame(source, path, options), **query), to)
 
     def values(self, source: str, path: str, options: Mapping[str, str], **query: Any) -> Any:
-        """Return rows of simple values."""
-        frame = _select(self._spark.read.format(source).options(**options).load(path), **query)
+        """Rows of simple values."""
+        frame = _select(self._frame(source, path, options), **query)
         return [list(row) for row in frame.collect()]
+
+    def answers(
+        self,
+        source: str,
+        path: str,
+        options: Mapping[str, str],
+        columns: list[str],
+        wheres: list[str],
+    ) -> Any:
+        """Rows of simple values and the number of files read for them, filter by filter.
+
+        A filter that fails has the class and the message of its error instead.
+        """
+        frame = self._frame(source, path, options)
+        # planning takes longer than reading a few rows: one plans while another one reads
+        with ThreadPoolExecutor(2) as pool:
+            return list(pool.map(lambda where: self._answer(frame, columns, where), wheres))
 
     def save(
         self,
         rows: str,
+        tasks: int | None,
         source: str,
         path: str,
         mode: str,
         options: Mapping[str, str],
         partition_by: list[str],
     ) -> None:
-        """Write rows to a table."""
-        writer = self._spark.read.parquet(rows).coalesce(1).write
+        """Write rows to a table, in at most so many tasks."""
+        frame = self._spark.read.parquet(rows)
+        writer = (frame if tasks is None else frame.coalesce(tasks)).write
         if partition_by:
             writer = writer.partitionBy(*partition_by)
         writer.format(source).mode(mode).options(**options).save(path)
@@ -72,6 +102,13 @@ class Session:
             _write(frame, to)
             return None
         return [list(row) for row in frame.collect()]
+
+    def write_checkpoint(self, path: str) -> None:
+        """Write a checkpoint of a Delta log, which no statement does."""
+        java = self._java
+        delta = java.org.apache.spark.sql.delta.DeltaLog
+        session: Any = self._spark
+        delta.forTable(session._jsparkSession, path).checkpoint()
 
     # --- Hudi's own classes ----------------------------------------------------------------------
 
@@ -136,9 +173,31 @@ class Session:
         return utils.getStorageConf(context.hadoopConfiguration())
 
     def schema(self, source: str, path: str, options: Mapping[str, str]) -> Any:
-        """Return names and types of the columns of a table."""
-        frame = self._spark.read.format(source).options(**options).load(path)
+        """Names and types of the columns of a table."""
+        frame = self._frame(source, path, options)
         return [[field.name, field.dataType.simpleString()] for field in frame.schema]
+
+    def _frame(self, source: str, path: str, options: Mapping[str, str]) -> DataFrame:
+        return self._spark.read.format(source).options(**options).load(path)
+
+    def _answer(self, frame: DataFrame, columns: list[str], where: str) -> Any:
+        try:
+            chosen = _select(frame, where, columns)
+            rows = [list(row) for row in chosen.collect()]
+        except (PySparkException, Py4JError) as error:
+            return {"error": [type(error).__name__, str(error)]}
+        return {"rows": rows, "files": self._files_read(chosen)}
+
+    def _files_read(self, frame: DataFrame) -> int:
+        """Files that the scans of a frame that was collected have opened."""
+        query: Any = frame._jdf
+        leaves = query.queryExecution().executedPlan().collectLeaves()
+        found = 0
+        for number in range(leaves.size()):
+            metrics = leaves.apply(number).metrics()
+            if metrics.contains("numFiles"):
+                found += metrics.apply("numFiles").value()
+        return found
 
 
 def _select(frame: DataFrame, where: str | None = None, columns: list[str] | None = None) -> Any:
@@ -156,7 +215,7 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what Spark and Java print must not stand between answers
     session = Session(json.loads(sys.stdin.readline()))
-    print(json.dumps({"result": session.version()}), file=answers, flush=True)
+    print(json.dumps({"result": session.versions()}), file=answers, flush=True)
     for line in sys.stdin:
         method, arguments = json.loads(line)
         try:

@@ -1,0 +1,282 @@
+"""Delta-Spark: tables of the format Delta.
+
+What Delta-Spark does to a table is refused by itself, or harmless, or named by our next write:
+until then our readers see what they saw before, and `hudi table repair` takes it back.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+import hudi_core as hudi
+from hudi_core.errors import CommitConflictError
+from hudi_core.model.files import BaseFile
+from tests.formats.columns import SCHEMA
+from tests.formats.delta_tables import content, new_table, row
+from tests.jvm.commands import succeed
+from tests.jvm.engines import Engine, EngineError
+from tests.jvm.filters import Filter, among, compare, is_not_null, is_null, starts_with
+
+CITIES: Final = ("rome", "São Paulo/x", "new york", "a%b", None)
+NO_CHECK: Final = {"spark.databricks.delta.retentionDurationCheck.enabled": "false"}
+
+
+def rows(*keys: int, ts: int = 0) -> pa.Table:
+    """Rows whose key decides their city, of letters beyond ASCII among others."""
+    made = [{**row(key, ts, key / 4), "city": CITIES[key % len(CITIES)]} for key in keys]
+    return pa.Table.from_pylist(made, SCHEMA)
+
+
+def by_spark(engine: Engine, path: Path, of: str = "") -> Counter[str]:
+    return content(engine.query(f"select * from delta.`{path}` {of}"))
+
+
+def ours(path: Path, as_of: Any = None) -> Counter[str]:
+    return content(hudi.Table.open(str(path)).to_arrow(as_of=as_of))
+
+
+def life(table: hudi.Table) -> Iterator[str]:
+    """Operations one by one; yield the name of each when it is done."""
+    done: list[tuple[str, Callable[[], Any]]] = [
+        ("insert", lambda: table.insert(rows(*range(12)))),
+        ("upsert", lambda: table.upsert(rows(1, 2, 3, 20, 21, ts=1))),
+        ("delete", lambda: table.delete(rows(4, 5))),
+        ("bulk_insert", lambda: table.bulk_insert(rows(*range(30, 36)))),
+        ("insert_overwrite", lambda: table.insert_overwrite(rows(6, 11, ts=2))),
+        ("upsert again", lambda: table.upsert(rows(1, 30, 50, ts=3))),
+        ("rollback", lambda: table.rollback(table.timeline.completed_writes()[-1])),
+        ("upsert after it", lambda: table.upsert(rows(2, 51, ts=4))),
+        # so that a checkpoint is read
+        *((f"turn {ts}", lambda ts=ts: table.upsert(rows(7, 60 + ts, ts=ts))) for ts in range(8)),
+    ]
+    for name, run in done:
+        run()
+        yield name
+
+
+# --- reading -------------------------------------------------------------------------------------
+
+
+def filters() -> list[Filter]:
+    text, at = pa.string(), SCHEMA.field("at").type
+    price, day = SCHEMA.field("price").type, pa.date32()
+    some = row(8)
+    return [
+        compare("id", "=", "k008", text),
+        among("id", ["k001", "k030", "nobody"], text),
+        *(compare("city", "=", city, text) for city in CITIES if city is not None),
+        *(is_null("city"), is_not_null("inner"), starts_with("city", "S")),
+        *(compare("value", sign, 2.0, pa.float64()) for sign in ("=", "<", ">")),
+        *(compare("price", sign, some["price"], price) for sign in ("=", ">=")),
+        *(compare("at", sign, some["at"], at) for sign in ("=", "<", ">")),
+        *(compare("day", "<=", some["day"], day), compare("ts", ">", 0, pa.int64())),
+        *(compare("flag", "=", True, pa.bool_()), compare("inner.x", ">", 7, pa.int32())),
+        compare("city", "=", "rome", text) & compare("ts", "=", 0, pa.int64()),
+    ]
+
+
+@pytest.mark.parametrize("partitioned", [True, False], ids=["partitioned", "one folder"])
+def test_rows_and_filters(delta_spark: Engine, tmp_path: Path, partitioned: bool) -> None:
+    """Rows after every operation, and filters on columns of every kind."""
+    path = tmp_path / "table"
+    for operation in life(new_table(path, partitioned=partitioned)):
+        assert by_spark(delta_spark, path) == ours(path), operation
+    held = hudi.Table.open(str(path)).to_arrow().to_pylist()
+    asked = filters()
+    found = delta_spark.answers(path, ["id"], [one.sql for one in asked], source="delta")
+    answers = {
+        one.sql: (answer.error or answer.rows, one.ids(held))
+        for one, answer in zip(asked, found, strict=True)
+    }
+    assert not {sql: both for sql, both in answers.items() if both[0] != both[1]}
+    [(count, most)] = delta_spark.sql(f"select count(*), max(ts) from delta.`{path}`")
+    assert (count, most) == (len(held), max(one["ts"] for one in held))
+
+
+def test_history_and_time_travel(delta_spark: Engine, tmp_path: Path) -> None:
+    """Each version of an instant is the state of that instant, and details add up."""
+    path = tmp_path / "table"
+    for _ in life(new_table(path)):
+        pass
+    table = hudi.Table.open(str(path))
+    versions = {
+        one["hudi.instant"]: one["version"]
+        for one in DeltaTable(str(path)).history()
+        if one.get("hudi.action") in ("commit", "replacecommit")
+    }
+    writes = table.timeline.completed_writes()
+    assert {one.requested_time for one in writes} <= versions.keys()
+    for instant in writes:
+        version = versions[instant.requested_time]
+        past = by_spark(delta_spark, path, f"version as of {version}")
+        assert past == ours(path, as_of=instant), instant
+    history = delta_spark.query(f"describe history delta.`{path}`")
+    assert set(history["version"].to_pylist()) >= set(versions.values())
+    names = ("format", "numFiles", "sizeInBytes", "minReaderVersion", "minWriterVersion")
+    [described] = delta_spark.query(f"describe detail delta.`{path}`").to_pylist()
+    detail = tuple(described[name] for name in names)
+    files = [one.base_file for one in table.file_slices()]
+    size = sum(one.size for one in files if one is not None)
+    assert detail == ("delta", len(files), size, 1, 2)
+
+
+def test_added_columns(delta_spark: Engine, tmp_path: Path) -> None:
+    """Columns and members that alter and rows add."""
+    path = tmp_path / "table"
+    table = new_table(path)
+    table.insert(rows(*range(6)))
+    table.alter(add_columns={"inner.more": pa.date32(), "price2": pa.decimal128(38, 10)})
+    new = {**rows(9).to_pylist()[0], "late": pa.scalar(1).as_py(), "price2": None}
+    new["inner"] = {**new["inner"], "more": None}
+    data = pa.Table.from_pylist([new], table.schema.append(pa.field("late", pa.timestamp("us"))))
+    table.upsert(data)
+    held = hudi.Table.open(str(path)).to_arrow()
+    names = [name for name in held.column_names if not name.startswith("_hoodie_")]
+    found = delta_spark.query(f"select * from delta.`{path}`")
+    assert content(found, names) == content(held, names)
+    asked = [is_null("late"), is_not_null("late"), is_null("inner.more")]
+    answers = delta_spark.answers(path, ["id"], [one.sql for one in asked], source="delta")
+    right = [one.ids(held.to_pylist()) for one in asked]
+    assert [answer.error or answer.rows for answer in answers] == right
+
+
+# --- what Delta-Spark does to a table ------------------------------------------------------------
+
+HARMLESS: Final[Mapping[str, str]] = {
+    "vacuum": "vacuum delta.`{0}`",
+    "vacuum lite": "vacuum delta.`{0}` lite",
+    "vacuum, dry run": "vacuum delta.`{0}` dry run",
+    "vacuum retain 0, dry run": "vacuum delta.`{0}` retain 876000 hours dry run",
+}
+NAMED: Final[Mapping[str, str]] = {
+    "insert": "insert into delta.`{0}` select * from delta.`{0}` where id = 'k001'",
+    "delete": "delete from delta.`{0}` where id = 'k001'",
+    "delete of a partition": "delete from delta.`{0}` where city = 'São Paulo/x'",
+    "update": "update delta.`{0}` set value = -1 where id in ('k001', 'k002')",
+    "merge": (
+        "merge into delta.`{0}` t using (select 'k001' id) s on t.id = s.id "
+        "when matched then update set value = -2"
+    ),
+    "insert overwrite": "insert overwrite delta.`{0}` select * from delta.`{0}` where ts = 1",
+    "optimize": "optimize delta.`{0}`",
+    "optimize, z-order": "optimize delta.`{0}` zorder by (id)",
+    "restore": "restore table delta.`{0}` to version as of 1",
+    "add column": "alter table delta.`{0}` add column (more int)",
+    "truncate": "delete from delta.`{0}`",
+}
+"""What stops our writes until it is taken back."""
+PROPERTIES: Final[Mapping[str, str]] = {
+    "some property": "alter table delta.`{0}` set tblproperties ('some.key' = 'value')",
+    "deletion vectors": (
+        "alter table delta.`{0}` set tblproperties ('delta.enableDeletionVectors' = 'true')"
+    ),
+    "column mapping": (
+        "alter table delta.`{0}` set tblproperties ('delta.columnMapping.mode' = 'name')"
+    ),
+}
+
+
+def prepared(path: Path) -> Counter[str]:
+    """Make a table of several versions, of small files that OPTIMIZE puts together."""
+    table = new_table(path, more={"hoodie.parquet.small.file.limit": "0"})
+    table.insert(rows(*range(10)))
+    table.insert(rows(*range(10, 20)))
+    table.upsert(rows(1, 2, 25, ts=1))
+    return ours(path)
+
+
+def goes_on(engine: Engine, path: Path) -> None:
+    """Write once more; all readers agree, and validation finds nothing."""
+    written_on(engine, path)
+    succeed("table validate", path)
+
+
+def written_on(engine: Engine, path: Path) -> None:
+    """Write once more; all readers agree."""
+    hudi.Table.open(str(path)).upsert(rows(3, 30, ts=9))
+    held = ours(path)
+    assert any("'k030'" in one for one in held)
+    assert by_spark(engine, path) == held
+    assert content(DeltaTable(str(path)).to_pyarrow_table()) == held
+
+
+@pytest.mark.parametrize("action", HARMLESS)
+def test_what_changes_nothing(delta_spark: Engine, tmp_path: Path, action: str) -> None:
+    """Vacuums find nothing, and our writes go on."""
+    path = tmp_path / "table"
+    before = prepared(path)
+    first = hudi.Table.open(str(path)).timeline.completed_writes()[0]
+    past = ours(path, as_of=first)
+    delta_spark.sql(HARMLESS[action].format(path))
+    assert ours(path) == before
+    assert ours(path, as_of=first) == past
+    goes_on(delta_spark, path)
+
+
+def test_a_vacuum_of_everything_is_refused(delta_spark: Engine, tmp_path: Path) -> None:
+    """Delta-Spark refuses to keep nothing, as the table's properties keep files for ever."""
+    path = tmp_path / "table"
+    before = prepared(path)
+    with pytest.raises(EngineError, match="retention period"):
+        delta_spark.sql(f"vacuum delta.`{path}` retain 0 hours")
+    assert ours(path) == before
+    goes_on(delta_spark, path)
+
+
+@pytest.mark.parametrize("kind", ["", " lite"], ids=["full", "lite"])
+def test_a_vacuum_of_everything_by_force(delta_spark: Engine, tmp_path: Path, kind: str) -> None:
+    """With its check switched off it deletes older slices, which are named, and no present row."""
+    path = tmp_path / "table"
+    before = prepared(path)
+    older = {file.name for file in path.rglob("*.parquet")}
+    older -= {one.path.rpartition("/")[2] for one in present(path)}
+    with delta_spark.configured(NO_CHECK):
+        delta_spark.sql(f"vacuum delta.`{path}`{kind} retain 0 hours")
+    assert ours(path) == before
+    assert by_spark(delta_spark, path) == before
+    missed = {one.subject for one in hudi.Table.open(str(path)).validate().differences}
+    assert older
+    assert all(any(name in subject for subject in missed) for name in older)
+    assert all(any(name in subject for name in older) for subject in missed)
+    written_on(delta_spark, path)
+
+
+def present(path: Path) -> list[BaseFile]:
+    slices = hudi.Table.open(str(path)).file_slices()
+    return [one.base_file for one in slices if one.base_file is not None]
+
+
+@pytest.mark.parametrize("action", [*NAMED, *PROPERTIES])
+def test_what_stops_our_writes(delta_spark: Engine, tmp_path: Path, action: str) -> None:
+    """A version of Delta-Spark is named by the next write, and taken back by repair."""
+    path = tmp_path / "table"
+    before = prepared(path)
+    delta_spark.sql({**NAMED, **PROPERTIES}[action].format(path))
+    version = DeltaTable(str(path)).version()
+    table = hudi.Table.open(str(path))
+    assert ours(path) == before
+    with pytest.raises(CommitConflictError, match=f"[Vv]ersion {version}"):
+        table.upsert(rows(3, ts=5))
+    assert ours(path) == before
+    assert not table.validate().is_valid
+    assert not table.repair().left
+    assert ours(path) == before
+    assert by_spark(delta_spark, path) == before
+    goes_on(delta_spark, path)
+
+
+def test_checkpoints(delta_spark: Engine, tmp_path: Path) -> None:
+    """A checkpoint of Delta-Spark, in the other form as well, is read on."""
+    path = tmp_path / "table"
+    before = prepared(path)
+    delta_spark.write_checkpoint(path)
+    assert list((path / "_delta_log").glob("*.checkpoint*"))
+    assert ours(path) == before
+    goes_on(delta_spark, path)

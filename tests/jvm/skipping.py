@@ -1,0 +1,126 @@
+"""What Hudi-Spark finds by filters: by skipping data, by reading everything, and by listing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+
+from tests.jvm.engines import Engine
+from tests.jvm.filters import Filter, Row, among, compare, is_not_null, is_null
+from tests.jvm.report import OwnFailureError
+
+WAYS: Final = {
+    "skipping": {"hoodie.metadata.enable": "true", "hoodie.enable.data.skipping": "true"},
+    "no skipping": {"hoodie.metadata.enable": "true", "hoodie.enable.data.skipping": "false"},
+    "listing": {"hoodie.metadata.enable": "false"},
+}
+"""Ways of Hudi-Spark to find the files that a filter needs."""
+Found = dict[tuple[str, str], Any]
+"""The keys of rows, or the text of an error, by the SQL of a filter and the way."""
+
+
+@dataclass(frozen=True)
+class Filtered:
+    """What an engine made of filters.
+
+    Attributes
+    ----------
+    found
+        Keys or errors.
+    files
+        Files that were read, by way.
+    """
+
+    found: Found
+    files: dict[str, int]
+
+
+def filtered(
+    engine: Engine,
+    path: Path,
+    filters: Sequence[Filter],
+    key: str = "id",
+    more: Mapping[str, str] | None = None,
+) -> Filtered:
+    """Let an engine find the rows of filters, every way.
+
+    Parameters
+    ----------
+    more
+        Further options of the reader.
+    """
+    found: Found = {}
+    files: dict[str, int] = {}
+    for way, options in WAYS.items():
+        given = {**options, **(more or {})}
+        answers = engine.answers(path, [key], [one.sql for one in filters], given)
+        files[way] = sum(answer.files for answer in answers)
+        for one, answer in zip(filters, answers, strict=True):
+            found[one.sql, way] = answer.error or answer.rows
+    return Filtered(found, files)
+
+
+def wanted(filters: Iterable[Filter], rows: Sequence[Row], key: str = "id") -> Found:
+    """Return what every way is to find."""
+    return {(one.sql, way): one.ids(rows, key) for one in filters for way in WAYS}
+
+
+def differences(found: Found, right: Found) -> dict[tuple[str, str], tuple[Any, Any]]:
+    """Return what was found and what is right, where they differ."""
+    return {each: (found[each], right[each]) for each in right if found[each] != right[each]}
+
+
+def plainly(engine: Engine, path: Path, filters: Sequence[Filter], key: str = "id") -> Found:
+    """Return what Spark finds in the Parquet files of a table, without Hudi.
+
+    Every file counts, so none may have been replaced.
+    """
+    folders = {"recursiveFileLookup": "true"}
+    answers = engine.answers(path, [key], [one.sql for one in filters], folders, "parquet")
+    return {
+        (one.sql, way): answer.error or answer.rows
+        for one, answer in zip(filters, answers, strict=True)
+        for way in WAYS
+    }
+
+
+def judge_filters(found: Found, right: Found, *controls: Callable[[], Found]) -> None:
+    """Compare what an engine found in our table with what is right.
+
+    Parameters
+    ----------
+    controls
+        Find the same where this project had no hand in it; asked where ours differs.
+
+    Raises
+    ------
+    OwnFailureError
+        Wherever it is wrong about ours, it is wrong in the same way about one of the controls.
+    """
+    wrong = differences(found, right)
+    if wrong:
+        others = [control() for control in controls]
+        ours = {
+            each: both
+            for each, both in wrong.items()
+            if all(other[each] != both[0] for other in others)
+        }
+        assert not ours, f"found and wanted, where the controls say something else: {ours}"
+        raise OwnFailureError(f"of the controls as well: {wrong}")
+
+
+def filters_of(column: str, kind: pa.DataType, values: Sequence[Any]) -> list[Filter]:
+    """Filters of every sort on a column, by values that it has: three of them."""
+    first, second, third = values
+    return [
+        compare(column, "=", first, kind),
+        compare(column, ">", second, kind),
+        compare(column, "<=", second, kind),
+        among(column, [first, third], kind),
+        is_null(column),
+        is_not_null(column),
+    ]

@@ -1,0 +1,42 @@
+"""The page about Hudi-Spark, Iceberg-Spark and Delta-Spark tells of cases that there are."""
+
+from __future__ import annotations
+
+import ast
+
+from tests.jvm.report import HERE, OWN, PAGE, PATTERN, RIGHT, WRONG, functions_of, lines_of, page
+
+
+def test_the_page_tells_of_no_other_cases() -> None:
+    there = {
+        (path.name, function.name)
+        for path in HERE.glob(PATTERN)
+        for function in functions_of(ast.parse(path.read_text(encoding="utf-8")))
+    }
+    told = {(one.file, one.function) for one in lines_of(PAGE.read_text(encoding="utf-8"))}
+    assert told
+    assert told <= there, "run `make interop ARGS='-k FILE'` with the files that have changed"
+
+
+def test_a_page_counts_cases_and_keeps_sections() -> None:
+    first = page(
+        {
+            "iceberg_cases.py::test_columns_that_it_changes[add column]": RIGHT,
+            "iceberg_cases.py::test_columns_that_it_changes[drop | column]": WRONG,
+            "iceberg_cases.py::test_changed_columns": "it says no",
+        },
+        {"Iceberg-Spark": {"PySpark": "4.0.5"}},
+    )
+    assert "3 cases: 1 right, 1 wrong, and 1 in" in first
+    assert f"| 1 | {WRONG} (`drop | column`) |" in first
+    assert f"| 1 | {OWN}: it says no |" in first
+    second = page({"delta_cases.py::test_checkpoints": RIGHT}, {}, first)
+    assert "4 cases: 2 right, 1 wrong, and 1 in" in second
+    assert "PySpark 4.0.5" in second
+    assert {(one.function, one.count) for one in lines_of(second)} == {
+        ("test_checkpoints", 1),
+        ("test_columns_that_it_changes", 1),
+        ("test_changed_columns", 1),
+    }
+    assert "yet of the cases of `delta_log_cases.py`, `hudi_" in second
+    assert page({"iceberg_cases.py::test_changed_columns": RIGHT}, {}, second).count("\n## ") == 2
