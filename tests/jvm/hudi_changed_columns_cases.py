@@ -149,6 +149,8 @@ def test_types_that_alter_widens(
         rows = [*rows, *later]
     filters = []
     for number, (_, new, _, read) in enumerate(PROMOTED):
+        if new == pa.binary() and (version, layout) == ("9", "partitioned"):
+            continue  # Hudi-Spark fails on tables of its own, too: see hudi_skipping_cases.py
         first, second = (each for each in read if each is not None)
         filters += [
             compare(f"plain_{number}", "=", first, new),
