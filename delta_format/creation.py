@@ -73,10 +73,16 @@ def check(meta_client: MetaClientView) -> None:
     ------
     InvalidOptionError, SchemaError
         Names what is in the way.
+    UnsupportedTableError
+        The log of another writer that is there has rules that cannot be kept.
     """
     _properties(meta_client)
     refuse_other_root(meta_client)
     delta_schema(file_schema(meta_client))
+    head = _readable(meta_client) if has_log(meta_client) else None
+    if head is not None and not head.is_of_hudi:
+        # a repair may replace a log that Hudi has made, nobody the history of another writer
+        require_writable(head)
 
 
 def find_or_make(
@@ -171,7 +177,8 @@ def _make(meta_client: MetaClientView, first: _First) -> None:
 def _make_anew(meta_client: MetaClientView, first: _First) -> None:
     head = _readable(meta_client)
     live = [] if head is None else list(Snapshot(head).files())
-    if head is None or not is_plain(head) or _is_misspelled(meta_client, live):
+    is_respelled = head is not None and head.is_of_hudi and _is_misspelled(meta_client, live)
+    if head is None or not is_plain(head) or is_respelled:
         _begin_again(meta_client, first)
         return
     refuse_append_only(head)

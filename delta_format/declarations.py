@@ -130,8 +130,8 @@ def require_writable(head: Head) -> None:
         raise UnsupportedTableError(
             head.root,
             f"has a Delta log with {', '.join(sorted(unknown))}, which is not written here",
-            f"Have the engine that set it drop it, or let `hudi table repair {head.root}` make the "
-            "log from the timeline.",
+            "Have the engine that set it drop it. Where the log is that of a Hudi table, "
+            f"`hudi table repair {head.root}` makes it from the timeline.",
         )
     refuse_append_only(head)
 

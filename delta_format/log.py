@@ -194,6 +194,11 @@ class Head:
             if limit is None or told < limit:
                 return
 
+    @property
+    def is_of_hudi(self) -> bool:
+        """Whether a Hudi writer has made a version of the log, or taken the log over."""
+        return self.watermark is not None or any(map(_is_ours, self.versions()))
+
     def report(self, instant: Instant) -> Mapping[str, Any] | None:
         """Return what the version that holds an instant reports; ``None`` when it is cleaned
         away."""
@@ -268,10 +273,14 @@ class _Stranger:
     text: str
 
 
+def _is_ours(info: Mapping[str, Any]) -> bool:
+    return INSTANT_KEY in info or STEP_KEY in info
+
+
 def _foreign(newest_first: Iterable[Mapping[str, Any]]) -> _Stranger | None:
     """Return the newest version that is not ours, of those after the newest that is."""
     for info in newest_first:
-        if INSTANT_KEY in info or STEP_KEY in info:
+        if _is_ours(info):
             return None
         operation = str(info.get("operation"))
         if operation not in _VACUUM:

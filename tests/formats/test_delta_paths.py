@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -364,6 +365,26 @@ def test_a_log_that_only_grows_is_refused_before_the_first_file(tmp_path: Path) 
     with pytest.raises(UnsupportedTableError, match=r"delta\.appendOnly"):
         hudi.Table.adopt(str(tmp_path / "found"), record_key="id")
     assert files(tmp_path) == before
+
+
+@pytest.mark.parametrize("source", ["delta", "parquet"])
+def test_a_log_of_others_with_rules_is_not_replaced(tmp_path: Path, source: str) -> None:
+    path = tmp_path / "found"
+    write_deltalake(path, rows(["Rome"], 1))
+    rules: Mapping[str, Any] = {
+        "minWriterVersion": 7,
+        "writerFeatures": ["appendOnly", "invariants", "rowTracking", "domainMetadata"],
+    }
+    declare(path, lambda protocol: protocol.update(rules), "protocol")
+    before = files(path)
+    adopt = partial(hudi.Table.adopt, path, record_key="id", source=source, format="delta")
+    for dry_run in (True, False):
+        with pytest.raises(UnsupportedTableError, match="domainMetadata, rowTracking"):
+            adopt(dry_run=dry_run)
+    assert files(path) == before
+    adopt(rewrite=tmp_path / "new")
+    assert files(path) == before
+    assert read_by_all(tmp_path / "new") == {"Rome-0": 1}
 
 
 def test_timestamps_without_zone_bring_their_feature(tmp_path: Path) -> None:
