@@ -13,6 +13,7 @@ from delta_format.change import NOTHING, change_of_write
 from delta_format.commit import Record, record
 from delta_format.creation import check, check_files, find_or_make
 from delta_format.found import find_table
+from delta_format.location import LOG_FOLDER
 from delta_format.log import open_log
 from delta_format.metadata import DeltaMetadataFactory
 from delta_format.options import OPTIONS
@@ -119,6 +120,11 @@ class DeltaTableFormat:
     def check_creation(self, meta_client: MetaClientView) -> None:
         """The log's root, which is the table's own folder, and the columns of its files."""
         check(meta_client)
+
+    @hookimpl
+    def get_metadata_folders(self) -> tuple[str, ...]:
+        """The log's."""
+        return (LOG_FOLDER,)
 
     @hookimpl
     def find_table(self, meta_client: MetaClientView) -> FoundTable | None:

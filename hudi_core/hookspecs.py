@@ -215,6 +215,22 @@ class TableFormatHooks(Protocol):
         """
 
     @hookspec(firstresult=True)
+    def get_metadata_folders(self, meta_client: MetaClientView) -> tuple[str, ...]:
+        """Name the folders of the table in which the format keeps its metadata. Optional.
+
+        Called under the lock, before :meth:`initialize` makes a new table, with the table as it is
+        to be. Where its creator dies, whoever creates a table there deletes these folders and
+        ``.hoodie``, and refuses any other file. Without it the format has none: what it makes
+        elsewhere in the folder stands in the way then. Added to RFC-93, where creating a table is
+        left open.
+
+        Returns
+        -------
+        tuple
+            Their paths, relative to the table.
+        """
+
+    @hookspec(firstresult=True)
     def find_table(self, meta_client: MetaClientView) -> FoundTable | None:
         """Find a table of this format that no Hudi writer has made. Optional.
 

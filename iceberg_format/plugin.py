@@ -32,8 +32,9 @@ from hudi_core.spi import (
     outgoing_groups,
 )
 from iceberg_format import creation, rollback, services
-from iceberg_format.catalog import TableState, missing
+from iceberg_format.catalog import TableState, metadata_folder, missing
 from iceberg_format.commit import change_updates, publish, refuse_missing
+from iceberg_format.files import TableFiles
 from iceberg_format.found import find_table
 from iceberg_format.lineage import lineage_of, refuse_foreign
 from iceberg_format.locks import catalog_lock
@@ -129,6 +130,11 @@ class IcebergTableFormat:
     def check_creation(self, meta_client: MetaClientView) -> None:
         """Columns and partitions, the folder, and the catalog with its namespace and name."""
         creation.check(IcebergTable.open(meta_client))
+
+    @hookimpl
+    def get_metadata_folders(self, meta_client: MetaClientView) -> tuple[str, ...]:
+        """The folder below the Iceberg table's, whatever catalog has it."""
+        return (metadata_folder(meta_client, TableFiles(meta_client)),)
 
     @hookimpl
     def find_table(self, meta_client: MetaClientView) -> FoundTable | None:

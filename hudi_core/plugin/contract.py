@@ -32,6 +32,7 @@ OPTIONAL: Final = frozenset(
         "check_schema",
         "check_files",
         "check_creation",
+        "get_metadata_folders",
         "check_write",
         "find_table",
         "get_lock_provider",

@@ -38,6 +38,7 @@ from hudi_core.plugin.format_options import (
 from hudi_core.plugin.guarded import GuardedLock, GuardedTimelineFactory, guarded_strategy
 from hudi_core.plugin.guarded_lister import GuardedMetadataFactory
 from hudi_core.plugin.registry import FormatRegistry
+from hudi_core.storage.safe_path import check_path
 from hudi_core.view.manager import ViewManager
 
 
@@ -160,6 +161,15 @@ class FormatHost:
 
     def check_creation(self, meta_client: MetaClientView) -> None:
         self._calls.answer("check_creation", meta_client, kinds=(NOTHING,))
+
+    def get_metadata_folders(self, meta_client: MetaClientView) -> tuple[str, ...]:
+        found: tuple[str, ...] | None = self._calls.answer(
+            "get_metadata_folders", meta_client, kinds=(tuple, NOTHING)
+        )
+        for one in found or ():
+            self._calls.guard.require("get_metadata_folders", one, (str,), "a tuple of str")
+            check_path(one)
+        return found or ()
 
     def find_table(self, meta_client: MetaClientView) -> FoundTable | None:
         found: FoundTable | None = self._calls.answer(

@@ -9,7 +9,7 @@ away, and begins anew. What is known to be in the way is refused before the firs
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -53,7 +53,12 @@ from hudi_core.storage.properties_file import (
     write_new,
 )
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.txn.creation import CREATION_PATH, begin_creation, end_creation
+from hudi_core.txn.creation import (
+    CREATION_PATH,
+    begin_creation,
+    creation_folders,
+    end_creation,
+)
 from hudi_core.txn.markers import TEMP_FOLDER
 from hudi_core.txn.open_table import OpenTable
 from hudi_core.txn.table_lock import LOCK_FILES, LOCK_FOLDER, TableLock, creation_lock
@@ -153,8 +158,9 @@ def create_table(path: str, schema: pa.Schema, options: Mapping[str, str]) -> Op
     _refuse_occupied(new.storage)
     lock = new.lock
     with lock.held():
-        if _refuse_occupied(new.storage):
-            _take_away(new.storage)
+        left = _refuse_occupied(new.storage)
+        if left is not None:
+            _take_away(new.storage, left)
         return _make(new, lock)
 
 
@@ -197,13 +203,14 @@ def replace_table(
 def _make(new: NewTable, lock: TableLock) -> OpenTable:
     """Make a table in an empty folder; runs under its lock."""
     storage = new.storage
-    begin_creation(storage)
+    folders = new.table.host.get_metadata_folders(new.client)
+    begin_creation(storage, folders)
     try:
         properties = _made_ready(new)
         lock.require_lease()
     except (ConfigError, SchemaError, UnsupportedCapabilityError) as refused:
         # what was made until then is known, and nothing of it is on its way any more
-        _undo(storage, lock, refused)
+        _undo(storage, lock, folders, refused)
         raise
     _put_properties(storage, properties, lock)
     try:
@@ -255,20 +262,26 @@ def _put_properties(storage: Storage, properties: Mapping[str, str], lock: Table
         ) from error
 
 
-def _undo(storage: Storage, lock: TableLock, refused: HudiError) -> None:
+def _undo(storage: Storage, lock: TableLock, folders: Sequence[str], refused: HudiError) -> None:
     """Leave nothing of a table that was refused."""
     try:
         lock.require_lease()
-        _take_away(storage)
+        _take_away(storage, folders)
         end_creation(storage)
         delete_files(storage, LOCK_FOLDER)
     except HudiError as error:
         refused.add_note(f"What was made of the table stays until it is created again: {error}")
 
 
-def _take_away(storage: Storage) -> None:
-    """Delete what a creator has left; its mark stays."""
-    delete_contents(storage, (TEMP_FOLDER, LOCK_FOLDER, *LOCK_FILES, CREATION_PATH))
+def _take_away(storage: Storage, folders: Sequence[str]) -> None:
+    """Delete what a creator has left; its mark stays.
+
+    Parameters
+    ----------
+    folders
+        Where that is, beside ``.hoodie``.
+    """
+    delete_contents(storage, (TEMP_FOLDER, LOCK_FOLDER, *LOCK_FILES, CREATION_PATH), folders)
 
 
 def _occupied(base_path: str) -> NotATableError:
@@ -277,30 +290,35 @@ def _occupied(base_path: str) -> NotATableError:
     )
 
 
-def _refuse_occupied(storage: Storage) -> bool:
+def _refuse_occupied(storage: Storage) -> tuple[str, ...] | None:
     """Refuse a folder that holds something else.
 
     Rows that wait for their table, and the lock of a dropped one, are nothing that would; beside
-    the mark of a creation all is what a dead creator left, but for files of rows, of which it makes
-    none.
+    the mark of a creation nor is what is in the folders that it names, but for files of rows, of
+    which a creation makes none.
 
     Returns
     -------
-    bool
-        Whether a dead creator has left something.
+    tuple or None
+        The folders in which a dead creator may have left something; ``None`` where there was none.
     """
     if has_properties(storage):
         raise _occupied(storage.root)
     paths = [file.path for file in storage.list("", recursive=True)]
     harmless = (f"{TEMP_FOLDER}/", f"{LOCK_FOLDER}/")
     others = [path for path in paths if not path.startswith(harmless) and path not in LOCK_FILES]
-    is_left = CREATION_PATH in others
-    if is_left:
-        others = [path for path in others if path.endswith(_DATA) and not path.startswith(_META)]
+    left = creation_folders(storage) if CREATION_PATH in others else None
+    if left is not None:
+        made = tuple(f"{folder}/" for folder in left)
+        others = [
+            path
+            for path in others
+            if not path.startswith(_META) and (not path.startswith(made) or path.endswith(_DATA))
+        ]
     if others:
         raise NotATableError(
             storage.root,
             f"is not a Hudi table and holds other files ({others[0]})",
             "Use an empty folder.",
         )
-    return is_left
+    return left

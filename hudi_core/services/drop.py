@@ -71,18 +71,25 @@ def empty_table(
     storage.delete(PROPERTIES_PATH)
 
 
-def delete_contents(storage: Storage, kept: Sequence[str]) -> None:
+def delete_contents(
+    storage: Storage, kept: Sequence[str], folders: Sequence[str] | None = None
+) -> None:
     """Delete what is in a table's folder; runs under the table's lock. The timeline goes first.
 
     Parameters
     ----------
     kept
         Folders and files below ``.hoodie`` to leave alone, relative to the table.
+    folders
+        What is deleted beside ``.hoodie``; everything by default.
     """
-    data = [folder for folder in storage.list_folders() if folder != _META]
+    data = folders
+    if data is None:
+        data = [folder for folder in storage.list_folders() if folder != _META]
     for folder in [*_timeline_first(_below(storage, _META, kept)), *data]:
         storage.delete_tree(folder)
-    delete_files(storage, "")
+    if folders is None:
+        delete_files(storage, "")
     delete_files(storage, _META, kept)
 
 

@@ -2,16 +2,22 @@
 
 It is put before any other file, and taken away once ``hoodie.properties`` has made the folder a
 table. Where it is without them its creator is at work, under the table's lock, or has died: then
-all files beside it are what the creator left, for the folder was empty.
+the creator's files are those in ``.hoodie`` and in the folders that the mark names, which it had
+found empty. Others may have come since.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from typing import Final
 
+from hudi_core.errors import CorruptMetadataError
 from hudi_core.model.protocols import Storage
+from hudi_core.storage.safe_path import check_path
 
 CREATION_PATH: Final = ".hoodie/creation.json"
+_FOLDERS: Final = "folders"
 
 
 def is_begun(storage: Storage) -> bool:
@@ -19,9 +25,34 @@ def is_begun(storage: Storage) -> bool:
     return storage.head(CREATION_PATH) is not None
 
 
-def begin_creation(storage: Storage) -> None:
-    """Put the mark; runs under the table's lock."""
-    storage.put(CREATION_PATH, b"{}\n")
+def begin_creation(storage: Storage, folders: Sequence[str] = ()) -> None:
+    """Put the mark; runs under the table's lock.
+
+    Parameters
+    ----------
+    folders
+        Where files are made beside ``.hoodie``, relative to the table.
+    """
+    storage.put(CREATION_PATH, json.dumps({_FOLDERS: list(folders)}).encode() + b"\n")
+
+
+def creation_folders(storage: Storage) -> tuple[str, ...]:
+    """The folders that the mark names.
+
+    Raises
+    ------
+    CorruptMetadataError, UnsafePathError
+        It is damaged, or names a folder outside of the table.
+    """
+    try:
+        folders = json.loads(storage.read(CREATION_PATH))[_FOLDERS]
+        return tuple(check_path(str(one)) for one in folders)
+    except (ValueError, KeyError, TypeError) as error:
+        raise CorruptMetadataError(
+            f"{storage.root}/{CREATION_PATH}",
+            f"it is no mark of a creation ({error!r})",
+            "No table was finished there: delete .hoodie, and what else a creator has left.",
+        ) from error
 
 
 def end_creation(storage: Storage) -> None:

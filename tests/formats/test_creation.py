@@ -294,6 +294,25 @@ def test_a_name_that_a_catalog_still_has_is_the_new_tables(
     assert hudi.Table.open(path, given).validate().is_valid
 
 
+@pytest.mark.parametrize("table_format", FORMATS)
+def test_what_a_dead_creator_left_goes_and_nothing_else(
+    table_format: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "t"
+    with monkeypatch.context() as patched:
+        patched.setattr(create, "write_new", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            hudi.Table.create(path, SCHEMA, options=options(table_format))
+    left = files(path)
+    (path / "notes.txt").write_text("mine")
+    with pytest.raises(NotATableError, match=r"other files \(notes\.txt\)"):
+        hudi.Table.create(path, SCHEMA, options=options("native"))
+    assert set(files(path)) == {*left, "notes.txt"}
+    (path / "notes.txt").unlink()
+    hudi.Table.create(path, SCHEMA, options=options("native"))
+    assert {one.parts[0] for one in map(Path, files(path))} == {".hoodie"}
+
+
 # --- two at once ----------------------------------------------------------------------------------
 
 

@@ -565,12 +565,33 @@ def test_what_a_dead_creator_left_gives_way_to_another_table(tmp_path: Path) -> 
     assert made.validate().is_valid
 
 
-def test_rows_beside_what_a_dead_creator_left_are_not_deleted(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mine", ["mine.parquet", "notes.txt", "sub/data.json", "x/.hoodie/a"])
+def test_files_beside_what_a_dead_creator_left_are_not_deleted(mine: str, tmp_path: Path) -> None:
     FAULTS["initialize"] = fails(StorageError("It does not answer", "Wait."))
     with pytest.raises(StorageError):
         create(tmp_path / "t")
-    (tmp_path / "t/mine.parquet").write_bytes(b"PAR1")
+    file = tmp_path / "t" / mine
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(b"PAR1")
     FAULTS.clear()
-    with pytest.raises(NotATableError, match=r"holds other files \(mine\.parquet\)"):
+    with pytest.raises(NotATableError, match=rf"holds other files \({mine}\)"):
         create(tmp_path / "t")
-    assert (tmp_path / "t/mine.parquet").exists()
+    FAULTS["initialize"] = fails(SchemaError("There is no such column", "Add it."))
+    with pytest.raises((NotATableError, SchemaError)):
+        create(tmp_path / "t")
+    assert file.exists()
+    FAULTS.clear()
+    file.unlink()
+    create(tmp_path / "t")
+
+
+def test_files_that_come_while_a_creation_is_refused_are_not_deleted(tmp_path: Path) -> None:
+    def refuse(right: Callable[[], Any]) -> Any:
+        right()
+        (tmp_path / "t/notes.txt").write_text("mine")
+        raise SchemaError("There is no such column", "Add it.")
+
+    FAULTS["initialize"] = refuse
+    with pytest.raises(SchemaError, match="no such column"):
+        create(tmp_path / "t")
+    assert [one.name for one in (tmp_path / "t").rglob("*") if one.is_file()] == ["notes.txt"]

@@ -28,6 +28,7 @@ ADDED = {
     "check_schema",
     "check_files",
     "check_creation",
+    "get_metadata_folders",
     "check_write",
     "before_clean",
     "before_rollback",
