@@ -11,7 +11,7 @@ REST catalog checks the requirements itself.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
@@ -32,6 +32,7 @@ from pyiceberg.table import CommitTableResponse, Table
 from pyiceberg.table.metadata import TableMetadataV2
 from pyiceberg.table.update import (
     RemovePropertiesUpdate,
+    SetPropertiesUpdate,
     TableRequirement,
     TableUpdate,
 )
@@ -151,8 +152,10 @@ class ExternalCatalog:
         if found is None:
             return None
         state = _state(found)
-        self._refuse_copy(state)
-        return state
+        if self._is_mine(state.metadata.properties):
+            return state
+        self._refuse_behind_folder(state)
+        return self._no_copy(state)
 
     def check(self) -> None:
         if self._has_namespace():
@@ -214,6 +217,8 @@ class ExternalCatalog:
             # first, as what is left there is not the present state any more after this
             self.former.remove()
             updates = (*updates, RemovePropertiesUpdate(removals=[FROM_FOLDER_KEY]))
+        if not self._is_mine(state.metadata.properties):
+            updates = (*updates, SetPropertiesUpdate(updates={HELD_KEY: self.name}))
         table = Table(self.identifier, state.metadata, state.location, self.files, self.catalog)
         answer = self._send(table, requirements, updates)
         where = answer.metadata_location
@@ -248,7 +253,8 @@ class ExternalCatalog:
         elif not self._has_namespace():
             raise self._no_namespace()
         closed = self.former.close(taken, self.name, seen) if is_moved else None
-        path = new_path(self.folder, 0)
+        # behind what an earlier table of the folder has left, or it were taken for a copy
+        path = new_path(self.folder, max((_number(one) + 1 for one in self._numbered()), default=0))
         self.files.storage.put_if_absent(path, taken.model_dump_json().encode())
         where = self.files.uri(path)
         outcome = attempt(lambda: self.catalog.register_table(self.identifier, where))
@@ -295,18 +301,26 @@ class ExternalCatalog:
             return found.value is None
         return isinstance(error, _REFUSALS) or type(error).__name__ == _REFUSED_BY_HIVE
 
-    def _refuse_copy(self, state: TableState) -> None:
-        """Refuse what somebody has registered here of a table that is kept up elsewhere.
+    def _is_mine(self, properties: Mapping[str, str]) -> bool:
+        """Whether a version with such properties was made for a table of this catalog.
+
+        A name of a catalog tells one sql catalog of a database from the next. Elsewhere it is what
+        a job calls it by.
+        """
+        held = properties.get(HELD_KEY, "")
+        if self.kind == "sql":
+            return held == self.name
+        table = ".".join(self.identifier)
+        return held.startswith(f"{self.kind} ") and held.endswith(f" {table}")
+
+    def _refuse_behind_folder(self, state: TableState) -> None:
+        """Refuse what somebody has registered here of a table that its folder has.
 
         Raises
         ------
         CorruptMetadataError
-            The table's folder has it.
-        UnsupportedTableError
-            Another catalog has it, and is further.
+            It is such a table.
         """
-        if state.metadata.properties.get(HELD_KEY) == self.name:
-            return
         newest, here = self.former.newest(), state.location.rpartition("/")[2]
         if newest:
             raise CorruptMetadataError(
@@ -316,8 +330,25 @@ class ExternalCatalog:
                 "`hudi table repair` with the table's path and the options of the catalog puts the "
                 "table into it; give these options with every write from then on.",
             )
-        if here != max(self._numbered(), default=here):
+
+    def _no_copy(self, state: TableState) -> TableState:
+        """A version, or a later one, that is no copy of a table which another catalog has.
+
+        A table that was renamed in its catalog says another name until its next commit.
+
+        Raises
+        ------
+        UnsupportedTableError
+            Another catalog has it, and is further.
+        """
+        newest = max(map(_number, self._numbered()), default=0)
+        if not _is_behind(state, newest):
+            return state
+        found = self._found()  # a commit may have come before the folder was listed
+        state = state if found is None else _state(found)
+        if _is_behind(state, newest) and not self._is_mine(state.metadata.properties):
             self._refuse_second()
+        return state
 
     def _numbered(self) -> list[str]:
         """Names of the metadata files that catalogs have made."""
@@ -335,18 +366,17 @@ class ExternalCatalog:
         storage, numbered = self.files.storage, self._numbered()
         if not numbered:
             return
-        newest = f"{self.folder}/{max(numbered)}"
+        newest = f"{self.folder}/{max(numbered, key=lambda name: (_number(name), name))}"
         try:
             metadata = parse_metadata(storage.read(newest, MAX_BYTES), newest)
         except (CorruptMetadataError, StorageError):
             return
-        held = metadata.properties.get(HELD_KEY, self.name)
-        if held != self.name:
+        if HELD_KEY in metadata.properties and not self._is_mine(metadata.properties):
             raise UnsupportedTableError(
                 self.files.root,
-                f"is in another catalog ({held})",
+                f"is in another catalog ({metadata.properties[HELD_KEY]})",
                 "Give the options of that catalog. To have the table in this one, drop it there "
-                f"without its files, and delete its folder {self.folder}.",
+                f"without its files, and register {newest} here.",
             )
 
     def _ask(self, call: Callable[[], _Value]) -> _Value:
@@ -402,3 +432,18 @@ class ExternalCatalog:
 def _state(table: Table) -> TableState:
     where = table.metadata_location
     return TableState(checked(table.metadata, where), where)
+
+
+def _number(name: str) -> int:
+    """The number of a metadata file of a catalog; 0 where the catalog names them otherwise."""
+    match = CATALOG_FILE.fullmatch(name)
+    return int(match[1]) if match else 0
+
+
+def _is_behind(state: TableState, newest: int) -> bool:
+    """Whether a version has a lower number than another.
+
+    Of two with one number one is what a commit left that was refused.
+    """
+    name = state.location.rpartition("/")[2]
+    return CATALOG_FILE.fullmatch(name) is not None and _number(name) < newest

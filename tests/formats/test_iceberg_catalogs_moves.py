@@ -424,3 +424,51 @@ def test_a_copy_of_a_table_in_another_catalog_is_named(
     with pytest.raises(UnsupportedTableError, match="another catalog"):
         hudi.Table.open(str(path), own).repair()
     assert hudi.Table.open(str(path), options).validate().is_valid
+
+
+def renamed(path: Path, options: dict[str, str]) -> dict[str, str]:
+    """The options of the table once it has another name in its catalog."""
+    hudi.Table.open(str(path), options).repair()
+    theirs = SqlCatalog("hudi", uri=options[f"{PREFIX}uri"])
+    theirs.rename_table(NAME, "lake.others")
+    theirs.engine.dispose()
+    return {**options, f"{PREFIX}identifier": "lake.others"}
+
+
+def test_a_write_to_a_renamed_table_does_not_make_its_readers_fail(
+    path: Path, options: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = renamed(path, options)
+    find = ExternalCatalog._found
+
+    def overtaken(self: ExternalCatalog) -> Any:
+        found = find(self)
+        monkeypatch.setattr(ExternalCatalog, "_found", find)
+        hudi.Table.open(str(path), own).upsert(rows([1], 2))
+        return found
+
+    reader = hudi.Table.open(str(path), own)
+    monkeypatch.setattr(ExternalCatalog, "_found", overtaken)
+    assert reader.count() == 4
+    assert hudi.Table.open(str(path), own).validate().is_valid
+
+
+def test_what_a_refused_commit_left_does_not_block_a_renamed_table(
+    path: Path, options: dict[str, str]
+) -> None:
+    own = renamed(path, options)
+    [newest] = (path / "metadata").glob("*.metadata.json")
+    (path / f"metadata/{newest.name[:6]}ffffffff{newest.name[14:]}").write_bytes(
+        newest.read_bytes()
+    )
+    table = hudi.Table.open(str(path), own)
+    assert table.count() == 4
+    table.upsert(rows([1], 2))
+    theirs = SqlCatalog("hudi", uri=options[f"{PREFIX}uri"])
+    assert theirs.load_table("lake.others").properties["hudi.catalog"] == "sql hudi lake.others"
+    theirs.engine.dispose()
+    with pytest.raises(CorruptMetadataError, match="does not have it"):
+        hudi.Table.open(str(path), options).count()
+    with pytest.raises(UnsupportedTableError, match=r"catalog \(sql hudi lake\.others\)") as told:
+        hudi.Table.open(str(path), options).repair()
+    assert "delete" not in str(told.value)
