@@ -34,19 +34,28 @@ def is_needed(record: MetadataRecord) -> bool:
     return not is_partition or (isinstance(payload, ColumnRange) and has_values(payload))
 
 
-def agree(listed: MetadataRecord, expected: MetadataRecord, form: BoundForm | None = None) -> bool:
+def agree(
+    listed: MetadataRecord,
+    expected: MetadataRecord,
+    form: BoundForm | None = None,
+    *,
+    is_former: bool = False,
+) -> bool:
     """Whether a record says what the files say, where readers rely on it.
 
     Parameters
     ----------
     form
         Of a range: the form of the column's bounds, in which ``expected`` is.
+    is_former
+        Of a range: whether the name of its column once stood for another one. The file's column may
+        be that one; the range need not be as narrow.
     """
     ours, theirs = listed.payload, expected.payload
     if isinstance(ours, ColumnRange) and isinstance(theirs, ColumnRange):
         is_partition = listed.type == RecordType.PARTITION_STATS
         known = ours if form is None or ours.min_value is None else in_form(ours, form)
-        return _ranges_agree(known, theirs, is_partition=is_partition)
+        return _ranges_agree(known, theirs, may_be_wide=is_partition or is_former)
     if isinstance(ours, RecordLocation) and isinstance(theirs, RecordLocation):
         return (ours.partition_name, ours.file_id) == (theirs.partition_name, theirs.file_id)
     if isinstance(ours, BloomFilterEntry) and isinstance(theirs, BloomFilterEntry):
@@ -54,8 +63,8 @@ def agree(listed: MetadataRecord, expected: MetadataRecord, form: BoundForm | No
     return ours == theirs
 
 
-def _ranges_agree(ours: ColumnRange, theirs: ColumnRange, *, is_partition: bool) -> bool:
-    if is_partition:
+def _ranges_agree(ours: ColumnRange, theirs: ColumnRange, *, may_be_wide: bool) -> bool:
+    if may_be_wide:
         return covers(ours, theirs)
     counts = (ours.value_count, ours.null_count) == (theirs.value_count, theirs.null_count)
     return counts and covers(ours, theirs) and covers(theirs, ours)

@@ -144,15 +144,24 @@ def _by_number(bound: Wrapped) -> int:
 
 def in_form(one: ColumnRange, form: BoundForm) -> ColumnRange:
     """A range in the form that its column has now."""
+    low, high = one.min_value, one.max_value
+    if not has_values(one) or low is None or high is None or is_nothing(low, high):
+        return widest(one, form)
+    stored = low.wrapper, high.wrapper, one.value_type
+    if stored == (form.wrapper, form.wrapper, form.value_type):
+        return one
+    bounds = _promoted(low, high, one.value_type, form.kind)
+    return widest(one, form) if bounds is None else _bounded(one, form, bounds)
+
+
+def widest(one: ColumnRange, form: BoundForm) -> ColumnRange:
+    """A range for any values, with the counts of another."""
     if not has_values(one):
         return replace(one, min_value=None, max_value=None, value_type=form.value_type)
-    low, high = one.min_value, one.max_value
-    bounds = widest_bounds(form.kind)
-    if low is not None and high is not None and not is_nothing(low, high):
-        stored = low.wrapper, high.wrapper, one.value_type
-        if stored == (form.wrapper, form.wrapper, form.value_type):
-            return one
-        bounds = _promoted(low, high, one.value_type, form.kind) or bounds
+    return _bounded(one, form, widest_bounds(form.kind))
+
+
+def _bounded(one: ColumnRange, form: BoundForm, bounds: Bounds) -> ColumnRange:
     return replace(
         one,
         min_value=form.wrap(bounds[0]),

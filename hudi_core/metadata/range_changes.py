@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from hudi_core.metadata.bound_forms import BoundForm, in_form
+from hudi_core.metadata.bound_forms import BoundForm, in_form, widest
 from hudi_core.metadata.changes import Changes, PartitionChange
 from hudi_core.metadata.column_records import file_ranges, range_records, removed_partition_range
 from hudi_core.metadata.index_definitions import put_definitions, with_index
@@ -76,7 +76,11 @@ class RangeChanges:
 
     @cached_property
     def _columns(self) -> IndexedColumns:
-        """The columns that have ranges: of all files, or no file has them yet."""
+        """The columns that have ranges: of all files, or no file has them yet.
+
+        Files may have another column under a name that stood for one. Where that had no ranges, the
+        new one gets some with an index that is built from all files.
+        """
         indexable = IndexableColumns.of(
             self._schema, self.upkeep.tables.client.config, local=local_timestamps(self.text)
         )
@@ -86,7 +90,7 @@ class RangeChanges:
             for path, form in indexable.wanted(self.upkeep.config, self._known).items()
             if path in self._known
             or path in indexable.meta
-            or (base is not None and base.field(path) is None)
+            or (base is not None and base.field(path) is None and not self._is_missing(path))
         }
 
     # --- what is told of them ------------------------------------------------------------------
@@ -132,9 +136,18 @@ class RangeChanges:
     ) -> Iterator[MetadataRecord]:
         """Yield what is stored of some columns, in the form that their bounds have now."""
         for record, one in self.upkeep.stored_ranges(partition, columns):
+            path = one.column_name or ""
+            # what is stored may have been made of a column before the last one
+            change = widest if path in self._given_up else in_form
             # Hudi merges a range that is not tight with the stored one, which has another type
-            said = replace(in_form(one, columns[one.column_name or ""]), is_tight_bound=True)
+            said = replace(change(one, columns[path]), is_tight_bound=True)
             yield replace(record, payload=said)
+
+    def _is_missing(self, path: str) -> bool:
+        """Whether a name stood for another column, of which files have no ranges."""
+        if path not in self._given_up:
+            return False
+        return not any(True for _ in self.upkeep.stored_ranges(COLUMN_STATS, [path]))
 
     # --- columns of other types ----------------------------------------------------------------
 

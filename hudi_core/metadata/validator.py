@@ -228,12 +228,13 @@ class _Validation:
         forms = self._builder.columns if partition in (COLUMN_STATS, PARTITION_STATS) else {}
         if partition == COLUMN_STATS:
             yield from self._unfit(forms)
+        former = self._client.config.former_names
         for key, record in expected.items():
-            found = listed.get(key)
+            found, column = listed.get(key), _column_of(record)
             if found is None:
                 if is_needed(record):
                     yield Finding(partition, subject_of(record), saying_of(record), None)
-            elif not agree(found, record, forms.get(_column_of(record))):
+            elif not agree(found, record, forms.get(column), is_former=column in former):
                 yield Finding(partition, subject_of(record), saying_of(record), saying_of(found))
         files = self._file_names() if partition == COLUMN_STATS else frozenset()
         for key, record in listed.items():
