@@ -97,10 +97,12 @@ def _repeated(
     """Return how many keys some files repeat, in how many rows, and some of the keys."""
 
     def one(path: str) -> pa.ChunkedArray:
-        return read_columns(client, path, [RECORD_KEY]).column(RECORD_KEY).cast(pa.string())
+        # one array of other texts holds no more than 2 GiB
+        return read_columns(client, path, [RECORD_KEY]).column(RECORD_KEY).cast(pa.large_string())
 
     columns = list(client.run_map(one, list(paths)))
-    total = pa.chunked_array([chunk for column in columns for chunk in column.chunks], pa.string())
+    chunks = [chunk for column in columns for chunk in column.chunks]
+    total = pa.chunked_array(chunks, pa.large_string())
     encoded = total.combine_chunks().dictionary_encode()
     if len(encoded.dictionary) == len(encoded):
         return 0, 0, []
