@@ -14,6 +14,7 @@ from importlib.metadata import version
 from typing import Any, Final
 
 from delta_format.library import LIBRARY_ERRORS
+from delta_format.location import LOG_FOLDER
 from delta_format.log import Head
 from delta_format.log_actions import LogAction, lines, now_ms
 from delta_format.log_files import file_of, sweep
@@ -22,8 +23,10 @@ from hudi_core.spi import MetaClientView, StorageError
 WRITE: Final = "WRITE"
 """What engines call a version where no other name says more."""
 _CHECKPOINT_INTERVAL: Final = "delta.checkpointInterval"
-_OFTEN: Final = "100"
-"""Versions between checkpoints where the log does not say, as in deltalake."""
+_OFTEN: Final = 100
+"""Versions between checkpoints where the log says no number of them, as in deltalake."""
+_LAST_CHECKPOINT_CRC: Final = f"{LOG_FOLDER}/._last_checkpoint.crc"
+"""What Hadoop has beside the file that deltalake writes again; see the storage's checksums."""
 _log = logging.getLogger(__name__)
 
 
@@ -95,14 +98,21 @@ def _checkpoint(meta_client: MetaClientView, head: Head, number: int) -> None:
     No error of it is one of the commit: the log is right without a checkpoint.
     """
     try:
-        configuration = head.table.metadata().configuration
-        if (number + 1) % int(configuration.get(_CHECKPOINT_INTERVAL, _OFTEN)):
+        if (number + 1) % _interval(head.table.metadata().configuration):
             return
         head.table.update_incremental()
+        if meta_client.base_path.startswith("/"):
+            meta_client.storage.delete(_LAST_CHECKPOINT_CRC)
         head.table.create_checkpoint()
         sweep(meta_client)
     except (*LIBRARY_ERRORS, StorageError) as error:
         _log.warning("No checkpoint of the Delta log of %s at %s: %s", head.root, number, error)
+
+
+def _interval(configuration: Mapping[str, str]) -> int:
+    """How many versions there are between checkpoints."""
+    text = configuration.get(_CHECKPOINT_INTERVAL, "")
+    return (int(text) if text.isdecimal() else 0) or _OFTEN
 
 
 @cache

@@ -221,8 +221,9 @@ class TableFormatHooks(Protocol):
         Called under the lock, before :meth:`initialize` makes a new table, with the table as it is
         to be. Where its creator dies, whoever creates a table there deletes these folders and
         ``.hoodie``, and refuses any other file. Without it the format has none: what it makes
-        elsewhere in the folder stands in the way then. Added to RFC-93, where creating a table is
-        left open.
+        elsewhere in the folder stands in the way then. Called also to validate and repair a table,
+        whose checksum files of Hadoop are looked for there. Added to RFC-93, where creating a table
+        is left open.
 
         Returns
         -------

@@ -144,7 +144,8 @@ def repair_table(
         if not force and _has_lost(plan.found):
             return plan
         if plan.checksums:
-            for checksum in stale_checksums(table.client.storage, META_FOLDER):
+            folders = table.host.get_metadata_folders(table.client)
+            for checksum in stale_checksums(table.client.storage, META_FOLDER, *folders):
                 table.client.storage.delete(checksum)
         lost: tuple[Difference, ...] = ()
         if plan.metadata_table:

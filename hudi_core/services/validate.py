@@ -413,7 +413,8 @@ class _Comparison:
         client = self._client
         if not parse_location(client.base_path).is_local:
             return
-        for path in stale_checksums(client.storage, META_FOLDER):
+        folders = self._table.host.get_metadata_folders(client)
+        for path in stale_checksums(client.storage, META_FOLDER, *folders):
             what = "that of the file, or none: Hadoop does not read a file that is not as it says"
             self._say(Source.CHECKSUM, path, what, "another one; `hudi table repair` removes it")
 

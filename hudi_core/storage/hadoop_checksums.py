@@ -36,15 +36,17 @@ def checked_path(path: str) -> str | None:
     return f"{folder}{slash}{name[1 : -len(_ENDING)]}"
 
 
-def stale_checksums(storage: Storage, folder: str) -> tuple[str, ...]:
-    """Checksum files below a folder that do not fit their files.
+def stale_checksums(storage: Storage, *folders: str) -> tuple[str, ...]:
+    """Checksum files below some folders that do not fit their files.
 
     Parameters
     ----------
     storage
         Of a local disk.
     """
-    sizes = {one.path: one.size for one in storage.list(folder, recursive=True)}
+    sizes = {
+        one.path: one.size for folder in folders for one in storage.list(folder, recursive=True)
+    }
     pairs = ((path, checked_path(path)) for path in sizes)
     return tuple(
         path

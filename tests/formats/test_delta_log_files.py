@@ -15,8 +15,10 @@ import hudi_core as hudi
 from delta_format.handles import forget_handles
 from hudi_core.errors import CorruptMetadataError, HudiError, UnsafePathError
 from hudi_core.services.differences import Source
+from tests.formats.test_delta_paths import declare
 from tests.formats.two_steps import FAST, batch, new_table
 from tests.unit.refusals import files
+from tests.unit.test_storage_checksums import beside, by_java, checksum, is_readable_by_java
 
 USES: dict[str, Callable[[str], object]] = {
     "read": lambda path: hudi.Table.open(path).to_arrow(),
@@ -108,3 +110,38 @@ def test_what_dead_writers_left_goes_with_a_checkpoint(tmp_path: Path) -> None:
     assert list(log.glob("*.checkpoint.parquet"))
     assert not any((log / name).exists() for name in old)
     assert all((log / name).exists() for name in kept)
+
+
+def with_checkpoints_every(table: hudi.Table, versions: str) -> hudi.Table:
+    """A table whose owner has set how often its log gets a checkpoint."""
+    every = {"delta.checkpointInterval": versions}
+    declare(Path(table.path), lambda found: found["configuration"].update(every), "metaData")
+    return hudi.Table.open(table.path, FAST)
+
+
+def test_checksums_of_a_log_do_not_stay_when_they_are_wrong(tmp_path: Path) -> None:
+    table = with_checkpoints_every(new_table(tmp_path / "t", "delta"), "1")
+    table.upsert(batch(2, "a"))
+    last = tmp_path / "t/_delta_log/_last_checkpoint"
+    by_java(last, last.read_bytes())
+    assert table.validate().is_valid
+    table.upsert(batch(2, "b"))
+    assert is_readable_by_java(last)
+    # a release before this one
+    beside(last).write_bytes(checksum(b"as it was"))
+    [found] = table.validate().differences
+    assert found.source is Source.CHECKSUM
+    assert found.subject == "_delta_log/._last_checkpoint.crc"
+    assert table.repair().left == ()
+    assert is_readable_by_java(last)
+
+
+@pytest.mark.parametrize("versions", ["0", "-1", "often"])
+def test_a_number_of_versions_that_is_none_is_not_gone_by(
+    tmp_path: Path, versions: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = with_checkpoints_every(new_table(tmp_path / "t", "delta"), versions)
+    table.upsert(batch(2, "a"))
+    assert DeltaTable(table.path).to_pyarrow_table().num_rows == table.count()
+    assert caplog.messages == []
+    assert not (tmp_path / "t/_delta_log/_last_checkpoint").exists()
