@@ -33,7 +33,6 @@ MAX_SEGMENT_BYTES: Final = 255
 
 URL_ENCODE_KEY: Final = "hoodie.datasource.write.partitionpath.urlencode"
 _ENCODE_HINT: Final = f"Set {URL_ENCODE_KEY}=true when the table is created, or change the value."
-_CHANGE_HINT: Final = "Change the value."
 _ESCAPED: Final = re.compile(r"""[\x00-\x1f\x7f"#%'*/:=?\\{\[\]^]""")
 _ESCAPE: Final = re.compile(r"%([0-9A-Fa-f]{2})")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
