@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 import time
-from collections.abc import Iterator
 from typing import Final
 
 from delta_format.location import LOG_FOLDER
@@ -30,7 +28,8 @@ def refuse_unfit(meta_client: MetaClientView, since: int | None = None) -> None:
     Parameters
     ----------
     since
-        The newest version when the log was last opened; with it older ones are not looked at again.
+        The newest version when the log was last opened; with it nothing is looked at again unless
+        there is a newer one.
 
     Raises
     ------
@@ -39,8 +38,9 @@ def refuse_unfit(meta_client: MetaClientView, since: int | None = None) -> None:
     CorruptMetadataError
         A file is too large.
     """
-    found = _all(meta_client) if since is None else _versions(meta_client, since)
-    for one in found:
+    if since is not None and meta_client.storage.head(file_of(since + 1)) is None:
+        return
+    for one in _all(meta_client):
         if one.size > MAX_BYTES:
             raise CorruptMetadataError(
                 f"{meta_client.base_path}/{one.path}",
@@ -54,12 +54,6 @@ def _all(meta_client: MetaClientView) -> list[FileStatus]:
     found = list(meta_client.storage.list(LOG_FOLDER, recursive=True))
     refuse_links(meta_client.base_path, [one.path for one in found])
     return found
-
-
-def _versions(meta_client: MetaClientView, since: int) -> Iterator[FileStatus]:
-    heads = (meta_client.storage.head(file_of(number)) for number in itertools.count(since))
-    while (found := next(heads)) is not None:
-        yield found
 
 
 def sweep(meta_client: MetaClientView) -> None:

@@ -7,6 +7,7 @@ import gc
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,35 @@ def test_what_others_have_written_since_is_seen(path: Path, openings: list[str])
         content(one.to_pyarrow_table()) for one in (now.table, deltalake.DeltaTable(str(path)))
     )
     assert kept == anew
+
+
+@pytest.mark.parametrize("others", [0, 1, 9])
+def test_a_second_look_asks_no_more_for_more_versions(
+    path: Path, others: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handles.forget_handles()
+    first = head(path)
+    at = first.version
+    for ts in range(others):
+        hudi.Table.open(str(path)).upsert(rows(1, ts, ts=ts + 1))
+    handles.forget_handles()
+    del first  # is kept at the version that it has read
+    gc.collect()
+    asked = Counter[str]()
+
+    def counted(name: str) -> Any:
+        real = getattr(PosixStorage, name)
+
+        def ask(storage: PosixStorage, where: str, *given: Any, **more: Any) -> Any:
+            asked[name] += "_delta_log" in where
+            return real(storage, where, *given, **more)
+
+        return ask
+
+    for name in ("head", "list"):
+        monkeypatch.setattr(PosixStorage, name, counted(name))
+    assert head(path).version == at + others
+    assert asked == Counter(head=1, list=min(others, 1))
 
 
 def test_two_users_never_share_one(path: Path, openings: list[str]) -> None:
