@@ -29,7 +29,7 @@ def leftovers(table: IcebergTable) -> Iterator[str]:
 def _uris(table: IcebergTable, metadata: TableMetadataV2) -> Iterator[str]:
     for entry in metadata.metadata_log:
         yield entry.metadata_file
-    for file in metadata.statistics:
+    for file in (*metadata.statistics, *metadata.partition_statistics):
         yield file.statistics_path
     store = ManifestStore(table.files, table.folder, metadata)
     for snapshot in metadata.snapshots:

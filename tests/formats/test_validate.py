@@ -189,6 +189,23 @@ def test_what_another_engine_left_is_listed_and_is_no_difference(table: hudi.Tab
     assert left[0] in shown.output
 
 
+def test_statistics_of_partitions_are_not_left_over(tmp_path: Path) -> None:
+    table = new_table(tmp_path / "t", "iceberg")
+    table.insert(batch(1, "a"))
+    current = StaticTable.from_metadata(table.path)
+    metadata = Path(current.metadata_location.removeprefix("file://"))
+    found = json.loads(metadata.read_text())
+    for kind in ("statistics", "partition-statistics"):
+        one: dict[str, Any] = {"statistics-path": f"{metadata.parent.as_uri()}/{kind}.stats"}
+        one |= {"snapshot-id": found["current-snapshot-id"], "file-size-in-bytes": 4}
+        if kind == "statistics":
+            one |= {"file-footer-size-in-bytes": 4, "blob-metadata": []}
+        found[kind] = [one]
+        (metadata.parent / f"{kind}.stats").write_bytes(b"PFA1")
+    metadata.write_text(json.dumps(found))
+    assert table.validate().orphans == ()
+
+
 # --- the format ----------------------------------------------------------------------------------
 
 
