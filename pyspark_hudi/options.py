@@ -25,6 +25,8 @@ _PATHS: Final = "paths"
 _MODE: Final = "mode"
 _IN_SCHEMA: Final = "hudi.read"
 """What the metadata of a column has the options of a read under."""
+_OF_CATALOG_ONLY: Final = "provider"
+"""What Spark hands over for tables of its catalog, and for no read by path or temporary view."""
 _OF_CATALOG: Final = (
     "Give it to load(...). For SQL make the table without columns: CREATE TABLE t USING hudi "
     "LOCATION '/path', for of a table with columns Spark does not tell its place; or read this one "
@@ -119,6 +121,15 @@ class SourceOptions:
         first, *others = schema.fields
         note = {**(first.metadata or {}), _IN_SCHEMA: {**where, **query}}
         return StructType([StructField(first.name, first.dataType, first.nullable, note), *others])
+
+    @property
+    def is_of_catalog(self) -> bool:
+        """Whether Spark asks for a table of its catalog that is being made.
+
+        Only then may columns carry a note: Spark copies the metadata of a DataFrame's columns into
+        every table that is made of it.
+        """
+        return _OF_CATALOG_ONLY in self.given
 
     @property
     def store(self) -> StorageOptions:

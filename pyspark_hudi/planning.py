@@ -35,9 +35,10 @@ class PlannedRead:
 
 
 def spark_schema(options: SourceOptions) -> StructType:
-    """Return the columns of a table in Spark's types, with a note of what is read."""
+    """The columns of a table in Spark's types; for a catalog with a note of what is read."""
     opened, _ = open_within(options.paths, options.given)
-    return options.noted_in(from_arrow_schema(read_schema(opened.client, opened.timeline())))
+    columns = from_arrow_schema(read_schema(opened.client, opened.timeline()))
+    return options.noted_in(columns) if options.is_of_catalog else columns
 
 
 def plan_read(

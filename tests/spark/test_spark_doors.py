@@ -337,6 +337,16 @@ def test_a_table_of_the_catalog_keeps_what_it_was_made_with(
         spark.sql("DROP TABLE now")
 
 
+def test_columns_of_a_read_by_path_name_no_place(spark: SparkSession, shared: str) -> None:
+    columns = load(spark, shared).schema
+    assert not [field.metadata for field in columns if field.metadata]
+    # Spark copies what columns carry: with a place of their own they would read that one
+    spark.catalog.createTable("other", path=f"{shared}/rome", source="hudi", schema=columns)
+    with pytest.raises(PySparkException, match="the table's path is missing"):
+        spark.table("other").collect()
+    spark.sql("DROP TABLE other")
+
+
 def test_a_table_with_stated_columns_says_how_to_read_it(spark: SparkSession, shared: str) -> None:
     spark.sql(f"CREATE TABLE stated (id string, city string) USING hudi LOCATION '{shared}'")
     try:
