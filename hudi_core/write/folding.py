@@ -9,7 +9,7 @@ from hudi_core.engine.base import TaskContext
 from hudi_core.model.schema import TableSchema
 from hudi_core.write.context import WriteContext
 from hudi_core.write.filling import folded
-from hudi_core.write.incoming import Scope, arrival_order, record_keys
+from hudi_core.write.incoming import Scope, arrival_order, key_names, record_keys
 from hudi_core.write.staging import ARRIVAL, LAST_ARRIVAL, PartBuilder, StagedPart
 
 
@@ -33,8 +33,8 @@ def fold_rows(
         Of the partition of the row that counts; ``None`` where every key is there once.
     """
     staged = scope.parts[0].schema
-    tops = {name.split(".")[0] for name in context.table.record_key_fields}
-    names = [name for name in staged.names if name in tops or name == ARRIVAL]
+    wanted = {ARRIVAL, *key_names(context)}
+    names = [name for name in staged.names if name in wanted]
     rows = scope.sources.table(context, scope.parts, names)
     keys = record_keys(rows, context, schema).combine_chunks().dictionary_encode()
     codes = keys.indices.to_numpy()

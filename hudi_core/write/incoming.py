@@ -13,7 +13,7 @@ import pyarrow as pa
 from hudi_core.engine.base import TaskContext
 from hudi_core.keygen import key_generator
 from hudi_core.model.files import BaseFile, PartitionPath
-from hudi_core.model.schema import PARTITION_PATH, RECORD_KEY, TableSchema
+from hudi_core.model.schema import RECORD_KEY, TableSchema
 from hudi_core.write.combine import Positions, winners
 from hudi_core.write.context import WriteContext
 from hudi_core.write.deciding import check_sequences, deciding_names, deleted, order_values
@@ -235,9 +235,7 @@ def ordering_columns(values: Sequence[object]) -> list[str]:
 
 def _deciding_columns(scope: Scope, context: WriteContext) -> list[str]:
     """Return the staged columns that tell a row's key, order and deletion."""
-    fields = context.table.record_key_fields
-    wanted = {ARRIVAL, *(field.split(".")[0] for field in fields), *deciding_names(context.rules)}
-    wanted |= {RECORD_KEY, PARTITION_PATH}
+    wanted = {ARRIVAL, *key_names(context), *deciding_names(context.rules)}
     names = scope.parts[0].schema.names
     # where nothing decides, one column still counts the rows
     return [name for name in names if name in wanted] or names[:1]
@@ -275,6 +273,11 @@ def leave_incoming(
         leave(context, task, "rows", rows, in_memory),
         leave(context, task, "keys", incoming.keys, in_memory),
     )
+
+
+def key_names(context: WriteContext) -> set[str]:
+    """Top-level columns that :func:`record_keys` needs, where they are staged."""
+    return {RECORD_KEY, *(name.split(".")[0] for name in context.table.record_key_fields)}
 
 
 def record_keys(rows: pa.Table, context: WriteContext, schema: TableSchema) -> pa.ChunkedArray:

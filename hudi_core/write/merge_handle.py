@@ -26,7 +26,7 @@ from hudi_core.write.deciding import deciding_names, order_values
 from hudi_core.write.encoded_columns import constant
 from hudi_core.write.file_output import mark, open_base_file
 from hudi_core.write.filling import filled
-from hudi_core.write.incoming import record_keys
+from hudi_core.write.incoming import key_names, record_keys
 from hudi_core.write.key_changes import leave_changes
 from hudi_core.write.merging import Located, Merged, merge
 from hudi_core.write.meta_columns import RowOrigin, with_meta_columns
@@ -193,8 +193,8 @@ def _located_inserts(
 def _last_inserts(context: WriteContext, arrived: Arrivals) -> Arrivals:
     """Leave the last of several new rows with one key."""
     inserts = arrived.inserts
-    fields = {name.split(".")[0] for name in context.table.record_key_fields}
-    names = [name for name in arrived.staged.arrow.names if name in fields]
+    wanted = key_names(context)
+    names = [name for name in arrived.staged.arrow.names if name in wanted]
     keys = record_keys(arrived.take(inserts, names), context, arrived.staged)
     chosen = winners(keys, ())
     return arrived if chosen is None else replace(arrived, inserts=inserts[chosen])

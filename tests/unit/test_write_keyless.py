@@ -38,6 +38,37 @@ def keys(table: hudi.Table) -> list[str]:
     return found
 
 
+@pytest.mark.parametrize("index", ["SIMPLE", "GLOBAL_SIMPLE"])
+def test_rows_read_back_under_one_key_fill_each_other(tmp_path: Path, index: str) -> None:
+    schema = pa.schema([("a", pa.int64()), ("b", pa.string()), ("c", pa.string())])
+    options = {
+        **FAST,
+        "hoodie.index.type": index,
+        "hoodie.datasource.write.payload.class": (
+            "org.apache.hudi.common.model.PartialUpdateAvroPayload"
+        ),
+    }
+    table = hudi.Table.create(
+        str(tmp_path / "t"), schema, name="t", ordering_field="a", options=options
+    )
+    table.insert(pa.table([[1], ["x"], ["y"]], schema=schema))
+    (read,) = table.to_arrow().to_pylist()
+    changes = [{**read, "a": 2, "b": "B2", "c": None}, {**read, "a": 3, "b": None, "c": "C3"}]
+    table.upsert(pa.Table.from_pylist(changes, table.to_arrow().schema))
+    assert table.to_arrow(["a", "b", "c"]).to_pylist() == [{"a": 3, "b": "B2", "c": "C3"}]
+
+
+def test_rows_read_back_of_which_none_is_stored_any_more(tmp_path: Path) -> None:
+    options = {**FAST, "hoodie.combine.before.upsert": "false"}
+    table = hudi.Table.create(str(tmp_path / "t"), SCHEMA, name="t", options=options)
+    table.insert(rows(1, 2))
+    read = table.to_arrow()
+    table.delete(read.slice(1))
+    twice = pa.concat_tables([read.slice(1), read.slice(1)])
+    assert table.upsert(twice).inserted == 1
+    assert len(keys(table)) == 2
+
+
 @pytest.mark.parametrize("version", ["8", "9"])
 @pytest.mark.parametrize(
     ("partition_by", "keygen"),
