@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from hudi_core.config.stored_form import bucket_properties
 from hudi_core.config.write import WriteConfig
-from hudi_core.errors import OptionConflictError
+from hudi_core.errors import OptionConflictError, UnsupportedTableError
 from hudi_core.model.commit import WriteOperation
 from hudi_core.model.schema import TableSchema
 from hudi_core.storage.properties_file import read_properties, update_properties
@@ -77,14 +77,20 @@ def proven_layout(
     knows_keys = client.config.knows_its_keys
     if knows_keys:
         refuse_other_form(client.config, schema)
-    if operation is WriteOperation.INSERT_OVERWRITE_TABLE:
-        return ProvenLayout(table, buckets)  # no stored row will be left
-    if knows_keys and not buckets:
-        return ProvenLayout(table)
+    # then no stored row will be left, but other writers go on making their keys
+    replaces_all = operation is WriteOperation.INSERT_OVERWRITE_TABLE
+    if knows_keys and (replaces_all or not buckets):
+        return ProvenLayout(table, buckets)
     slices = table.views().view().latest_slices()
-    refuse_other_buckets(client, slices)
+    if not replaces_all:
+        refuse_other_buckets(client, slices)
     if knows_keys:
         return ProvenLayout(table, buckets)
-    found = proven(client, slices, schema, config)
+    try:
+        found = proven(client, slices, schema, config)
+    except UnsupportedTableError:
+        if not replaces_all:
+            raise
+        return ProvenLayout(table, buckets)  # which is the way out
     proven_table = replace(table, client=replace(client, config=found))
     return ProvenLayout(proven_table, {**buckets, **form_to_keep(found, schema)})

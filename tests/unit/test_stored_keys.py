@@ -113,6 +113,14 @@ def test_the_stored_form_of_a_complex_key_is_taken(
     assert stored(folder).get(ENCODING) == kept.get((version, bare))
 
 
+def test_rows_that_replace_all_others_keep_their_form_of_keys(tmp_path: Path) -> None:
+    given = {**COMPLEX, NEW_ENCODING: "true"}
+    folder = made_elsewhere(tmp_path, [rows(["1", "2"], **CITIES)], "id", "city,day", given)
+    hudi.Table.open(str(folder)).insert_overwrite_table(rows(["1", "3"], v=4, **CITIES))
+    assert keys(folder) == {"1": 4, "3": 4}
+    assert stored(folder)[ENCODING] == "VALUE_ONLY"
+
+
 def test_an_option_that_states_the_other_form_is_refused(tmp_path: Path) -> None:
     given = {**COMPLEX, NEW_ENCODING: "true"}
     folder = made_elsewhere(tmp_path, [rows(["1", "2"], **CITIES)], "id", "city,day", given)
