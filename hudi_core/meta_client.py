@@ -146,7 +146,7 @@ class TableMetaClient:
         """
         return replace(self, seen=timeline)
 
-    def instant_time(self, text: str) -> InstantTime:
+    def instant_time(self, text: str, *, end_of_second: bool = False) -> InstantTime:
         """The instant time that a user names.
 
         See :func:`~hudi_core.model.instant_time.parse_query_time`.
@@ -159,7 +159,7 @@ class TableMetaClient:
             It names a moment, and the timeline was made in another zone than the one declared; only
             its own digits can be looked up.
         """
-        named = parse_query_time(text)
+        named = parse_query_time(text, end_of_second=end_of_second)
         if isinstance(named, str):
             return named
         refuse_other_zone(self.active, self.config.zone)

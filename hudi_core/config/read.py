@@ -75,7 +75,8 @@ BEGIN: Final = ConfigKey(
     default_text="(required for incremental reads)",
     parse=begin_time,
     doc="Incremental: changes that completed after this time; `earliest` for all of them. The "
-    "requested time of a commit stands for its completion, here and as the end.",
+    "requested time of a commit stands for its completion, here and as the end. Whole seconds mean "
+    "the begin of that second here, and the end of it there.",
     group=Group.READ,
 )
 END: Final = ConfigKey(

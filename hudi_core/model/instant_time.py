@@ -82,14 +82,19 @@ def next_instant_time(after: InstantTime | None, now: InstantTime) -> InstantTim
     return instant_time_of(to_datetime(after) + timedelta(milliseconds=1))
 
 
-def parse_query_time(text: str) -> InstantTime | datetime:
+def parse_query_time(text: str, *, end_of_second: bool = False) -> InstantTime | datetime:
     """The instant time or the aware moment that a text names.
 
     A moment is an RFC 3339 date and time with a zone, or seconds or milliseconds since the epoch
     (10 or 13 digits). All else is in the timeline's zone, whichever that is: 17 or 14 digits, a
-    date ``yyyy-MM-dd``, a date and time without a zone. As in Hudi, a date and time of whole
-    seconds means the end of that second, a date its begin; 14 digits come before all times of 17
-    that begin with them.
+    date ``yyyy-MM-dd`` (its begin), a date and time without a zone; 14 digits come before all times
+    of 17 that begin with them.
+
+    Parameters
+    ----------
+    end_of_second
+        Whether a date and time of whole seconds means the last millisecond of that second, as in
+        Hudi where something is asked for up to a time.
 
     Raises
     ------
@@ -106,6 +111,6 @@ def parse_query_time(text: str) -> InstantTime | datetime:
         moment = datetime.fromisoformat(text)
     except ValueError as error:
         raise InvalidInstantTimeError(text, "no known form of a time") from error
-    if _WHOLE_SECONDS.search(text):
+    if end_of_second and _WHOLE_SECONDS.search(text):
         moment += timedelta(milliseconds=999)
     return moment if moment.tzinfo else instant_time_of(moment.replace(tzinfo=UTC))

@@ -107,7 +107,7 @@ class IncrementalQuery:
             reach.
         """
         expression = to_expression(row_filter, self.schema)
-        window = self._window(self._bound(begin), self._bound(end))
+        window = self._window(self._bound(begin), self._bound(end, end_of_second=True))
         latest: dict[FileGroupId, tuple[Instant, WriteStat]] = {}
         for instant, metadata in window:
             for group in _replaced(metadata):
@@ -138,10 +138,10 @@ class IncrementalQuery:
         plan = self.plan(begin, end, row_filter)
         return scan(self._client, plan, columns, row_filter, batch_rows)
 
-    def _bound(self, text: str | None) -> InstantTime | None:
+    def _bound(self, text: str | None, *, end_of_second: bool = False) -> InstantTime | None:
         if text is None or text in FROM_THE_BEGINNING:
             return None
-        time = self._client.instant_time(text)
+        time = self._client.instant_time(text, end_of_second=end_of_second)
         if time == EARLIEST:
             return time
         writes = self._timeline.completed_writes()

@@ -57,7 +57,7 @@ def snapshot_time(client: TableMetaClient, timeline: TimelineView, as_of: str) -
     TimeOutOfRangeError
         It is before the first commit of the table, or later than now.
     """
-    time = client.instant_time(as_of)
+    time = client.instant_time(as_of, end_of_second=True)
     writes = timeline.completed_writes()
     newest = writes[-1].requested_time if writes else EARLIEST
     now = client.config.zone.digits(datetime.now(UTC))

@@ -34,7 +34,7 @@ EAST = timezone(timedelta(hours=9))
     ],
 )
 def test_what_texts_mean(text: str, expected: str) -> None:
-    named = parse_query_time(text)
+    named = parse_query_time(text, end_of_second=True)
     assert (named if isinstance(named, str) else UTC_TIMELINE.digits(named)) == expected
 
 
@@ -70,6 +70,15 @@ def test_moments_of_python(table: hudi.Table) -> None:
     assert [value(table, one) for one in (first, third, writes(table)[1])] == [0, 2, 1]
     tomorrow = at.date() + timedelta(days=1)
     assert table.incremental(at.date(), tomorrow, columns="v").to_pydict() == {"v": [2]}
+
+
+def test_a_span_of_whole_seconds_holds_all_of_them(table: hudi.Table) -> None:
+    completed = to_datetime(writes(table)[-1].effective_completion_time)
+    second = f"{completed:%Y-%m-%d %H:%M:%S}"
+    # the begin itself is not in a span
+    expected = [2] if completed.microsecond else []
+    assert table.incremental(second, second, columns="v").to_pydict() == {"v": expected}
+    assert table.incremental(second, f"{second}.000").num_rows == 0
 
 
 @pytest.mark.parametrize("wrong", [5, 1.5, ["2026-01-01"]])
