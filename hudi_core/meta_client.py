@@ -233,7 +233,7 @@ class TableMetaClient:
             timeline.completed_writes(), key=lambda one: one.effective_completion_time, reverse=True
         )
         for instant in writes:
-            text = self.read_commit(instant).schema_json
+            text = self.active.read_notes(instant).schema_json
             if text:
                 yield text
 

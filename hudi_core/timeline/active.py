@@ -119,6 +119,7 @@ class ActiveTimeline:
         self.storage = storage
         self.folder = folder
         self.layout_version = layout_version
+        self._notes: dict[Instant, CommitMetadata] = {}
 
     # --- reading -------------------------------------------------------------------------------
 
@@ -206,6 +207,23 @@ class ActiveTimeline:
         if instant.is_completed and instant.action is Action.REPLACECOMMIT:
             return decode_replace_commit(data, path)
         return decode_commit(data, path, allow_empty=not instant.is_completed)
+
+    def read_notes(self, instant: Instant) -> CommitMetadata:
+        """Operation and extra metadata of a completed write, read once; its files are left out.
+
+        Several steps of each write look at what the last one keeps.
+
+        Raises
+        ------
+        CorruptMetadataError
+            The file is damaged; it is named.
+        """
+        if instant not in self._notes:
+            whole = self.read_commit(instant)
+            self._notes[instant] = CommitMetadata(
+                extra_metadata=whole.extra_metadata, operation_type=whole.operation_type
+            )
+        return self._notes[instant]
 
     def _rolled_back_by(self, rollback: Instant) -> Collection[str]:
         try:

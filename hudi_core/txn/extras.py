@@ -6,15 +6,14 @@ name, and the last idempotent write of each application: readers look for them i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import Final
 
 from hudi_core.config.stored_keys import IDEMPOTENT_WRITES
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.commit import CommitMetadata, WriteOperation
-from hudi_core.model.extras import CommitExtras
+from hudi_core.model.extras import OWN_PREFIX, CommitExtras
 from hudi_core.model.instant import WRITE_ACTIONS, Instant
 from hudi_core.txn.idempotency import (
     IDEMPOTENCY_KEY,
@@ -45,6 +44,8 @@ _CHECKPOINTS: Final = (
     frozenset({"kafka.commit.offsets"}),
 )
 """Keys under which other engines keep how far they have read; those of one set belong together."""
+WITHHELD_KEY: Final = f"{OWN_PREFIX}checkpoints-withheld"
+"""Says that a commit may lack checkpoints which commits before it keep."""
 _SERVICES: Final = frozenset({WriteOperation.CLUSTER.value, WriteOperation.COMPACT.value})
 
 
@@ -73,63 +74,71 @@ def with_extras(
     AlreadyDoneError
         The write is a repetition.
     """
-    before = _Before(client, now)
+    writes = tuple(now.seen.completed_writes())
     account = _account(client, extras, instant, now)
     kept = {
-        **before.checkpoints(extras.metadata, instant),
-        **before.rolling(extras),
+        **_checkpoints(client, now, writes, extras.metadata, instant),
+        **_rolling(client, writes, extras),
         **extras.metadata,
         **account,
     }
     return replace(metadata, extra_metadata={**metadata.extra_metadata, **kept})
 
 
-class _Before:
-    """The writes before a commit, each read at most once."""
+def _checkpoints(
+    client: TableMetaClient,
+    now: Settled,
+    writes: Sequence[Instant],
+    given: Mapping[str, str],
+    instant: Instant,
+) -> Mapping[str, str]:
+    """The checkpoints that the write before a commit keeps.
 
-    def __init__(self, client: TableMetaClient, now: Settled) -> None:
-        self._client, self._now = client, now
-        self._read: dict[Instant, CommitMetadata] = {}
+    Their engines take the one that was requested last. Where a write that was requested before the
+    commit is still under way, it may bring a newer checkpoint than is known yet, and the commit
+    must not stand before it with the older one. So it has none, and says so: later commits look
+    further back.
 
-    @cached_property
-    def _writes(self) -> tuple[Instant, ...]:
-        return tuple(self._now.seen.completed_writes())
+    Parameters
+    ----------
+    writes
+        The completed ones.
+    given
+        Extra metadata that the caller gives.
+    instant
+        The commit.
+    """
+    for pending in now.timeline.pending():
+        is_write = pending.action in WRITE_ACTIONS
+        if is_write and pending.requested_time < instant.requested_time:
+            return {WITHHELD_KEY: "true"}
+    missing = [keys for keys in _CHECKPOINTS if keys.isdisjoint(given)]
+    found: dict[str, str] = {}
+    for before in reversed(writes):
+        commit = client.active.read_notes(before)
+        if commit.operation_type in _SERVICES:
+            continue
+        kept = commit.extra_metadata
+        found |= {key: kept[key] for keys in missing for key in keys & kept.keys()}
+        missing = [keys for keys in missing if keys.isdisjoint(kept)]
+        if not missing or WITHHELD_KEY not in kept:
+            break
+    return found
 
-    def _commit(self, instant: Instant) -> CommitMetadata:
-        if instant not in self._read:
-            self._read[instant] = self._client.read_commit(instant)
-        return self._read[instant]
 
-    def checkpoints(self, given: Mapping[str, str], instant: Instant) -> Mapping[str, str]:
-        """The checkpoints that the write before this one keeps.
-
-        Their engines take the one that was requested last. Where a write that was requested before
-        this one is still under way, it may bring a newer checkpoint than is known yet, and this
-        commit must not stand before it with the older one.
-        """
-        for pending in self._now.timeline.pending():
-            is_write = pending.action in WRITE_ACTIONS
-            if is_write and pending.requested_time < instant.requested_time:
-                return {}
-        for before in reversed(self._writes):
-            commit = self._commit(before)
-            if commit.operation_type not in _SERVICES:
-                kept = commit.extra_metadata
-                carried = (keys for keys in _CHECKPOINTS if keys.isdisjoint(given))
-                return {key: kept[key] for keys in carried for key in keys & kept.keys()}
-        return {}
-
-    def rolling(self, extras: CommitExtras) -> Mapping[str, str]:
-        """Latest values of the rolling keys that the caller does not give."""
-        missing = {key for key in extras.rolling_keys if not extras.metadata.get(key)}
-        found: dict[str, str] = {}
-        newest = sorted(self._writes, key=lambda one: one.effective_completion_time, reverse=True)
-        for instant in newest[: extras.lookback]:
-            if missing <= found.keys():
-                break
-            kept = self._commit(instant).extra_metadata
-            found |= {key: kept[key] for key in missing - found.keys() if kept.get(key)}
-        return found
+def _rolling(
+    client: TableMetaClient, writes: Sequence[Instant], extras: CommitExtras
+) -> Mapping[str, str]:
+    """Latest values of the rolling keys that the caller does not give."""
+    missing = {key for key in extras.rolling_keys if not extras.metadata.get(key)}
+    found: dict[str, str] = {}
+    newest = sorted(writes, key=lambda one: one.effective_completion_time, reverse=True)
+    for instant in newest[: extras.lookback]:
+        if missing <= found.keys():
+            break
+        kept = client.active.read_notes(instant).extra_metadata
+        found |= {key: kept[key] for key in missing - found.keys() if kept.get(key)}
+    return found
 
 
 def _account(

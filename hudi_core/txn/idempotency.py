@@ -102,7 +102,7 @@ def _kept(client: TableMetaClient, timeline: TimelineView) -> Iterator[tuple[str
         timeline.completed_writes(), key=lambda one: one.effective_completion_time, reverse=True
     )
     for instant in writes:
-        kept = client.read_commit(instant).extra_metadata
+        kept = client.active.read_notes(instant).extra_metadata
         yield kept.get(IDEMPOTENCY_KEY), client.active.path(instant)
     for archived in sorted(
         client.archived.load(bodies=True),

@@ -16,8 +16,10 @@ from hudi_core.model.commit import CommitMetadata, ReplaceCommitMetadata, WriteO
 from hudi_core.model.extras import DELETED_ROWS_KEY
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.services.opening import open_table
+from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.clock import TimelineClock
 from hudi_core.timeline.serde import encode
+from hudi_core.txn.extras import WITHHELD_KEY
 from hudi_core.txn.heartbeat import Heartbeat
 
 ROWS = pa.table({"id": ["a", "b"], "city": ["Rome", "Oslo"], "n": [1, 2]})
@@ -44,7 +46,8 @@ def kept(table: hudi.Table, result: hudi.CommitResult | None = None) -> dict[str
     client = open_table(table.path, {}).client
     instant = client.timeline().completed_writes()[-1] if result is None else result.instant
     found = client.read_commit(instant).extra_metadata
-    return {key: value for key, value in found.items() if key not in ("schema", DELETED_ROWS_KEY)}
+    others = ("schema", DELETED_ROWS_KEY, WITHHELD_KEY)
+    return {key: value for key, value in found.items() if key not in others}
 
 
 def foreign_commit(table: hudi.Table, extra: dict[str, str], operation: str = "UPSERT") -> None:
@@ -193,7 +196,37 @@ def test_an_older_checkpoint_does_not_stand_before_a_newer_one(table: hudi.Table
         body = encode(CommitMetadata(extra_metadata=newer, operation_type="UPSERT"))
         done = TimelineClock(active).next_time(active.load())
         active.complete(pending, done, body, active.load())
-    assert kept(table, table.insert(ROWS)) == {}
+    assert kept(table, table.insert(ROWS)) == newer
+
+
+def test_writes_that_overlap_leave_no_gap(table: hudi.Table) -> None:
+    foreign_commit(table, STREAMER)
+    active = open_table(table.path, {}).client.active
+    began = Instant(TimelineClock(active).next_time(active.load()), Action.COMMIT, State.REQUESTED)
+    shared = {"hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"}
+    active.create_requested(began, b"")
+    with alive(table, began):
+        table.insert(ROWS, options=shared)
+        assert kept(table, table.insert(ROWS, options=shared, extra_metadata=SINK)) == SINK
+    active.delete(began)
+    assert kept(table, table.insert(ROWS)) == {**STREAMER, **SINK}
+
+
+def test_a_write_reads_the_commit_before_it_once(
+    table: hudi.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table.insert(ROWS, idempotency=("job", 1))
+    last = table.timeline.completed_writes()[-1]
+    read: list[Instant] = []
+    whole = ActiveTimeline.read
+
+    def counted(self: ActiveTimeline, instant: Instant) -> bytes:
+        read.append(instant)
+        return whole(self, instant)
+
+    monkeypatch.setattr(ActiveTimeline, "read", counted)
+    table.upsert(ROWS, idempotency=("job", 2))
+    assert read.count(last) == 1
 
 
 # --- rolling keys --------------------------------------------------------------------------------
