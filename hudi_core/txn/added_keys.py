@@ -67,6 +67,8 @@ class AddedKeys:
     def shared_with(self, theirs: CommitMetadata) -> str | None:
         """A key that another write has added as well; ``None`` where there is none.
 
+        For writes whose keys are unique; see :attr:`are_unique`.
+
         Parameters
         ----------
         theirs
@@ -77,7 +79,7 @@ class AddedKeys:
         DataFileError
             A file of one of the two cannot be read.
         """
-        if not self._is_checked or theirs.operation_type in _MOVES_ROWS:
+        if theirs.operation_type in _MOVES_ROWS:
             return None
         for partition, stats in theirs.partition_to_write_stats.items():
             files = _WrittenFiles(self.client, [stat for stat in stats if _has_new_rows(stat)])
@@ -89,7 +91,8 @@ class AddedKeys:
         return None
 
     @property
-    def _is_checked(self) -> bool:
+    def are_unique(self) -> bool:
+        """Whether the write looks its keys up, so that it adds none that the table has."""
         config, options = self.client.config, self.client.options
         if not config.record_key_fields or config.buckets is not None:
             return False  # keys of our own making; new groups of one bucket conflict by themselves

@@ -9,6 +9,7 @@ one record key: see :mod:`hudi_core.txn.added_keys`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 from hudi_core.config.lock import CONFLICT_STRATEGY
 from hudi_core.errors import CommitConflictError
@@ -58,16 +59,17 @@ def refuse_conflicts(
     CommitConflictError
         Names the other instant and what both changed.
     """
+    read = cache(table.client.read_commit)  # several look at one commit
     for strategy in strategies(table):
         for other in strategy.candidates(began, now, instant):
-            reason = strategy.conflict(mine, table.client.read_commit(other))
+            reason = strategy.conflict(mine, read(other))
             if reason is not None:
                 raise _conflict(other, reason, strategy.granularity)
     added = AddedKeys(table.client, mine, instant)
-    for other in completed_since(began, now):
+    for other in completed_since(began, now) if added.are_unique else ():
         if other.requested_time == instant.requested_time:
             continue
-        key = added.shared_with(table.client.read_commit(other))
+        key = added.shared_with(read(other))
         if key is not None:
             raise _conflict(other, f"both added record key {key!r}", "record_key")
 
