@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import islice, product
 from typing import Any, Final
 
 import pyarrow as pa
@@ -29,12 +29,15 @@ from hudi_core.errors import OptionConflictError, SchemaError, UnsupportedTableE
 from hudi_core.keygen import key_generator
 from hudi_core.keygen.spelled import Spelled, spelled, without_idle_forms
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata.data_files import read_columns
+from hudi_core.metadata.data_files import opened_file
 from hudi_core.model.files import BaseFile, FileSlice, PartitionPath
 from hudi_core.model.schema import RECORD_KEY, TableSchema
 
 _ROWS: Final = 1000
 """Of a file, where any of its keys shows the form."""
+_FLOAT_BATCHES: Final = 32
+"""So many times as many rows of a file are looked at for a number that shows the release of Java:
+few numbers do, and each of them has to be spelled out."""
 _NUMBERS: Final = ("true", "false")
 _NEW_DIGITS: Final = ("a release before 19", "19 or later")
 _PATHS: Final = 16
@@ -137,6 +140,13 @@ class _Sample:
             return pc.is_valid(self.stored)  # keys are generated
         return pc.fill_null(pc.equal(self.made(config), self.stored), False)
 
+    def tells_java(self, config: TableConfig) -> bool:
+        """Whether some key is another one with the digits of another release of Java."""
+        if not config.record_key_fields:
+            return False
+        old, new = (self.made(replace(config, old_floats=one)) for one in (True, False))
+        return not old.equals(new)
+
     def paths(self, config: TableConfig) -> Iterator[str]:
         """Yield the path that a form makes of each row, or its refusal."""
         generator = key_generator(replace(config, record_key_fields=()), self.schema)
@@ -160,20 +170,34 @@ class _Proof:
         config = self.client.config
         fields = dict.fromkeys((*config.record_key_fields, *config.partition_fields))
         tops = list(dict.fromkeys(name.partition(".")[0] for name in fields))
-        limit = None if self.spelled.floats else _ROWS
-        rows = read_columns(self.client, file.path, [RECORD_KEY, *tops], limit)
-        if not rows.num_rows:
-            return
-        # a column may have been widened since, and keys stay what they were
-        own = pa.schema([_own_type(rows.schema.field(name), schema) for name in tops])
-        held = TableSchema.create(own)
-        (batch,) = rows.combine_chunks().to_batches()
-        yield _Sample(
-            held,
-            held.cast_batch(batch.select(tops)),
-            batch.column(RECORD_KEY).cast(pa.string()),
-            PartitionPath(file.path.rpartition("/")[0]),
-        )
+        batches = self._batches(file, [RECORD_KEY, *tops])
+        for number, batch in enumerate(batches):
+            # a column may have been widened since, and keys stay what they were
+            own = pa.schema([_own_type(batch.schema.field(name), schema) for name in tops])
+            held = TableSchema.create(own)
+            sample = _Sample(
+                held,
+                held.cast_batch(batch.select(tops)),
+                batch.column(RECORD_KEY).cast(pa.string()),
+                PartitionPath(file.path.rpartition("/")[0]),
+            )
+            tells_java = self.spelled.floats and sample.tells_java(config)
+            if tells_java or not number:
+                yield sample
+            if tells_java:
+                return
+
+    def _batches(self, file: BaseFile, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield the first rows of a file; columns that it lacks are null."""
+        most = _FLOAT_BATCHES if self.spelled.floats else 1
+        with opened_file(self.client, file.path) as opened:
+            held = [name for name in names if name in opened.schema_arrow.names]
+            for batch in islice(opened.iter_batches(_ROWS, columns=held), most):
+                columns = [
+                    batch.column(name) if name in held else pa.nulls(batch.num_rows)
+                    for name in names
+                ]
+                yield pa.record_batch(columns, list(names))
 
     def decided(self, samples: Sequence[_Sample]) -> TableConfig:
         """The one form that makes the stored keys and paths."""
@@ -229,7 +253,7 @@ class _Proof:
     def _only(self, agreed: Sequence[TableConfig]) -> TableConfig:
         """The first of several forms that make the same stored keys."""
         if len({bool(form.old_floats) for form in agreed}) > 1 and self._java_is_unknown:
-            raise self._unknown_java("none of its keys shows which")
+            raise self._unknown_java("none of the keys that were looked at shows which")
         return agreed[0]
 
     def _without_rows(self, forms: Sequence[TableConfig]) -> TableConfig:

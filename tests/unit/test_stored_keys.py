@@ -14,6 +14,8 @@ import pytest
 import hudi_core as hudi
 from hudi_core.config.stored_keys import KEYS_PROVED
 from hudi_core.errors import OptionConflictError, UnsupportedTableError
+from hudi_core.model import widening
+from hudi_core.model.java_float import double_text
 from hudi_core.write import layout_proof
 from hudi_core.write.key_proof import proven
 from tests.unit.refusals import refused
@@ -256,9 +258,26 @@ def test_the_stored_digits_of_numbers_are_taken(
         hudi.Table.open(str(folder), options={JAVA: "21" if kept == "17" else "8"})
 
 
+def test_no_more_numbers_are_spelled_than_it_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batch = rows([TELLING, *(float(one) for one in range(8000))])
+    folder = made_elsewhere(tmp_path, [batch], options={JAVA: "17"})
+    count = 0
+
+    def counted(value: float, *, old: bool = False) -> str:
+        nonlocal count
+        count += 1
+        return double_text(value, old=old)
+
+    monkeypatch.setattr(widening, "double_text", counted)
+    assert hudi.Table.open(str(folder)).upsert(rows([TELLING], 2), dry_run=True)
+    assert count < 8000  # of the two forms together
+
+
 def test_digits_that_nothing_tells_are_for_somebody_to_state(tmp_path: Path) -> None:
     folder = made_elsewhere(tmp_path, [rows([PLAIN])])
-    with refused(folder, UnsupportedTableError, "none of its keys", JAVA):
+    with refused(folder, UnsupportedTableError, "none of the keys", JAVA):
         hudi.Table.open(str(folder)).upsert(rows([PLAIN]))
     table = hudi.Table.open(str(folder), options={JAVA: "17"})
     assert table.upsert(rows([PLAIN, TELLING], 2)).updated == 1
