@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from hudi_core.config.kinds import PartialUpdateMode
 from hudi_core.config.support import refuse_unknown_zone
+from hudi_core.config.table import TableConfig
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.base import Engine
 from hudi_core.errors import CommitStateUnknownError, HudiError
@@ -170,7 +171,7 @@ class WriteClient:
         client = self.table.client
         self._require(operation)
         step = unchanged(self.table)
-        paths = partition_paths_of(partitions, client.config, step.new)
+        paths = self._paths_of(partitions, step.new)
         require_known(self.table.views().view(), paths)
         transaction = self._begin(operation)
         with undone_on_failure(transaction):
@@ -239,22 +240,33 @@ class WriteClient:
         """Return what :meth:`delete_partitions` would do; nothing is written."""
         client = self.table.client
         self._require(WriteOperation.DELETE_PARTITION)
-        paths = partition_paths_of(partitions, client.config, client.schema)
+        paths = self._paths_of(partitions, client.schema)
         view = self.table.views().view()
         require_known(view, paths)
         return rehearse_deletion(client, view, paths, self.config.metadata)
 
     def partitions_of(self, data: Any) -> list[PartitionPath]:
         """Return the paths of the partitions that rows belong to, each once, in order."""
-        client = self.table.client
-        names = dict.fromkeys(name.split(".")[0] for name in client.config.partition_fields)
-        schema = client.schema
+        schema = self.table.client.schema
+        config = self._proven_config(schema)
+        names = dict.fromkeys(name.split(".")[0] for name in config.partition_fields)
         needed = replace(schema, arrow=pa.schema([schema.arrow.field(name) for name in names]))
-        function = partial(
-            partitions_of_rows, config=client.config, schema=needed, how=self.config.schema
-        )
+        function = partial(partitions_of_rows, config=config, schema=needed, how=self.config.schema)
         found = self.engine.map_input(data, function, 0)
         return sorted({path for paths in found for path in paths})
+
+    def _paths_of(
+        self, partitions: Iterable[PartitionLike], schema: TableSchema
+    ) -> list[PartitionPath]:
+        """The paths of partitions; values are spelled as the stored rows show."""
+        named = list(partitions)
+        has_values = any(not isinstance(one, str) for one in named)
+        config = self._proven_config(schema) if has_values else self.table.client.config
+        return partition_paths_of(named, config, schema)
+
+    def _proven_config(self, schema: TableSchema) -> TableConfig:
+        operation = WriteOperation.DELETE_PARTITION
+        return proven_layout(self.table, self.config, operation, schema).table.client.config
 
     @property
     def _builds_record_index(self) -> bool:

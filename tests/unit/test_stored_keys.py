@@ -195,6 +195,19 @@ def test_the_stored_form_of_timestamps_is_taken(
         hudi.Table.open(str(folder), options=other).upsert(at(MOMENT))
 
 
+def test_partitions_that_values_name_have_the_stored_form(tmp_path: Path) -> None:
+    batch = rows(["1"], day=at(MOMENT)["id"])
+    given = {CONSISTENT: "true"}
+    folder = made_elsewhere(tmp_path, [batch], partition_by="day", options=given)
+    table = hudi.Table.open(str(folder))
+    assert table.delete_partitions([{"day": MOMENT}], dry_run=True).deleted == 1
+    by_rows = {"hoodie.datasource.write.operation": "delete_partition"}
+    written = hudi.write(batch, str(folder), options=by_rows)
+    assert written is not None
+    assert written.deleted == 1
+    assert not keys(folder)
+
+
 def test_timestamps_in_another_zone_are_refused_by_name(tmp_path: Path) -> None:
     given = {CONSISTENT: "true", ZONE: "Asia/Tokyo"}
     folder = made_elsewhere(tmp_path, [at(MOMENT)], options=given)
