@@ -74,6 +74,9 @@ class MergeRules:
         Which values are taken from the version that does not count; ``None``: no values.
     unavailable
         The text for which :attr:`Fill.UNAVAILABLE` takes the other value.
+    never_filled
+        Top-level columns of the partition: a row lies where they say, so that none of them comes
+        from another version of it.
     fills_batch
         Whether incoming rows with one key fill each other as well.
     fills_stored
@@ -88,6 +91,7 @@ class MergeRules:
     markers: tuple[DeleteMarker, ...] = ()
     fill: Fill | None = None
     unavailable: str | None = None
+    never_filled: frozenset[str] = frozenset()
     fills_batch: bool = True
     fills_stored: bool = True
     deletes_always: bool = False
@@ -119,8 +123,11 @@ def merge_rules(config: TableConfig) -> MergeRules:
         order = fields if ordered else ()
         own = _own_delete(config)
         rules = MergeRules(order, order, markers=markers if own is None else (own,))
-        return _filling(rules, config)
-    return _of_payload(config.payload, fields, markers)
+        rules = _filling(rules, config)
+    else:
+        rules = _of_payload(config.payload, fields, markers)
+    tops = frozenset(name.partition(".")[0] for name in config.partition_fields)
+    return rules if rules.fill is None else replace(rules, never_filled=tops)
 
 
 def _of_payload(

@@ -53,8 +53,10 @@ def refuse_defaults(schema: str | None, rules: MergeRules) -> None:
         )
 
 
-def lacking(column: pa.ChunkedArray, rules: MergeRules) -> Mask | None:
-    """Return where a column lacks its value; ``None`` where it cannot."""
+def lacking(name: str, column: pa.ChunkedArray, rules: MergeRules) -> Mask | None:
+    """Where a column lacks its value; ``None`` where it cannot."""
+    if name in _NEVER or name in rules.never_filled:
+        return None
     if rules.fill is Fill.NULLS:
         return true_mask(column.is_null()) if column.null_count else None
     kind = column.type
@@ -68,9 +70,8 @@ def lacks_values(rows: pa.Table, rules: MergeRules) -> Mask:
     """Return which rows lack the value of some column."""
     found = np.zeros(rows.num_rows, dtype=bool)
     for name in rows.column_names:
-        if name not in _NEVER:
-            own = lacking(plain(rows.column(name)), rules)
-            found |= False if own is None else own
+        own = lacking(name, plain(rows.column(name)), rules)
+        found |= False if own is None else own
     return found
 
 
@@ -97,14 +98,14 @@ def filled(
         given = rows.column(position)
         if field.name in _NEVER or field.name not in stored.column_names:
             continue
-        own = lacking(given.slice(0, updates), rules)
+        own = lacking(field.name, given.slice(0, updates), rules)
         takes = late.copy() if own is None else own | late
         if not takes.any():
             continue
         other = plain(stored.column(field.name).take(pa.array(met)))
         if late.any():
             # the stored version counts, unless it lacks the value
-            missing = lacking(other, rules)
+            missing = lacking(field.name, other, rules)
             takes &= ~(late & missing) if missing is not None else True
         chosen = np.arange(rows.num_rows)
         chosen[:updates][takes] = rows.num_rows + np.flatnonzero(takes)
@@ -150,7 +151,7 @@ def folded(rows: pa.Table, codes: Positions, rules: MergeRules) -> tuple[pa.Tabl
     for field in rows.schema:
         column = plain(rows.column(field.name))
         source = winner
-        missing = None if field.name in _NEVER else lacking(column, rules)
+        missing = lacking(field.name, column, rules)
         if missing is not None:
             known = gives & ~missing[order]
             last = np.maximum.reduceat(np.where(known & leads, numbers, -1), starts)

@@ -458,3 +458,15 @@ def test_rows_that_move_cannot_take_values_with_them(tmp_path: Path) -> None:
         flat.upsert(batch)
     names = ("id", "ts", "v", "b", "n", "w")
     assert values(table, *names) == values(flat, *names)
+
+
+def test_a_row_is_where_its_partition_column_says(tmp_path: Path) -> None:
+    kind, index = Kind(9, Payload.PARTIAL_UPDATE, "ts"), {"hoodie.index.type": "GLOBAL_SIMPLE"}
+    schema = pa.schema([(name, SCHEMA.field(name).type) for name in ("id", "ts", "v", "Op")])
+    table = create(tmp_path / "t", kind, schema, partition_by="v", options=index)
+    stay = {"hoodie.simple.index.update.partition.path": "false"}
+    both = {"id": 1, "ts": 1, "v": "a", "Op": "I"}, {"id": 1, "ts": 2, "v": None, "Op": None}
+    table.upsert(pa.Table.from_pylist(both, schema), options=stay)
+    (row,) = table.to_arrow().to_pylist()
+    assert row["_hoodie_partition_path"] == "__HIVE_DEFAULT_PARTITION__"
+    assert (row["v"], row["Op"]) == (None, "I")
