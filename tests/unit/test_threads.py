@@ -14,6 +14,7 @@ import hudi_core as hudi
 from hudi_core.engine.threads import thread_pool
 from hudi_core.errors import ResourceLimitError
 from hudi_core.meta_client import run_in_threads
+from hudi_core.txn.locks import HudiFileLock
 from tests.unit.refusals import files
 
 ROWS = pa.table({"id": [1]})
@@ -39,6 +40,14 @@ def test_a_pool_without_threads_says_so() -> None:
 def test_other_errors_pass() -> None:
     with pytest.raises(RuntimeError, match="mine"), thread_pool(1):
         raise RuntimeError("mine")
+
+
+def test_a_lock_file_that_nobody_can_renew_is_nobodys(tmp_path: Path) -> None:
+    lock = HudiFileLock(str(tmp_path), expire_s=60)
+    with no_threads(), pytest.raises(ResourceLimitError, match="another thread"):
+        lock.try_lock(0)
+    assert lock.try_lock(0)
+    lock.unlock()
 
 
 def test_a_write_without_a_heart_leaves_nothing(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, Final
 
+from hudi_core.engine.threads import start_thread
 from hudi_core.errors import LockError
 from hudi_core.storage.location import parse_location
 from hudi_core.txn.locks.file import FileLock
@@ -177,7 +178,7 @@ class _Held:
         self._thread: threading.Thread | None = None
         if expire_s > 0:
             self._thread = threading.Thread(target=self._renew, name="lock-file", daemon=True)
-            self._thread.start()
+            start_thread(self._thread)
 
     @classmethod
     def make(cls, new: str, path: str, expire_s: float) -> _Held | None:
