@@ -29,7 +29,7 @@ class CommitResult:
         Rows that the table gained, replaced and lost: it has ``inserted - deleted`` rows more than
         before, but for those of partitions that were overwritten. Late rows, which lost
         against a stored row, count nowhere. Where a file held several rows with one key, as inserts
-        can leave them, a row of that key leaves one of them: the others count as deleted.
+        can leave them, a row of that key updates, or deletes, each of them.
     files, bytes_written
         Data files written, and their bytes.
     timings
