@@ -27,7 +27,9 @@ from hudi_core.model.widening import widened
 _INT64_DIGITS = 19
 
 
-def cast_array(array: pa.Array, field: pa.Field, path: str, *, widely: bool = False) -> pa.Array:
+def cast_array(
+    array: pa.Array, field: pa.Field, path: str, *, widely: bool = False, grows: bool = True
+) -> pa.Array:
     """Return an array as the column ``field`` of a table holds it.
 
     Integers may become wider or narrower integers, floats or decimals when every value stays
@@ -44,6 +46,8 @@ def cast_array(array: pa.Array, field: pa.Field, path: str, *, widely: bool = Fa
         Path of the column, for errors.
     widely
         Whether whole numbers may become the nearest floating-point numbers, and numbers texts.
+    grows
+        Whether an option lets the column take a wider type, for the hint of an error.
 
     Raises
     ------
@@ -61,15 +65,15 @@ def cast_array(array: pa.Array, field: pa.Field, path: str, *, widely: bool = Fa
     if array.type == field.type:
         return array
     if isinstance(array, pa.DictionaryArray):
-        return cast_array(array.dictionary_decode(), field, path, widely=widely)
+        return cast_array(array.dictionary_decode(), field, path, widely=widely, grows=grows)
     if isinstance(array, pa.RunEndEncodedArray):
-        return cast_array(pc.run_end_decode(array), field, path, widely=widely)
+        return cast_array(pc.run_end_decode(array), field, path, widely=widely, grows=grows)
     if pt.is_null(array.type):
         return pa.nulls(len(array), field.type)
-    return _cast(array, field.type, path, widely)
+    return _cast(array, field.type, path, widely, grows)
 
 
-def _cast(array: pa.Array, stored: pa.DataType, path: str, widely: bool) -> pa.Array:
+def _cast(array: pa.Array, stored: pa.DataType, path: str, widely: bool, grows: bool) -> pa.Array:
     given = array.type
     if pt.is_struct(given) and pt.is_struct(stored):
         return _cast_struct(array, stored, path, widely)
@@ -81,9 +85,10 @@ def _cast(array: pa.Array, stored: pa.DataType, path: str, widely: bool) -> pa.A
     if wide is not None and wide.by_option:
         return widened(array, stored)
     if children(given) or children(stored) or not _go_together(given, stored):
+        option = way_out(given, stored) or (way_out(stored, given) if grows else "")
         raise SchemaError(
             f"Column {path} has the type {given}, and the table has {stored}",
-            f"Cast the column before the write{way_out(given, stored) or way_out(stored, given)}.",
+            f"Cast the column before the write{'' if widely else option}.",
             column=path,
             given=str(given),
             stored=str(stored),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -21,6 +21,7 @@ from hudi_core.model.schema import (
     TableSchema,
 )
 from hudi_core.write.partial_rows import check_left_out
+from hudi_core.write.schema_plan import fixed_columns
 from hudi_core.write.staging import PLAIN
 
 
@@ -78,7 +79,7 @@ def staged_schema(
         hint = "Add it, or delete by an index of the whole table, such as GLOBAL_SIMPLE."
         _require(needed, names, "a delete needs the columns of key and partition", hint)
         fields = [table.arrow.field(name) for name in dict.fromkeys(needed)] + keys
-        _check_types(incoming, fields, how)
+        _check_types(incoming, fields, how, fixed_columns(config))
         return replace(table, arrow=pa.schema(fields))
     unknown = [name for name in names if name not in table.arrow.names and name != IS_DELETED]
     if unknown:
@@ -103,7 +104,7 @@ def staged_schema(
     if IS_DELETED in names and IS_DELETED not in table.arrow.names:
         fields.append(pa.field(IS_DELETED, pa.bool_()))
     fields += keys
-    _check_types(incoming, fields, how)
+    _check_types(incoming, fields, how, fixed_columns(config))
     return replace(table, arrow=pa.schema(fields))
 
 
@@ -138,10 +139,13 @@ def _require(needed: Sequence[str], names: Sequence[str], why: str, hint: str) -
         )
 
 
-def _check_types(incoming: pa.Schema, fields: Sequence[pa.Field], how: SchemaConfig) -> None:
+def _check_types(
+    incoming: pa.Schema, fields: Sequence[pa.Field], how: SchemaConfig, fixed: Collection[str]
+) -> None:
     for field in fields:
         if field.name not in incoming.names:
             continue  # becomes null
         # a column without rows tells whether the types go together; values are checked as they come
         none = pa.nulls(0, incoming.field(field.name).type)
-        cast_array(none, field, field.name, widely=how.widen_numbers)
+        grows = field.name not in fixed
+        cast_array(none, field, field.name, widely=how.widen_numbers, grows=grows)

@@ -166,3 +166,17 @@ def test_ranges_of_files_from_before_replace_the_stored_ones(tmp_path: Path) -> 
         (1, False),
         (2, True),
     ]
+
+
+def test_an_option_is_named_where_it_would_help(tmp_path: Path) -> None:
+    whole = pa.table({"id": [1], "n": [1]})
+    table = hudi.Table.create(str(tmp_path / "t"), whole.schema, record_key="id")
+    table.upsert(whole)
+    key, value = ({**whole.to_pydict(), name: [1.5]} for name in ("id", "n"))
+    with pytest.raises(SchemaError) as caught:
+        table.upsert(pa.table(value))
+    assert f"{BY_OPTION}=true" in caught.value.hint
+    for options in ({}, {BY_OPTION: "true"}):
+        with pytest.raises(SchemaError) as caught:
+            table.upsert(pa.table(key), options=options)
+        assert BY_OPTION not in caught.value.hint
