@@ -5,15 +5,16 @@ group: without this check both would stand, and the key would be in the table tw
 that to its users; its rule is kept for operations that look nothing up (insert, bulk_insert).
 
 Only writes that completed meanwhile are looked at, only their files with new rows in the same
-partitions, and of those first the footers: ranges of keys, then bloom filters.
+partitions, and of those first the footers: ranges of keys, then bloom filters. The keys of this
+write are read file by file, and only of files whose range meets that of another one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Final
+from functools import cache
+from typing import Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -46,11 +47,13 @@ _LOOKS_UP: Final = frozenset(
 """Operations after which a key is in the table once, if it was before."""
 _MOVES_ROWS: Final = frozenset({WriteOperation.CLUSTER, WriteOperation.COMPACT})
 """Operations whose new files hold no new key."""
+_Range: TypeAlias = tuple[bytes, bytes] | None
+"""Least and greatest key of a file; ``None`` where they are not known."""
 
 
 @dataclass(frozen=True)
 class AddedKeys:
-    """The record keys that one write adds, read when they are first compared.
+    """The record keys that one write adds.
 
     Attributes
     ----------
@@ -64,30 +67,37 @@ class AddedKeys:
     metadata: CommitMetadata
     instant: Instant
 
-    def shared_with(self, theirs: CommitMetadata) -> str | None:
-        """A key that another write has added as well; ``None`` where there is none.
+    def shared_with(self, others: Mapping[Instant, CommitMetadata]) -> tuple[Instant, str] | None:
+        """A key that another write has added as well, and which write; ``None`` where none has.
 
         For writes whose keys are unique; see :attr:`are_unique`.
 
         Parameters
         ----------
-        theirs
-            Of a write that completed after this one began.
+        others
+            Writes that completed after this one began.
 
         Raises
         ------
         DataFileError
-            A file of one of the two cannot be read.
+            A file of one of the writes cannot be read.
         """
-        if theirs.operation_type in _MOVES_ROWS:
-            return None
-        for partition, stats in theirs.partition_to_write_stats.items():
-            files = _WrittenFiles(self.client, [stat for stat in stats if _has_new_rows(stat)])
-            own = self._by_scope.get("" if self._is_global else partition)
-            if own is None or not len(files):
+        ranges = cache(self._range)
+        for partition, stat in _with_new_rows(self.metadata):
+            near = [
+                (other, their_stat)
+                for other, theirs in others.items()
+                if theirs.operation_type not in _MOVES_ROWS
+                for their_partition, their_stat in _with_new_rows(theirs)
+                if self._is_global or their_partition == partition
+                if _overlap(ranges(stat.path or ""), ranges(their_stat.path or ""))
+            ]
+            if not near:
                 continue
+            own = self._written_keys(stat.path or "")
+            files = _WrittenFiles(self.client, [their_stat for _, their_stat in near])
             for match in BloomIndex().tag(own, files):
-                return str(own[int(match.incoming[0])])
+                return near[match.candidate][0], str(own[int(match.incoming[0])])
         return None
 
     @property
@@ -104,15 +114,11 @@ class AddedKeys:
     def _is_global(self) -> bool:
         return INDEX_TYPE.read(self.client.options).is_global
 
-    @cached_property
-    def _by_scope(self) -> dict[str, pa.StringArray]:
-        """The keys by the path of their partition, or all of them under an empty one."""
-        found: dict[str, list[pa.StringArray]] = {}
-        for partition, stats in self.metadata.partition_to_write_stats.items():
-            scope = "" if self._is_global else partition
-            for path in (stat.path for stat in stats if _has_new_rows(stat)):
-                found.setdefault(scope, []).append(self._written_keys(path or ""))
-        return {scope: pc.unique(pa.concat_arrays(keys)) for scope, keys in found.items()}
+    def _range(self, path: str) -> _Range:
+        footer = _footer(self.client, path)
+        if footer.min_key is None or footer.max_key is None:
+            return None
+        return _units(footer.min_key), _units(footer.max_key)
 
     def _written_keys(self, path: str) -> pa.StringArray:
         rows = read_columns(self.client, path, [RECORD_KEY, COMMIT_TIME])
@@ -122,7 +128,7 @@ class AddedKeys:
 
 @dataclass(frozen=True, slots=True)
 class _WrittenFiles:
-    """Files of one write; :class:`~hudi_core.index.base.Candidates`."""
+    """Files of other writes; :class:`~hudi_core.index.base.Candidates`."""
 
     client: TableMetaClient
     stats: Sequence[WriteStat]
@@ -134,14 +140,33 @@ class _WrittenFiles:
         return FileId(self.stats[ordinal].file_id or "")
 
     def footer(self, ordinal: int) -> KeyFooter:
-        path = self.stats[ordinal].path or ""
-        return key_footer(read_file_metadata(self.client, path), path)
+        return _footer(self.client, self.stats[ordinal].path or "")
 
     def keys(self, ordinal: int) -> pa.ChunkedArray:
         found = read_columns(self.client, self.stats[ordinal].path or "", [RECORD_KEY])
         return found.column(RECORD_KEY).cast(pa.string())
 
 
-def _has_new_rows(stat: WriteStat) -> bool:
-    is_new_group = stat.prev_commit in (None, "", NO_PREVIOUS_COMMIT)
-    return bool(stat.path and stat.num_writes and (stat.num_inserts or is_new_group))
+def _with_new_rows(metadata: CommitMetadata) -> Iterator[tuple[str, WriteStat]]:
+    """Yield partition and statistics of each file with rows that are new."""
+    for partition, stats in metadata.partition_to_write_stats.items():
+        for stat in stats:
+            is_new_group = stat.prev_commit in (None, "", NO_PREVIOUS_COMMIT)
+            if stat.path and stat.num_writes and (stat.num_inserts or is_new_group):
+                yield partition, stat
+
+
+def _footer(client: TableMetaClient, path: str) -> KeyFooter:
+    return key_footer(read_file_metadata(client, path), path)
+
+
+def _units(key: str) -> bytes:
+    """A key in the order of footers: that of Java's strings."""
+    return key.encode("utf-16-be")
+
+
+def _overlap(one: _Range, other: _Range) -> bool:
+    """Whether two files may hold one key."""
+    if one is None or other is None:
+        return True
+    return one[0] <= other[1] and other[0] <= one[1]

@@ -66,12 +66,17 @@ def refuse_conflicts(
             if reason is not None:
                 raise _conflict(other, reason, strategy.granularity)
     added = AddedKeys(table.client, mine, instant)
-    for other in completed_since(began, now) if added.are_unique else ():
-        if other.requested_time == instant.requested_time:
-            continue
-        key = added.shared_with(read(other))
-        if key is not None:
-            raise _conflict(other, f"both added record key {key!r}", "record_key")
+    if not added.are_unique:
+        return
+    others = {
+        other: read(other)
+        for other in completed_since(began, now)
+        if other.requested_time != instant.requested_time
+    }
+    shared = added.shared_with(others)
+    if shared is not None:
+        other, key = shared
+        raise _conflict(other, f"both added record key {key!r}", "record_key")
 
 
 def _conflict(other: Instant, reason: str, granularity: str) -> CommitConflictError:

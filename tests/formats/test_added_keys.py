@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import hudi_core as hudi
 from hudi_core.errors import CommitConflictError
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata.data_files import read_columns
+from hudi_core.txn import added_keys
 from tests.formats.two_steps import FAST, FORMATS, SCHEMA, SHARED, Write, batch, overlapping
 
 # every write that adds rows makes file groups of its own, so that no two writes share one
@@ -81,6 +85,20 @@ def test_new_keys_of_their_own_do_not_conflict(
     assert keys(table) == dict.fromkeys(
         ["a", "b", "c", "d", "e", "f", "x", "\U0001f600", "\uffff"], 1
     )
+
+
+def test_keys_are_read_where_ranges_meet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = empty_table(tmp_path / "t", "native", **APART)
+    read: list[str] = []
+
+    def noted(client: TableMetaClient, path: str, *more: Any) -> pa.Table:
+        read.append(path)
+        return read_columns(client, path, *more)
+
+    monkeypatch.setattr(added_keys, "read_columns", noted)
+    mine: Write = lambda t: t.upsert(batch(1, "b", "d"))  # noqa: E731
+    overlapping(monkeypatch, table, mine, lambda t: t.upsert(batch(2, "x", "z")), APART)
+    assert not read
 
 
 @pytest.mark.parametrize("index", LOOKED_UP)
