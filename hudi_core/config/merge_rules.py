@@ -109,7 +109,7 @@ class MergeRules:
 
 
 def merge_rules(config: TableConfig) -> MergeRules:
-    """Return how a table merges versions of a row.
+    """The rules by which a table merges versions of a row.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def merge_rules(config: TableConfig) -> MergeRules:
 def _of_payload(
     payload: Payload | None, fields: tuple[str, ...], markers: tuple[DeleteMarker, ...]
 ) -> MergeRules:
-    """Return how a payload class of a table of version 8 merges."""
+    """The rules of a payload class of a table of version 8."""
     own = delete_of(payload)
     if own is not None:
         markers = (replace(own, any_case=True),)
@@ -168,14 +168,14 @@ def _filling(rules: MergeRules, config: TableConfig) -> MergeRules:
 
 
 def _own_delete(config: TableConfig) -> DeleteMarker | None:
-    """Return the delete marker that the payload class of a table of version 8 stands for."""
+    """The delete marker that the payload class of a table of version 8 stands for."""
     if config.version >= FIRST_WITHOUT_PAYLOADS:
         return None
     return delete_of(config.payload)
 
 
 def delete_of(payload: Payload | None) -> DeleteMarker | None:
-    """Return the delete marker of a payload class; ``None`` where it has none."""
+    """The delete marker of a payload class; ``None`` where it has none."""
     match payload:
         case Payload.AWS_DMS:
             return _DMS_DELETE
@@ -185,7 +185,7 @@ def delete_of(payload: Payload | None) -> DeleteMarker | None:
 
 
 def ordering_of(payload: Payload | None) -> tuple[str, ...]:
-    """Return the ordering fields that a table of version 9 has by its payload class; empty where
+    """The ordering fields that a table of version 9 has by its payload class; empty where
     the user names them."""
     match payload:
         case Payload.POSTGRES_DEBEZIUM:
@@ -196,7 +196,7 @@ def ordering_of(payload: Payload | None) -> tuple[str, ...]:
 
 
 def partial_update_of(payload: Payload | None) -> PartialUpdateMode:
-    """Return the mode of partial updates that a table of version 9 has by its payload class."""
+    """The mode of partial updates that a table of version 9 has by its payload class."""
     match payload:
         case Payload.PARTIAL_UPDATE | Payload.NON_DEFAULTS:
             return PartialUpdateMode.IGNORE_DEFAULTS

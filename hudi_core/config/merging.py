@@ -37,7 +37,7 @@ class Read(Protocol):
 
 
 def stored_merging(read: Read, version: int) -> dict[str, Any]:
-    """Return how a stored table merges rows: fields of its ``TableConfig``.
+    """How a stored table merges rows: fields of its ``TableConfig``.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def stored_merging(read: Read, version: int) -> dict[str, Any]:
 
 
 def kept_payload(payload: Payload | None, version: int) -> Payload | None:
-    """Return a payload class, unless every table of the version with its merge mode has it."""
+    """A payload class, unless every table of the version with its merge mode has it."""
     usual = version < FIRST_WITHOUT_PAYLOADS and payload in (Payload.DEFAULT, Payload.LATEST)
     return None if usual else payload
 
@@ -94,12 +94,12 @@ def unknown_merging(config: TableConfig) -> Iterator[str]:
 
 
 def default_mode(ordering: tuple[str, ...]) -> MergeMode:
-    """Return the merge mode of a table that names none, by its ordering fields."""
+    """The merge mode of a table that names none, by its ordering fields."""
     return MergeMode.EVENT_TIME_ORDERING if ordering else MergeMode.COMMIT_TIME_ORDERING
 
 
 def _mode(value: Payload | MergeMode | str | None) -> MergeMode | None:
-    """Return the merge mode that a payload class or a strategy stands for."""
+    """The merge mode that a payload class or a strategy stands for."""
     if value is None or isinstance(value, MergeMode):
         return value
     return value.merge_mode if isinstance(value, Payload) else MergeMode.CUSTOM
@@ -109,7 +109,7 @@ def _mode(value: Payload | MergeMode | str | None) -> MergeMode | None:
 
 
 def given_name(key: ConfigKey[Any], options: Mapping[str, str]) -> str:
-    """Return the name under which an option is given."""
+    """The name under which an option is given."""
     found = key.find(options)
     return key.key if found is None else found[0]
 
@@ -130,7 +130,7 @@ def refuse_other_ordering(options: Mapping[str, str], fields: tuple[str, ...]) -
 
 
 def given_marker(options: Mapping[str, str]) -> DeleteMarker | None:
-    """Return the delete marker that options name.
+    """The delete marker that options name.
 
     Raises
     ------
@@ -195,7 +195,7 @@ def refuse_other_merging(options: Mapping[str, str], stored: TableConfig) -> Non
 
 
 def marker_for(options: Mapping[str, str], stored: TableConfig) -> DeleteMarker | None:
-    """Return what marks deletes in a write to a stored table: what the table has, else what the
+    """What marks deletes in a write to a stored table: what the table has, else what the
     options name.
 
     Raises

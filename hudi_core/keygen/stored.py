@@ -16,7 +16,7 @@ from hudi_core.model.schema import PARTITION_PATH, RECORD_KEY
 
 
 def brings_keys(config: TableConfig, names: list[str]) -> bool:
-    """Return whether rows with these columns bring the keys of a table that generates them."""
+    """Whether rows with these columns bring the keys of a table that generates them."""
     return not config.record_key_fields and RECORD_KEY in names
 
 
@@ -33,7 +33,7 @@ class StoredKeys:
         self._made = made
 
     def record_keys(self, batch: pa.RecordBatch) -> pa.StringArray:
-        """Return the key that each row was read with."""
+        """The key that each row was read with."""
         keys = batch.column(RECORD_KEY)
         missing = pc.sum(_is_missing(keys), min_count=0).as_py()
         if missing:
@@ -47,7 +47,7 @@ class StoredKeys:
         return keys
 
     def partition_paths(self, batch: pa.RecordBatch) -> pa.DictionaryArray:
-        """Return the partition that each row was read from."""
+        """The partition that each row was read from."""
         made = None if self._made is None else self._made.partition_paths(batch)
         if PARTITION_PATH not in batch.schema.names:
             if made is None:

@@ -64,7 +64,7 @@ class HudiDataset(ds.FileSystemDataset):  # type: ignore[misc]  # pyarrow tells 
         batch_size: int = _BATCH_ROWS,
         **options: Any,
     ) -> ds.Scanner:
-        """Return a scanner, which can be used once.
+        """A scanner, which can be used once.
 
         Parameters
         ----------
@@ -91,7 +91,7 @@ class HudiDataset(ds.FileSystemDataset):  # type: ignore[misc]  # pyarrow tells 
         return ds.Scanner.from_batches(rows, columns=projection, batch_size=batch_size, **kept)
 
     def count_rows(self, filter: pc.Expression | None = None, **_: Any) -> int:  # noqa: A002
-        """Return the number of rows."""
+        """The number of rows."""
         return self._query.count(self._both(filter), self._as_of)
 
     def head(
@@ -101,27 +101,27 @@ class HudiDataset(ds.FileSystemDataset):  # type: ignore[misc]  # pyarrow tells 
         filter: pc.Expression | None = None,  # noqa: A002
         **_: Any,
     ) -> pa.Table:
-        """Return the first rows; no more files are read than it takes."""
+        """The first rows; no more files are read than it takes."""
         names = self._needed(columns)
         rows = self._query.head(num_rows, names, self._both(filter), self._as_of)
         return ds.dataset(rows).to_table(columns) if columns is not None else rows
 
     def filter(self, expression: pc.Expression) -> HudiDataset:
-        """Return the dataset of those rows only that an expression accepts."""
+        """The dataset of those rows only that an expression accepts."""
         return HudiDataset(self._query, self._as_of, self._both(expression))
 
     def sort_by(self, sorting: str | list[tuple[str, str]], **options: Any) -> ds.InMemoryDataset:
-        """Return the rows in an order, in memory."""
+        """The rows in an order, in memory."""
         return ds.InMemoryDataset(self.to_table().sort_by(sorting, **options))
 
     def join(self, right_dataset: ds.Dataset, *args: Any, **options: Any) -> ds.InMemoryDataset:
-        """Return the rows joined with those of another dataset, in memory."""
+        """The rows joined with those of another dataset, in memory."""
         return ds.InMemoryDataset(self.to_table()).join(_in_memory(right_dataset), *args, **options)
 
     def join_asof(
         self, right_dataset: ds.Dataset, *args: Any, **options: Any
     ) -> ds.InMemoryDataset:
-        """Return the rows joined with the nearest ones of another dataset, in memory."""
+        """The rows joined with the nearest ones of another dataset, in memory."""
         left = ds.InMemoryDataset(self.to_table())
         return left.join_asof(_in_memory(right_dataset), *args, **options)
 

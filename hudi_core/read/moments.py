@@ -17,12 +17,12 @@ date (its begin), or a text that :func:`hudi_core.model.instant_time.parse_query
 
 
 def requested_time(moment: Moment | None) -> str | None:
-    """Return the time by which snapshots compare."""
+    """The time by which snapshots compare."""
     return moment.requested_time if isinstance(moment, Instant) else _text(moment)
 
 
 def completed_time(moment: Moment | None) -> str | None:
-    """Return the time by which changes compare."""
+    """The time by which changes compare."""
     return moment.effective_completion_time if isinstance(moment, Instant) else _text(moment)
 
 
@@ -41,7 +41,7 @@ def _text(moment: str | date | None) -> str | None:
 
 
 def snapshot_time(client: TableMetaClient, timeline: TimelineView, as_of: str) -> InstantTime:
-    """Return the time of a past state of a table.
+    """The time of a past state of a table.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def snapshot_time(client: TableMetaClient, timeline: TimelineView, as_of: str) -
 
 
 def _first(client: TableMetaClient, timeline: TimelineView) -> InstantTime | None:
-    """Return the requested time of the first write of the table, archived ones included."""
+    """The requested time of the first write of the table, archived ones included."""
     archived = (
         one.instant.requested_time
         for one in client.archived.load()

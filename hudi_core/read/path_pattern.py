@@ -30,12 +30,12 @@ class PathPattern:
     paths: tuple[str, ...]
 
     def may_name(self, partition: PartitionPath) -> bool:
-        """Return whether files of a partition may be named."""
+        """Whether files of a partition may be named."""
         folders = partition.split("/") if partition else []
         return any(_agree(path.split("/"), folders) for path in self._alternatives())
 
     def names(self, file: str) -> bool:
-        """Return whether a file is named, by its path relative to the table."""
+        """Whether a file is named, by its path relative to the table."""
         parts = file.split("/")
         return any(
             len(path.split("/")) <= len(parts) and _agree(path.split("/"), parts)
@@ -47,12 +47,12 @@ class PathPattern:
 
 
 def has_wildcards(part: str) -> bool:
-    """Return whether a part of a path has a wildcard."""
+    """Whether a part of a path has a wildcard."""
     return any(character in part for character in "*?[{")
 
 
 def _agree(pattern: list[str], parts: list[str]) -> bool:
-    """Return whether the parts that both have agree, and the pattern is at most a file longer."""
+    """Whether the parts that both have agree, and the pattern is at most a file longer."""
     if len(pattern) > len(parts) + 1:
         return False
     return all(

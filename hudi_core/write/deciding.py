@@ -79,7 +79,7 @@ def _can_mark(kind: pa.DataType) -> bool:
 
 
 def column_of(rows: pa.Table | pa.RecordBatch, name: str) -> pa.ChunkedArray:
-    """Return a column, or a field of a struct; null where a struct around it is."""
+    """A column, or a field of a struct; null where a struct around it is."""
     top, *below = name.split(".")
     column = rows.column(top)
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
@@ -94,7 +94,7 @@ def column_of(rows: pa.Table | pa.RecordBatch, name: str) -> pa.ChunkedArray:
 def order_values(
     rows: pa.Table, fields: Sequence[str], rules: MergeRules
 ) -> tuple[pa.ChunkedArray, ...]:
-    """Return the columns that order rows: the next decides where those before are equal.
+    """The columns that order rows: the next decides where those before are equal.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def order_values(
 
 
 def _sequence(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
-    """Return number of file and position as two columns; null where the text is no such pair."""
+    """Number of file and position as two columns; null where the text is no such pair."""
     found = pc.extract_regex(column, _SEQUENCE)
     file, position = (
         pa.chunked_array([pc.struct_field(chunk, [name]) for chunk in found.chunks], pa.string())
@@ -147,7 +147,7 @@ def marks_deletes(names: Sequence[str], rules: MergeRules) -> bool:
 
 
 def deleted(rows: pa.Table | pa.RecordBatch, rules: MergeRules) -> Mask:
-    """Return which rows are deletes."""
+    """The rows that are deletes."""
     names = rows.schema.names
     found = np.zeros(rows.num_rows, dtype=bool)
     if IS_DELETED in names:
@@ -159,7 +159,7 @@ def deleted(rows: pa.Table | pa.RecordBatch, rules: MergeRules) -> Mask:
 
 
 def _marked(column: pa.ChunkedArray, marker: DeleteMarker) -> pa.ChunkedArray:
-    """Return where a column has the value that marks deletes."""
+    """Where a column has the value that marks deletes."""
     value = marker.value
     if pt.is_string(column.type):
         if marker.any_case:

@@ -67,7 +67,7 @@ def lacking(name: str, column: pa.ChunkedArray, rules: MergeRules) -> Mask | Non
 
 
 def lacks_values(rows: pa.Table, rules: MergeRules) -> Mask:
-    """Return which rows lack the value of some column."""
+    """The rows that lack the value of some column."""
     found = np.zeros(rows.num_rows, dtype=bool)
     for name in rows.column_names:
         own = lacking(name, plain(rows.column(name)), rules)
@@ -78,7 +78,7 @@ def lacks_values(rows: pa.Table, rules: MergeRules) -> Mask:
 def filled(
     rows: pa.Table, met: Positions, late: Mask, stored: pa.Table, rules: MergeRules
 ) -> pa.Table:
-    """Return incoming rows with what they take from the stored ones.
+    """Incoming rows with what they take from the stored ones.
 
     Parameters
     ----------
