@@ -14,7 +14,7 @@ RUN = . .venv/environment && $(BIN)/python
 .PHONY: help setup demo test lint format bench docs api lock clean
 
 help:  ## Show this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "  make %-8s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "  make %-12s %s\n", $$1, $$2 }'
 
 setup:  ## Create .venv with the locked packages and find Java, where that is not done yet
 	@$(PYTHON) .ci/prepare.py

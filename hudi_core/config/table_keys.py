@@ -82,8 +82,6 @@ RECORD_KEY: Final[ConfigKey[tuple[str, ...]]] = ConfigKey(
     doc="Columns that identify a row, separated by commas. They must not be null. Without them "
     "every row gets a key of its own, and the table takes inserts only.",
     group=Group.TABLE,
-    hudi_default="(keys are generated when none is named)",
-    reason="Generated keys cannot be upserted or deleted by their owner.",
 )
 PARTITION_PATH: Final[ConfigKey[tuple[str, ...]]] = ConfigKey(
     key="hoodie.datasource.write.partitionpath.field",

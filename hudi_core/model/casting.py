@@ -85,7 +85,9 @@ def _cast(array: pa.Array, stored: pa.DataType, path: str, widely: bool, grows: 
     if wide is not None and wide.by_option:
         return widened(array, stored)
     if children(given) or children(stored) or not _go_together(given, stored):
-        option = way_out(given, stored) or (way_out(stored, given) if grows else "")
+        option = way_out(given, stored)
+        if grows and not option and (option := way_out(stored, given)):
+            option += f", which makes the column {given} for good"
         raise SchemaError(
             f"Column {path} has the type {given}, and the table has {stored}",
             f"Cast the column before the write{'' if widely else option}.",

@@ -312,7 +312,9 @@ class _Comparison:
             return None
         lister = self._table.lister()
         if not isinstance(lister, NamedFiles):
-            self._skipped[f"files of {self._table.host.name}"] = "the format names none itself"
+            self._skipped[f"files of {self._table.host.name}"] = (
+                "the format keeps no list of its own"
+            )
             return None
         found: dict[str, NamedFile] = {}
         try:

@@ -158,7 +158,8 @@ def page(
         for path in sorted(HERE.glob(PATTERN))
         if path.name in run or path.name in kept
     ]
-    absent = [path.name for path in sorted(HERE.glob(PATTERN)) if path.name not in {*run, *kept}]
+    files = [path.name for path in sorted(HERE.glob(PATTERN))]
+    absent = [name for name in files if name not in {*run, *kept}]
     text = "\n\n".join(sections)
     lines = lines_of(text)
     total, wrong, own = (
@@ -173,7 +174,8 @@ def page(
         "cases and writes this page; `make interop ARGS='-k skipping'` runs those whose file, name",
         "or variant fits. It needs Maven and Java 17.",
         "",
-        f"{total} cases: {total - wrong - own} right, {wrong} wrong, and {own} in which an engine",
+        f"{total} cases in {len(files) - len(absent)} of {len(files)} files: {total - wrong - own}",
+        f"right, {wrong} wrong, and {own} in which an engine",
         "fails by itself: on tables of its own making, or on plain Parquet files, in the same way,",
         "which the case shows beside ours.",
         "",
