@@ -23,7 +23,7 @@ from hudi_core.errors import (
     TableServiceError,
     UnfinishedMoveError,
 )
-from hudi_core.meta_client import META_FOLDER, TableMetaClient
+from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.index_definitions import discard_damaged
 from hudi_core.metadata.indexing import abandon
 from hudi_core.metadata.preparation import rebuild_metadata_table
@@ -39,7 +39,7 @@ from hudi_core.services.differences import Difference, Source, TableValidation
 from hudi_core.services.lost_completions import LostCompletion, lost_completions, put_back
 from hudi_core.services.opening import open_table
 from hudi_core.services.progress import Progress, no_progress
-from hudi_core.services.validate import validate_table
+from hudi_core.services.validate import checksum_folders, validate_table
 from hudi_core.storage.hadoop_checksums import stale_checksums
 from hudi_core.storage.properties_file import recover as recover_properties
 from hudi_core.storage.properties_file import update_properties
@@ -144,8 +144,7 @@ def repair_table(
         if not force and _has_lost(plan.found):
             return plan
         if plan.checksums:
-            folders = table.host.get_metadata_folders(table.client)
-            for checksum in stale_checksums(table.client.storage, META_FOLDER, *folders):
+            for checksum in stale_checksums(table.client.storage, *checksum_folders(table)):
                 table.client.storage.delete(checksum)
         lost: tuple[Difference, ...] = ()
         if plan.metadata_table:

@@ -415,10 +415,18 @@ class _Comparison:
         client = self._client
         if not parse_location(client.base_path).is_local:
             return
-        folders = self._table.host.get_metadata_folders(client)
-        for path in stale_checksums(client.storage, META_FOLDER, *folders):
+        for path in stale_checksums(client.storage, *checksum_folders(self._table)):
             what = "that of the file, or none: Hadoop does not read a file that is not as it says"
             self._say(Source.CHECKSUM, path, what, "another one; `hudi table repair` removes it")
+
+
+def checksum_folders(table: OpenTable) -> tuple[str, ...]:
+    """Folders of a table in which Hadoop's file system may have kept checksums."""
+    try:
+        return META_FOLDER, *table.host.get_metadata_folders(table.client)
+    except InvalidOptionError:
+        # a table that was moved still says where its format's metadata was; a repair mends it
+        return (META_FOLDER,)
 
 
 def _holds(stated: StatedColumn, known: ColumnStats) -> bool:

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from tests.jvm.prepare import FOLDER
 
 SERVER: Final = Path(__file__).with_name("server.py")
+POMS: Final = Path(__file__).with_name("jars")
 
 
 class EngineError(Exception):
@@ -37,13 +38,13 @@ class Kind:
 
     @property
     def version(self) -> str:
-        """Name and version of its main jar."""
-        [found] = [
-            one.stem
-            for one in (FOLDER / self.jars).glob("*.jar")
-            if re.match("hudi-spark|iceberg-spark|delta-spark", one.stem)
-        ]
-        return found
+        """Name and version of its main jar, as Maven is asked for it."""
+        text = (POMS / self.jars / "pom.xml").read_text(encoding="utf-8")
+        [found] = re.findall(
+            r"<artifactId>((?:hudi|iceberg|delta)-spark[^<]*)</artifactId>\s*<version>([^<]+)<",
+            text,
+        )
+        return "-".join(found)
 
 
 _SPARK: Final = {
