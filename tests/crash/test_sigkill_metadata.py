@@ -47,6 +47,7 @@ from tests.crash.metadata_scenes import (
     write_next,
 )
 from tests.property.test_metadata_model import check_metadata, client_of
+from tests.samples import sampled
 
 PINNED = Path(__file__).with_name("metadata_steps.json")
 STEPS = {
@@ -128,7 +129,7 @@ def test_the_steps_of_a_scene_are_known(name: str, templates: Templates) -> None
 # --- dying -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", SCENES)
+@pytest.mark.parametrize("name", sampled(list(SCENES), 2))
 def test_the_disk_reads_and_mends_as_it_is_at_every_step(
     name: str, templates: Templates, tmp_path: Path
 ) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
@@ -387,8 +387,13 @@ def test_replacing_in_this_process(case: Case, version: str, tmp_path: Path) -> 
     assert actions.count("replacecommit") == (3 if case.partition else 2)
 
 
-@pytest.mark.parametrize("mode", list(BulkInsertSortMode))
-@pytest.mark.parametrize(("case", "version"), SAMPLE, ids=names(SAMPLE))
+@pytest.mark.parametrize(
+    ("mode", "case", "version"),
+    [
+        pytest.param(mode, case, version, id=f"{case.name}-v{version}-{mode}")
+        for mode, (case, version) in sampled(list(product(BulkInsertSortMode, MATRIX)), 8)
+    ],
+)
 def test_sorted_bulk_inserts(
     case: Case, version: str, mode: BulkInsertSortMode, tmp_path: Path
 ) -> None:

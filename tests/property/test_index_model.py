@@ -26,6 +26,7 @@ from hudi_core.engine.local import LocalEngine
 from hudi_core.metadata.records import RecordLocation
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.write import tagging
+from tests.samples import IS_WHOLE
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -233,7 +234,9 @@ def stored_keys(table: hudi.Table) -> dict[str, tuple[str, str]]:
     return found
 
 
-SLOW = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SLOW = settings(
+    max_examples=15 if IS_WHOLE else 8, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 
 
 @given(plan=steps(at_home=True), event_time=st.booleans(), wide=st.booleans())
