@@ -29,7 +29,7 @@ from hudi_core.model.instant import Action, Instant
 from hudi_core.model.instant_time import EARLIEST
 from hudi_core.model.result import CommitResult
 from hudi_core.read.asked import plan_of
-from hudi_core.read.moments import completed_time, requested_time
+from hudi_core.read.query_times import completed_time, requested_time
 from hudi_core.read.scan import scan
 from hudi_core.read.spark_frame import frame_of_plan
 from hudi_core.row_operations import Options

@@ -11,8 +11,8 @@ from hudi_core.model.files import FileSlice
 from hudi_core.read.dataset import HudiDataset
 from hudi_core.read.filters import RowFilter
 from hudi_core.read.incremental import IncrementalQuery
-from hudi_core.read.moments import Moment, completed_time, requested_time
 from hudi_core.read.query import SnapshotQuery
+from hudi_core.read.query_times import QueryTime, completed_time, requested_time
 from hudi_core.read.spark_frame import frame_of_plan
 from hudi_core.row_operations import RowOperations
 
@@ -45,7 +45,7 @@ class RowQueries(RowOperations):
 
     def file_slices(
         self,
-        as_of: Moment | None = None,
+        as_of: QueryTime | None = None,
         filter: RowFilter | None = None,  # noqa: A002
     ) -> tuple[FileSlice, ...]:
         """Return the file slices a snapshot query reads."""
@@ -55,7 +55,7 @@ class RowQueries(RowOperations):
         self,
         columns: Columns | None = None,
         filter: RowFilter | None = None,  # noqa: A002
-        as_of: Moment | None = None,
+        as_of: QueryTime | None = None,
     ) -> pa.Table:
         """Return the rows as an Arrow table."""
         return self.to_batches(columns, filter, as_of).read_all()
@@ -64,7 +64,7 @@ class RowQueries(RowOperations):
         self,
         columns: Columns | None = None,
         filter: RowFilter | None = None,  # noqa: A002
-        as_of: Moment | None = None,
+        as_of: QueryTime | None = None,
     ) -> pa.RecordBatchReader:
         """Return the rows as a stream of batches, so that they need not fit memory."""
         return self._snapshot().to_arrow(_names(columns), filter, requested_time(as_of))
@@ -73,7 +73,7 @@ class RowQueries(RowOperations):
         self,
         columns: Columns | None = None,
         filter: RowFilter | None = None,  # noqa: A002
-        as_of: Moment | None = None,
+        as_of: QueryTime | None = None,
     ) -> pd.DataFrame:
         """Return the rows as a pandas frame."""
         return self.to_arrow(columns, filter, as_of).to_pandas()
@@ -82,7 +82,7 @@ class RowQueries(RowOperations):
         self,
         columns: Columns | None = None,
         filter: RowFilter | None = None,  # noqa: A002
-        as_of: Moment | None = None,
+        as_of: QueryTime | None = None,
     ) -> pl.DataFrame:
         """Return the rows as a polars frame; for a lazy one see :meth:`scan`."""
         import polars as pl  # noqa: PLC0415 - nothing else needs it
@@ -92,7 +92,7 @@ class RowQueries(RowOperations):
     def scan(
         self,
         filter: RowFilter | None = None,  # noqa: A002
-        as_of: Moment | None = None,
+        as_of: QueryTime | None = None,
     ) -> HudiDataset:
         """Return the rows as an Arrow dataset, of which nothing is read yet.
 
@@ -107,7 +107,7 @@ class RowQueries(RowOperations):
         rows: int = 5,
         columns: Columns | None = None,
         filter: RowFilter | None = None,  # noqa: A002
-        as_of: Moment | None = None,
+        as_of: QueryTime | None = None,
     ) -> pa.Table:
         """Return some rows: the first of the first files, in no order that means anything."""
         return self._snapshot().head(rows, _names(columns), filter, requested_time(as_of))
@@ -115,7 +115,7 @@ class RowQueries(RowOperations):
     def count(
         self,
         filter: RowFilter | None = None,  # noqa: A002
-        as_of: Moment | None = None,
+        as_of: QueryTime | None = None,
     ) -> int:
         """Return the number of rows; without a filter no data file is read for it."""
         return self._snapshot().count(filter, requested_time(as_of))
@@ -133,7 +133,7 @@ class RowQueries(RowOperations):
         spark: SparkSession,
         columns: Columns | None = None,
         filter: RowFilter | None = None,  # noqa: A002
-        as_of: Moment | None = None,
+        as_of: QueryTime | None = None,
     ) -> DataFrame:
         """Return the rows as a Spark DataFrame over exactly the files of the snapshot.
 
@@ -145,8 +145,8 @@ class RowQueries(RowOperations):
 
     def incremental(
         self,
-        begin: Moment | None = None,
-        end: Moment | None = None,
+        begin: QueryTime | None = None,
+        end: QueryTime | None = None,
         spark: SparkSession | None = None,
         *,
         columns: Columns | None = None,
@@ -170,8 +170,8 @@ class RowQueries(RowOperations):
 
     def incremental_batches(
         self,
-        begin: Moment | None = None,
-        end: Moment | None = None,
+        begin: QueryTime | None = None,
+        end: QueryTime | None = None,
         columns: Columns | None = None,
         filter: RowFilter | None = None,  # noqa: A002
     ) -> pa.RecordBatchReader:

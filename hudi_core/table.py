@@ -18,7 +18,7 @@ from hudi_core.metadata.as_arrow import metadata_partition
 from hudi_core.model.instant import Instant
 from hudi_core.model.protocols import TimelineView
 from hudi_core.model.result import CommitResult
-from hudi_core.read.moments import Moment, requested_time
+from hudi_core.read.query_times import QueryTime, requested_time
 from hudi_core.row_operations import Options
 from hudi_core.row_queries import RowQueries
 from hudi_core.services.alter import alter_table, schema_change
@@ -212,7 +212,7 @@ class Table(RowQueries, TableUpkeep):
         self._opened = open_table(self.path, merged)
         return result
 
-    def rollback(self, instant: Moment) -> Instant:
+    def rollback(self, instant: QueryTime) -> Instant:
         """Undo the last completed write, or a pending one whose writer is gone.
 
         Returns

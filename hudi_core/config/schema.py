@@ -41,8 +41,8 @@ LOCAL_TIMESTAMPS: Final = ConfigKey(
     parse=boolean,
     doc="Whether the table's schema calls timestamps without a time zone `local-timestamp-micros`, "
     "as Hudi's Java writer does: its Spark then reads them as TIMESTAMP_NTZ, and hudi-rs 0.5 "
-    "cannot read the table. A table whose schema has it keeps it. Otherwise they "
-    "are `timestamp-micros` with `adjust-to-utc` false, which Hudi's Spark takes for moments.",
+    "cannot read the table. A table whose schema has it keeps it. Otherwise they are "
+    "`timestamp-micros` with `adjust-to-utc` false, which Hudi's Spark takes for points in time.",
     group=Group.WRITE,
     hudi_default="true",
     reason="hudi-rs 0.5, the reader of Hudi tables outside the Java world, fails on them.",

@@ -79,7 +79,7 @@ def bound_form(
         Whether statistics are of version 2.
     is_local
         Of timestamps without a zone: whether the table's Avro schema calls them local. Where it
-        does not, Hudi takes them for moments.
+        does not, Hudi takes them for points in time.
     """
     found = bound_type(kind)
     if found is None:

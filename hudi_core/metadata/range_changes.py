@@ -93,7 +93,7 @@ class RangeChanges:
             or (base is not None and base.field(path) is None and not self._is_missing(path))
         }
 
-    # --- what is told of them ------------------------------------------------------------------
+    # --- their records -------------------------------------------------------------------------
 
     @cached_property
     def _fresh(self) -> Mapping[str, Mapping[str, ColumnRange]]:

@@ -17,10 +17,10 @@ from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import FileLister, TimelineView
 from hudi_core.read.evolution import referenced_columns
 from hudi_core.read.filters import RowFilter, to_expression
-from hudi_core.read.moments import snapshot_time
 from hudi_core.read.path_pattern import PathPattern
 from hudi_core.read.plan import ReadPlan, planned_file, read_schema
 from hudi_core.read.pruning import PartitionPruner
+from hudi_core.read.query_times import snapshot_time
 from hudi_core.read.scan import file_scan, scan
 from hudi_core.read.skipping import DataSkipper
 from hudi_core.view.file_system import FileSystemView

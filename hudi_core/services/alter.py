@@ -20,7 +20,7 @@ from hudi_core.model.evolution import SchemaChange, altered_schema
 from hudi_core.model.files import BaseFile
 from hudi_core.model.instant import Action
 from hudi_core.model.instant_time import InstantTime
-from hudi_core.model.result import CommitResult, commit_result
+from hudi_core.model.result import CommitResult
 from hudi_core.services.design import as_arrow_schema
 from hudi_core.storage.data_files import open_data_file
 from hudi_core.txn.open_table import OpenTable
@@ -92,13 +92,7 @@ def alter_table(
         metadata = commit_metadata((), new, table.client.config.name, operation)
         committed = transaction.commit(metadata, ())
     transaction.timings["total"] = time.monotonic() - started
-    return commit_result(
-        committed.instant,
-        operation,
-        committed.metadata,
-        committed.receipt,
-        timings=transaction.timings,
-    )
+    return committed.result(operation, transaction.timings)
 
 
 def _require_ids(table: OpenTable) -> None:

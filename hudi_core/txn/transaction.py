@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -32,6 +32,7 @@ from hudi_core.model.files import join_path
 from hudi_core.model.format import FormatCommit
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.protocols import TimelineView
+from hudi_core.model.result import CommitResult, commit_result
 from hudi_core.timeline.serde import encode
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn import rollback
@@ -76,6 +77,30 @@ class Committed:
     instant: Instant
     receipt: FormatCommit
     metadata: CommitMetadata
+
+    def result(
+        self,
+        operation: WriteOperation,
+        timings: Mapping[str, float],
+        statuses: Sequence[WriteStatus] = (),
+    ) -> CommitResult:
+        """What its caller gets.
+
+        Parameters
+        ----------
+        timings
+            Seconds that steps took, by name.
+        statuses
+            Results of the writing tasks.
+        """
+        return commit_result(
+            self.instant,
+            operation,
+            self.metadata,
+            self.receipt,
+            timings=timings,
+            statuses=statuses,
+        )
 
 
 @dataclass(slots=True)

@@ -40,7 +40,7 @@ from hudi_core.model.files import PartitionPath
 from hudi_core.model.instant import Action
 from hudi_core.model.instant_time import EARLIEST
 from hudi_core.model.protocols import TimelineView
-from hudi_core.model.result import CommitResult, commit_result
+from hudi_core.model.result import CommitResult
 from hudi_core.model.schema import PARTITION_PATH, TableSchema
 from hudi_core.timeline.serde import encode
 from hudi_core.txn.idempotency import AlreadyDoneError
@@ -142,14 +142,7 @@ class WriteClient:
         transaction.timings["total"] = time.monotonic() - started
         # the keys have served, and are as many as the rows
         statuses = [replace(status, changed_keys=None) for status in statuses]
-        return commit_result(
-            committed.instant,
-            operation,
-            committed.metadata,
-            committed.receipt,
-            timings=transaction.timings,
-            statuses=statuses,
-        )
+        return committed.result(operation, transaction.timings, statuses)
 
     def delete_partitions(self, partitions: Iterable[PartitionLike]) -> CommitResult:
         """Take all file groups of some partitions out of the table; no data file is touched.
@@ -188,13 +181,7 @@ class WriteClient:
             metadata = replace(metadata, extra_metadata={**metadata.extra_metadata, **count})
             committed = transaction.commit(metadata, ())
         transaction.timings["total"] = time.monotonic() - started
-        return commit_result(
-            committed.instant,
-            operation,
-            committed.metadata,
-            committed.receipt,
-            timings=transaction.timings,
-        )
+        return committed.result(operation, transaction.timings)
 
     def _once(self, operation: WriteOperation, do: Callable[[], CommitResult]) -> CommitResult:
         """Result of a write, or of the earlier one it repeats."""

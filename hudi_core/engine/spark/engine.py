@@ -155,8 +155,8 @@ class SparkEngine:
         context = self._session.sparkContext
         master = context.master or ""
         if _ON_THIS_MACHINE.match(master):
-            told = _ATTEMPTS.search(master)
-            return int(told[1]) if told else 1
+            stated = _ATTEMPTS.search(master)
+            return int(stated[1]) if stated else 1
         return int(context.getConf().get("spark.task.maxFailures", "4") or 4)
 
     @contextmanager

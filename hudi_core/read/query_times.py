@@ -11,32 +11,32 @@ from hudi_core.model.instant import WRITE_ACTIONS, Instant
 from hudi_core.model.instant_time import EARLIEST, InstantTime
 from hudi_core.model.protocols import TimelineView
 
-Moment: TypeAlias = str | Instant | datetime | date
+QueryTime: TypeAlias = str | Instant | datetime | date
 """A time on the timeline: an instant, a date and time (in the table's zone where it has none), a
 date (its begin), or a text that :func:`hudi_core.model.instant_time.parse_query_time` takes."""
 
 
-def requested_time(moment: Moment | None) -> str | None:
+def requested_time(time: QueryTime | None) -> str | None:
     """The time by which snapshots compare."""
-    return moment.requested_time if isinstance(moment, Instant) else _text(moment)
+    return time.requested_time if isinstance(time, Instant) else _text(time)
 
 
-def completed_time(moment: Moment | None) -> str | None:
+def completed_time(time: QueryTime | None) -> str | None:
     """The time by which changes compare."""
-    return moment.effective_completion_time if isinstance(moment, Instant) else _text(moment)
+    return time.effective_completion_time if isinstance(time, Instant) else _text(time)
 
 
-def _text(moment: str | date | None) -> str | None:
-    match moment:
+def _text(time: str | date | None) -> str | None:
+    match time:
         case None | str():
-            return moment
+            return time
         case datetime():
             # milliseconds, for an exact time does not mean the end of its second
-            return moment.isoformat(timespec="milliseconds")
+            return time.isoformat(timespec="milliseconds")
         case date():
-            return moment.isoformat()
+            return time.isoformat()
     raise InvalidInstantTimeError(
-        repr(moment), f"it is of the type {type(moment).__qualname__}, which is no time"
+        repr(time), f"it is of the type {type(time).__qualname__}, which is no time"
     )
 
 
