@@ -49,7 +49,8 @@ rest-catalog: setup  ## Keep tables in a REST catalog: the Iceberg project's own
 .PHONY: interop
 interop: setup  ## Let Hudi-Spark, Iceberg-Spark and Delta-Spark (by Maven) read and write our tables
 	@$(BIN)/python -m tests.jvm.prepare
-	$(RUN) -m pytest -v --durations=25 -o python_files='*_cases.py' tests/jvm $(ARGS)
+	$(RUN) -m pytest -v --numprocesses=logical --maxprocesses=2 --dist=loadfile --durations=25 \
+	  -o python_files='*_cases.py' tests/jvm $(ARGS)
 
 .PHONY: model
 model: export HUDI_MODEL = 3

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -25,6 +25,9 @@ PATIENCE_S: Final = 900
 """Seconds after which a case is given up, and with it the session of its engine."""
 OWN_PACKAGES: Final = ("hudi-core", "pyarrow", "pyiceberg", "deltalake", "hudi")
 
+_VERSIONS: Final = "versions"
+_PARTIAL: Final = "partial"
+
 RIGHT: Final = "right"
 WRONG: Final = "**wrong**"
 OWN: Final = "its own failure"
@@ -32,6 +35,11 @@ OWN: Final = "its own failure"
 
 class OwnFailureError(Exception):
     """An engine is wrong about our table, and in the same way about one that it made itself."""
+
+
+def is_worker(config: pytest.Config) -> bool:
+    """Whether another process collects what becomes of the cases."""
+    return hasattr(config, "workerinput")
 
 
 def own_failure(reason: str) -> pytest.MarkDecorator:
@@ -65,6 +73,16 @@ class Report:
         """Versions of the judges."""
         return [f"{kind.name}: {kind.version}" for kind in KINDS]
 
+    def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
+        """Remember which cases there are, where processes of their own run them."""
+        self.expected = [case_name(node_id) for node_id in ids]
+
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Take over what a process has found that ran cases; one that died has nothing."""
+        found = getattr(node, "workeroutput", {})
+        self.versions |= found.get(_VERSIONS, {})
+        self._partial |= set(found.get(_PARTIAL, ()))
+
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Give each case its time."""
         for item in items:
@@ -96,6 +114,12 @@ class Report:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Write the sections of the files that were run whole; a case without an outcome is red."""
         if session.config.option.collectonly:
+            return
+        if is_worker(session.config):
+            session.config.workeroutput |= {  # type: ignore[attr-defined]
+                _VERSIONS: self.versions,
+                _PARTIAL: sorted(self._partial),
+            }
             return
         if self.unfinished and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
