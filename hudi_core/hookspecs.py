@@ -67,7 +67,7 @@ from hudi_core.model.format import (
 from hudi_core.model.found_table import FoundTable
 from hudi_core.model.instant import Instant
 from hudi_core.model.protocols import LockProvider
-from hudi_core.model.schema import TableSchema
+from hudi_core.schema.table_schema import TableSchema
 
 PROJECT = "hudi"
 

@@ -21,7 +21,7 @@ from hudi_core.model.instant import Instant
 from hudi_core.model.instant_time import InstantTime, parse_query_time
 from hudi_core.model.metering import NO_METER, Meter
 from hudi_core.model.protocols import Storage, TimelineView
-from hudi_core.model.schema import TableSchema
+from hudi_core.schema.table_schema import TableSchema
 from hudi_core.storage.layout import Layout, StrategyLayout
 from hudi_core.storage.location import parse_location
 from hudi_core.storage.open import open_storage

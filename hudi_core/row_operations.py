@@ -15,7 +15,7 @@ from hudi_core.model.commit import WriteOperation
 from hudi_core.model.dry_run import DryRun
 from hudi_core.model.result import CommitResult
 from hudi_core.services.opening import open_table
-from hudi_core.txn.open_table import OpenTable
+from hudi_core.table_handle import OpenTable
 from hudi_core.txn.table_lock import table_lock
 from hudi_core.write.client import WriteClient
 from hudi_core.write.keyless import default_operation

@@ -4,6 +4,8 @@ These names are the promise: a plugin that uses only them keeps working within a
 :mod:`hudi_core.hookspecs` is the text to read first.
 """
 
+from hudi_core.base_file.footer import Footer, read_footer, read_statistics
+from hudi_core.base_file.footer_statistics import footer_statistics
 from hudi_core.config.format_option import FormatOption
 from hudi_core.errors import (
     AlreadyExistsError,
@@ -30,7 +32,6 @@ from hudi_core.errors import (
 )
 from hudi_core.hookspecs import TableFormatHooks, hookimpl
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata.data_files import Footer, read_footer, read_statistics
 from hudi_core.metadata.lister import table_lister
 from hudi_core.model.actions import (
     ActionInstant,
@@ -46,7 +47,6 @@ from hudi_core.model.actions import (
     SavepointMetadata,
     SavepointPartitionMetadata,
 )
-from hudi_core.model.arrow_types import field_id, leaves
 from hudi_core.model.capability import SCHEMA_EVOLUTION, Capability, FormatCapabilities
 from hudi_core.model.client import (
     FileSystemViewManager,
@@ -77,7 +77,6 @@ from hudi_core.model.files import (
     LogFileName,
     PartitionPath,
 )
-from hudi_core.model.footer_statistics import footer_statistics
 from hudi_core.model.format import (
     ACTION_KEY,
     COMPLETION_TIME_KEY,
@@ -106,13 +105,14 @@ from hudi_core.model.named_files import NamedFile, NamedFiles, StatedColumn
 from hudi_core.model.partition_transform import PartitionTransform
 from hudi_core.model.protocols import FileLister, LockProvider, Storage, TimelineView
 from hudi_core.model.ranges import RangeSource, ValueRanges
-from hudi_core.model.schema import TableSchema
 from hudi_core.model.stats import ColumnStats, FileStats, Scalar
 from hudi_core.model.timeline_zone import TimelineZone
 from hudi_core.plugin.fenced import Lineage, fence, pending_publications
 from hudi_core.plugin.foreign import Raised, attempt
 from hudi_core.plugin.host import FormatHost
 from hudi_core.plugin.registry import FORMAT_GROUP, OBSERVER_GROUP
+from hudi_core.schema.arrow_types import field_id, leaves
+from hudi_core.schema.table_schema import TableSchema
 from hudi_core.storage.data_files import refuse_links
 from hudi_core.storage.options import StorageOptions
 from hudi_core.timeline.timeline import Timeline

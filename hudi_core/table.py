@@ -191,7 +191,7 @@ class Table(RowQueries, TableUpkeep):
         drop
             Columns to drop. A later column of the same name does not bring their values back.
         promote
-            Wider types: see :mod:`hudi_core.model.promotions`.
+            Wider types: see :mod:`hudi_core.schema.promotions`.
         extra_metadata
             Texts by key that the commit keeps.
 

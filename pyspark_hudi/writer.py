@@ -35,7 +35,7 @@ from hudi_core.services.opening import open_table, table_exists
 from hudi_core.storage.data_files import data_filesystem
 from hudi_core.storage.open import open_storage
 from hudi_core.storage.store_clock import store_now_ms
-from hudi_core.txn.markers import INCOMING_FOLDER
+from hudi_core.storage.temp_folders import INCOMING_FOLDER
 from hudi_core.write.repetition import repetition_of
 from hudi_core.write.replacing import REPLACING
 from pyspark_hudi.options import SaveMode, SourceOptions

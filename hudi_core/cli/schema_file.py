@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hudi_core.errors import SchemaError
-from hudi_core.model.schema import TableSchema
+from hudi_core.schema.table_schema import TableSchema
 
 _LARGEST: Final = 16 << 20
 """Bytes; no schema written by a person or a tool comes near."""

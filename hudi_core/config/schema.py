@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from hudi_core.config.key import ConfigKey, Group
 from hudi_core.config.parsers import boolean
-from hudi_core.model.promotions import BY_OPTION
+from hudi_core.schema.promotions import BY_OPTION
 
 FILL_MISSING: Final = ConfigKey(
     key="hoodie.write.set.null.for.missing.columns",

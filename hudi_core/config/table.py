@@ -27,11 +27,11 @@ from hudi_core.config.stored_form import own_properties
 from hudi_core.config.support import refuse_read, refuse_write
 from hudi_core.config.timebased import TimeBased, time_based
 from hudi_core.errors import CorruptMetadataError, InvalidOptionError, UnsupportedTableError
-from hudi_core.model.avro_types import has_ids
 from hudi_core.model.buckets import Buckets
 from hudi_core.model.key_form import KeyForm
 from hudi_core.model.partition_transform import PartitionTransform
 from hudi_core.model.timeline_zone import UTC_TIMELINE, TimelineZone
+from hudi_core.schema.avro_types import has_ids
 
 __all__ = ["KeyGeneratorType", "MergeMode", "TableConfig", "TableType", "infer_key_generator"]
 

@@ -1,4 +1,4 @@
-"""Indexes: from incoming record keys to the file groups that hold them."""
+"""Indexes: which incoming rows are stored already, and in which file groups."""
 
 from __future__ import annotations
 

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_core.metadata.bloom import DynamicBloom
+from hudi_core.base_file.key_footer import KeyFooter
 from hudi_core.model.files import FileId
-
-IntArray = np.ndarray[Any, np.dtype[np.int32]]
+from hudi_core.rows.combine import IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,26 +37,6 @@ class Matches:
     candidate: int
     incoming: IntArray
     stored: IntArray
-
-
-@dataclass(frozen=True, slots=True)
-class KeyFooter:
-    """What the footer of a base file says of its record keys.
-
-    Attributes
-    ----------
-    min_key, max_key
-        Bounds in the order of Java's strings, by UTF-16 units; ``None`` where they are not known.
-    bloom
-        The filter; ``None`` where there is none.
-    rows
-        Rows of the file.
-    """
-
-    min_key: str | None
-    max_key: str | None
-    bloom: DynamicBloom | None
-    rows: int
 
 
 class Candidates(Protocol):

@@ -15,7 +15,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_core.index.base import Candidates, IntArray, KeyFooter, Matches, join_keys
+from hudi_core.base_file.key_footer import KeyFooter
+from hudi_core.index.base import Candidates, Matches, join_keys
+from hudi_core.rows.combine import IntArray
 
 _SUPPLEMENTARY: Final = "[\U00010000-\U0010ffff]"
 _KEYS_PER_ROW: Final = 4

@@ -29,9 +29,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_core.hashing.java_hash import list_hash, list_hashes, string_hashes
 from hudi_core.index.base import Candidates, Matches, join_keys
 from hudi_core.model.buckets import Buckets, bucket_of_file
-from hudi_core.model.java_hash import list_hash, list_hashes, string_hashes
 
 BucketNumbers = npt.NDArray[np.int32]
 

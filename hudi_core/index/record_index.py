@@ -23,7 +23,6 @@ from hudi_core.config.kinds import IndexType
 from hudi_core.config.metadata_keys import ENABLE, PARTITIONED_RECORD_INDEX, MetadataConfig
 from hudi_core.config.metadata_keys import RECORD_INDEX as WHOLE_RECORD_INDEX
 from hudi_core.errors import CorruptMetadataError, InvalidOptionError
-from hudi_core.index.base import IntArray
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.damage import REBUILD
 from hudi_core.metadata.group_reader import GroupFiles, GroupReader
@@ -37,6 +36,7 @@ from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.metadata.table import METADATA_FOLDER, active_partitions
 from hudi_core.model.files import BasePath, FileGroupId, FileId, PartitionPath
 from hudi_core.model.protocols import TimelineView
+from hudi_core.rows.combine import IntArray
 from hudi_core.storage.open import open_storage
 from hudi_core.storage.options import StorageOptions
 from hudi_core.storage.subfolder import SubfolderStorage

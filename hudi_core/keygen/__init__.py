@@ -21,7 +21,7 @@ from hudi_core.keygen.partitions import FieldTexts, OwnTexts
 from hudi_core.keygen.simple import SimpleKeyGenerator
 from hudi_core.keygen.stored import StoredKeys, brings_keys
 from hudi_core.keygen.timestamp import TimestampKeyGenerator, TimeTexts
-from hudi_core.model.schema import RECORD_KEY, TableSchema
+from hudi_core.schema.table_schema import RECORD_KEY, TableSchema
 from hudi_core.storage.partition_path import PartitionPathCodec
 
 __all__ = [

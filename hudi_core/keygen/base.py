@@ -16,7 +16,7 @@ import pyarrow.types as pt
 from hudi_core.errors import PartitionValueError, RecordKeyError, SchemaError
 from hudi_core.keygen.text import PLAIN, check_has_text, to_text
 from hudi_core.model.key_form import KeyForm
-from hudi_core.model.schema import TableSchema
+from hudi_core.schema.table_schema import TableSchema
 
 NULL_PART: Final = "__null__"
 EMPTY_PART: Final = "__empty__"

@@ -10,7 +10,7 @@ import pyarrow.types as pt
 
 from hudi_core.config.table import TableConfig
 from hudi_core.model.partition_transform import PartitionTransform
-from hudi_core.model.schema import TableSchema
+from hudi_core.schema.table_schema import TableSchema
 
 
 class Spelled(NamedTuple):

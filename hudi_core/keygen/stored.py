@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import PartitionValueError, RecordKeyError
 from hudi_core.keygen.base import KeyGenerator
-from hudi_core.model.schema import PARTITION_PATH, RECORD_KEY
+from hudi_core.schema.table_schema import PARTITION_PATH, RECORD_KEY
 
 
 def brings_keys(config: TableConfig, names: list[str]) -> bool:

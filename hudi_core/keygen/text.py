@@ -30,9 +30,9 @@ import pyarrow.types as pt
 
 from hudi_core.errors import SchemaError
 from hudi_core.keygen.zones import to_clock
-from hudi_core.model.arrow_types import children
 from hudi_core.model.key_form import KeyForm
-from hudi_core.model.widening import number_texts
+from hudi_core.schema.arrow_types import children
+from hudi_core.schema.widening import number_texts
 
 PLAIN: Final = KeyForm()
 """What Hudi does by default, on Java 19 and later."""

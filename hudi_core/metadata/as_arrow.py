@@ -30,8 +30,8 @@ from hudi_core.metadata.records import (
 )
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.metadata.table import active_partitions, stored_partitions
-from hudi_core.model.arrow_types import walk
 from hudi_core.model.protocols import TimelineView
+from hudi_core.schema.arrow_types import walk
 
 _FILES: Final = pa.schema(
     [("partition_path", pa.string()), ("file_name", pa.string()), ("size", pa.int64())]

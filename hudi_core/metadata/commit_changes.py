@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from hudi_core.metadata.bloom import TYPE_CODE
+from hudi_core.base_file.footer import read_bloom
+from hudi_core.hashing.bloom import TYPE_CODE
 from hudi_core.metadata.changes import Changes, PartitionChange
-from hudi_core.metadata.data_files import read_bloom
 from hudi_core.metadata.file_records import bloom_record, list_records, partitions_record
 from hudi_core.metadata.index_definitions import put_definitions, read_definitions
 from hudi_core.metadata.key_records import (
@@ -32,7 +32,7 @@ from hudi_core.metadata.value_index import has_repeated_keys, with_repeated_keys
 from hudi_core.model.commit import CommitMetadata, ReplaceCommitMetadata, WriteStatus
 from hudi_core.model.files import FileGroupId, FileId, PartitionPath
 from hudi_core.model.instant_time import InstantTime
-from hudi_core.model.schema import TableSchema
+from hudi_core.schema.table_schema import TableSchema
 
 
 def record_commit(

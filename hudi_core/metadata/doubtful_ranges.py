@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from hudi_core.model.arrow_types import is_bytes, is_text
 from hudi_core.model.ranges import Mask
+from hudi_core.schema.arrow_types import is_bytes, is_text
 
 _LONG: Final = 2048
 """Bytes of the shortest value that may be too long: parquet-mr leaves out bounds that have 4096

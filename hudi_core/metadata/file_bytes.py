@@ -9,6 +9,7 @@ from typing import Final
 import pyarrow as pa
 
 from hudi_core.config.table import TableConfig
+from hudi_core.hashing.bloom import DynamicBloom
 from hudi_core.log_format import (
     BlockType,
     DeletedRecord,
@@ -17,7 +18,6 @@ from hudi_core.log_format import (
     encode_log_block,
 )
 from hudi_core.log_format.delete_block import NATURAL_ORDER
-from hudi_core.metadata.bloom import DynamicBloom
 from hudi_core.metadata.changes import AlikeRecords, PartitionChange
 from hudi_core.metadata.hfile import Codec, HFileOptions, write_hfile
 from hudi_core.metadata.record_codec import RecordEncoder

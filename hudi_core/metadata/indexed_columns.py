@@ -12,8 +12,8 @@ from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.table import TableConfig
 from hudi_core.metadata.bound_forms import BoundForm, bound_form
 from hudi_core.metadata.table import has_value_types
-from hudi_core.model.arrow_types import walk
-from hudi_core.model.schema import COMMIT_TIME, PARTITION_PATH, RECORD_KEY, TableSchema
+from hudi_core.schema.arrow_types import walk
+from hudi_core.schema.table_schema import COMMIT_TIME, PARTITION_PATH, RECORD_KEY, TableSchema
 
 META_INDEXED: Final = (COMMIT_TIME, PARTITION_PATH, RECORD_KEY)
 """The meta columns whose ranges are kept."""

@@ -15,10 +15,10 @@ from functools import cached_property
 from itertools import groupby
 from typing import Final
 
+from hudi_core.base_file.footer import read_bloom
 from hudi_core.config.metadata_keys import MetadataConfig
-from hudi_core.metadata.bloom import TYPE_CODE
+from hudi_core.hashing.bloom import TYPE_CODE
 from hudi_core.metadata.column_records import file_ranges, partition_record, range_records
-from hudi_core.metadata.data_files import read_bloom
 from hudi_core.metadata.file_bytes import (
     encode_base_file,
     encode_first_log_file,
@@ -53,7 +53,6 @@ from hudi_core.metadata.writer import (
     complete_deltacommit,
     shard_numbers,
 )
-from hudi_core.model.avro_types import local_timestamps
 from hudi_core.model.commit import NO_PREVIOUS_COMMIT, WriteStat
 from hudi_core.model.files import (
     PARTITION_METADATA_FILE,
@@ -64,6 +63,7 @@ from hudi_core.model.files import (
     join_path,
 )
 from hudi_core.model.instant_time import InstantTime
+from hudi_core.schema.avro_types import local_timestamps
 from hudi_core.view.file_system import FileSystemView
 from hudi_core.view.replaced import replaced_groups, written_files
 from hudi_core.view.storage_lister import StorageLister

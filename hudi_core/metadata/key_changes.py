@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from hudi_core.metadata.changes import AlikeRecords, PartitionChange
 from hudi_core.metadata.partition_types import RecordType
 from hudi_core.metadata.records import RecordLocation
-from hudi_core.model.schema import RECORD_KEY
+from hudi_core.schema.table_schema import RECORD_KEY
 
 INSERTED: Final = 1
 UPDATED: Final = 0

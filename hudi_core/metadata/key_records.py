@@ -15,18 +15,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from hudi_core.base_file.footer import read_columns
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import UnsupportedTableError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.changes import PartitionChange
-from hudi_core.metadata.data_files import read_columns
 from hudi_core.metadata.keys import secondary_key
 from hudi_core.metadata.partition_types import RecordType
 from hudi_core.metadata.records import MetadataRecord, RecordLocation, SecondaryEntry
 from hudi_core.model.files import FileId, PartitionPath, join_path
 from hudi_core.model.instant_time import InstantTime
-from hudi_core.model.java_float import double_text, float_text
-from hudi_core.model.schema import RECORD_KEY
+from hudi_core.schema.java_float import double_text, float_text
+from hudi_core.schema.table_schema import RECORD_KEY
 
 Location = tuple[PartitionPath, FileId]
 

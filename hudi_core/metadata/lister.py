@@ -31,7 +31,7 @@ from hudi_core.model.files import FileGroupId, FileStatus, PartitionPath
 from hudi_core.model.metering import Metric
 from hudi_core.model.protocols import FileLister
 from hudi_core.model.ranges import MayMatch, Texts, ValueRanges
-from hudi_core.model.schema import COMMIT_TIME
+from hudi_core.schema.table_schema import COMMIT_TIME
 from hudi_core.storage.safe_path import check_folder
 from hudi_core.view.storage_lister import StorageLister
 

@@ -12,7 +12,7 @@ from hudi_core.metadata.layers import BaseLayer, Entry
 from hudi_core.metadata.merging import merge, present
 from hudi_core.metadata.record_codec import RecordDecoder, RecordEncoder
 from hudi_core.metadata.records import MetadataRecord
-from hudi_core.model.schema import FILE_NAME, META_COLUMNS
+from hudi_core.schema.table_schema import FILE_NAME, META_COLUMNS
 
 _META_FIELDS: Final = json.dumps(
     {

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from hudi_core.hashing.java_hash import string_hashes
 from hudi_core.model.files import FileId, PartitionPath
-from hudi_core.model.java_hash import string_hashes
 
 FILES: Final = "files"
 COLUMN_STATS: Final = "column_stats"

@@ -40,7 +40,7 @@ from hudi_core.metadata.wanted import options_for, wanted_partitions
 from hudi_core.model.files import BaseFileName, LogFileName
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.metering import Metric
-from hudi_core.model.schema import TableSchema
+from hudi_core.schema.table_schema import TableSchema
 from hudi_core.storage.properties_file import update_properties, write_new
 from hudi_core.timeline.timeline import Timeline
 

@@ -21,11 +21,11 @@ from hudi_core.metadata.keys import partition_path
 from hudi_core.metadata.partition_types import COLUMN_STATS, PARTITION_STATS
 from hudi_core.metadata.records import ColumnRange, MetadataRecord
 from hudi_core.metadata.upkeep import Upkeep
-from hudi_core.model.avro_types import local_timestamps
 from hudi_core.model.commit import WriteStatus
 from hudi_core.model.files import PartitionPath
-from hudi_core.model.promotions import promotion
-from hudi_core.model.schema import TableSchema
+from hudi_core.schema.avro_types import local_timestamps
+from hudi_core.schema.promotions import promotion
+from hudi_core.schema.table_schema import TableSchema
 
 
 @dataclass(frozen=True)

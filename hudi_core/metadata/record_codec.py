@@ -29,7 +29,7 @@ from hudi_core.metadata.records import (
     SecondaryEntry,
     ValueType,
 )
-from hudi_core.model.schema import FILE_NAME, META_COLUMNS
+from hudi_core.schema.table_schema import FILE_NAME, META_COLUMNS
 
 _Fields = Mapping[str, Any]
 _Said: TypeAlias = tuple[RecordType | int, Payload | None]

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any, Final
 
 from hudi_core.avro.wrappers import SCALARS, wrapper_union
-from hudi_core.model.schema import META_COLUMNS
+from hudi_core.schema.table_schema import META_COLUMNS
 
 _STRING: Final = {"type": "string", "avro.java.string": "String"}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from hudi_core.metadata.bloom import TYPE_CODE
+from hudi_core.hashing.bloom import TYPE_CODE
 from hudi_core.metadata.changes import Changes, PartitionChange
 from hudi_core.metadata.column_records import removed_ranges
 from hudi_core.metadata.file_records import (
@@ -25,9 +25,9 @@ from hudi_core.metadata.records import BloomFilterEntry, MetadataRecord
 from hudi_core.metadata.undo import is_compacted, undo
 from hudi_core.metadata.upkeep import Upkeep, is_key_index
 from hudi_core.model.actions import CleanMetadata, RollbackMetadata
-from hudi_core.model.avro_types import local_timestamps
 from hudi_core.model.files import PartitionPath, join_path
 from hudi_core.model.instant_time import InstantTime
+from hudi_core.schema.avro_types import local_timestamps
 
 Names = Mapping[PartitionPath, Sequence[str]]
 """Names of files by partition."""

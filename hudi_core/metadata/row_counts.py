@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from hudi_core.base_file.footer import read_file_metadata
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata.data_files import read_file_metadata
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import TimelineView
 

@@ -8,12 +8,12 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.types as pt
 
+from hudi_core.base_file.footer import opened_file
+from hudi_core.base_file.footer_statistics import footer_statistics
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata.data_files import opened_file
-from hudi_core.model.arrow_types import leaves
-from hudi_core.model.footer_statistics import footer_statistics
 from hudi_core.model.promoted_bounds import promoted_bounds
 from hudi_core.model.stats import ColumnStats
+from hudi_core.schema.arrow_types import leaves
 
 
 def stored_statistics(

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs as pafs
 
+from hudi_core.base_file.footer import read_columns
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.changes import PartitionChange
-from hudi_core.metadata.data_files import read_columns
 from hudi_core.metadata.key_changes import DELETED, INSERTED, keys_of, location_changes
 from hudi_core.metadata.key_records import DataFile, index_millis, value_texts
 from hudi_core.metadata.keys import partition_path, secondary_key
@@ -26,7 +26,7 @@ from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.model.commit import WriteStatus
 from hudi_core.model.files import PartitionPath
 from hudi_core.model.instant_time import InstantTime
-from hudi_core.model.schema import RECORD_KEY
+from hudi_core.schema.table_schema import RECORD_KEY
 from hudi_core.storage.data_files import data_filesystem
 
 

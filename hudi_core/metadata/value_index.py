@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from hudi_core.base_file.footer import read_columns
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata.data_files import read_columns
 from hudi_core.metadata.index_definitions import IndexDefinitions, read_definitions
 from hudi_core.metadata.key_records import DataFile, value_texts
 from hudi_core.metadata.keys import partition_path, secondary_prefix, split_secondary_key
@@ -23,7 +23,7 @@ from hudi_core.metadata.partition_types import RECORD_INDEX, SECONDARY_INDEX
 from hudi_core.metadata.records import RecordLocation
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.model.files import FileGroupId, FileId
-from hudi_core.model.schema import RECORD_KEY
+from hudi_core.schema.table_schema import RECORD_KEY
 
 _MAX_VALUES: Final = 1_000
 _MAX_KEYS: Final = 100_000

@@ -82,7 +82,7 @@ class FormatCapabilities:
         What is not in here is not supported; empty by default.
     promotions
         With ``PROMOTE_TYPE``: the names of the changes of type that the format can hold, of those
-        in :mod:`hudi_core.model.promotions`; ``None`` for all that a table can make.
+        in :mod:`hudi_core.schema.promotions`; ``None`` for all that a table can make.
     reasons
         Why the format lacks an ability, to follow "because"; for errors.
     """

@@ -11,8 +11,8 @@ from hudi_core.model.instant import Instant
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.partition_transform import PartitionTransform
 from hudi_core.model.protocols import Storage, TimelineView
-from hudi_core.model.schema import TableSchema
 from hudi_core.model.timeline_zone import TimelineZone
+from hudi_core.schema.table_schema import TableSchema
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")

@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
-from hudi_core.model.arrow_types import is_bytes, is_text
 from hudi_core.model.stats import Scalar
+from hudi_core.schema.arrow_types import is_bytes, is_text
 
 Bounds = tuple[Scalar, Scalar]
 _MICROS_OF_A_DAY: Final = 86_400_000_000

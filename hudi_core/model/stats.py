@@ -50,5 +50,5 @@ class ColumnStats:
 
 
 FileStats = Mapping[str, ColumnStats]
-"""Statistics of a file by leaf path, as :mod:`hudi_core.model.arrow_types` spells paths
+"""Statistics of a file by leaf path, as :mod:`hudi_core.schema.arrow_types` spells paths
 (``address.city``, ``tags.list.element``, ``props.key_value.value``)."""

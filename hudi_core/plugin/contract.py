@@ -18,8 +18,8 @@ from pluggy import HookimplOpts, HookspecOpts
 from hudi_core.errors import PluginContractError
 from hudi_core.hookspecs import PROJECT, TableFormatHooks
 from hudi_core.model.capability import SCHEMA_EVOLUTION, Capability, FormatCapabilities
-from hudi_core.model.promotions import PROMOTIONS
 from hudi_core.plugin.foreign import Raised, attempt
+from hudi_core.schema.promotions import PROMOTIONS
 
 HOOKS: Final = tuple(
     name for name, member in vars(TableFormatHooks).items() if hasattr(member, f"{PROJECT}_spec")

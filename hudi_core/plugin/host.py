@@ -26,7 +26,6 @@ from hudi_core.model.format import (
 from hudi_core.model.found_table import FoundTable
 from hudi_core.model.instant import Instant
 from hudi_core.model.protocols import LockProvider, TimelineView
-from hudi_core.model.schema import TableSchema
 from hudi_core.plugin.calls import NOTHING, HookCalls
 from hudi_core.plugin.capability import require
 from hudi_core.plugin.format_options import (
@@ -38,6 +37,7 @@ from hudi_core.plugin.format_options import (
 from hudi_core.plugin.guarded import GuardedLock, GuardedTimelineFactory, guarded_strategy
 from hudi_core.plugin.guarded_lister import GuardedMetadataFactory
 from hudi_core.plugin.registry import FormatRegistry
+from hudi_core.schema.table_schema import TableSchema
 from hudi_core.storage.safe_path import check_path
 from hudi_core.view.manager import ViewManager
 

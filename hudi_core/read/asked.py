@@ -10,7 +10,7 @@ from hudi_core.read.incremental import IncrementalQuery
 from hudi_core.read.path_pattern import PathPattern
 from hudi_core.read.plan import ReadPlan
 from hudi_core.read.query import SnapshotQuery
-from hudi_core.txn.open_table import OpenTable
+from hudi_core.table_handle import OpenTable
 
 
 def plan_of(

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from hudi_core.model.arrow_types import children
 from hudi_core.read.predicate import And, Anything, Comparison, IsNull, Not, OneOf, Or, Predicate
 from hudi_core.read.substrait import predicate_of_expression
+from hudi_core.schema.arrow_types import children
 
 
 def can_push_down(expression: pc.Expression, stored: pa.Schema, wanted: pa.Schema) -> bool:

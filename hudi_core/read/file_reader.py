@@ -20,9 +20,9 @@ import pyarrow.dataset as ds
 import pyarrow.fs as pafs
 
 from hudi_core.engine.threads import thread_pool
-from hudi_core.model.alignment import align, counterpart, same_by_name, stored_fields
-from hudi_core.model.widening import arrow_widens
 from hudi_core.read.evolution import accepts_nan, can_push_down, referenced_columns
+from hudi_core.schema.alignment import align, counterpart, same_by_name, stored_fields
+from hudi_core.schema.widening import arrow_widens
 
 PARQUET: Final = ds.ParquetFileFormat(
     # some writers store timestamps as INT96, which Arrow would read as nanoseconds

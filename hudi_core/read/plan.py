@@ -12,7 +12,7 @@ from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.files import FileGroupId, FileId, PartitionPath
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import TimelineView
-from hudi_core.model.schema import COMMIT_TIME
+from hudi_core.schema.table_schema import COMMIT_TIME
 
 
 @dataclass(frozen=True, slots=True)

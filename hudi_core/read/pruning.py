@@ -20,10 +20,10 @@ from hudi_core.keygen.timestamp import bounds_of_texts, may_be_of_nulls
 from hudi_core.model.files import PartitionPath
 from hudi_core.model.partition_transform import PartitionTransform
 from hudi_core.model.ranges import ValueRanges
-from hudi_core.model.schema import PARTITION_PATH
 from hudi_core.read.evolution import referenced_columns
 from hudi_core.read.matching import can_match
 from hudi_core.read.substrait import predicate_of_expression
+from hudi_core.schema.table_schema import PARTITION_PATH
 
 _KEYGEN_PROPERTIES: Final = frozenset(
     {"hoodie.table.keygenerator.type", "hoodie.table.keygenerator.class"}

@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from hudi_core.config.table import TableConfig
-from hudi_core.model.arrow_types import walk
 from hudi_core.model.files import FileGroupId, FileSlice, FileStatus, PartitionPath
 from hudi_core.model.protocols import FileLister
 from hudi_core.model.ranges import (
@@ -27,6 +26,7 @@ from hudi_core.model.ranges import (
 from hudi_core.read.matching import can_match
 from hudi_core.read.predicate import And, Comparison, OneOf, Or, Predicate, columns_of
 from hudi_core.read.substrait import predicate_of_expression
+from hudi_core.schema.arrow_types import walk
 
 
 class DataSkipper:

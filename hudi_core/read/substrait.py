@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from hudi_core.model.arrow_types import children, with_children
 from hudi_core.read.predicate import (
     MIRRORED,
     And,
@@ -29,6 +28,7 @@ from hudi_core.read.predicate import (
     Predicate,
 )
 from hudi_core.read.protobuf import Message
+from hudi_core.schema.arrow_types import children, with_children
 
 # numbers of fields
 _EXTENSIONS, _REFERRED = 2, 3

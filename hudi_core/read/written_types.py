@@ -11,11 +11,11 @@ import pyarrow.parquet as pq
 
 from hudi_core.errors import DataFileError
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.model.alignment import stored_fields
-from hudi_core.model.avro_types import record_from_avro
 from hudi_core.model.instant_time import InstantTime
-from hudi_core.model.schema import META_COLUMNS
 from hudi_core.read.plan import PlannedFile, ReadPlan
+from hudi_core.schema.alignment import stored_fields
+from hudi_core.schema.avro_types import record_from_avro
+from hudi_core.schema.table_schema import META_COLUMNS
 from hudi_core.storage.data_files import data_filesystem
 
 

@@ -19,10 +19,10 @@ import pyarrow.types as pt
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import DataFileError, HudiError
 from hudi_core.keygen import key_generator
-from hudi_core.model.arrow_types import field_id
 from hudi_core.model.files import PartitionPath
 from hudi_core.model.found_table import FoundFile
-from hudi_core.model.schema import META_COLUMNS, TableSchema
+from hudi_core.schema.arrow_types import field_id
+from hudi_core.schema.table_schema import META_COLUMNS, TableSchema
 from hudi_core.services.adopt_source import OpenFile
 
 _WHOLE_TABLE: Final = PartitionPath("")

@@ -20,10 +20,10 @@ from hudi_core.metadata.wanted import wanted_partitions
 from hudi_core.model.capability import Capability
 from hudi_core.model.files import BasePath
 from hudi_core.model.found_table import FoundTable
-from hudi_core.model.schema import TableSchema
 from hudi_core.plugin.capability import table_needs
 from hudi_core.plugin.host import FormatHost
 from hudi_core.plugin.registry import FormatRegistry
+from hudi_core.schema.table_schema import TableSchema
 from hudi_core.services.adopt_files import Examined, Examiner, repeated_keys
 from hudi_core.services.adopt_source import (
     PLAIN,

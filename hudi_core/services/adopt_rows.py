@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 
 from hudi_core.config.table_keys import FORMAT
 from hudi_core.errors import DataFileError, NotATableError, SchemaError
-from hudi_core.model.arrow_types import field_id
 from hudi_core.model.found_table import FoundFile
-from hudi_core.model.schema import META_COLUMNS
+from hudi_core.schema.arrow_types import field_id
+from hudi_core.schema.table_schema import META_COLUMNS
 from hudi_core.services.adopt_plan import Adoption, Folder
 from hudi_core.services.opening import open_table, table_exists
 from hudi_core.storage.location import parse_location

@@ -12,18 +12,18 @@ import pyarrow.parquet as pq
 
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import DataFileError, UnsupportedTableError
-from hudi_core.model.alignment import stored_fields
-from hudi_core.model.arrow_types import field_id
-from hudi_core.model.avro_types import has_ids
 from hudi_core.model.commit import WriteOperation
-from hudi_core.model.evolution import SchemaChange, altered_schema
 from hudi_core.model.files import BaseFile
 from hudi_core.model.instant import Action
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.result import CommitResult
+from hudi_core.schema.alignment import stored_fields
+from hudi_core.schema.arrow_types import field_id
+from hudi_core.schema.avro_types import has_ids
+from hudi_core.schema.evolution import SchemaChange, altered_schema
 from hudi_core.services.design import as_arrow_schema
 from hudi_core.storage.data_files import open_data_file
-from hudi_core.txn.open_table import OpenTable
+from hudi_core.table_handle import OpenTable
 from hudi_core.txn.schema_step import SchemaStep, refuse_unfit
 from hudi_core.txn.table_lock import TableLock
 from hudi_core.txn.transaction import begin

@@ -32,8 +32,8 @@ from hudi_core.services.create import location_property
 from hudi_core.services.opening import open_table
 from hudi_core.services.progress import CountedMap, Progress, no_progress
 from hudi_core.storage.properties_file import update_properties
+from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.txn.open_table import OpenTable
 from hudi_core.txn.recovery import recover
 from hudi_core.txn.table_lock import table_lock
 from hudi_core.view.manager import ViewManager

@@ -52,6 +52,8 @@ from hudi_core.storage.properties_file import (
     write_instead,
     write_new,
 )
+from hudi_core.storage.temp_folders import TEMP_FOLDER
+from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.creation import (
     CREATION_PATH,
@@ -59,8 +61,6 @@ from hudi_core.txn.creation import (
     creation_folders,
     end_creation,
 )
-from hudi_core.txn.markers import TEMP_FOLDER
-from hudi_core.txn.open_table import OpenTable
 from hudi_core.txn.table_lock import LOCK_FILES, LOCK_FOLDER, TableLock, creation_lock
 
 _log = logging.getLogger(__name__)

@@ -21,12 +21,12 @@ from hudi_core.errors import RecordKeyError, SchemaError
 from hudi_core.keygen import refuse_unfit_moments
 from hudi_core.keygen.spelled import without_idle_forms
 from hudi_core.metadata.wanted import wanted_partitions
-from hudi_core.model.schema import META_COLUMNS, TableSchema
 from hudi_core.plugin.capability import table_needs
 from hudi_core.plugin.host import FormatHost
 from hudi_core.plugin.registry import FormatRegistry
+from hudi_core.rows.deciding import check_deciding_columns, check_markers
+from hudi_core.schema.table_schema import META_COLUMNS, TableSchema
 from hudi_core.services.opening import takes_empty_partitions
-from hudi_core.write.deciding import check_deciding_columns, check_markers
 
 SchemaLike = Any
 """A schema of Arrow, Spark or polars, or a frame or table that has one."""

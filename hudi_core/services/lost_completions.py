@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_core.base_file.footer import read_columns, read_file_metadata
+from hudi_core.base_file.key_footer import AVRO_SCHEMA_FOOTER
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import CorruptMetadataError
-from hudi_core.index.key_footer import AVRO_SCHEMA_FOOTER
-from hudi_core.metadata.data_files import read_columns, read_file_metadata
 from hudi_core.model.commit import (
     NO_PREVIOUS_COMMIT,
     SCHEMA_KEY,
@@ -30,12 +30,12 @@ from hudi_core.model.files import BaseFileName, FileGroupId, FileSlice, Partitio
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import InstantTime, next_instant_time
 from hudi_core.model.named_files import NamedFiles
-from hudi_core.model.schema import COMMIT_TIME, RECORD_KEY, TableSchema
+from hudi_core.schema.table_schema import COMMIT_TIME, RECORD_KEY, TableSchema
 from hudi_core.services.differences import Difference, Source
+from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.serde import decode_requested_replace, encode
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.lost_completion import completion_evidence, recorded_at
-from hudi_core.txn.open_table import OpenTable
 from hudi_core.txn.recovery import is_writing
 from hudi_core.txn.rollback import files_written
 from hudi_core.view.file_system import FileSystemView

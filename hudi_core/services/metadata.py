@@ -38,7 +38,7 @@ from hudi_core.model.instant import Action, Instant
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import FileLister, Storage
 from hudi_core.storage.properties_file import update_properties
-from hudi_core.txn.open_table import OpenTable
+from hudi_core.table_handle import OpenTable
 from hudi_core.txn.recovery import recover
 from hudi_core.txn.table_lock import TableLock
 from hudi_core.view.storage_lister import StorageLister

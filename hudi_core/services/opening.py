@@ -21,8 +21,8 @@ from hudi_core.storage.location import parse_location
 from hudi_core.storage.open import open_storage
 from hudi_core.storage.options import StorageOptions
 from hudi_core.storage.properties_file import PROPERTIES_PATH, has_properties, read_properties
+from hudi_core.table_handle import OpenTable
 from hudi_core.txn.creation import is_begun
-from hudi_core.txn.open_table import OpenTable
 
 
 def open_table(path: str, options: Mapping[str, str]) -> OpenTable:

@@ -43,8 +43,8 @@ from hudi_core.services.validate import checksum_folders, validate_table
 from hudi_core.storage.hadoop_checksums import stale_checksums
 from hudi_core.storage.properties_file import recover as recover_properties
 from hudi_core.storage.properties_file import update_properties
+from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.txn.open_table import OpenTable
 from hudi_core.txn.recovery import is_writing, recover, refuse_unknown_actions
 from hudi_core.txn.table_lock import table_lock
 

@@ -9,13 +9,13 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from hudi_core.base_file.footer import read_columns
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata.data_files import read_columns
 from hudi_core.metadata.index_definitions import read_definitions
 from hudi_core.metadata.partition_types import RECORD_INDEX
 from hudi_core.metadata.table import active_partitions
 from hudi_core.model.files import FileSlice
-from hudi_core.model.schema import RECORD_KEY
+from hudi_core.schema.table_schema import RECORD_KEY
 
 _EXAMPLES: Final = 10
 

@@ -6,12 +6,12 @@ from hudi_core.config.write import WriteConfig
 from hudi_core.errors import ConcurrentWriterError, InstantNotFoundError
 from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant
 from hudi_core.model.instant_time import InstantTime, parse_instant_time
+from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.serde import decode_rollback
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.timeline.zone_evidence import refuse_other_zone
 from hudi_core.txn import rollback
 from hudi_core.txn.lost_completion import completion_evidence
-from hudi_core.txn.open_table import OpenTable
 from hudi_core.txn.publication import is_two_step
 from hudi_core.txn.recovery import finish_undone, is_writing, refuse_unknown_actions
 from hudi_core.txn.rollback_checks import check_can_be_undone

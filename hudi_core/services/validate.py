@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import Any, Final
 
+from hudi_core.base_file.footer import Footer, read_footer
 from hudi_core.errors import (
     CommitConflictError,
     CorruptMetadataError,
@@ -25,7 +26,6 @@ from hudi_core.errors import (
     UnsupportedTableError,
 )
 from hudi_core.meta_client import META_FOLDER, TableMetaClient
-from hudi_core.metadata.data_files import Footer, read_footer
 from hudi_core.metadata.partition_types import FILES
 from hudi_core.metadata.table import (
     METADATA_FOLDER,
@@ -46,8 +46,8 @@ from hudi_core.services.progress import CountedMap, Progress, no_progress
 from hudi_core.services.repeated_keys import RepeatedKeys, find_repeated_keys
 from hudi_core.storage.hadoop_checksums import stale_checksums
 from hudi_core.storage.location import parse_location
+from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.txn.open_table import OpenTable
 from hudi_core.txn.settlement import can_record
 from hudi_core.view.file_system import FileSystemView
 from hudi_core.view.orphans import Leftovers, foreign_data_files

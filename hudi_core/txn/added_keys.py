@@ -19,14 +19,13 @@ from typing import Final, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_core.base_file.footer import read_columns, read_file_metadata
+from hudi_core.base_file.key_footer import KeyFooter, key_footer
 from hudi_core.config.index_keys import INDEX_TYPE
 from hudi_core.config.kinds import InsertDuplicates
 from hudi_core.config.write import WriteConfig
-from hudi_core.index.base import KeyFooter
 from hudi_core.index.bloom import BloomIndex
-from hudi_core.index.key_footer import key_footer
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata.data_files import read_columns, read_file_metadata
 from hudi_core.model.commit import (
     NO_PREVIOUS_COMMIT,
     CommitMetadata,
@@ -35,7 +34,7 @@ from hudi_core.model.commit import (
 )
 from hudi_core.model.files import FileId
 from hudi_core.model.instant import Instant
-from hudi_core.model.schema import COMMIT_TIME, RECORD_KEY
+from hudi_core.schema.table_schema import COMMIT_TIME, RECORD_KEY
 
 _LOOKS_UP: Final = frozenset(
     {

@@ -18,8 +18,8 @@ from hudi_core.model.conflicts import TouchConflicts, completed_since
 from hudi_core.model.format import ConflictResolutionStrategy, Granularity
 from hudi_core.model.instant import Instant
 from hudi_core.model.protocols import TimelineView
+from hudi_core.table_handle import OpenTable
 from hudi_core.txn.added_keys import AddedKeys
-from hudi_core.txn.open_table import OpenTable
 
 
 def strategies(table: OpenTable) -> Sequence[ConflictResolutionStrategy]:

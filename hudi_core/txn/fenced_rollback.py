@@ -16,8 +16,8 @@ from dataclasses import replace
 from hudi_core.errors import HudiError, IncompleteCommitError, TableServiceError
 from hudi_core.model.format import Publication
 from hudi_core.model.instant import Instant, State
+from hudi_core.table_handle import OpenTable
 from hudi_core.txn import rollback
-from hudi_core.txn.open_table import OpenTable
 from hudi_core.txn.publication import unknown
 from hudi_core.txn.rollback_checks import check_can_be_taken_back
 

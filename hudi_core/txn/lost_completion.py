@@ -12,10 +12,10 @@ from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.metadata.upkeep import open_upkeep
 from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant
 from hudi_core.model.instant_time import InstantTime
+from hudi_core.storage.temp_folders import temp_folder
+from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.heartbeat import heartbeat_path
-from hudi_core.txn.markers import temp_folder
-from hudi_core.txn.open_table import OpenTable
 from hudi_core.txn.publication import is_two_step
 from hudi_core.txn.rollback import files_written
 

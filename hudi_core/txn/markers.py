@@ -16,14 +16,9 @@ from hudi_core.model.files import BaseFileName, LogFileName, PartitionPath, join
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import Storage
 from hudi_core.storage.safe_path import check_path
+from hudi_core.storage.temp_folders import temp_folder
 from hudi_core.txn.heartbeat import heartbeat_path
 
-TEMP_FOLDER: Final = ".hoodie/.temp"
-"""Holds one folder per write, with everything that is gone when the write is complete."""
-INCOMING_FOLDER: Final = f"{TEMP_FOLDER}/.incoming"
-"""Holds one folder per job whose rows wait for the write that takes them in."""
-STAGE: Final = ".stage"
-"""Folder of staged rows below the temporary folder of a write."""
 _SIGN: Final = ".marker."
 
 
@@ -45,11 +40,6 @@ class Marker:
     partition_path: PartitionPath
     file_name: str
     kind: MarkerKind
-
-
-def temp_folder(instant: InstantTime) -> str:
-    """Return the folder of an instant's temporary files, relative to the table."""
-    return f"{TEMP_FOLDER}/{instant}"
 
 
 class Markers:

@@ -26,7 +26,7 @@ from hudi_core.model.commit import (
 )
 from hudi_core.model.format import PARENT_KEY, FormatCommit, Publication
 from hudi_core.model.instant import Instant
-from hudi_core.txn.open_table import OpenTable
+from hudi_core.table_handle import OpenTable
 
 _ATTEMPTS: Final = 3
 _PAUSE_S: Final = 0.1

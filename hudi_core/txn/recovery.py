@@ -24,13 +24,14 @@ from hudi_core.model.files import join_path
 from hudi_core.model.instant import Action, Instant
 from hudi_core.model.instant_time import InstantTime, parse_instant_time
 from hudi_core.storage.probes import sweep
+from hudi_core.storage.temp_folders import TEMP_FOLDER
+from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.serde import decode_rollback
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.timeline.zone_evidence import refuse_other_zone
 from hudi_core.txn import heartbeat, rollback
 from hudi_core.txn.lost_completion import refuse_lost_completion
-from hudi_core.txn.markers import TEMP_FOLDER, Markers
-from hudi_core.txn.open_table import OpenTable
+from hudi_core.txn.markers import Markers
 from hudi_core.txn.settlement import record_service, settled
 
 _OWN_WRITES: Final = frozenset({Action.COMMIT, Action.REPLACECOMMIT})

@@ -25,11 +25,11 @@ from hudi_core.model.files import PartitionPath
 from hudi_core.model.format import Publication
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import parse_instant_time
+from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.serde import decode_rollback_plan, encode
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.heartbeat import heartbeat_path, is_of_this_boot, remove_heartbeat
 from hudi_core.txn.markers import Markers
-from hudi_core.txn.open_table import OpenTable
 from hudi_core.txn.publication import is_two_step, recorded
 from hudi_core.txn.rollback_checks import check_can_be_undone
 from hudi_core.view.storage_lister import StorageLister

@@ -11,8 +11,8 @@ from hudi_core.metadata.upkeep import open_upkeep
 from hudi_core.model.commit import NO_PREVIOUS_COMMIT, ReplaceCommitMetadata
 from hudi_core.model.files import BaseFileName, PartitionPath, join_path
 from hudi_core.model.instant import Action, Instant
+from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.txn.open_table import OpenTable
 from hudi_core.view.storage_lister import StorageLister
 
 

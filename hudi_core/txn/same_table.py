@@ -9,7 +9,7 @@ from hudi_core.config.properties import MAX_BYTES, parse_properties
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import CommitConflictError, CorruptMetadataError, PathNotFoundError
 from hudi_core.storage.properties_file import PROPERTIES_PATH, read_properties
-from hudi_core.txn.open_table import OpenTable
+from hudi_core.table_handle import OpenTable
 
 _FIXED: Final = (
     *("name", "table_type", "version", "table_format", "record_key_fields", "partition_fields"),

@@ -17,14 +17,14 @@ import pyarrow as pa
 from hudi_core.config.stored_form import id_properties
 from hudi_core.config.stored_keys import FORMER_NAMES, LAST_COLUMN_ID
 from hudi_core.errors import CommitConflictError, UnsupportedCapabilityError
-from hudi_core.model.arrow_types import children, field_id, walk
 from hudi_core.model.capability import Capability
 from hudi_core.model.instant_time import InstantTime
-from hudi_core.model.promotions import promotion
 from hudi_core.model.protocols import TimelineView
-from hudi_core.model.schema import TableSchema
+from hudi_core.schema.arrow_types import children, field_id, walk
+from hudi_core.schema.promotions import promotion
+from hudi_core.schema.table_schema import TableSchema
 from hudi_core.storage.properties_file import read_properties, update_properties
-from hudi_core.txn.open_table import OpenTable
+from hudi_core.table_handle import OpenTable
 
 
 @dataclass(frozen=True, slots=True)

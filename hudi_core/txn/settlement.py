@@ -24,15 +24,15 @@ from hudi_core.model.conflicts import completed_since
 from hudi_core.model.format import PARENT_KEY, FormatCommit
 from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant
 from hudi_core.model.protocols import TimelineView
-from hudi_core.model.schema import TableSchema
 from hudi_core.plugin.fenced import pending_publications
 from hudi_core.plugin.host import FormatHost
+from hudi_core.schema.table_schema import TableSchema
+from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.serde import decode_clean, decode_rollback, decode_savepoint
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn import rollback
 from hudi_core.txn.conflicts import refuse_conflicts
 from hudi_core.txn.fenced_rollback import take_back
-from hudi_core.txn.open_table import OpenTable
 from hudi_core.txn.publication import (
     NotDueError,
     head,

@@ -19,8 +19,8 @@ from hudi_core.model.files import BasePath
 from hudi_core.model.protocols import LockProvider, Storage
 from hudi_core.storage.conditional import require_conditional_puts
 from hudi_core.storage.location import parse_location
+from hudi_core.table_handle import OpenTable
 from hudi_core.txn.locks import BothLocks, HudiFileLock, StorageLock, lock_provider
-from hudi_core.txn.open_table import OpenTable
 from hudi_core.txn.publication import is_two_step
 
 LOCK_FOLDER: Final = ".hoodie/.locks"

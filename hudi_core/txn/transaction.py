@@ -33,6 +33,8 @@ from hudi_core.model.format import FormatCommit
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.protocols import TimelineView
 from hudi_core.model.result import CommitResult, commit_result
+from hudi_core.storage.temp_folders import STAGE, temp_folder
+from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.serde import encode
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn import rollback
@@ -41,8 +43,7 @@ from hudi_core.txn.conflicts import refuse_conflicts
 from hudi_core.txn.creation import end_creation
 from hudi_core.txn.extras import with_extras
 from hudi_core.txn.heartbeat import Heartbeat
-from hudi_core.txn.markers import STAGE, Markers, temp_folder
-from hudi_core.txn.open_table import OpenTable
+from hudi_core.txn.markers import Markers
 from hudi_core.txn.publication import (
     NotDueError,
     building_on,

@@ -9,16 +9,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_core.base_file.encoded_columns import plain
+from hudi_core.index.incoming import Mask, Sources
+from hudi_core.index.tagging import Tagged, located_rows, new_rows
 from hudi_core.model.files import PartitionPath
-from hudi_core.model.schema import TableSchema
-from hudi_core.write.combine import Positions, distinct
-from hudi_core.write.context import WriteContext
-from hudi_core.write.encoded_columns import plain
-from hudi_core.write.incoming import Mask, Sources
-from hudi_core.write.merging import Located
+from hudi_core.rows.combine import Positions, distinct
+from hudi_core.rows.context import WriteContext
+from hudi_core.rows.merging import Located
+from hudi_core.rows.staging import StagedPart
+from hudi_core.schema.table_schema import TableSchema
 from hudi_core.write.planning import GroupWrite
-from hudi_core.write.staging import StagedPart
-from hudi_core.write.tagging import Tagged, located_rows, new_rows
 
 
 @dataclass(frozen=True, slots=True)

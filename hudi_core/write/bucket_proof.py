@@ -15,15 +15,15 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from hudi_core.base_file.footer import read_columns
 from hudi_core.config import index_keys
 from hudi_core.config.kinds import IndexType
 from hudi_core.errors import UnsupportedTableError
 from hudi_core.index.bucket import key_hashes
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata.data_files import read_columns
 from hudi_core.model.buckets import bucket_of_file
 from hudi_core.model.files import FileSlice
-from hudi_core.model.schema import RECORD_KEY
+from hudi_core.schema.table_schema import RECORD_KEY
 from hudi_core.write.bucket_planning import refuse_other_groups
 
 _OWN_SETTINGS: Final = ".hoodie/.bucket_index"

@@ -15,6 +15,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from hudi_core.base_file.writer import BaseFileWriter
 from hudi_core.engine.base import TaskContext
 from hudi_core.keygen import KeyGenerator, key_generator
 from hudi_core.model.commit import NO_PREVIOUS_COMMIT, WriteStat, WriteStatus
@@ -25,16 +26,15 @@ from hudi_core.model.files import (
     derive_file_id,
     join_path,
 )
-from hudi_core.model.schema import RECORD_KEY, TableSchema
+from hudi_core.rows.context import WriteContext
+from hudi_core.rows.deciding import deleted, marks_deletes
+from hudi_core.rows.meta_columns import RowOrigin, with_meta_columns
+from hudi_core.rows.sorting import in_order
+from hudi_core.rows.staging import normalised, scatter
+from hudi_core.schema.table_schema import RECORD_KEY, TableSchema
 from hudi_core.txn.markers import MarkerKind
-from hudi_core.write.base_file import BaseFileWriter
-from hudi_core.write.context import WriteContext
-from hudi_core.write.deciding import deleted, marks_deletes
 from hudi_core.write.file_output import mark, open_base_file
 from hudi_core.write.key_changes import leave_insertions, tracked_columns
-from hudi_core.write.meta_columns import RowOrigin, with_meta_columns
-from hudi_core.write.sorting import in_order
-from hudi_core.write.staging import normalised, scatter
 
 _ROW_GROUP_BYTES: Final = 32 << 20
 _TASK_BYTES: Final = 256 << 20

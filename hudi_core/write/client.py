@@ -41,16 +41,17 @@ from hudi_core.model.instant import Action
 from hudi_core.model.instant_time import EARLIEST
 from hudi_core.model.protocols import TimelineView
 from hudi_core.model.result import CommitResult
-from hudi_core.model.schema import PARTITION_PATH, TableSchema
+from hudi_core.rows.context import WriteContext
+from hudi_core.rows.deciding import check_deciding_columns, check_markers
+from hudi_core.rows.filling import refuse_defaults
+from hudi_core.rows.sorting import check_sort_columns
+from hudi_core.schema.table_schema import PARTITION_PATH, TableSchema
+from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.serde import encode
 from hudi_core.txn.idempotency import AlreadyDoneError
-from hudi_core.txn.open_table import OpenTable
 from hudi_core.txn.schema_step import SchemaStep, last_write
 from hudi_core.txn.table_lock import TableLock
 from hudi_core.txn.transaction import Transaction, begin
-from hudi_core.write.context import WriteContext
-from hudi_core.write.deciding import check_deciding_columns, check_markers
-from hudi_core.write.filling import refuse_defaults
 from hudi_core.write.input_schema import staged_schema
 from hudi_core.write.key_changes import key_tracking
 from hudi_core.write.keyless import write_config_for
@@ -74,7 +75,6 @@ from hudi_core.write.replacing import (
     rows_of,
 )
 from hudi_core.write.schema_plan import plan_schema, unchanged
-from hudi_core.write.sorting import check_sort_columns
 from hudi_core.write.steps import WriteSteps
 
 

@@ -6,16 +6,16 @@ import contextlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from hudi_core.base_file.key_bounds import BloomSizing
+from hudi_core.base_file.writer import BaseFileOptions, BaseFileWriter
 from hudi_core.errors import AlreadyExistsError, IncompleteCommitError
 from hudi_core.model.files import PARTITION_METADATA_FILE, PartitionPath, join_path
+from hudi_core.rows.context import WriteContext
 from hudi_core.storage.data_files import data_filesystem
 from hudi_core.storage.layout import layout_of
 from hudi_core.storage.open import open_storage
 from hudi_core.txn.markers import MarkerKind, Markers
-from hudi_core.write.base_file import BaseFileOptions, BaseFileWriter
-from hudi_core.write.context import WriteContext
 from hudi_core.write.nesting import can_nest, refuse_nested_partition
-from hudi_core.write.record_keys import BloomSizing
 
 
 def mark(

@@ -6,11 +6,11 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_core.engine.base import TaskContext
-from hudi_core.model.schema import TableSchema
-from hudi_core.write.context import WriteContext
-from hudi_core.write.filling import folded
-from hudi_core.write.incoming import Scope, arrival_order, key_names, record_keys
-from hudi_core.write.staging import ARRIVAL, LAST_ARRIVAL, PartBuilder, StagedPart
+from hudi_core.index.incoming import Scope, arrival_order, key_names, record_keys
+from hudi_core.rows.context import WriteContext
+from hudi_core.rows.filling import folded
+from hudi_core.rows.staging import ARRIVAL, LAST_ARRIVAL, PartBuilder, StagedPart
+from hudi_core.schema.table_schema import TableSchema
 
 
 def fold_rows(

@@ -11,9 +11,10 @@ from hudi_core.config.schema import FILL_MISSING, SchemaConfig
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import RecordKeyError, SchemaError
 from hudi_core.keygen import brings_keys
-from hudi_core.model.casting import cast_array
 from hudi_core.model.commit import WriteOperation
-from hudi_core.model.schema import (
+from hudi_core.rows.staging import PLAIN
+from hudi_core.schema.casting import cast_array
+from hudi_core.schema.table_schema import (
     IS_DELETED,
     META_COLUMNS,
     PARTITION_PATH,
@@ -22,7 +23,6 @@ from hudi_core.model.schema import (
 )
 from hudi_core.write.partial_rows import check_left_out
 from hudi_core.write.schema_plan import fixed_columns
-from hudi_core.write.staging import PLAIN
 
 
 def staged_schema(

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_core.base_file.encoded_columns import plain
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.engine.base import TaskContext
 from hudi_core.meta_client import TableMetaClient
@@ -20,12 +21,11 @@ from hudi_core.metadata.index_definitions import read_definitions
 from hudi_core.metadata.key_changes import DELETED, INSERTED, UPDATED, change_table
 from hudi_core.metadata.partition_types import RECORD_INDEX, SECONDARY_INDEX
 from hudi_core.metadata.table import active_partitions, stored_partitions
-from hudi_core.model.schema import RECORD_KEY, TableSchema
-from hudi_core.write.context import KeyTracking, WriteContext
-from hudi_core.write.encoded_columns import plain
-from hudi_core.write.merging import Merged
-from hudi_core.write.stage_files import Left, leave
-from hudi_core.write.staging import true_mask
+from hudi_core.rows.context import KeyTracking, WriteContext
+from hudi_core.rows.merging import Merged
+from hudi_core.rows.stage_files import Left, leave
+from hudi_core.rows.staging import true_mask
+from hudi_core.schema.table_schema import RECORD_KEY, TableSchema
 
 
 def key_tracking(

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from hudi_core.base_file.footer import opened_file
 from hudi_core.config import table_keys as keys
 from hudi_core.config.key import ConfigKey
 from hudi_core.config.key_forms import form_properties
@@ -29,9 +30,8 @@ from hudi_core.errors import OptionConflictError, SchemaError, UnsupportedTableE
 from hudi_core.keygen import key_generator
 from hudi_core.keygen.spelled import Spelled, spelled, without_idle_forms
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata.data_files import opened_file
 from hudi_core.model.files import BaseFile, FileSlice, PartitionPath
-from hudi_core.model.schema import RECORD_KEY, TableSchema
+from hudi_core.schema.table_schema import RECORD_KEY, TableSchema
 
 _ROWS: Final = 1000
 """Of a file, where any of its keys shows the form."""

@@ -2,7 +2,7 @@
 key they were read with are looked up.
 
 Source: Hudi's ``AutoRecordGenWrapperKeyGenerator`` and ``HoodieCreateRecordUtils``. The keys are
-made with the meta columns, see :func:`hudi_core.write.meta_columns.with_meta_columns`.
+made with the meta columns, see :func:`hudi_core.rows.meta_columns.with_meta_columns`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from hudi_core.config.write_keys import COMBINE_BEFORE_INSERT, INSERT_DUP_POLICY
 from hudi_core.errors import InvalidOptionError, RecordKeyError
 from hudi_core.keygen import brings_keys
 from hudi_core.model.commit import WriteOperation
-from hudi_core.model.schema import PARTITION_PATH, RECORD_KEY
+from hudi_core.schema.table_schema import PARTITION_PATH, RECORD_KEY
 
 _NEED_KEYS: Final = {
     WriteOperation.UPSERT: "upserted",

@@ -9,9 +9,9 @@ from hudi_core.config.stored_form import bucket_properties
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import OptionConflictError, UnsupportedTableError
 from hudi_core.model.commit import WriteOperation
-from hudi_core.model.schema import TableSchema
+from hudi_core.schema.table_schema import TableSchema
 from hudi_core.storage.properties_file import read_properties, update_properties
-from hudi_core.txn.open_table import OpenTable
+from hudi_core.table_handle import OpenTable
 from hudi_core.txn.table_lock import TableLock
 from hudi_core.write.bucket_proof import refuse_other_buckets
 from hudi_core.write.key_proof import form_to_keep, proven, refuse_other_form

@@ -12,29 +12,30 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from hudi_core.base_file.encoded_columns import constant
+from hudi_core.base_file.key_footer import KeyFooter
+from hudi_core.base_file.reader import StoredFile, read_base_file
+from hudi_core.base_file.writer import BaseFileResult
 from hudi_core.engine.base import TaskContext
-from hudi_core.index.base import KeyFooter, join_keys
+from hudi_core.index.base import join_keys
+from hudi_core.index.incoming import key_names, record_keys
+from hudi_core.index.tagging import Tagged
 from hudi_core.model.commit import WriteOperation, WriteStat, WriteStatus
 from hudi_core.model.files import BaseFileName, WriteToken, join_path
-from hudi_core.model.schema import FILE_NAME, RECORD_KEY, TableSchema
+from hudi_core.rows.combine import distinct, winners
+from hudi_core.rows.context import WriteContext
+from hudi_core.rows.deciding import deciding_names, order_values
+from hudi_core.rows.filling import filled
+from hudi_core.rows.merging import Located, Merged, merge
+from hudi_core.rows.meta_columns import RowOrigin, with_meta_columns
+from hudi_core.rows.staging import StagedPart
+from hudi_core.schema.table_schema import FILE_NAME, RECORD_KEY, TableSchema
 from hudi_core.txn.markers import MarkerKind
 from hudi_core.write.arrivals import Arrivals, arrivals, at_home
-from hudi_core.write.base_file import BaseFileResult
-from hudi_core.write.combine import distinct, winners
-from hudi_core.write.context import WriteContext
-from hudi_core.write.deciding import deciding_names, order_values
-from hudi_core.write.encoded_columns import constant
 from hudi_core.write.file_output import mark, open_base_file
-from hudi_core.write.filling import filled
-from hudi_core.write.incoming import key_names, record_keys
 from hudi_core.write.key_changes import leave_changes
-from hudi_core.write.merging import Located, Merged, merge
-from hudi_core.write.meta_columns import RowOrigin, with_meta_columns
 from hudi_core.write.partial_rows import completed
 from hudi_core.write.planning import GroupWrite
-from hudi_core.write.staging import StagedPart
-from hudi_core.write.stored_file import StoredFile, read_base_file
-from hudi_core.write.tagging import Tagged
 
 _NO_ROWS: Final = np.empty(0, dtype=np.int64)
 _TELLING_ROWS: Final = 4096

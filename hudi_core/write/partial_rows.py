@@ -9,13 +9,13 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from hudi_core.base_file.encoded_columns import plain
 from hudi_core.config.merge_keys import PARTIAL_UPDATE_MODE
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import SchemaError
-from hudi_core.model.schema import TableSchema
-from hudi_core.write.combine import Positions
-from hudi_core.write.context import WriteContext
-from hudi_core.write.encoded_columns import plain
+from hudi_core.rows.combine import Positions
+from hudi_core.rows.context import WriteContext
+from hudi_core.schema.table_schema import TableSchema
 
 
 def check_left_out(names: Sequence[str], table: TableSchema, config: TableConfig) -> None:

@@ -14,22 +14,22 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_core.config.metadata_keys import MetadataConfig
+from hudi_core.index.tagging import located_rows
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata.request_estimate import metadata_requests
 from hudi_core.model.client import SliceView
 from hudi_core.model.commit import CommitMetadata, WriteOperation
 from hudi_core.model.dry_run import DryRun, FileChange, PlannedFile, StorageRequests
 from hudi_core.model.files import PartitionPath
 from hudi_core.model.protocols import TimelineView
-from hudi_core.model.schema import PARTITION_PATH, RECORD_KEY, TableSchema
-from hudi_core.txn.open_table import OpenTable
-from hudi_core.write.context import WriteContext
-from hudi_core.write.deciding import deciding_names, deleted, marks_deletes
+from hudi_core.rows.context import WriteContext
+from hudi_core.rows.deciding import deciding_names, deleted, marks_deletes
+from hudi_core.rows.staging import StagedPart
+from hudi_core.schema.table_schema import PARTITION_PATH, RECORD_KEY, TableSchema
+from hudi_core.table_handle import OpenTable
 from hudi_core.write.planning import GroupWrite
 from hudi_core.write.replacing import REPLACING, replaced_slices, rows_of
-from hudi_core.write.staging import StagedPart
+from hudi_core.write.request_estimate import metadata_requests
 from hudi_core.write.steps import WritePlan, WriteSteps
-from hudi_core.write.tagging import located_rows
 
 _FILE_BYTES: Final = 3000
 """What a base file of few columns has beside its rows: schemas, statistics, key range."""

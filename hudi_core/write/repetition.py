@@ -10,8 +10,8 @@ from hudi_core.model.format import FormatCommit
 from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant, State
 from hudi_core.model.protocols import TimelineView
 from hudi_core.model.result import CommitResult, commit_result
+from hudi_core.table_handle import OpenTable
 from hudi_core.txn.idempotency import Done, archived_commit, done_writes, is_accounted, repeated
-from hudi_core.txn.open_table import OpenTable
 
 
 def repetition_of(

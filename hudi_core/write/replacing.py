@@ -18,10 +18,10 @@ from hudi_core.metadata.row_counts import row_counts
 from hudi_core.model.client import SliceView
 from hudi_core.model.commit import WriteOperation
 from hudi_core.model.files import FileSlice, PartitionPath
-from hudi_core.model.schema import TableSchema
+from hudi_core.rows.staging import normalised
+from hudi_core.schema.table_schema import TableSchema
 from hudi_core.storage.safe_path import check_path
 from hudi_core.view.storage_lister import METADATA_FOLDER
-from hudi_core.write.staging import normalised
 
 REPLACING: Final = frozenset(
     {

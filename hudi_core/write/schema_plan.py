@@ -7,8 +7,8 @@ import pyarrow as pa
 from hudi_core.config.table import TableConfig
 from hudi_core.config.write import WriteConfig
 from hudi_core.model.commit import WriteOperation
-from hudi_core.model.evolution import merged_schema
-from hudi_core.txn.open_table import OpenTable
+from hudi_core.schema.evolution import merged_schema
+from hudi_core.table_handle import OpenTable
 from hudi_core.txn.schema_step import SchemaStep, last_write, refuse_unfit
 
 
@@ -25,7 +25,7 @@ def plan_schema(
     Raises
     ------
     SchemaError
-        See :func:`~hudi_core.model.evolution.merged_schema`.
+        See :func:`~hudi_core.schema.evolution.merged_schema`.
     UnsupportedCapabilityError, SchemaError
         The table's format cannot follow; see :func:`~hudi_core.txn.schema_step.refuse_unfit`.
     """

@@ -13,27 +13,27 @@ from hudi_core.config.kinds import InsertDuplicates
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.base import Engine
 from hudi_core.errors import PartitionValueError
+from hudi_core.index.duplicates import without_duplicates
+from hudi_core.index.incoming import Scope
 from hudi_core.index.record_index import RecordIndex, has_record_index
+from hudi_core.index.record_tagging import RecordTagging
+from hudi_core.index.tagging import Tagged, Tagging, scopes, staged_for
 from hudi_core.model.client import SliceView
 from hudi_core.model.commit import WriteOperation, WriteStatus
 from hudi_core.model.files import BaseFile, PartitionPath
 from hudi_core.model.protocols import TimelineView
-from hudi_core.model.schema import TableSchema
-from hudi_core.txn.open_table import OpenTable
+from hudi_core.rows.context import WriteContext
+from hudi_core.rows.deciding import marks_deletes
+from hudi_core.rows.sorting import arrangement_for, sorts
+from hudi_core.rows.staging import StagedPart, partition_rows, stage_rows
+from hudi_core.schema.table_schema import TableSchema
+from hudi_core.table_handle import OpenTable
 from hudi_core.write.bucket_planning import BucketAssignment
 from hudi_core.write.bulk_insert import bulk_insert_rows
-from hudi_core.write.context import WriteContext
-from hudi_core.write.deciding import marks_deletes
-from hudi_core.write.duplicates import without_duplicates
 from hudi_core.write.folding import fold_rows
-from hudi_core.write.incoming import Scope
 from hudi_core.write.merge_handle import GroupTask, write_group
 from hudi_core.write.nesting import can_nest, refuse_nested_partitions, unmark_partitions
 from hudi_core.write.planning import FileSizing, GroupWrite, average_record_size
-from hudi_core.write.record_tagging import RecordTagging
-from hudi_core.write.sorting import arrangement_for, sorts
-from hudi_core.write.staging import StagedPart, partition_rows, stage_rows
-from hudi_core.write.tagging import Tagged, Tagging, scopes, staged_for
 
 _STAGE, _TAG, _WRITE, _FOLD = range(4)
 _NEW_GROUPS_ONLY: Final = frozenset(

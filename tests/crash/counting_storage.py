@@ -23,10 +23,10 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn, Self
 
+from hudi_core.base_file.writer import BaseFileWriter
 from hudi_core.errors import StorageError
 from hudi_core.storage.disk import Disk
 from hudi_core.storage.posix_reader import TEMPORARY_PREFIX
-from hudi_core.write.base_file import BaseFileWriter
 
 DEATH: Final = 7
 """Exit status of a process that was killed at a step."""

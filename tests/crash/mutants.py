@@ -15,11 +15,11 @@ from hudi_core.plugin.fenced import pending_publications
 from hudi_core.services import create
 from hudi_core.services.opening import open_table
 from hudi_core.storage.properties_file import write_instead, write_new
+from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.clock import TimelineClock
 from hudi_core.timeline.serde import encode
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn import publication, recovery, rollback, settlement, transaction
-from hudi_core.txn.open_table import OpenTable
 from hudi_core.txn.table_lock import TableLock
 from hudi_core.txn.transaction import Transaction
 

@@ -20,8 +20,8 @@ from typing import Any
 import pyarrow as pa
 
 import hudi_core as hudi
+from hudi_core.base_file.writer import BaseFileWriter
 from hudi_core.storage.disk import Disk
-from hudi_core.write.base_file import BaseFileWriter
 
 SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64())])
 PATIENCE_S = 60.0

@@ -26,7 +26,7 @@ from hudi_core.spi import (
     State,
     UnsupportedCapabilityError,
 )
-from hudi_core.txn.open_table import OpenTable
+from hudi_core.table_handle import OpenTable
 
 from .conformance_format import FormatUnderTest, bag
 from .conformance_trace import TRACE, Call

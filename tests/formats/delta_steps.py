@@ -14,7 +14,7 @@ import delta_format.plugin
 from hudi_core.errors import HudiError, StorageError
 from hudi_core.model.instant import Instant
 from hudi_core.services.opening import open_table
-from hudi_core.txn.open_table import OpenTable
+from hudi_core.table_handle import OpenTable
 
 
 def opened(path: Path) -> OpenTable:

@@ -19,7 +19,7 @@ from pyiceberg.table.snapshots import Snapshot, ancestors_of
 
 import hudi_core as hudi
 from hudi_core.services.opening import open_table
-from hudi_core.txn.open_table import OpenTable
+from hudi_core.table_handle import OpenTable
 from tests.formats import columns
 from tests.formats.columns import CITIES
 

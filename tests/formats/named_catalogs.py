@@ -28,7 +28,7 @@ from hudi_core.errors import CommitStateUnknownError, InvalidOptionError
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.services.opening import open_table
-from hudi_core.txn.open_table import OpenTable
+from hudi_core.table_handle import OpenTable
 from iceberg_format.commit import requirements
 from iceberg_format.external import ExternalCatalog
 from iceberg_format.table import IcebergTable

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 import hudi_core as hudi
+from hudi_core.base_file.footer import read_columns
 from hudi_core.errors import CommitConflictError
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata.data_files import read_columns
 from hudi_core.txn import added_keys
 from tests.formats.two_steps import FAST, FORMATS, SCHEMA, SHARED, Write, batch, overlapping
 

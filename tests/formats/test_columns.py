@@ -14,9 +14,9 @@ import pytest
 
 import hudi_core as hudi
 from hudi_core.errors import SchemaError, UnsupportedCapabilityError
-from hudi_core.model.schema import TableSchema
 from hudi_core.plugin.host import FormatHost
 from hudi_core.plugin.registry import FormatRegistry
+from hudi_core.schema.table_schema import TableSchema
 from tests.formats.two_steps import FAST, READ, newest_iceberg
 
 SCHEMA = pa.schema(

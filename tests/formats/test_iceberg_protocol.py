@@ -25,7 +25,7 @@ from hudi_core.errors import (
 from hudi_core.model.format import PARENT_KEY
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import InstantTime
-from hudi_core.txn.open_table import OpenTable
+from hudi_core.table_handle import OpenTable
 from iceberg_format.catalog import FolderCatalog, TableState
 from iceberg_format.table import IcebergTable
 from tests.formats.iceberg_tables import (

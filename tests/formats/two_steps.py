@@ -21,8 +21,8 @@ from hudi_core.model.format import FormatCommit
 from hudi_core.model.instant import Instant
 from hudi_core.plugin.host import FormatHost
 from hudi_core.services.opening import open_table
+from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.txn.open_table import OpenTable
 from hudi_core.txn.settlement import Settled
 from hudi_core.txn.transaction import Transaction
 

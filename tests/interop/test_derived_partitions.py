@@ -18,7 +18,7 @@ from hudi_core.config.properties import parse_properties
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import UnsupportedTableError
 from hudi_core.keygen import key_generator
-from hudi_core.model.schema import PARTITION_PATH, RECORD_KEY, TableSchema
+from hudi_core.schema.table_schema import PARTITION_PATH, RECORD_KEY, TableSchema
 
 RealTables = Callable[[str], Path]
 REAL = "cow__v9_timebasedkeygen_unixtimestamp"

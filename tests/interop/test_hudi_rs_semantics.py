@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import hudi_core as hudi
-from hudi_core.model.schema import IS_DELETED
+from hudi_core.schema.table_schema import IS_DELETED
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("value", pa.string())])
 FLAGGED = SCHEMA.append(pa.field(IS_DELETED, pa.bool_()))

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hudi_core.base_file.key_bounds import RecordKeyCollector
 from hudi_core.config.properties import parse_properties
 from hudi_core.config.table import TableConfig
+from hudi_core.hashing.bloom import TYPE_CODE, DynamicBloom
 from hudi_core.keygen import key_generator
-from hudi_core.metadata.bloom import TYPE_CODE, DynamicBloom
-from hudi_core.model.schema import META_COLUMNS, PARTITION_PATH, RECORD_KEY, TableSchema
-from hudi_core.write.record_keys import RecordKeyCollector
+from hudi_core.schema.table_schema import META_COLUMNS, PARTITION_PATH, RECORD_KEY, TableSchema
 
 RealTables = Callable[[str], Path]
 

@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 
 import hudi_core as hudi
 from hudi_core.errors import SchemaError, UnsupportedTableError
-from hudi_core.model.promotions import PROMOTIONS, can_promote, promotion
+from hudi_core.schema.promotions import PROMOTIONS, can_promote, promotion
 
 Row = dict[str, Any]
 KEY: Final = "id"

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import hudi_core as hudi
-from hudi_core.model.promotions import BY_OPTION
+from hudi_core.schema.promotions import BY_OPTION
 from tests.jvm.engines import Engine
 from tests.unit.test_write_widening import CASES
 

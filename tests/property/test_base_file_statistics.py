@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_core.model.schema import TableSchema
-from hudi_core.write.base_file import BaseFileOptions, BaseFileWriter
+from hudi_core.base_file.writer import BaseFileOptions, BaseFileWriter
+from hudi_core.schema.table_schema import TableSchema
 
 SCHEMA = TableSchema.create(
     pa.schema(

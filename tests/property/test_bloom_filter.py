@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_core.metadata.bloom import DynamicBloom
+from hudi_core.hashing.bloom import DynamicBloom
 
 KEYS = st.lists(st.text(max_size=40), max_size=60)
 

@@ -23,9 +23,9 @@ from hypothesis import HealthCheck, given, settings
 import hudi_core as hudi
 from hudi_core.engine.base import InputFunction, TaskFunction
 from hudi_core.engine.local import LocalEngine
+from hudi_core.index import tagging
 from hudi_core.metadata.records import RecordLocation
 from hudi_core.metadata.snapshot import MetadataSnapshot
-from hudi_core.write import tagging
 from tests.samples import IS_WHOLE
 
 T = TypeVar("T")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_core.keygen.text import to_text
-from hudi_core.model.java_float import double_text, float_text
+from hudi_core.schema.java_float import double_text, float_text
 
 
 @given(st.floats(), st.booleans())

@@ -11,10 +11,10 @@ import pyarrow as pa
 from hypothesis import given, settings
 
 from hudi_core.config.merge_rules import DeleteMarker, Fill, MergeRules
-from hudi_core.write.combine import stored_wins, winners
-from hudi_core.write.deciding import order_values
-from hudi_core.write.filling import filled, folded
-from hudi_core.write.merging import Located, merge
+from hudi_core.rows.combine import stored_wins, winners
+from hudi_core.rows.deciding import order_values
+from hudi_core.rows.filling import filled, folded
+from hudi_core.rows.merging import Located, merge
 
 Row = dict[str, Any]
 

@@ -10,7 +10,7 @@ import pytest
 
 import hudi_core as hudi
 from hudi_core.engine.spark import SparkEngine
-from hudi_core.write import tagging
+from hudi_core.index import tagging
 from tests.samples import sampled
 
 SCHEMA = pa.schema(

@@ -10,8 +10,8 @@ import pytest
 
 import hudi_core as hudi
 from hudi_core.errors import SchemaError
-from hudi_core.model.evolution import SchemaChange, altered_schema, merged_schema
-from hudi_core.model.schema import TableSchema
+from hudi_core.schema.evolution import SchemaChange, altered_schema, merged_schema
+from hudi_core.schema.table_schema import TableSchema
 
 FAST = {"hoodie.fs.fsync": "false"}
 INT = pa.int64()

@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from hudi_core.hashing.java_hash import list_hash, string_hashes
 from hudi_core.index.bucket import bucket_numbers, hashed_values
 from hudi_core.model.buckets import Buckets, bucket_file_id, bucket_of_file
 from hudi_core.model.files import FileId, PartitionPath
 from hudi_core.model.instant_time import parse_instant_time
-from hudi_core.model.java_hash import list_hash, string_hashes
 
 INSTANT = parse_instant_time("20260101000000000")
 

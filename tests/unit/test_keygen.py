@@ -22,9 +22,9 @@ from hudi_core.errors import (
 )
 from hudi_core.keygen import KeyGenerator, key_generator
 from hudi_core.keygen.text import to_text
-from hudi_core.model.java_float import double_text, float_text
 from hudi_core.model.key_form import KeyForm
-from hudi_core.model.schema import TableSchema
+from hudi_core.schema.java_float import double_text, float_text
+from hudi_core.schema.table_schema import TableSchema
 
 SCHEMA = TableSchema.create(
     pa.schema(

@@ -21,7 +21,7 @@ from hudi_core.keygen import (
     key_generator,
     refuse_unfit_moments,
 )
-from hudi_core.model.schema import TableSchema
+from hudi_core.schema.table_schema import TableSchema
 from tests.unit.timestamp_tables import (
     DAYS,
     PREFIX,

@@ -20,7 +20,7 @@ from hudi_core.model.commit import CommitMetadata, ReplaceCommitMetadata
 from hudi_core.model.files import BasePath
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import InstantTime
-from hudi_core.model.schema import TableSchema
+from hudi_core.schema.table_schema import TableSchema
 from hudi_core.storage.options import StorageOptions
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.timeline.serde import encode

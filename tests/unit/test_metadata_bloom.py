@@ -13,7 +13,7 @@ import pytest
 
 import hudi_core as hudi
 from hudi_core.errors import CorruptMetadataError
-from hudi_core.metadata.bloom import DynamicBloom
+from hudi_core.hashing.bloom import DynamicBloom
 
 
 def signed(number: int, bits: int) -> int:

@@ -20,6 +20,7 @@ import pytest
 
 import hudi_core as hudi
 from hudi_core.avro.wrappers import Wrapped
+from hudi_core.base_file.footer_statistics import footer_statistics
 from hudi_core.errors import TableServiceError
 from hudi_core.metadata.bound_forms import bound_form, wrapped_bounds
 from hudi_core.metadata.bounds import kind_of, unwrap_bound
@@ -29,9 +30,8 @@ from hudi_core.metadata.partition_types import COLUMN_STATS, PARTITION_STATS
 from hudi_core.metadata.records import ColumnRange, ValueType
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.metadata.table import active_partitions
-from hudi_core.model.arrow_types import leaves
 from hudi_core.model.files import PartitionPath
-from hudi_core.model.footer_statistics import footer_statistics
+from hudi_core.schema.arrow_types import leaves
 from tests.unit.test_metadata_validator import a_record, client_of, operator, plant
 
 VERSIONS = ("8", "9")

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_core.errors import SchemaError
-from hudi_core.model.arrow_types import leaves, normalise_type, walk
+from hudi_core.schema.arrow_types import leaves, normalise_type, walk
 
 ELEMENT = pa.list_(pa.field("element", pa.string()))
 

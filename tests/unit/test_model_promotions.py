@@ -8,9 +8,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from hudi_core.model.promotions import PROMOTIONS, Promotion, can_promote
 from hudi_core.plugin.host import FormatHost
 from hudi_core.plugin.registry import FormatRegistry
+from hudi_core.schema.promotions import PROMOTIONS, Promotion, can_promote
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "types.md"
 

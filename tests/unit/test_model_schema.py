@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_core.errors import SchemaError
-from hudi_core.model.schema import META_COLUMNS, TableSchema
+from hudi_core.schema.table_schema import META_COLUMNS, TableSchema
 
 NESTED = pa.schema(
     [

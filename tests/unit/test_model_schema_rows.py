@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 from hudi_core.errors import SchemaError
-from hudi_core.model.schema import TableSchema
+from hudi_core.schema.table_schema import TableSchema
 
 SMALL = TableSchema.create(
     pa.schema(

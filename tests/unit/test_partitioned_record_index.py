@@ -185,7 +185,8 @@ def test_a_lookup_reads_the_blocks_it_touches(
 def test_only_files_that_hold_a_key_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from hudi_core.write import locating, stored_file  # noqa: PLC0415
+    from hudi_core.base_file import reader as stored_file  # noqa: PLC0415
+    from hudi_core.index import locating  # noqa: PLC0415
 
     table = create(tmp_path, ON)
     for first in range(0, 40, 10):

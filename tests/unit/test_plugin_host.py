@@ -19,10 +19,10 @@ from hudi_core.model.client import MetaClientView, TableSettings
 from hudi_core.model.commit import CommitMetadata, ReplaceCommitMetadata
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import InstantTime
-from hudi_core.model.schema import TableSchema
 from hudi_core.plugin.contract import HOOKS, NEEDED_BY, OPTIONAL
 from hudi_core.plugin.host import FormatHost
 from hudi_core.plugin.registry import FormatRegistry
+from hudi_core.schema.table_schema import TableSchema
 from hudi_core.spi import Capability, FormatCapabilities, FormatCommit, hookimpl
 from native_format import NativeTableFormat
 

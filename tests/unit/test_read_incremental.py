@@ -24,8 +24,8 @@ from hudi_core.model.commit import CommitMetadata, ReplaceCommitMetadata, WriteS
 from hudi_core.model.files import BasePath
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import InstantTime
-from hudi_core.model.schema import TableSchema
 from hudi_core.read.incremental import IncrementalQuery
+from hudi_core.schema.table_schema import TableSchema
 from hudi_core.storage.options import StorageOptions
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.timeline.serde import encode

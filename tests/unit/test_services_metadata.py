@@ -38,9 +38,9 @@ from hudi_core.services.metadata import (
 )
 from hudi_core.services.opening import open_table
 from hudi_core.storage.properties_file import update_properties
+from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.clock import TimelineClock
 from hudi_core.timeline.serde import decode_index_commit, decode_index_plan, encode
-from hudi_core.txn.open_table import OpenTable
 from hudi_core.txn.table_lock import lock_at
 from tests.unit.mortal_tables import DEATHS_APART, deaths
 

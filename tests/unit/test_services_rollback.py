@@ -17,11 +17,11 @@ from hudi_core.model.files import PartitionPath
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.services.opening import open_table
+from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.clock import TimelineClock
 from hudi_core.timeline.serde import encode
 from hudi_core.txn import rollback
-from hudi_core.txn.open_table import OpenTable
 
 SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64())])
 FAST = {"hoodie.fs.fsync": "false"}

@@ -14,8 +14,8 @@ import pytest
 import hudi_core as hudi
 from hudi_core.config.stored_keys import KEYS_PROVED
 from hudi_core.errors import OptionConflictError, UnsupportedTableError
-from hudi_core.model import widening
-from hudi_core.model.java_float import double_text
+from hudi_core.schema import widening
+from hudi_core.schema.java_float import double_text
 from hudi_core.write import layout_proof
 from hudi_core.write.key_proof import proven
 from tests.unit.refusals import refused

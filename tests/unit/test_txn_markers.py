@@ -12,7 +12,8 @@ from hudi_core.model.files import PartitionPath
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.storage.object_store import ObjectStorage
 from hudi_core.storage.posix import PosixStorage
-from hudi_core.txn.markers import Marker, MarkerKind, Markers, temp_folder
+from hudi_core.storage.temp_folders import temp_folder
+from hudi_core.txn.markers import Marker, MarkerKind, Markers
 
 INSTANT, OTHER = InstantTime("20260301120000000"), InstantTime("20260301120000001")
 BASE = f"7f3c-0_1-2-3_{INSTANT}.parquet"

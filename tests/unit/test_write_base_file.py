@@ -19,12 +19,12 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 import pytest
 
+from hudi_core.base_file.key_bounds import BloomSizing
+from hudi_core.base_file.writer import BaseFileOptions, BaseFileResult, BaseFileWriter
 from hudi_core.errors import StorageError
-from hudi_core.metadata.bloom import DynamicBloom
-from hudi_core.model.schema import META_COLUMNS, TableSchema
+from hudi_core.hashing.bloom import DynamicBloom
 from hudi_core.model.stats import ColumnStats
-from hudi_core.write.base_file import BaseFileOptions, BaseFileResult, BaseFileWriter
-from hudi_core.write.record_keys import BloomSizing
+from hudi_core.schema.table_schema import META_COLUMNS, TableSchema
 
 LOCAL = pafs.LocalFileSystem()
 SCHEMA = TableSchema.create(

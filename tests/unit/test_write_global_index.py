@@ -12,8 +12,8 @@ import pytest
 
 import hudi_core as hudi
 from hudi_core.errors import DuplicateRecordKeyError, SchemaError
+from hudi_core.index.locating import FileCandidates
 from hudi_core.write.arrivals import at_home
-from hudi_core.write.locating import FileCandidates
 
 INDEX = "hoodie.index.type"
 RECORD_INDEX = {

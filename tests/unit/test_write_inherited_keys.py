@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import hudi_core as hudi
-from hudi_core.metadata.bloom import DynamicBloom
+from hudi_core.hashing.bloom import DynamicBloom
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64())])
 

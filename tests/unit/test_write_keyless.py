@@ -15,7 +15,7 @@ import hudi_core as hudi
 from hudi_core.config.table import KeyGeneratorType
 from hudi_core.engine.base import TaskContext
 from hudi_core.errors import InvalidOptionError, PartitionValueError, RecordKeyError
-from hudi_core.metadata.bloom import DynamicBloom
+from hudi_core.hashing.bloom import DynamicBloom
 from hudi_core.model.commit import WriteStatus
 
 SCHEMA = pa.schema([pa.field("n", pa.int64()), pa.field("city", pa.string())])

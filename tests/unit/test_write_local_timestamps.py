@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import hudi_core as hudi
-from hudi_core.model.schema import TableSchema
+from hudi_core.schema.table_schema import TableSchema
 from hudi_core.services.opening import open_table
 
 OPTION = "hoodie.write.schema.local.timestamps"

@@ -16,8 +16,8 @@ from hypothesis import given
 import hudi_core as hudi
 from hudi_core.config.merge_rules import MergeRules
 from hudi_core.engine.spark import SparkEngine
-from hudi_core.write.combine import stored_wins, winners
-from hudi_core.write.merging import Located, merge
+from hudi_core.rows.combine import stored_wins, winners
+from hudi_core.rows.merging import Located, merge
 
 NAN = math.nan
 UNCOMBINED = {"hoodie.combine.before.upsert": "false"}

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 import hudi_core as hudi
+from hudi_core.base_file.encoded_columns import constant
 from hudi_core.errors import SchemaError
-from hudi_core.model.schema import TableSchema
-from hudi_core.write.encoded_columns import constant
+from hudi_core.schema.table_schema import TableSchema
 from hudi_core.write.partial_rows import completed
 
 SCHEMA = pa.schema(

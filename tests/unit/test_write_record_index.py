@@ -13,9 +13,11 @@ import pytest
 from hudi import HudiTableBuilder
 
 import hudi_core as hudi
+from hudi_core.base_file import footer as data_files
+from hudi_core.base_file import reader as stored_file
 from hudi_core.errors import CorruptMetadataError, InvalidOptionError, StorageError
+from hudi_core.index import locating
 from hudi_core.index.record_index import Locations, RecordIndex, ShardLookup
-from hudi_core.metadata import data_files
 from hudi_core.metadata.hfile import HFileReader
 from hudi_core.metadata.hfile.index import IndexEntry
 from hudi_core.metadata.hfile.layout import DATA_MAGIC
@@ -25,7 +27,7 @@ from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.model.files import FileGroupId, FileId, PartitionPath, derive_file_id
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.txn.transaction import Transaction
-from hudi_core.write import bulk_insert, locating, planning, stored_file
+from hudi_core.write import bulk_insert, planning
 from tests.property.test_index_model import ApartEngine
 
 SCHEMA = pa.schema(

@@ -13,7 +13,7 @@ import hudi_core as hudi
 from hudi_core.config.schema import SchemaConfig
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import CommitConflictError, InvalidOptionError, SchemaError
-from hudi_core.model.arrow_types import field_id
+from hudi_core.schema.arrow_types import field_id
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.storage.properties_file import read_properties
 

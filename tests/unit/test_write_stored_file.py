@@ -10,7 +10,7 @@ import pytest
 
 import hudi_core as hudi
 from hudi_core.errors import DataFileError
-from hudi_core.model.schema import RECORD_KEY
+from hudi_core.schema.table_schema import RECORD_KEY
 
 SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string())])
 

@@ -14,8 +14,8 @@ from hudi import HudiTableBuilder
 
 import hudi_core as hudi
 from hudi_core.errors import SchemaError, UnsupportedCapabilityError
-from hudi_core.model.java_float import float_text
-from hudi_core.model.promotions import BY_OPTION
+from hudi_core.schema.java_float import float_text
+from hudi_core.schema.promotions import BY_OPTION
 from tests.unit.refusals import refused
 
 WIDELY = {BY_OPTION: "true", "hoodie.parquet.small.file.limit": "0", "hoodie.fs.fsync": "false"}

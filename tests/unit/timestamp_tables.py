@@ -13,7 +13,7 @@ from hudi_core.keygen import (
     KeyGenerator,
     key_generator,
 )
-from hudi_core.model.schema import TableSchema
+from hudi_core.schema.table_schema import TableSchema
 
 PREFIX = "hoodie.keygen.timebased."
 KINDS = {

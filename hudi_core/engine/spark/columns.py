@@ -1,6 +1,6 @@
 """Columns of files as the columns of a table, in Spark's own expressions.
 
-The same as :func:`hudi_core.model.alignment.align` for Arrow: by field id where files carry ids.
+The same as :func:`hudi_core.schema.alignment.align` for Arrow: by field id where files carry ids.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from pyspark.sql.functions import col, lit, struct, transform, transform_values,
 from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type
 from pyspark.sql.types import StructType
 
-from hudi_core.model.alignment import counterpart, same_by_name
-from hudi_core.model.arrow_types import children, is_list, with_children
+from hudi_core.schema.alignment import counterpart, same_by_name
+from hudi_core.schema.arrow_types import children, is_list, with_children
 
 _TIME_TYPE: Final = "spark.sql.timeType.enabled"
 

@@ -27,7 +27,7 @@ from hudi_core.engine.spark.columns import (
 from hudi_core.engine.spark.schema import to_arrow
 from hudi_core.engine.spark.shipping import guarded
 from hudi_core.model.instant_time import InstantTime
-from hudi_core.model.schema import COMMIT_TIME
+from hudi_core.schema.table_schema import COMMIT_TIME
 
 T = TypeVar("T")
 

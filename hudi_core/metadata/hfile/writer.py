@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hudi_core.errors import RecordKeyError
-from hudi_core.metadata.bloom import TYPE_CODE
+from hudi_core.hashing.bloom import TYPE_CODE
 from hudi_core.metadata.hfile import file_info
 from hudi_core.metadata.hfile.block import encode_block
 from hudi_core.metadata.hfile.cells import encode_cell

@@ -1,0 +1,1 @@
+"""Base files: Parquet files with Hudi's footers, written and read back."""

@@ -1,0 +1,162 @@
+"""What indexes need of data files: columns of their rows, bloom filters, footers.
+
+Ranges of columns never come from here when a write commits: its writers collected them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyarrow.types as pt
+
+from hudi_core.base_file.footer_statistics import footer_statistics
+from hudi_core.errors import DataFileError
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.model.stats import ColumnStats, FileStats
+from hudi_core.schema.arrow_types import leaves
+from hudi_core.storage.data_files import open_data_file
+
+BLOOM_FOOTER: Final = b"org.apache.hudi.bloomfilter"
+
+
+def read_columns(
+    client: TableMetaClient, path: str, names: Sequence[str], rows: int | None = None
+) -> pa.Table:
+    """Return columns of a data file; those that it lacks are null.
+
+    Parameters
+    ----------
+    path
+        Below the table.
+    names
+        Top-level columns.
+    rows
+        How many of the first rows are enough; by default all are read.
+
+    Raises
+    ------
+    DataFileError
+        The file is damaged or missing.
+    """
+    with opened_file(client, path) as file:
+        held = set(file.schema_arrow.names)
+        own = [name for name in names if name in held]
+        found = file.read(own) if rows is None else _first_rows(file, own, rows)
+    columns = {
+        name: found.column(name) if name in held else pa.nulls(found.num_rows) for name in names
+    }
+    return pa.table(columns)
+
+
+def _first_rows(file: pq.ParquetFile, names: Sequence[str], rows: int) -> pa.Table:
+    schema = pa.schema([file.schema_arrow.field(name) for name in names])
+    batches = islice(file.iter_batches(batch_size=rows, columns=list(names)), 1)
+    return pa.Table.from_batches(batches, schema)
+
+
+def read_file_metadata(client: TableMetaClient, path: str) -> pq.FileMetaData:
+    """The footer of a data file.
+
+    Raises
+    ------
+    DataFileError
+        The file is damaged or missing.
+    """
+    with opened_file(client, path) as file:
+        return file.metadata
+
+
+def read_bloom(client: TableMetaClient, path: str) -> bytes:
+    """Return the bloom filter of a data file as its footer has it; empty when it has none."""
+    footers = read_file_metadata(client, path).metadata or {}
+    return bytes(footers.get(BLOOM_FOOTER, b""))
+
+
+@dataclass(frozen=True, slots=True)
+class Footer:
+    """What the footer of a data file says.
+
+    Attributes
+    ----------
+    schema
+        Columns of the file, with the field ids that it carries.
+    rows
+        Number of rows.
+    columns
+        Statistics by leaf path, of the columns that are wanted.
+    """
+
+    schema: pa.Schema
+    rows: int
+    columns: FileStats
+
+
+def read_footer(client: TableMetaClient, path: str, schema: pa.Schema) -> Footer:
+    """Return the footer of a data file.
+
+    Statistics of columns that the file holds in a type of another family than the table are left
+    out.
+
+    Parameters
+    ----------
+    schema
+        Of the table, meta columns included.
+
+    Raises
+    ------
+    DataFileError
+        The file is damaged or missing.
+    """
+    with opened_file(client, path) as file:
+        stored, rows = file.schema_arrow, file.metadata.num_rows
+        own = leaves(stored)
+        if len(own) != len(file.metadata.schema):
+            return Footer(stored, rows, {})
+        found = footer_statistics(own, file.metadata)
+    wanted = {name: field.type for name, field in leaves(schema)}
+    columns = {
+        name: found[name]
+        for name, field in own
+        if name in wanted and _is_alike(field.type, wanted[name])
+    }
+    return Footer(stored, rows, columns)
+
+
+def read_statistics(
+    client: TableMetaClient, path: str, schema: pa.Schema
+) -> dict[str, ColumnStats]:
+    """Return the statistics of a data file by leaf path; see :func:`read_footer`."""
+    return dict(read_footer(client, path, schema).columns)
+
+
+def _is_alike(stored: pa.DataType, wanted: pa.DataType) -> bool:
+    if stored.equals(wanted) or (pt.is_signed_integer(stored) and pt.is_int64(wanted)):
+        return True
+    if pt.is_timestamp(stored) and pt.is_timestamp(wanted):
+        # bounds are microseconds, whatever the file's unit
+        return stored.unit in ("ms", "us") and wanted.unit in ("ms", "us")
+    return False
+
+
+@contextmanager
+def opened_file(client: TableMetaClient, path: str) -> Iterator[pq.ParquetFile]:
+    """A data file, opened for a block whose errors tell of damage.
+
+    Raises
+    ------
+    DataFileError
+        The file is damaged or missing.
+    """
+    physical = client.layout.physical(path)
+    try:
+        with open_data_file(client.base_path, client.storage_options, physical) as source:
+            yield pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
+    except (OSError, pa.ArrowException, ValueError, ArithmeticError) as error:
+        # texts and numbers of a damaged footer may be none, too
+        raise DataFileError(client.base_path, f"{path}: {error}") from error

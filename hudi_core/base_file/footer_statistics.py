@@ -1,0 +1,121 @@
+"""Statistics of a data file's columns from its parquet footer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Context
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyarrow.types as pt
+
+from hudi_core.model.stats import ColumnStats, Scalar
+from hudi_core.schema.arrow_types import is_text
+
+Bounds = tuple[Any, Any]
+_EXACT: Final = Context(prec=76)
+
+
+def footer_statistics(
+    leaves: Sequence[tuple[str, pa.Field]],
+    footer: pq.FileMetaData,
+    nans: Sequence[int] | None = None,
+    observed: Mapping[tuple[int, int], Bounds] | None = None,
+) -> dict[str, ColumnStats]:
+    """Return the statistics of a file by leaf path.
+
+    Parameters
+    ----------
+    leaves
+        The leaf fields of the file in the types of the table, in the order of its columns.
+    footer
+        Of the file.
+    nans
+        Number of NaN of each leaf; 0 without it, as footers do not tell.
+    observed
+        Bounds by leaf and row group, in internal form, that take the place of the footer's.
+    """
+    groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
+    known = observed or {}
+    return {
+        path: _column(
+            field.type,
+            [group.column(leaf) for group in groups],
+            [known.get((leaf, number)) for number in range(len(groups))],
+            0 if nans is None else nans[leaf],
+        )
+        for leaf, (path, field) in enumerate(leaves)
+    }
+
+
+def _column(
+    kind: pa.DataType,
+    chunks: list[pq.ColumnChunkMetaData],
+    observed: list[Bounds | None],
+    nans: int,
+) -> ColumnStats:
+    nulls = [_null_count(chunk) for chunk in chunks]
+    bounds = [
+        _chunk_bounds(kind, chunk) if seen is None else seen
+        for chunk, seen in zip(chunks, observed, strict=True)
+    ]
+    known = [each for each in bounds if each]
+    low: Scalar | None = None
+    high: Scalar | None = None
+    if known and None not in bounds:
+        low, high = min(each[0] for each in known), max(each[1] for each in known)
+    return ColumnStats(
+        min_value=low,
+        max_value=high,
+        value_count=sum(chunk.num_values for chunk in chunks),
+        null_count=None if None in nulls else sum(count or 0 for count in nulls),
+        nan_count=nans,
+        compressed_size=sum(chunk.total_compressed_size for chunk in chunks),
+        uncompressed_size=sum(chunk.total_uncompressed_size for chunk in chunks),
+        has_unbounded=pt.is_floating(kind) and any(map(_is_unbounded, chunks)),
+    )
+
+
+def _is_unbounded(chunk: pq.ColumnChunkMetaData) -> bool:
+    """Whether a column chunk has values without bounds."""
+    statistics = chunk.statistics
+    bounded = statistics is not None and statistics.has_min_max
+    return not bounded and _null_count(chunk) != chunk.num_values
+
+
+def _chunk_bounds(kind: pa.DataType, chunk: pq.ColumnChunkMetaData) -> Bounds | tuple[()] | None:
+    """Return bounds in internal form; ``()`` where nothing has bounds, ``None`` if unknown."""
+    statistics = chunk.statistics
+    if statistics is not None and statistics.has_min_max:
+        internal = _internal_form(kind)
+        return internal(statistics.min_raw), internal(statistics.max_raw)
+    # of floats, only columns of nulls and NaN have no bounds
+    if pt.is_floating(kind) or _null_count(chunk) == chunk.num_values:
+        return ()
+    return None
+
+
+def _internal_form(kind: pa.DataType) -> Callable[[Any], Scalar]:
+    """Return what turns a footer's physical value into a bound's internal form."""
+    if pt.is_decimal(kind):
+        return lambda raw: _EXACT.scaleb(_EXACT.create_decimal(_unscaled(raw)), -kind.scale)
+    if is_text(kind):
+        return lambda raw: str(raw, "utf-8")
+    if (pt.is_timestamp(kind) or pt.is_time(kind)) and kind.unit == "ms":
+        return lambda raw: int(raw) * 1000
+    return _same
+
+
+def _unscaled(raw: bytes | int) -> int:
+    # other writers store decimals of few digits as numbers
+    return raw if isinstance(raw, int) else int.from_bytes(raw, "big", signed=True)
+
+
+def _same(raw: Any) -> Any:
+    return raw
+
+
+def _null_count(chunk: pq.ColumnChunkMetaData) -> int | None:
+    statistics = chunk.statistics
+    return statistics.null_count if statistics is not None and statistics.has_null_count else None

@@ -1,0 +1,61 @@
+"""What the footer of a base file says (``hudi-format`` section 4): record keys, above all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow.parquet as pq
+
+from hudi_core.hashing.bloom import TYPE_CODE, DynamicBloom
+
+MIN_KEY_FOOTER: Final = "hoodie_min_record_key"
+MAX_KEY_FOOTER: Final = "hoodie_max_record_key"
+BLOOM_TYPE_FOOTER: Final = "hoodie_bloom_filter_type_code"
+BLOOM_FOOTER: Final = "org.apache.hudi.bloomfilter"
+AVRO_SCHEMA_FOOTER: Final = "parquet.avro.schema"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyFooter:
+    """What the footer of a base file says of its record keys.
+
+    Attributes
+    ----------
+    min_key, max_key
+        Bounds in the order of Java's strings, by UTF-16 units; ``None`` where they are not known.
+    bloom
+        The filter; ``None`` where there is none.
+    rows
+        Rows of the file.
+    """
+
+    min_key: str | None
+    max_key: str | None
+    bloom: DynamicBloom | None
+    rows: int
+
+
+def key_footer(footer: pq.FileMetaData, path: str) -> KeyFooter:
+    """The record keys of a base file, as its footer describes them.
+
+    Parameters
+    ----------
+    path
+        Of the file, for errors.
+
+    Raises
+    ------
+    CorruptMetadataError
+        The bloom filter is damaged.
+    """
+    texts = footer.metadata or {}
+    low, high = texts.get(MIN_KEY_FOOTER.encode()), texts.get(MAX_KEY_FOOTER.encode())
+    bloom = texts.get(BLOOM_FOOTER.encode())
+    is_dynamic = texts.get(BLOOM_TYPE_FOOTER.encode()) == TYPE_CODE.encode()
+    return KeyFooter(
+        None if low is None else low.decode(),
+        None if high is None else high.decode(),
+        DynamicBloom.parse(bloom, path) if bloom is not None and is_dynamic else None,
+        footer.num_rows,
+    )

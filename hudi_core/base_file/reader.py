@@ -1,0 +1,209 @@
+"""Reading back the base files that a write merges into."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyarrow.types as pt
+
+from hudi_core.base_file.encoded_columns import (
+    check_numbers,
+    compact_columns,
+    constant,
+    encoded_schema,
+)
+from hudi_core.base_file.encodings import decided_leaves, leaf_paths
+from hudi_core.base_file.key_footer import KeyFooter, key_footer
+from hudi_core.config.table import TableConfig
+from hudi_core.errors import DataFileError
+from hudi_core.keygen import bare_key_field
+from hudi_core.model.files import BasePath, PartitionPath
+from hudi_core.schema.alignment import align, counterpart, counterparts, stored_fields
+from hudi_core.schema.arrow_types import leaves
+from hudi_core.schema.table_schema import FILE_NAME, PARTITION_PATH, RECORD_KEY, TableSchema
+from hudi_core.storage.data_files import open_data_file
+from hudi_core.storage.layout import layout_of
+from hudi_core.storage.options import StorageOptions
+
+
+class TableFiles(Protocol):
+    """The table that base files are of; the context of a write is one."""
+
+    @property
+    def base_path(self) -> BasePath: ...
+
+    @property
+    def storage_options(self) -> StorageOptions: ...
+
+    @property
+    def table(self) -> TableConfig: ...
+
+    @property
+    def schema(self) -> TableSchema: ...
+
+
+def read_record_keys(files: TableFiles, path: str) -> pa.ChunkedArray:
+    """Return the record keys of a base file, in file order.
+
+    Parameters
+    ----------
+    path
+        Path of the file relative to the base path.
+
+    Raises
+    ------
+    DataFileError
+        The file cannot be read, or has no record keys.
+    """
+    with _opened(files, path) as file:
+        if RECORD_KEY not in file.schema_arrow.names:
+            raise _without_keys(files, path)
+        return file.read(columns=[RECORD_KEY]).column(RECORD_KEY).cast(pa.string())
+
+
+def read_column(files: TableFiles, path: str, name: str) -> pa.ChunkedArray:
+    """Return one column of a base file in its type of now; null where the file lacks it."""
+    wanted = files.schema.arrow.field(name)
+    with _opened(files, path) as file:
+        fields = stored_fields(file.schema_arrow)
+        found = counterpart(fields, wanted)
+        if found is None:
+            return pa.chunked_array([pa.nulls(file.metadata.num_rows, wanted.type)])
+        return align(file.read(columns=[found.name]), fields, pa.schema([wanted])).column(name)
+
+
+def read_known_keys(files: TableFiles, path: str) -> KeyFooter:
+    """Return what the footer of a base file says of its record keys."""
+    with _opened(files, path) as file:
+        return key_footer(file.metadata, path)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A base file read back.
+
+    Attributes
+    ----------
+    rows
+        In the types of the table's schema, meta columns first.
+    keys
+        What the footer says of the record keys.
+    dictionaries
+        Which leaves stay dictionary encoded, and which stay without, by their paths; ``None``
+        where the table has other leaves by now.
+    """
+
+    rows: pa.Table
+    keys: KeyFooter
+    dictionaries: Mapping[str, bool] | None = None
+
+
+def read_base_file(files: TableFiles, path: str, partition_path: PartitionPath) -> StoredFile:
+    """Read a base file, in the columns of the table; those added after it was written are null.
+
+    What is known without reading it is not read: the partition path, the file name, and record keys
+    that another column has too.
+
+    Raises
+    ------
+    DataFileError
+        The file cannot be read, or has no record keys.
+    """
+    with _source(files, path) as source, _parquet(source) as file:
+        wanted = files.schema.with_meta()
+        fields = stored_fields(file.schema_arrow)
+        key = _key_column(files, fields)
+        derived = {PARTITION_PATH, FILE_NAME} | (set() if key is None else {RECORD_KEY})
+        own = [field for field in wanted if field.name not in derived]
+        found = {
+            field.name: stored
+            for field, stored in zip(own, counterparts(fields, own), strict=True)
+            if stored is not None
+        }
+        if RECORD_KEY not in derived and RECORD_KEY not in found:
+            raise _without_keys(files, path)
+        compact = compact_columns(file.metadata, file.schema_arrow)
+        encoded = {
+            name
+            for name in found.keys() - _never_encoded(files)
+            if found[name].name in compact and pt.is_string(wanted.field(name).type)
+        }
+        rows = _read_encoded(file, source, found, encoded)
+        rows = align(rows, fields, encoded_schema(pa.schema(own), encoded))
+        keys = key_footer(file.metadata, path)
+        same = leaf_paths(file.metadata) == [name for name, _ in leaves(wanted)]
+        dictionaries = decided_leaves(file.metadata) if same else None
+    if key is not None and rows.column(key).null_count:
+        raise DataFileError(files.base_path, f"{path} has rows without a {key}, the record key")
+    count = rows.num_rows
+    known = {
+        PARTITION_PATH: constant(str(partition_path), count),
+        FILE_NAME: constant(path.rsplit("/", 1)[-1], count),
+        RECORD_KEY: None if key is None else rows.column(key),
+    }
+    columns = [
+        known[field.name] if field.name in derived else rows.column(field.name) for field in wanted
+    ]
+    schema = encoded_schema(wanted, encoded | {PARTITION_PATH, FILE_NAME})
+    return StoredFile(pa.table(columns, schema=schema), keys, dictionaries)
+
+
+def _key_column(files: TableFiles, stored: Sequence[pa.Field]) -> str | None:
+    """Return the column whose values are the record keys, if there is one in the file as well."""
+    name = bare_key_field(files.table)
+    if name is None or name not in files.schema.names:
+        return None
+    wanted = files.schema.arrow.field(name)
+    found = counterpart(stored, wanted)
+    texts = found is not None and pt.is_string(found.type) and pt.is_string(wanted.type)
+    return name if texts else None
+
+
+def _never_encoded(files: TableFiles) -> set[str]:
+    """Return columns whose values are compared, by which rows are found or decided about."""
+    return {RECORD_KEY, *files.table.record_key_fields, *files.table.merge_rules.order}
+
+
+def _read_encoded(
+    file: pq.ParquetFile, source: pa.NativeFile, found: Mapping[str, pa.Field], encoded: Set[str]
+) -> pa.Table:
+    dictionaries = [found[name].name for name in encoded]
+    with pq.ParquetFile(
+        source,
+        metadata=file.metadata,
+        read_dictionary=dictionaries,
+        coerce_int96_timestamp_unit="us",
+    ) as reader:
+        rows = reader.read(columns=[stored.name for stored in found.values()])
+    for name in dictionaries:
+        check_numbers(rows.column(name))
+    return rows
+
+
+def _without_keys(files: TableFiles, path: str) -> DataFileError:
+    return DataFileError(files.base_path, f"{path} has no column {RECORD_KEY}")
+
+
+@contextmanager
+def _opened(files: TableFiles, path: str) -> Iterator[pq.ParquetFile]:
+    with _source(files, path) as source, _parquet(source) as file:
+        yield file
+
+
+def _parquet(source: pa.NativeFile) -> pq.ParquetFile:
+    return pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
+
+
+@contextmanager
+def _source(files: TableFiles, path: str) -> Iterator[pa.NativeFile]:
+    physical = layout_of(files.table.raw).physical(path)
+    try:
+        with open_data_file(files.base_path, files.storage_options, physical) as source:
+            yield source
+    except (OSError, pa.ArrowInvalid) as error:
+        raise DataFileError(files.base_path, f"{path}: {error}") from error

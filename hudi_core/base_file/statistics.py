@@ -1,0 +1,104 @@
+"""Column statistics of a data file, collected while it is written.
+
+Bounds, counts and sizes come from the footer that the parquet writer has in memory; what footers
+do not tell comes from the rows as they are written: NaN counts, and bounds of texts and bytes so
+long that the writer leaves them out (parquet-cpp drops bounds above 4096 bytes; it never shortens
+one).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pyarrow.types as pt
+
+from hudi_core.base_file.encoded_columns import is_encoded
+from hudi_core.base_file.footer_statistics import Bounds, footer_statistics
+from hudi_core.model.stats import ColumnStats
+from hudi_core.schema.arrow_types import is_bytes, is_text, leaves
+from hudi_core.schema.casting import map_entries
+
+MAX_FOOTER_BOUND: Final = 4096
+"""Bytes of the longest bound that parquet-cpp writes into a footer."""
+
+
+def leaf_arrays(array: pa.Array) -> Iterator[pa.Array]:
+    """Yield the leaf values of an array, one array per leaf, without what null parents hide."""
+    kind = array.type
+    if not pt.is_nested(kind):
+        yield array
+    elif pt.is_struct(kind):
+        for child in array.flatten():
+            yield from leaf_arrays(child)
+    elif pt.is_map(kind):
+        yield from leaf_arrays(map_entries(array).flatten())
+    else:
+        yield from leaf_arrays(array.flatten())
+
+
+def leaf_columns(table: pa.Table) -> Iterator[list[pa.Array]]:
+    """Yield the leaf values of a table, leaf by leaf, as the chunks they come in."""
+    for column in table.columns:
+        parts = [list(leaf_arrays(chunk)) for chunk in column.chunks]
+        yield from (list(chunks) for chunks in zip(*parts, strict=True))
+
+
+class StatisticsCollector:
+    """Collects what footers do not tell, then completes it with the footer.
+
+    Parameters
+    ----------
+    schema
+        Schema of the file, in the types of the table.
+    """
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._leaves = leaves(schema)
+        self._nans = [0] * len(self._leaves)
+        self._bounds: dict[tuple[int, int], Bounds] = {}
+        self._groups = 0
+
+    def observe(self, group: pa.Table) -> None:
+        """Take note of one row group; call it for each, in their order."""
+        for leaf, chunks in enumerate(leaf_columns(group)):
+            kind = self._leaves[leaf][1].type
+            if not chunks:
+                continue
+            values = pa.chunked_array(chunks)
+            if pt.is_floating(kind):
+                self._nans[leaf] += _count_nan(values)
+            elif (is_text(kind) or is_bytes(kind)) and _has_long(values):
+                found = pc.min_max(_occurring(values))
+                self._bounds[leaf, self._groups] = (found["min"].as_py(), found["max"].as_py())
+        self._groups += 1
+
+    def finish(self, footer: pq.FileMetaData) -> dict[str, ColumnStats]:
+        """Return the statistics of the file by leaf path.
+
+        Parameters
+        ----------
+        footer
+            Of the closed file, as its writer has it in memory.
+        """
+        return footer_statistics(self._leaves, footer, self._nans, self._bounds)
+
+
+def _count_nan(values: pa.ChunkedArray) -> int:
+    return int(pc.sum(pc.is_nan(values), min_count=0).as_py())
+
+
+def _has_long(values: pa.ChunkedArray) -> bool:
+    return (pc.max(pc.binary_length(_occurring(values))).as_py() or 0) > MAX_FOOTER_BOUND
+
+
+def _occurring(values: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
+    """Return values among which are those of all rows, and no others.
+
+    Never a text per row where there are numbers: long ones would fill the memory.
+    """
+    # the dictionaries of a row group are one, of what its rows have
+    return values.chunk(0).dictionary if is_encoded(values.type) else values

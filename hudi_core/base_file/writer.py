@@ -1,0 +1,315 @@
+"""One base file: parquet with Hudi's meta columns, key footers and bloom filter.
+
+Source: ``hudi-format`` section 4.
+
+The file takes its final name at once: no reader looks at a data file that no completed instant
+names.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow.fs import FileSystem
+
+from hudi_core.base_file.encoded_columns import is_encoded, joined
+from hudi_core.base_file.encodings import dictionary_leaves
+from hudi_core.base_file.key_bounds import BloomSizing, RecordKeyCollector
+from hudi_core.base_file.key_footer import (
+    AVRO_SCHEMA_FOOTER,
+    BLOOM_FOOTER,
+    BLOOM_TYPE_FOOTER,
+    MAX_KEY_FOOTER,
+    MIN_KEY_FOOTER,
+    KeyFooter,
+)
+from hudi_core.base_file.statistics import StatisticsCollector
+from hudi_core.errors import StorageError
+from hudi_core.hashing.bloom import TYPE_CODE
+from hudi_core.model.stats import FileStats
+from hudi_core.schema.table_schema import RECORD_KEY, TableSchema
+
+MODEL_FOOTER: Final = "writer.model.name"
+
+_HELD_BYTES: Final = 32 << 20
+"""Bytes of rows in memory that wait for more to make a larger row group."""
+
+
+@dataclass(frozen=True, slots=True)
+class BaseFileOptions:
+    """How base files are written.
+
+    Attributes
+    ----------
+    codec, level
+        Compression as pyarrow names it; its level, ``None`` for the codec's default.
+    row_group_bytes
+        Bytes of the rows of a row group in memory, at most.
+    page_bytes
+        Bytes of a page before compression.
+    dictionary
+        Whether columns with few distinct values are dictionary encoded.
+    bloom
+        Size of the bloom filter; ``None`` for files without one.
+    fsync
+        Whether a local file is on the disk, not only with the operating system, when it is closed.
+    """
+
+    codec: str = "zstd"
+    level: int | None = 1
+    row_group_bytes: int = 120 << 20
+    page_bytes: int = 1 << 20
+    dictionary: bool = True
+    bloom: BloomSizing | None = field(default_factory=BloomSizing)
+    fsync: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class BaseFileResult:
+    """What is known of a complete base file.
+
+    Attributes
+    ----------
+    size
+        Bytes.
+    rows
+        Number of rows.
+    stats
+        Statistics by leaf path, the meta columns included.
+    min_key, max_key
+        Least and greatest record key in Java's order; ``None`` without rows or without keys.
+    """
+
+    size: int
+    rows: int
+    stats: FileStats
+    min_key: str | None
+    max_key: str | None
+
+
+class BaseFileWriter:
+    """Writes one base file; nothing reaches the store before the first row group is complete.
+
+    Memory holds one row group at most, and the record keys where a bloom filter is wanted.
+
+    Parameters
+    ----------
+    filesystem
+        Where to write.
+    path
+        Physical path of the file on ``filesystem``.
+    schema
+        The table's schema.
+    table_name
+        Name of the table; the Avro schema in the footer is named after it.
+    options
+        How to write.
+    with_meta
+        Whether rows have the meta columns (``hoodie.populate.meta.fields``). Without them there are
+        neither key footers nor a bloom filter.
+    """
+
+    def __init__(
+        self,
+        filesystem: FileSystem,
+        path: str,
+        schema: TableSchema,
+        table_name: str,
+        options: BaseFileOptions | None = None,
+        *,
+        with_meta: bool = True,
+    ) -> None:
+        self.path: Final = path
+        self.schema: Final = schema.with_meta() if with_meta else schema.arrow
+        self._filesystem = filesystem
+        self._options = options or BaseFileOptions()
+        self._avro_schema = schema.to_avro(table_name, with_meta)
+        self._keys = RecordKeyCollector(self._options.bloom)
+        self._with_meta = with_meta
+        self._inherits = False
+        self._dictionaries: Mapping[str, bool] | None = None
+        self._statistics = StatisticsCollector(self.schema)
+        self._footers: list[pq.FileMetaData] = []
+        self._held: list[pa.Table] = []
+        self._encoded: frozenset[str] | None = None
+        self._held_bytes = 0
+        self._stream: pa.NativeFile | None = None
+        self._writer: pq.ParquetWriter | None = None
+        self._rows = 0
+
+    @property
+    def bytes_written(self) -> int:
+        """Bytes given to the store so far."""
+        return 0 if self._stream is None else int(self._stream.tell())
+
+    def inherit(
+        self,
+        known: KeyFooter,
+        added: pa.ChunkedArray,
+        dictionaries: Mapping[str, bool] | None = None,
+    ) -> None:
+        """Build on the file's last version: rows that stay need not be hashed again.
+
+        Call it before the first row is written.
+
+        Parameters
+        ----------
+        known
+            What the last version's footer says of its keys.
+        added
+            Keys of the rows that the last version does not have; written with ``stays=False``.
+        dictionaries
+            Paths of the leaves that it has dictionary encoded, if that is to stay as it is;
+            ``None`` to ask the rows.
+        """
+        self._inherits = self._keys.inherit(known, added)
+        self._dictionaries = dictionaries
+
+    def write(self, rows: pa.Table | pa.RecordBatch, *, stays: bool = False) -> None:
+        """Add rows in the schema of the file (:attr:`schema`).
+
+        Parameters
+        ----------
+        rows
+            Columns of text may be dictionary encoded.
+        stays
+            Whether the rows' keys were in the file's last version; see :meth:`inherit`.
+
+        Raises
+        ------
+        StorageError
+            The file cannot be written.
+        """
+        table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
+        if self._with_meta and not (stays and self._inherits):
+            for keys in table.column(RECORD_KEY).chunks:
+                self._keys.add(keys)
+        self._rows += table.num_rows
+        self._hold(table)
+        if self._held_bytes >= _HELD_BYTES:
+            self._write_group()
+
+    def close(self) -> BaseFileResult:
+        """Complete the file.
+
+        Raises
+        ------
+        StorageError
+            The file cannot be written.
+        """
+        if self._held:
+            self._write_group()
+        writer, stream = self._opened(self.schema.empty_table())
+        with self._translated():
+            writer.add_key_value_metadata(self._key_values())
+            writer.close()
+            size = int(stream.tell())
+            stream.close()
+            if self._options.fsync and self._filesystem.type_name == "local":
+                _fsync(self.path)
+        stats = self._statistics.finish(self._footers[0])
+        return BaseFileResult(size, self._rows, stats, self._keys.min_key, self._keys.max_key)
+
+    def abort(self) -> None:
+        """Give the file up and delete what there is of it.
+
+        What cannot be deleted now has a marker, by which a rollback finds it.
+        """
+        if self._writer is not None:
+            # or it would try to complete the file when it is collected, and complain
+            self._writer.is_open = False
+        stream, self._stream, self._writer = self._stream, None, None
+        self._held, self._held_bytes = [], 0
+        if stream is None:
+            return
+        with contextlib.suppress(OSError):
+            stream.close()
+        # why it is given up must reach the caller, and nothing else
+        with contextlib.suppress(OSError):
+            self._filesystem.delete_file(self.path)
+
+    def _hold(self, rows: pa.Table) -> None:
+        limit = self._options.row_group_bytes
+        row_bytes = max(1, rows.nbytes // max(1, rows.num_rows))
+        while rows.num_rows:
+            part = rows.slice(0, max(1, (limit - self._held_bytes) // row_bytes))
+            rows = rows.slice(part.num_rows)
+            self._held.append(part)
+            self._held_bytes += part.num_rows * row_bytes
+            if self._held_bytes + row_bytes > limit:
+                self._write_group()
+
+    def _write_group(self) -> None:
+        group = joined(self._held, self.schema, self._encoded)
+        self._held, self._held_bytes = [], 0
+        self._statistics.observe(group)
+        writer, _ = self._opened(group)
+        with self._translated():
+            writer.write_table(group, row_group_size=group.num_rows)
+
+    def _opened(self, sample: pa.Table) -> tuple[pq.ParquetWriter, pa.NativeFile]:
+        if self._writer is not None and self._stream is not None:
+            return self._writer, self._stream
+        with self._translated():
+            if self._filesystem.type_name == "local":
+                # only local stores have folders; elsewhere this would leave marker objects
+                self._filesystem.create_dir(os.path.dirname(self.path), recursive=True)
+            self._stream = self._filesystem.open_output_stream(self.path)
+        # what the first row group has encoded, the others have
+        self._encoded = frozenset(field.name for field in sample.schema if is_encoded(field.type))
+        with self._translated():  # it writes the first bytes
+            self._writer = pq.ParquetWriter(
+                self._stream,
+                sample.schema,
+                compression=self._options.codec,
+                compression_level=self._options.level,
+                data_page_size=self._options.page_bytes,
+                use_dictionary=self._dictionary_leaves(sample),
+                # Arrow's own schema would bring back types that the table does not have
+                store_schema=False,
+                metadata_collector=self._footers,
+            )
+        return self._writer, self._stream
+
+    def _dictionary_leaves(self, sample: pa.Table) -> list[str] | bool:
+        if not self._options.dictionary:
+            return False
+        return dictionary_leaves(sample, self.schema, self._dictionaries)
+
+    def _key_values(self) -> dict[str, str]:
+        footers = {MODEL_FOOTER: "avro", AVRO_SCHEMA_FOOTER: self._avro_schema}
+        if not self._with_meta:
+            return footers
+        keys = self._keys
+        if keys.min_key is not None and keys.max_key is not None:
+            footers |= {MIN_KEY_FOOTER: keys.min_key, MAX_KEY_FOOTER: keys.max_key}
+        bloom = keys.bloom()
+        if bloom is not None:
+            footers |= {BLOOM_TYPE_FOOTER: TYPE_CODE, BLOOM_FOOTER: bloom.to_base64()}
+        return footers
+
+    @contextlib.contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise StorageError(
+                f"The data file {self.path} cannot be written ({error})",
+                "Check free space and permissions, then write again.",
+                path=self.path,
+            ) from error
+
+
+def _fsync(path: str) -> None:
+    for each in (path, os.path.dirname(path)):
+        descriptor = os.open(each, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,161 @@
+"""Asking the index: which incoming keys are in some files, and which of them come too late."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from hudi_core.base_file.key_footer import KeyFooter
+from hudi_core.base_file.reader import read_column, read_known_keys, read_record_keys
+from hudi_core.index import index_of
+from hudi_core.index.base import Matches, join_keys
+from hudi_core.index.incoming import ORDERING, Incoming, Mask, Scope
+from hudi_core.model.files import BaseFile, FileId
+from hudi_core.rows.combine import IntArray, Positions, stored_wins
+from hudi_core.rows.context import WriteContext
+from hudi_core.rows.deciding import order_values
+from hudi_core.rows.staging import true_mask
+
+
+@dataclass(frozen=True, slots=True)
+class FileCandidates:
+    """Base files as an index asks for them."""
+
+    context: WriteContext
+    files: Sequence[BaseFile]
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def file_id(self, ordinal: int) -> FileId:
+        return self.files[ordinal].name.file_id
+
+    def footer(self, ordinal: int) -> KeyFooter:
+        return read_known_keys(self.context, self.files[ordinal].path)
+
+    def keys(self, ordinal: int) -> pa.ChunkedArray:
+        return read_record_keys(self.context, self.files[ordinal].path)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Incoming keys that one file holds.
+
+    Attributes
+    ----------
+    file
+        Ordinal of the file within the scope.
+    keys, stored
+        Pairs: ordinal of the key, position of the row in the file.
+    late
+        Which of the stored rows have a greater ordering value than the incoming row, where that
+        has to be known before rows are merged; else false.
+    """
+
+    file: int
+    keys: Positions
+    stored: Positions
+    late: Mask
+
+
+def locate(
+    scope: Scope, incoming: Incoming, context: WriteContext, ordinals: Sequence[int]
+) -> list[Found]:
+    """Look for incoming keys in some files of a scope.
+
+    Parameters
+    ----------
+    ordinals
+        Which files.
+    """
+    candidates = FileCandidates(context, [scope.files[ordinal][1] for ordinal in ordinals])
+    index = index_of(context.write.index_type, context.table.buckets)
+    keys = incoming.keys.column("key").combine_chunks()
+    return [
+        _found(scope, incoming, context, ordinals[match.candidate], match)
+        for match in index.tag(keys, candidates)
+    ]
+
+
+def locate_hinted(
+    scope: Scope, incoming: Incoming, context: WriteContext, hinted: Mapping[int, IntArray]
+) -> list[Found]:
+    """Look for incoming keys in the files that they are said to be in.
+
+    Parameters
+    ----------
+    hinted
+        Ordinals of the keys that are said to be in a file, ascending, by the file's ordinal.
+    """
+    keys = incoming.keys.column("key").combine_chunks()
+    return [
+        _found(scope, incoming, context, ordinal, match)
+        for ordinal, chosen in hinted.items()
+        if len(chosen)
+        for match in join_keys(
+            ordinal, read_record_keys(context, scope.files[ordinal][1].path), keys, chosen
+        )
+    ]
+
+
+def _found(
+    scope: Scope, incoming: Incoming, context: WriteContext, file: int, match: Matches
+) -> Found:
+    late = np.zeros(len(match.stored), bool)
+    rules = context.rules
+    fields = rules.stored_order
+    given = [name for name in incoming.keys.column_names if name.startswith(ORDERING)]
+    if given:
+        path, base_file = scope.files[file]
+        numbers = incoming.keys.column("number").to_numpy()[match.incoming]
+        own = [one for one, source in enumerate(scope.sources.paths) if source == path]
+        strange = np.flatnonzero(~np.isin(scope.sources.partition_of(numbers), own))
+        if len(strange):
+            names = dict.fromkeys(name.split(".")[0] for name in fields)
+            rows = pa.table({name: read_column(context, base_file.path, name) for name in names})
+            stored = order_values(rows.take(pa.array(match.stored[strange])), fields, rules)
+            keys = incoming.keys.select(given).take(pa.array(match.incoming[strange]))
+            late[strange] = true_mask(stored_wins(stored, keys.columns))
+    return Found(file, match.incoming.astype(np.int64), match.stored.astype(np.int64), late)
+
+
+def to_table(found: Sequence[Found]) -> pa.Table:
+    """Return what was found as a table, one row per file, to leave it for another task."""
+    return pa.table(
+        {
+            "file": pa.array([one.file for one in found], pa.int32()),
+            "keys": lists([one.keys for one in found], pa.int32()),
+            "stored": lists([one.stored for one in found], pa.int32()),
+            "late": lists([one.late for one in found], pa.bool_()),
+        }
+    )
+
+
+def from_table(table: pa.Table) -> list[Found]:
+    """Return what :func:`to_table` made a table of."""
+    return [
+        Found(
+            batch.column("file")[row].as_py(),
+            numbers(batch, "keys", row),
+            numbers(batch, "stored", row),
+            numbers(batch, "late", row),
+        )
+        for batch in table.to_batches()
+        for row in range(batch.num_rows)
+    ]
+
+
+def lists(arrays: Sequence[np.ndarray], type_: pa.DataType) -> pa.ListArray:
+    """Return arrays as the elements of one column of lists."""
+    offsets = np.cumsum([0, *(len(one) for one in arrays)], dtype=np.int32)
+    values = pa.array(np.concatenate(arrays), type_) if arrays else pa.array([], type_)
+    return pa.ListArray.from_arrays(pa.array(offsets), values)
+
+
+def numbers(batch: pa.RecordBatch, column: str, row: int) -> np.ndarray:
+    """Return one list of a column of lists."""
+    values = batch.column(column)[row].values
+    return np.asarray(values.to_numpy(zero_copy_only=False))

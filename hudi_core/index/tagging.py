@@ -1,0 +1,365 @@
+"""From staged rows to located rows: who updates which stored row, who is new, who moves.
+
+Rows meet files within a scope: a partition, or with a global index the whole table. A scope with
+few files is one task. One with many is three rounds of tasks, so that no task reads more than some
+files: the keys are collected, each task looks for them in its files, and what all of them found is
+settled. What comes out are arrays of row numbers, kept beside the staged rows; only counts travel
+to the driver.
+
+A row whose key a global index finds in another partition
+
+* moves, as the options say by default: the stored row goes, and the row is new in its partition;
+  unless it is late by its ordering value: then it is dropped, and the stored row stays;
+* or stays: it takes the place of the stored row in the partition where that is; the merge keeps
+  the stored values of the partition columns, so that folder and columns go on saying the same;
+* or deletes: it deletes the stored row where it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from hudi_core.engine.base import Engine, TaskContext
+from hudi_core.index.bucket import bucket_numbers
+from hudi_core.index.incoming import (
+    Incoming,
+    LeftIncoming,
+    Mask,
+    Scope,
+    Sources,
+    incoming_rows,
+    leave_incoming,
+)
+from hudi_core.index.locating import Found, from_table, lists, locate, numbers, to_table
+from hudi_core.keygen import key_generator
+from hudi_core.model.files import BaseFile, PartitionPath
+from hudi_core.rows.combine import Positions
+from hudi_core.rows.context import WriteContext
+from hudi_core.rows.merging import Located
+from hudi_core.rows.sorting import ordered_positions
+from hudi_core.rows.stage_files import Left, find, leave
+from hudi_core.rows.staging import StagedPart, true_mask
+from hudi_core.schema.table_schema import TableSchema
+
+_INSERTS: Final = -1
+_FILES_PER_TASK: Final = 32
+_BYTES_PER_TASK: Final = 4 << 30
+_NONE: Final = np.empty(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Tagged:
+    """What becomes of one partition.
+
+    Attributes
+    ----------
+    sources
+        The partitions whose staged rows come here; rows are numbered through them. Just the
+        partition itself, but for rows that stay where a global index finds their keys.
+    located
+        For every candidate file that changes, its ordinal: how many of its rows meet an incoming
+        one, or go because their successor is in another partition.
+    inserts
+        How many rows are new.
+    buckets
+        How many of them are for each bucket, of a table that has buckets: they are in the order of
+        their buckets.
+    positions
+        Per candidate file (-1 for new rows) the numbers of incoming rows, the positions of the
+        stored rows they meet, and the positions of the stored rows that go.
+    """
+
+    partition_path: PartitionPath
+    sources: Sources
+    located: Mapping[int, int]
+    inserts: int
+    buckets: Mapping[int, int]
+    positions: Left
+
+
+def located_rows(context: WriteContext, tagged: Tagged, candidate: int) -> Located:
+    """Return what becomes of one candidate file of a partition."""
+    for batch in find(context, tagged.positions).to_batches():
+        for row in np.flatnonzero(batch.column("candidate").to_numpy() == candidate):
+            return Located(
+                *(numbers(batch, name, int(row)) for name in ("incoming", "stored", "gone"))
+            )
+    return Located(_NONE, _NONE)
+
+
+def new_rows(context: WriteContext, tagged: Tagged) -> Positions:
+    """Return the numbers of a partition's new rows."""
+    return located_rows(context, tagged, _INSERTS).incoming
+
+
+def scopes(
+    parts: Sequence[StagedPart],
+    files: Mapping[PartitionPath, Sequence[BaseFile]],
+    partitions: Sequence[PartitionPath],
+    context: WriteContext,
+    *,
+    combine: bool,
+    deletes_all: bool,
+    sort: bool = False,
+) -> list[Scope]:
+    """Return which rows and files may meet.
+
+    Parameters
+    ----------
+    files
+        Candidate files by partition; none to look nothing up.
+    partitions
+        The partitions of the rows.
+    """
+    if context.is_global:
+        flat = tuple((path, file) for path, some in files.items() for file in some)
+        return [
+            Scope(tuple(parts), Sources.of(parts, partitions), flat, combine, deletes_all, sort)
+        ]
+    return [
+        Scope(
+            tuple(part for part in parts if path in part.batch_numbers),
+            Sources.of(parts, [path]),
+            tuple((path, file) for file in files.get(path, ())),
+            combine,
+            deletes_all,
+            sort,
+        )
+        for path in partitions
+    ]
+
+
+def staged_for(
+    parts: Sequence[StagedPart],
+    partition_path: PartitionPath,
+    tagged: Mapping[PartitionPath, Tagged],
+) -> tuple[StagedPart, ...]:
+    """Return the staged parts that hold rows for one partition."""
+    found = tagged.get(partition_path)
+    sources = {partition_path} if found is None else set(found.sources.paths)
+    return tuple(part for part in parts if not sources.isdisjoint(part.batch_numbers))
+
+
+@dataclass(frozen=True, slots=True)
+class Tagging:
+    """The tasks that locate the rows of one write.
+
+    Attributes
+    ----------
+    schema
+        The staged columns.
+    moves
+        Whether rows move to the partition they come with.
+    in_memory
+        Whether tasks hand on what they found in memory.
+    """
+
+    context: WriteContext
+    schema: TableSchema
+    moves: bool
+    in_memory: bool
+
+    def run(
+        self, engine: Engine, scopes: Sequence[Scope], stage: int
+    ) -> dict[PartitionPath, Tagged]:
+        """Locate the rows of all scopes; return what becomes of every partition concerned."""
+        narrow = [scope for scope in scopes if len(_chunks(scope)) <= 1]
+        wide = [scope for scope in scopes if len(_chunks(scope)) > 1]
+        found = engine.map_tasks(narrow, self.tag, stage, [_weight(scope) for scope in narrow])
+        found += self._run_wide(engine, wide, stage)
+        return {one.partition_path: one for partitions in found for one in partitions}
+
+    def _run_wide(self, engine: Engine, scopes: Sequence[Scope], stage: int) -> list[list[Tagged]]:
+        if not scopes:
+            return []
+        left = engine.map_tasks(scopes, self.collect, stage)
+        looks = [
+            _Look(scope, incoming, chunk)
+            for scope, incoming in zip(scopes, left, strict=True)
+            for chunk in _chunks(scope)
+        ]
+        weights = [sum(look.scope.files[one][1].size for one in look.files) for look in looks]
+        found = iter(engine.map_tasks(looks, self.look, stage, weights))
+        settlements = [
+            Settlement(scope, incoming, tuple(next(found) for _ in _chunks(scope)))
+            for scope, incoming in zip(scopes, left, strict=True)
+        ]
+        return engine.map_tasks(settlements, self.settle, stage)
+
+    def tag(self, task: TaskContext, scope: Scope) -> list[Tagged]:
+        """Locate the rows of a scope with few files."""
+        incoming = self._incoming(scope)
+        found = (
+            locate(scope, incoming, self.context, range(len(scope.files))) if scope.files else []
+        )
+        return self._settled(task, "tag", scope, incoming, found)
+
+    def collect(self, task: TaskContext, scope: Scope) -> LeftIncoming:
+        """Collect the keys of a scope with many files."""
+        return leave_incoming(task, self._incoming(scope), self.context, self.in_memory)
+
+    def look(self, task: TaskContext, item: _Look) -> Left:
+        """Look for the keys in some of the files."""
+        incoming = item.incoming.find(self.context)
+        found = to_table(locate(item.scope, incoming, self.context, item.files))
+        return leave(self.context, task, "found", found, self.in_memory)
+
+    def settle(self, task: TaskContext, item: Settlement) -> list[Tagged]:
+        """Put together what was found in all files."""
+        found = [one for left in item.found for one in from_table(find(self.context, left))]
+        incoming = item.incoming.find(self.context)
+        return self._settled(task, "settled", item.scope, incoming, found)
+
+    def _incoming(self, scope: Scope) -> Incoming:
+        return incoming_rows(scope, self.context, self.schema, self.moves)
+
+    def _settled(
+        self,
+        task: TaskContext,
+        kind: str,
+        scope: Scope,
+        incoming: Incoming,
+        found: Sequence[Found],
+    ) -> list[Tagged]:
+        by_file, is_new = _decide(scope, incoming, found, self.moves)
+        new = incoming.numbers[is_new & ~incoming.deletes]
+        codes = incoming.codes[is_new & ~incoming.deletes] if len(incoming.codes) else _NONE
+        sources = scope.sources.partition_of(new)
+        tagged: list[Tagged] = []
+        for path, ordinals in _partitions(scope):
+            files = {
+                candidate: by_file[file]
+                for candidate, file in enumerate(ordinals)
+                if file in by_file
+            }
+            here = _NONE
+            if path in scope.sources.paths:
+                here = np.flatnonzero(sources == scope.sources.paths.index(path))
+            elif not files:
+                continue
+            if scope.sort:
+                here = here[self._order(scope, new[here])]
+            inserts, buckets = self._by_bucket(
+                incoming, new[here], codes[here] if len(codes) else _NONE
+            )
+            rows = {_INSERTS: Located(inserts, _NONE), **files}
+            kept, table = _positions(scope.sources, rows)
+            left = leave(self.context, task, f"{kind}{len(tagged)}", table, self.in_memory)
+            located = {one: len(file.stored) + len(file.gone) for one, file in files.items()}
+            tagged.append(Tagged(path, kept, located, len(inserts), buckets, left))
+        return tagged
+
+    def _order(self, scope: Scope, new: Positions) -> Positions:
+        """Return where each of the new rows of a partition is among them, in the order in which
+        they are to be written."""
+        keys = key_generator(self.context.table, self.schema)
+        rows = scope.sources.take(self.context, scope.parts, new, self.schema.arrow)
+        order = ordered_positions(rows, np.arange(len(new), dtype=np.int32), self.context, keys)
+        return order.astype(np.int64)
+
+    def _by_bucket(
+        self, incoming: Incoming, new: Positions, codes: Positions
+    ) -> tuple[Positions, dict[int, int]]:
+        """Return new rows in the order of their buckets, and how many each bucket gets."""
+        layout = self.context.table.buckets
+        if layout is None or not len(codes):
+            return new, {}
+        keys = incoming.keys.column("key").combine_chunks().take(pa.array(codes))
+        of_rows = bucket_numbers(keys, layout)
+        found, counts = np.unique(of_rows, return_counts=True)
+        buckets = dict(zip(found.tolist(), counts.tolist(), strict=True))
+        return new[np.argsort(of_rows, kind="stable")], buckets
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    scope: Scope
+    incoming: LeftIncoming
+    files: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """A scope, its keys, and what was found of them in its files."""
+
+    scope: Scope
+    incoming: LeftIncoming
+    found: tuple[Left, ...]
+
+
+def _decide(
+    scope: Scope, incoming: Incoming, found: Sequence[Found], moves: bool
+) -> tuple[dict[int, Located], Mask]:
+    """Return what becomes of every file that holds a key, and which incoming rows are new."""
+    if not found:
+        return {}, np.ones(len(incoming.numbers), bool)
+    row_of = incoming.keys.column("number").to_numpy()
+    deletes = true_mask(incoming.keys.column("deletes"))
+    stays, leaves = np.zeros((2, len(row_of)), bool)
+    by_file = {}
+    for one in found:
+        numbers_ = row_of[one.keys]
+        in_place = np.ones(len(one.keys), bool)
+        if moves:
+            path = scope.files[one.file][0]
+            own = np.array([source == path for source in scope.sources.paths])
+            in_place = own[scope.sources.partition_of(numbers_)] | deletes[one.keys]
+        stays[one.keys[in_place | one.late]] = True
+        by_file[one.file] = Located(
+            numbers_[in_place], one.stored[in_place], one.stored[~in_place & ~one.late]
+        )
+        leaves[one.keys[~in_place & ~one.late]] = True
+    touched = {file: one for file, one in by_file.items() if len(one.stored) or len(one.gone)}
+    # of rows that were not combined, one takes the place of the stored row, here or elsewhere
+    stands = incoming.numbers == row_of[incoming.codes]
+    return touched, ~stays[incoming.codes] & (stands | ~leaves[incoming.codes])
+
+
+def _positions(sources: Sources, rows: Mapping[int, Located]) -> tuple[Sources, pa.Table]:
+    """Return the partitions that incoming rows of some files come from, and the rows numbered
+    among them, one row of the table per file."""
+    used = np.concatenate([sources.partition_of(one.incoming) for one in rows.values()])
+    kept = np.unique(used).tolist()
+    incoming = [sources.renumbered(one.incoming, kept) for one in rows.values()]
+    table = pa.table(
+        {
+            "candidate": pa.array(list(rows), pa.int32()),
+            "incoming": lists(incoming, pa.int64()),
+            "stored": lists([one.stored for one in rows.values()], pa.int64()),
+            "gone": lists([one.gone for one in rows.values()], pa.int64()),
+        }
+    )
+    return sources.only(kept), table
+
+
+def _partitions(scope: Scope) -> list[tuple[PartitionPath, list[int]]]:
+    """Return every partition of a scope with the ordinals of its files."""
+    files: dict[PartitionPath, list[int]] = {path: [] for path in scope.sources.paths}
+    for ordinal, (path, _) in enumerate(scope.files):
+        files.setdefault(path, []).append(ordinal)
+    return sorted(files.items())
+
+
+def _chunks(scope: Scope) -> list[tuple[int, ...]]:
+    return file_chunks(scope, range(len(scope.files)))
+
+
+def file_chunks(scope: Scope, ordinals: Iterable[int]) -> list[tuple[int, ...]]:
+    """Return some files of a scope in pieces that one task looks into."""
+    total = 0
+    pieces = []
+    for ordinal in ordinals:
+        pieces.append((total // _BYTES_PER_TASK, ordinal))
+        total += max(scope.files[ordinal][1].size, _BYTES_PER_TASK // _FILES_PER_TASK)
+    grouped = groupby(pieces, key=lambda piece: piece[0])
+    return [tuple(ordinal for _, ordinal in group) for _, group in grouped]
+
+
+def _weight(scope: Scope) -> int:
+    return sum(file.size for _, file in scope.files)

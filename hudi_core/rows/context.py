@@ -1,0 +1,103 @@
+"""What every task of one write knows; a frozen value that crosses to executors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hudi_core.config.kinds import InsertDuplicates
+from hudi_core.config.merge_rules import MergeRules
+from hudi_core.config.table import TableConfig
+from hudi_core.config.write import WriteConfig
+from hudi_core.keygen import keys_alone
+from hudi_core.model.commit import WriteOperation
+from hudi_core.model.files import BasePath
+from hudi_core.model.instant_time import InstantTime
+from hudi_core.schema.table_schema import TableSchema
+from hudi_core.storage.options import StorageOptions
+
+
+@dataclass(frozen=True, slots=True)
+class KeyTracking:
+    """What tasks leave of the keys they write, for the indexes of keys that the table has.
+
+    Attributes
+    ----------
+    columns
+        Columns that secondary indexes are of.
+    in_memory
+        Whether they hand on what they leave in memory.
+    """
+
+    columns: tuple[str, ...]
+    in_memory: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WriteContext:
+    """The write that a task belongs to.
+
+    Attributes
+    ----------
+    base_path, storage_options
+        Where the table is and how to reach it.
+    table, schema, write
+        The table's stored properties, its schema as this write leaves it, and the write's options.
+    instant
+        Requested time of the write.
+    tracked
+        What tasks leave of the keys they write; ``None`` where no index asks for it.
+    knows_partitions
+        Whether the incoming rows have the columns of their partition.
+    """
+
+    base_path: BasePath
+    storage_options: StorageOptions
+    table: TableConfig
+    schema: TableSchema
+    write: WriteConfig
+    instant: InstantTime
+    tracked: KeyTracking | None = None
+    knows_partitions: bool = True
+
+    @property
+    def keyed(self) -> TableConfig:
+        """The configuration that keys and paths of incoming rows follow."""
+        return self.table if self.knows_partitions else keys_alone(self.table)
+
+    @property
+    def is_global(self) -> bool:
+        """Whether the index makes keys unique in the whole table."""
+        return self.table.buckets is None and self.write.index_type.is_global
+
+    @property
+    def asks_record_index(self) -> bool:
+        """Whether the metadata table is asked where keys are."""
+        return self.table.buckets is None and self.write.index_type.is_record_index
+
+    @property
+    def moves(self) -> bool:
+        """Whether a row whose key is stored in another partition moves to its own."""
+        return self.is_global and self.write.moves_partition
+
+    @property
+    def rules(self) -> MergeRules:
+        """How versions of a row are merged."""
+        return self.table.merge_rules
+
+    def combines(self, operation: WriteOperation) -> bool:
+        """Whether incoming rows that have one key are combined."""
+        if operation is WriteOperation.UPSERT:
+            return self.write.combine_before_upsert
+        if operation is WriteOperation.DELETE:
+            return self.write.combine_before_delete
+        if operation is WriteOperation.INSERT:
+            drops = self.write.insert_duplicates is InsertDuplicates.DROP
+            return drops or self.write.combine_before_insert
+        return self.write.combine_before_insert
+
+    def merges(self, operation: WriteOperation) -> bool:
+        """Whether an operation decides between versions of a row by their values."""
+        if operation is WriteOperation.DELETE:
+            return False
+        updates = operation is WriteOperation.INSERT and not self.write.allow_duplicate_on_insert
+        return operation is WriteOperation.UPSERT or updates or self.combines(operation)

@@ -1,0 +1,161 @@
+"""Values that the version of a row that counts takes from the other version.
+
+Source: Hudi's ``PartialUpdateHandler``. Only whole columns are looked at, never fields of a struct.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from hudi_core.base_file.encoded_columns import plain
+from hudi_core.config.merge_rules import Fill, MergeRules
+from hudi_core.errors import SchemaError
+from hudi_core.rows.combine import Positions, order_ranks
+from hudi_core.rows.deciding import Mask, deleted, order_values
+from hudi_core.rows.staging import ARRIVAL, true_mask
+from hudi_core.schema.table_schema import META_COLUMNS
+
+_NEVER: Final = frozenset((*META_COLUMNS, ARRIVAL))
+
+
+def refuse_defaults(schema: str | None, rules: MergeRules) -> None:
+    """Refuse to fill rows of a table in which another value than null is the default of a column.
+
+    Hudi takes that value for a missing one too, but by identity of Java objects: which values those
+    are depends on their type and size. Tables that Spark or this project made have no such columns.
+
+    Parameters
+    ----------
+    schema
+        The table's Avro schema as JSON.
+
+    Raises
+    ------
+    SchemaError
+        Names the columns.
+    """
+    if rules.fill is not Fill.NULLS or schema is None:
+        return
+    fields = json.loads(schema)["fields"]
+    names = [field["name"] for field in fields if field.get("default") is not None]
+    if names:
+        raise SchemaError(
+            f"The table fills rows where columns have their default values, and that of "
+            f"{', '.join(map(repr, names))} is not null",
+            "Write to it with Apache Hudi, or drop the defaults from its schema.",
+            columns=names,
+        )
+
+
+def lacking(name: str, column: pa.ChunkedArray, rules: MergeRules) -> Mask | None:
+    """Where a column lacks its value; ``None`` where it cannot."""
+    if name in _NEVER or name in rules.never_filled:
+        return None
+    if rules.fill is Fill.NULLS:
+        return true_mask(column.is_null()) if column.null_count else None
+    kind = column.type
+    if rules.fill is None or not (pt.is_string(kind) or pt.is_binary(kind)):
+        return None
+    found = true_mask(pc.equal(column, pa.scalar(rules.unavailable).cast(kind)))
+    return found if found.any() else None
+
+
+def lacks_values(rows: pa.Table, rules: MergeRules) -> Mask:
+    """The rows that lack the value of some column."""
+    found = np.zeros(rows.num_rows, dtype=bool)
+    for name in rows.column_names:
+        own = lacking(name, plain(rows.column(name)), rules)
+        found |= False if own is None else own
+    return found
+
+
+def filled(
+    rows: pa.Table, met: Positions, late: Mask, stored: pa.Table, rules: MergeRules
+) -> pa.Table:
+    """Incoming rows with what they take from the stored ones.
+
+    Parameters
+    ----------
+    rows
+        The rows to write: those that update stored rows first, then the new ones, which stay.
+    met
+        Positions of the stored rows that those that update take the place of.
+    late
+        Of which of them the stored row is the later version.
+    stored
+        The rows of the file.
+    """
+    updates = len(met)
+    if rules.fill is None or not updates:
+        return rows
+    for position, field in enumerate(rows.schema):
+        given = rows.column(position)
+        if field.name in _NEVER or field.name not in stored.column_names:
+            continue
+        own = lacking(field.name, given.slice(0, updates), rules)
+        takes = late.copy() if own is None else own | late
+        if not takes.any():
+            continue
+        other = plain(stored.column(field.name).take(pa.array(met)))
+        if late.any():
+            # the stored version counts, unless it lacks the value
+            missing = lacking(field.name, other, rules)
+            takes &= ~(late & missing) if missing is not None else True
+        chosen = np.arange(rows.num_rows)
+        chosen[:updates][takes] = rows.num_rows + np.flatnonzero(takes)
+        both = pa.chunked_array([*given.chunks, *other.chunks], field.type)
+        rows = rows.set_column(position, field, both.take(pa.array(chosen)))
+    return rows
+
+
+def folded(rows: pa.Table, codes: Positions, rules: MergeRules) -> tuple[pa.Table, Positions]:
+    """Merge rows with one key into one, each value from the row that counts for it.
+
+    Rows are taken as they arrived. One that is no earlier than all before it counts from then on,
+    and takes what it lacks from what was there; an earlier one only gives what is lacking. A delete
+    that counts takes away what was before it, and gives nothing.
+
+    Parameters
+    ----------
+    rows
+        Rows in which every key occurs several times, in arrival order.
+    codes
+        The ordinal of the key of each row, from 0.
+
+    Returns
+    -------
+    tuple
+        One row per key, in the order of the ordinals; and which of ``rows`` counts for each.
+    """
+    order = np.argsort(codes, kind="stable")
+    codes = codes[order]
+    count = len(codes)
+    ranks = order_ranks(order_values(rows, rules.batch_order, rules), count)[order]
+    deletes = deleted(rows, rules)[order]
+    # ordinals ascend, so that no rank of a key reaches into the next
+    scaled = codes * (count + 1) + ranks
+    leads = scaled == np.maximum.accumulate(scaled)
+    starts = np.flatnonzero(np.append(True, codes[1:] != codes[:-1]))
+    numbers = np.arange(count)
+    winner = np.maximum.reduceat(np.where(leads, numbers, -1), starts)
+    erased = np.maximum.reduceat(np.where(leads & deletes, numbers, -1), starts)
+    first = np.minimum.reduceat(np.where(leads & (numbers > erased[codes]), numbers, count), starts)
+    gives = (numbers >= first[codes]) & ~deletes
+    columns = []
+    for field in rows.schema:
+        column = plain(rows.column(field.name))
+        source = winner
+        missing = lacking(field.name, column, rules)
+        if missing is not None:
+            known = gives & ~missing[order]
+            last = np.maximum.reduceat(np.where(known & leads, numbers, -1), starts)
+            late = np.minimum.reduceat(np.where(known & ~leads, numbers, count), starts)
+            source = np.where(last >= 0, last, np.where(late < count, late, winner))
+        columns.append(column.take(pa.array(order[source])))
+    return pa.table(columns, schema=rows.schema), order[winner]

@@ -1,0 +1,63 @@
+"""The five meta columns of rows that a write puts into a file (``hudi-format`` section 4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_core.base_file.encoded_columns import constant, encoded_schema
+from hudi_core.model.files import PartitionPath
+from hudi_core.rows.context import WriteContext
+from hudi_core.schema.table_schema import COMMIT_TIME, FILE_NAME, PARTITION_PATH
+
+_CONSTANT: Final = (COMMIT_TIME, PARTITION_PATH, FILE_NAME)
+
+
+@dataclass(frozen=True, slots=True)
+class RowOrigin:
+    """Where new rows come from and go to.
+
+    Attributes
+    ----------
+    partition_path, file_name
+        The file they are written to.
+    task
+        Number that no other task of the write uses; with the row number it makes the sequence
+        number, which is unique within the table.
+    first_row
+        Row number of the first row within the task.
+    """
+
+    partition_path: PartitionPath
+    file_name: str
+    task: int
+    first_row: int = 0
+
+
+def with_meta_columns(
+    rows: pa.Table, keys: pa.ChunkedArray, context: WriteContext, origin: RowOrigin
+) -> pa.Table:
+    """Return new rows with their meta columns in front, in the order of the stored schema; those
+    of one value are encoded.
+
+    In a table without a record key the sequence number is the key of a row that brings none, as
+    with Hudi: it follows from instant, task and row, so that a task that runs again gives the same
+    keys.
+    """
+    count = rows.num_rows
+    numbers = pa.array(np.arange(origin.first_row, origin.first_row + count)).cast(pa.string())
+    sequence = pc.binary_join_element_wise(f"{context.instant}_{origin.task}_", numbers, "")
+    schema = encoded_schema(context.schema.with_meta(), _CONSTANT)
+    meta = [
+        constant(str(context.instant), count),
+        sequence,
+        sequence if keys.null_count else keys,
+        constant(str(origin.partition_path), count),
+        constant(origin.file_name, count),
+    ]
+    data = [rows.column(field.name) for field in context.schema.arrow]
+    return pa.table([*meta, *data], schema=schema)

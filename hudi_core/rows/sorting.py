@@ -1,0 +1,135 @@
+"""The order and the spread of rows in a bulk insert.
+
+Source: Hudi's ``BulkInsertSortMode``. Rows are spread by the engine and sorted in its tasks: an
+Arrow sort of a task's rows takes half the time of a sort by Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import accumulate
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from hudi_core.config.kinds import BulkInsertSortMode
+from hudi_core.config.write_keys import BULK_INSERT_SORT_COLUMNS
+from hudi_core.engine.arrangement import Arrangement
+from hudi_core.errors import SchemaError
+from hudi_core.keygen import KeyGenerator
+from hudi_core.rows.combine import IntArray
+from hudi_core.rows.context import WriteContext
+
+_SORTED: Final = frozenset({BulkInsertSortMode.GLOBAL_SORT, BulkInsertSortMode.PARTITION_SORT})
+_SPREAD: Final = frozenset(
+    {
+        BulkInsertSortMode.PARTITION_PATH_REPARTITION,
+        BulkInsertSortMode.PARTITION_PATH_REPARTITION_AND_SORT,
+    }
+)
+_BATCH_ROWS: Final = 65_536
+
+
+def arrangement_for(context: WriteContext) -> Arrangement | None:
+    """Return how a bulk insert spreads its rows over tasks; ``None`` to take them as they come."""
+    write, table = context.write, context.table
+    tasks = write.bulk_insert_parallelism or None
+    if write.bulk_insert_sort_mode is BulkInsertSortMode.GLOBAL_SORT:
+        by = write.bulk_insert_sort_columns
+        columns = tuple(dict.fromkeys((*table.partition_fields, *(by or table.record_key_fields))))
+        return Arrangement(columns, True, not by, tasks) if columns else None
+    if write.bulk_insert_sort_mode in _SPREAD and table.partition_fields:
+        # a partition that is made of moments has many values, which lie beside each other
+        by_moment = table.time_based is not None
+        return Arrangement(table.partition_fields, by_moment, not by_moment, tasks)
+    return None
+
+
+def check_sort_columns(context: WriteContext) -> None:
+    """Refuse columns that rows cannot be sorted by.
+
+    Raises
+    ------
+    SchemaError
+        A column is not in the table, or has no order.
+    """
+    for name in context.write.bulk_insert_sort_columns:
+        field = context.schema.field(name)
+        around = [part.rpartition(".")[0] for part in accumulate(name.split("."), "{}.{}".format)]
+        within = [context.schema.field(outer) for outer in around if outer]
+        if field is None or pt.is_nested(field.type) or not all(map(_is_struct, within)):
+            reason = (
+                "is no column of the table" if field is None else f"({field.type}) has no order"
+            )
+            raise SchemaError(
+                f"{BULK_INSERT_SORT_COLUMNS.key} names {name!r}, which {reason}",
+                f"Name some of: {', '.join(context.schema.names)}.",
+                column=name,
+            )
+
+
+def sorts(context: WriteContext) -> bool:
+    """Return whether a bulk insert sorts the rows of a task."""
+    return context.write.bulk_insert_sort_mode in _SORTED
+
+
+def in_order(
+    batches: Iterator[pa.RecordBatch], context: WriteContext, keys: KeyGenerator
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a task by partition path and record key, or by the columns that are named;
+    as they come where the sort mode does not ask for an order.
+
+    All rows of the task are in memory until they are sorted.
+    """
+    if not sorts(context):
+        yield from batches
+        return
+    held = [batch for batch in batches if batch.num_rows]
+    if not held:
+        return
+    rows = pa.Table.from_batches(held)
+    paths = [keys.partition_paths(batch).cast(pa.string()) for batch in held]
+    order = _order(rows, context, keys, pa.chunked_array(paths, type=pa.string()))
+    for start in range(0, len(order), _BATCH_ROWS):
+        yield from rows.take(order.slice(start, _BATCH_ROWS)).combine_chunks().to_batches()
+
+
+def ordered_positions(
+    rows: pa.Table, positions: IntArray, context: WriteContext, keys: KeyGenerator
+) -> IntArray:
+    """Return the positions of rows of one partition in the order they are to be written."""
+    chosen = rows.take(pa.array(positions))
+    ordered: IntArray = positions.take(_order(chosen, context, keys, None).to_numpy())
+    return ordered
+
+
+def _is_struct(field: pa.Field | None) -> bool:
+    return field is not None and pt.is_struct(field.type)
+
+
+def _order(
+    rows: pa.Table, context: WriteContext, keys: KeyGenerator, paths: pa.ChunkedArray | None
+) -> pa.Array:
+    columns: dict[str, pa.ChunkedArray | np.ndarray] = {}
+    if paths is not None:
+        columns["path"] = pc.rank(paths, tiebreaker="dense")
+    by = context.write.bulk_insert_sort_columns
+    if by:
+        for number, name in enumerate(by):
+            columns[str(number)] = _values(rows, name)
+    else:
+        made = [keys.record_keys(batch) for batch in rows.to_batches()]
+        columns["key"] = pa.chunked_array(made, type=pa.string())
+    sort_keys = [(name, "ascending", "at_start") for name in columns]
+    return pc.sort_indices(pa.table(columns), sort_keys=sort_keys)
+
+
+def _values(rows: pa.Table, name: str) -> pa.ChunkedArray:
+    top, *below = name.split(".")
+    column = rows.column(top)
+    if not below:
+        return column
+    return pa.chunked_array([pc.struct_field(chunk, below) for chunk in column.chunks])

@@ -1,0 +1,351 @@
+"""Incoming rows, scattered by partition once, so that every later task reads just its own.
+
+The input of a write is evaluated exactly once. Each input task sorts its rows by partition path and
+keeps them as Arrow batches, in memory where the engine shares it, else as one Arrow file below the
+instant's temporary folder. A part counts only when the task's result names it: what a failed or
+speculative attempt left behind is never read, and a source that gives other rows when it is asked
+twice cannot split a row between two file groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.fs as pafs
+
+from hudi_core.config.schema import SchemaConfig
+from hudi_core.engine.base import TaskContext
+from hudi_core.keygen import key_generator
+from hudi_core.model.files import PartitionPath
+from hudi_core.rows.context import WriteContext
+from hudi_core.schema.table_schema import TableSchema
+from hudi_core.schema.truncation import without_nanoseconds
+from hudi_core.storage.data_files import data_filesystem
+from hudi_core.storage.temp_folders import STAGE, temp_folder
+
+_FLUSH_ROWS: Final = 65_536
+_FLUSH_BYTES: Final = 64 << 20
+ARRIVAL: Final = "_hoodie_arrival"
+"""Column of staged rows that orders the rows of all partitions, where a global index asks for it:
+the input task, and below it the row of the task."""
+PLAIN: Final = SchemaConfig()
+_TASK_ROWS: Final = 1 << 40
+LAST_ARRIVAL: Final = 1 << 62
+"""Arrival of rows that come behind those of all input tasks."""
+_SMALL_CODES: Final = np.iinfo(np.uint16).max
+
+
+@dataclass(frozen=True, slots=True)
+class StagedPart:
+    """The staged rows of one input task.
+
+    Attributes
+    ----------
+    task
+        The input task; parts in task order and batches in their own order are the arrival order.
+    schema
+        Columns of the batches.
+    location
+        Path of the Arrow file relative to the base path; ``None`` when ``batches`` holds the rows.
+    batches
+        The rows, where the engine shares memory.
+    batch_numbers, rows
+        For every partition path: which batches hold its rows, and how many rows they are.
+    batch_rows
+        How many rows each batch has.
+    """
+
+    task: int
+    schema: pa.Schema
+    location: str | None
+    batches: tuple[pa.RecordBatch, ...]
+    batch_numbers: Mapping[PartitionPath, tuple[int, ...]] = field(default_factory=dict)
+    rows: Mapping[PartitionPath, int] = field(default_factory=dict)
+    batch_rows: tuple[int, ...] = ()
+
+
+def stage_folder(context: WriteContext) -> str:
+    """Return the folder of staged files, relative to the base path."""
+    return f"{temp_folder(context.instant)}/{STAGE}"
+
+
+def stage_rows(
+    task: TaskContext,
+    batches: Iterator[pa.RecordBatch],
+    context: WriteContext,
+    schema: TableSchema,
+    in_memory: bool,
+) -> Iterator[StagedPart]:
+    """Stage the rows of one input task; yields one part, or none when there are no rows.
+
+    Parameters
+    ----------
+    schema
+        What the rows are brought to; for deletes only the columns that make key and partition.
+    in_memory
+        Keep the batches in the part instead of writing a file.
+
+    Raises
+    ------
+    SchemaError
+        Rows that do not fit the schema, a null or empty record key, a partition value without a
+        safe path.
+    """
+    staged = schema.arrow
+    if context.is_global:
+        staged = staged.append(pa.field(ARRIVAL, pa.int64()))
+    builder = PartBuilder(task, context, staged, in_memory)
+    keys = key_generator(context.keyed, schema)
+    for chunk in _chunks(batches, schema, context.write.schema):
+        keys.record_keys(chunk)  # refuses rows without a key before any data file exists
+        arrived = chunk
+        if context.is_global:
+            arrived = _with_arrival(chunk, task.task * _TASK_ROWS + builder.rows)
+        for path, piece in scatter(arrived, keys.partition_paths(chunk)):
+            builder.add(path, piece)
+    part = builder.close()
+    if part is not None:
+        yield part
+
+
+class PartBuilder:
+    """Stages rows, piece by piece, as one part.
+
+    Parameters
+    ----------
+    schema
+        Columns of the pieces.
+    in_memory
+        Keep the pieces in the part instead of writing a file.
+    """
+
+    def __init__(
+        self, task: TaskContext, context: WriteContext, schema: pa.Schema, in_memory: bool
+    ) -> None:
+        self._task, self._schema = task.task, schema
+        self._sink = _MemorySink() if in_memory else _FileSink(context, schema, task)
+        self._numbers: dict[PartitionPath, list[int]] = {}
+        self._rows: dict[PartitionPath, int] = {}
+        self._batch_rows: list[int] = []
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are so far."""
+        return sum(self._rows.values())
+
+    def add(self, path: PartitionPath, piece: pa.RecordBatch) -> None:
+        """Stage rows of one partition."""
+        self._sink.write(piece)
+        self._numbers.setdefault(path, []).append(len(self._batch_rows))
+        self._rows[path] = self._rows.get(path, 0) + piece.num_rows
+        self._batch_rows.append(piece.num_rows)
+
+    def close(self) -> StagedPart | None:
+        """Return the part; ``None`` where there are no rows."""
+        location, kept = self._sink.close()
+        if not self._batch_rows:
+            return None
+        numbers = {path: tuple(own) for path, own in self._numbers.items()}
+        return StagedPart(
+            self._task,
+            self._schema,
+            location,
+            kept,
+            numbers,
+            self._rows,
+            tuple(self._batch_rows),
+        )
+
+
+def _with_arrival(chunk: pa.RecordBatch, first: int) -> pa.RecordBatch:
+    return chunk.append_column(ARRIVAL, pa.array(np.arange(first, first + chunk.num_rows)))
+
+
+def scatter(
+    batch: pa.RecordBatch, partition_paths: pa.DictionaryArray
+) -> Iterator[tuple[PartitionPath, pa.RecordBatch]]:
+    """Yield the rows of each partition, in arrival order, by one stable sort and one gather."""
+    paths = [PartitionPath(path) for path in partition_paths.dictionary.to_pylist()]
+    if len(paths) == 1:
+        yield paths[0], batch
+        return
+    codes = partition_paths.indices.to_numpy()
+    small = codes.astype(np.uint16) if len(paths) <= _SMALL_CODES else codes
+    ordered = batch.take(pa.array(np.argsort(small, kind="stable")))
+    start = 0
+    for path, length in zip(paths, np.bincount(codes, minlength=len(paths)), strict=True):
+        if length:
+            yield path, ordered.slice(start, int(length))
+        start += int(length)
+
+
+def normalised(
+    batches: Iterator[pa.RecordBatch], schema: TableSchema, how: SchemaConfig = PLAIN
+) -> Iterator[pa.RecordBatch]:
+    """Yield the batches in the table's types and column order.
+
+    Only the schema's columns are kept: what else may come was checked before, and a delete needs no
+    more.
+
+    Parameters
+    ----------
+    how
+        What may be done to values that the table's types do not hold.
+    """
+    wanted = set(schema.names)
+    for batch in batches:
+        own = batch.select([name for name in batch.schema.names if name in wanted])
+        if how.truncate_nanoseconds:
+            columns = [without_nanoseconds(column) for column in own.columns]
+            own = pa.RecordBatch.from_arrays(columns, names=own.schema.names)
+        yield schema.cast_batch(own, widely=how.widen_numbers)
+
+
+def _chunks(
+    batches: Iterator[pa.RecordBatch], schema: TableSchema, how: SchemaConfig
+) -> Iterator[pa.RecordBatch]:
+    held: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in normalised(batches, schema, how):
+        if not batch.num_rows:
+            continue
+        held.append(batch)
+        rows += batch.num_rows
+        size += batch.nbytes
+        if rows >= _FLUSH_ROWS or size >= _FLUSH_BYTES:
+            yield _one(held)
+            held, rows, size = [], 0, 0
+    if held:
+        yield _one(held)
+
+
+def _one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+
+
+class _MemorySink:
+    def __init__(self) -> None:
+        self._batches: list[pa.RecordBatch] = []
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._batches.append(batch)
+
+    def close(self) -> tuple[str | None, tuple[pa.RecordBatch, ...]]:
+        return None, tuple(self._batches)
+
+
+class _FileSink:
+    """Writes one Arrow file; the attempt in its name keeps two attempts from meeting."""
+
+    def __init__(self, context: WriteContext, schema: pa.Schema, task: TaskContext) -> None:
+        self._location = f"{stage_folder(context)}/{task.stage}-{task.task}-{task.attempt}.arrow"
+        filesystem, root = data_filesystem(context.base_path, context.storage_options)
+        path = f"{root}/{self._location}"
+        if isinstance(filesystem, pafs.LocalFileSystem):
+            filesystem.create_dir(path.rsplit("/", 1)[0], recursive=True)
+        self._stream = filesystem.open_output_stream(path)
+        self._writer = pa.ipc.new_file(self._stream, schema)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._writer.write_batch(batch)
+
+    def close(self) -> tuple[str | None, tuple[pa.RecordBatch, ...]]:
+        self._writer.close()
+        self._stream.close()
+        return self._location, ()
+
+
+class StagedRows:
+    """Reads back the staged rows of one partition, in arrival order.
+
+    Parameters
+    ----------
+    columns
+        Which columns to read; ``None`` for all.
+    """
+
+    def __init__(
+        self,
+        context: WriteContext,
+        parts: Sequence[StagedPart],
+        partition_path: PartitionPath,
+        columns: Sequence[str] | None = None,
+    ) -> None:
+        self._context = context
+        self._parts = [part for part in parts if partition_path in part.batch_numbers]
+        self._path = partition_path
+        self._columns = columns
+
+    def table(self) -> pa.Table:
+        """Return the partition's rows; positions in it are arrival positions."""
+        batches = [batch for part in self._parts for batch in self._read(part)]
+        return pa.Table.from_batches(batches)
+
+    def take(self, numbers: npt.NDArray[np.int64]) -> Iterator[pa.RecordBatch]:
+        """Yield some of the rows; of the others, just those in a batch with one of them are read.
+
+        Parameters
+        ----------
+        numbers
+            Arrival positions, ascending.
+        """
+        start = 0
+        for part in self._parts:
+            own = part.batch_numbers[self._path]
+            bounds = start + np.cumsum([0, *(part.batch_rows[number] for number in own)])
+            cuts = np.searchsorted(numbers, bounds)
+            used = np.flatnonzero(np.diff(cuts)).tolist()
+            batches = self._read(part, [own[one] for one in used])
+            for one, batch in zip(used, batches, strict=True):
+                positions = numbers[cuts[one] : cuts[one + 1]] - bounds[one]
+                yield batch.take(pa.array(positions))
+            start = int(bounds[-1])
+
+    def _read(
+        self, part: StagedPart, numbers: Sequence[int] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        if numbers is None:
+            numbers = part.batch_numbers[self._path]
+        if part.location is None:
+            for number in numbers:
+                batch = part.batches[number]
+                yield batch if self._columns is None else batch.select(list(self._columns))
+            return
+        if not numbers:
+            return
+        filesystem, root = data_filesystem(self._context.base_path, self._context.storage_options)
+        path = f"{root}/{part.location}"
+        local = isinstance(filesystem, pafs.LocalFileSystem)
+        with pa.memory_map(path) if local else filesystem.open_input_file(path) as source:
+            reader = pa.ipc.open_file(source, options=self._options(part))
+            for number in numbers:
+                yield reader.get_batch(number)
+
+    def _options(self, part: StagedPart) -> pa.ipc.IpcReadOptions:
+        if self._columns is None:
+            return pa.ipc.IpcReadOptions()
+        included = [part.schema.get_field_index(name) for name in self._columns]
+        return pa.ipc.IpcReadOptions(included_fields=included)
+
+
+def partition_rows(parts: Sequence[StagedPart]) -> dict[PartitionPath, int]:
+    """Return the number of staged rows of every partition, in partition order."""
+    totals: dict[PartitionPath, int] = {}
+    for part in parts:
+        for path, rows in part.rows.items():
+            totals[path] = totals.get(path, 0) + rows
+    return dict(sorted(totals.items()))
+
+
+def true_mask(column: pa.ChunkedArray | pa.Array) -> np.ndarray:
+    """Return a boolean column as a mask, null counting as false."""
+    filled = pc.fill_null(column, False)
+    if isinstance(filled, pa.ChunkedArray):
+        filled = filled.combine_chunks()
+    return np.asarray(filled.to_numpy(zero_copy_only=False))

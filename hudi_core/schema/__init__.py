@@ -1,0 +1,1 @@
+"""Schemas: Arrow, Avro and Hudi types of columns, and how one schema becomes another."""

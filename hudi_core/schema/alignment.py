@@ -1,0 +1,148 @@
+"""Columns of a file brought to the columns of the table, which may have changed since.
+
+A column keeps its field id when it is renamed, and a new column of an old name has a new one. So
+columns are matched by id where the file carries ids, and by name where it does not: in files of
+other writers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from hudi_core.schema.arrow_types import FIELD_ID, children, field_id, is_list, with_children
+from hudi_core.schema.casting import list_offsets, map_entries, null_mask
+from hudi_core.schema.widening import widened
+
+_AVRO_SCHEMA: Final = b"parquet.avro.schema"
+
+
+def stored_fields(schema: pa.Schema) -> list[pa.Field]:
+    """Return the columns of a data file; with ids only where they are ids of the table.
+
+    Parameters
+    ----------
+    schema
+        As Arrow reads it from the file, the file's own metadata included. Ids that another writer
+        gave, for a table of another kind, have nothing to do with those of this table; the Avro
+        schema that base files carry tells whose they are.
+    """
+    if b'"field-id"' in (schema.metadata or {}).get(_AVRO_SCHEMA, b""):
+        return list(schema)
+    return [_without_id(field) for field in schema]
+
+
+def counterparts(stored: Iterable[pa.Field], wanted: Iterable[pa.Field]) -> list[pa.Field | None]:
+    """Return for each column of the table the column of a file that holds it; ``None``: its rows
+    are null."""
+    known = [(field, field_id(field)) for field in stored]
+    found: list[pa.Field | None] = []
+    for field in wanted:
+        number = field_id(field)
+        same = (
+            each
+            for each, own in known
+            if (each.name == field.name if own is None or number is None else own == number)
+        )
+        found.append(next(same, None))
+    return found
+
+
+def counterpart(stored: Iterable[pa.Field], wanted: pa.Field) -> pa.Field | None:
+    """Return the column of a file that holds a column of the table; ``None``: its rows are null."""
+    return counterparts(stored, [wanted])[0]
+
+
+def same_by_name(stored: Sequence[pa.Field], wanted: Iterable[pa.Field]) -> bool:
+    """Return whether a reader that matches columns by name finds the right ones, at any depth."""
+    names = {field.name for field in stored}
+    fields = list(wanted)
+    for field, found in zip(fields, counterparts(stored, fields), strict=True):
+        if found is None:
+            if field.name in names:
+                return False
+        elif found.name != field.name or not _same_below(found.type, field.type):
+            return False
+    return True
+
+
+def align(rows: pa.Table, stored: Sequence[pa.Field], schema: pa.Schema) -> pa.Table:
+    """Return the rows of a file in the columns, names and types of ``schema``.
+
+    Parameters
+    ----------
+    rows
+        The file's columns, all or some.
+    stored
+        Their fields, from :func:`stored_fields`.
+    schema
+        Columns of the table; those the file lacks are null.
+
+    Raises
+    ------
+    pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError
+        A value cannot be brought to the type of the table.
+    """
+    columns = []
+    for field, found in zip(schema, counterparts(stored, schema), strict=True):
+        if found is None:
+            columns.append(pa.nulls(rows.num_rows, field.type))
+            continue
+        column = rows.column(found.name)
+        if column.type != field.type or not _same_below(found.type, field.type):
+            chunks = [_aligned(chunk, found.type, field.type) for chunk in column.chunks]
+            column = pa.chunked_array(chunks, field.type)
+        columns.append(column)
+    return pa.table(columns, schema=schema)
+
+
+def _same_below(stored: pa.DataType, wanted: pa.DataType) -> bool:
+    if pt.is_struct(stored) and pt.is_struct(wanted):
+        return same_by_name(list(stored), list(wanted))
+    return all(
+        _same_below(mine.field.type, theirs.field.type)
+        for mine, theirs in zip(children(stored), children(wanted), strict=False)
+    )
+
+
+def _aligned(array: pa.Array, stored: pa.DataType, wanted: pa.DataType) -> pa.Array:
+    if pt.is_struct(stored) and pt.is_struct(wanted):
+        return _aligned_struct(array, list(stored), wanted)
+    if pt.is_map(stored) and pt.is_map(wanted):
+        entries = map_entries(array)
+        flat = entries.flatten()
+        keys = _aligned(flat.field(0), stored.key_type, wanted.key_type)
+        items = _aligned(flat.field(1), stored.item_type, wanted.item_type)
+        offsets = list_offsets(entries)
+        return pa.MapArray.from_arrays(offsets, keys, items, type=wanted, mask=null_mask(array))
+    if is_list(stored) and is_list(wanted):
+        values = _aligned(array.flatten(), stored.value_type, wanted.value_type)
+        offsets = list_offsets(array)
+        return pa.ListArray.from_arrays(offsets, values, type=wanted, mask=null_mask(array))
+    return array if array.type == wanted else widened(array, wanted)
+
+
+def _aligned_struct(
+    array: pa.StructArray, stored: Sequence[pa.Field], wanted: pa.DataType
+) -> pa.Array:
+    columns = []
+    for field in wanted:
+        found = counterpart(stored, field)
+        if found is None:
+            columns.append(pa.nulls(len(array), field.type))
+        else:
+            position = next(n for n, each in enumerate(stored) if each is found)
+            columns.append(_aligned(array.field(position), found.type, field.type))
+    return pa.StructArray.from_arrays(columns, fields=list(wanted), mask=null_mask(array))
+
+
+def _without_id(field: pa.Field) -> pa.Field:
+    kind = field.type
+    below = children(kind)
+    if below:
+        kind = with_children(kind, [_without_id(child) for _, child in below])
+    kept = {key: value for key, value in (field.metadata or {}).items() if key != FIELD_ID}
+    return pa.field(field.name, kind, field.nullable, kept or None)

@@ -1,0 +1,223 @@
+"""Arrow arrays brought to the types of a table, without losing anything.
+
+Arrow's own ``cast`` is not enough: it turns texts into numbers and zoned into plain timestamps
+without a word, does not decode run-end encoded columns, and in pyarrow 26 loses the values of the
+last row of a list view.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from hudi_core.errors import SchemaError
+from hudi_core.schema.arrow_types import (
+    LIST_ELEMENT,
+    MAP_KEY,
+    MAP_VALUE,
+    children,
+    is_bytes,
+    is_list,
+    is_text,
+)
+from hudi_core.schema.promotions import promotion, way_out
+from hudi_core.schema.widening import widened
+
+_INT64_DIGITS = 19
+
+
+def cast_array(
+    array: pa.Array, field: pa.Field, path: str, *, widely: bool = False, grows: bool = True
+) -> pa.Array:
+    """Return an array as the column ``field`` of a table holds it.
+
+    Integers may become wider or narrower integers, floats or decimals when every value stays
+    exactly what it is; a column of nulls may become anything that may be null; structs may lack
+    columns that may be null.
+
+    Parameters
+    ----------
+    array
+        Values of any Arrow type.
+    field
+        The column of the table.
+    path
+        Path of the column, for errors.
+    widely
+        Whether whole numbers may become the nearest floating-point numbers, and numbers texts.
+    grows
+        Whether an option lets the column take a wider type, for the hint of an error.
+
+    Raises
+    ------
+    SchemaError
+        The types do not go together, a value does not fit, a required column holds nulls, or a
+        struct has a field that the table lacks.
+    """
+    if array.null_count and not field.nullable:
+        raise SchemaError(
+            f"Column {path} is required, and {array.null_count} of {len(array)} rows have no value",
+            "Fill the nulls.",
+            column=path,
+            nulls=array.null_count,
+        )
+    if array.type == field.type:
+        return array
+    if isinstance(array, pa.DictionaryArray):
+        return cast_array(array.dictionary_decode(), field, path, widely=widely, grows=grows)
+    if isinstance(array, pa.RunEndEncodedArray):
+        return cast_array(pc.run_end_decode(array), field, path, widely=widely, grows=grows)
+    if pt.is_null(array.type):
+        return pa.nulls(len(array), field.type)
+    return _cast(array, field.type, path, widely, grows)
+
+
+def _cast(array: pa.Array, stored: pa.DataType, path: str, widely: bool, grows: bool) -> pa.Array:
+    given = array.type
+    if pt.is_struct(given) and pt.is_struct(stored):
+        return _cast_struct(array, stored, path, widely)
+    if pt.is_map(given) and pt.is_map(stored):
+        return _cast_map(array, stored, path, widely)
+    if is_list(given) and pt.is_list(stored):
+        return _cast_list(array, stored, path, widely)
+    wide = promotion(given, stored) if widely else None
+    if wide is not None and wide.by_option:
+        return widened(array, stored)
+    if children(given) or children(stored) or not _go_together(given, stored):
+        option = way_out(given, stored)
+        if grows and not option and (option := way_out(stored, given)):
+            option += f", which makes the column {given} for good"
+        raise SchemaError(
+            f"Column {path} has the type {given}, and the table has {stored}",
+            f"Cast the column before the write{'' if widely else option}.",
+            column=path,
+            given=str(given),
+            stored=str(stored),
+        )
+    return _cast_values(array, stored, path)
+
+
+def refuse_unknown(given: list[str], known: list[str], where: str) -> None:
+    """Raise a :class:`SchemaError` that names the columns the table lacks."""
+    extra = [name for name in given if name not in known]
+    if extra:
+        raise SchemaError(
+            f"{where} lacks the columns {', '.join(extra)}",
+            "Drop them, or add them to the table first.",
+            columns=tuple(extra),
+        )
+
+
+def missing_column(field: pa.Field, rows: int, path: str) -> pa.Array:
+    """Return nulls for a column that a batch lacks.
+
+    Raises
+    ------
+    SchemaError
+        The column is required.
+    """
+    if not field.nullable:
+        raise SchemaError(
+            f"Column {path} is required, and the rows do not have it",
+            "Add the column to the rows.",
+            column=path,
+        )
+    return pa.nulls(rows, field.type)
+
+
+def _go_together(given: pa.DataType, stored: pa.DataType) -> bool:
+    if pt.is_integer(given):
+        return bool(pt.is_integer(stored) or pt.is_floating(stored) or pt.is_decimal(stored))
+    if pt.is_timestamp(given):
+        # a local time is not a moment: which zone was meant is not ours to guess
+        return bool(pt.is_timestamp(stored) and (given.tz is None) == (stored.tz is None))
+    same_kind = (pt.is_floating, pt.is_decimal, pt.is_date, pt.is_time, is_text, is_bytes)
+    return any(test(given) and test(stored) for test in same_kind)
+
+
+def _cast_values(array: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
+    try:
+        if pt.is_integer(array.type) and pt.is_decimal(kind):
+            # Arrow asks for room for every integer of the type, not only for those that are there
+            digits = min(38, _INT64_DIGITS + 1 + kind.scale)
+            array = array.cast(pa.decimal128(digits, kind.scale))
+        result = array.cast(kind)
+        if pt.is_floating(kind) and kind.bit_width < array.type.bit_width:
+            _check_exact(array, result)
+    except pa.ArrowInvalid as error:
+        timely = pt.is_timestamp(array.type) or pt.is_time(array.type)
+        nanoseconds = timely and array.type.unit == "ns"
+        raise SchemaError(
+            f"Column {path} holds values that {kind} cannot represent exactly ({error})",
+            "Round or cast the column before the write"
+            + (", or set hoodie.write.truncate.nanoseconds=true." if nanoseconds else "."),
+            column=path,
+            stored=str(kind),
+        ) from error
+    return result
+
+
+def _check_exact(array: pa.Array, narrow: pa.Array) -> None:
+    if not pt.is_floating(array.type):
+        return  # Arrow checks integers itself
+    same = pc.or_(pc.equal(narrow.cast(array.type), array), pc.is_nan(array))
+    if not pc.all(same, min_count=0).as_py():
+        raise pa.ArrowInvalid("digits would be lost")
+
+
+def _cast_struct(array: pa.StructArray, kind: pa.DataType, path: str, widely: bool) -> pa.Array:
+    given = [field.name for field in array.type]
+    refuse_unknown(given, [field.name for field in kind], f"The struct {path} of the table")
+    # children of a null struct are nulls too, but not values that a required child lacks
+    mask = array.is_null() if array.null_count else None
+    columns = []
+    for field in kind:
+        below = f"{path}.{field.name}"
+        if field.name not in given:
+            columns.append(missing_column(field, len(array), below))
+            continue
+        child = array.field(given.index(field.name))
+        if not field.nullable and mask is not None and child.null_count:
+            cast_array(child.filter(pc.invert(mask)), field, below, widely=widely)
+            columns.append(cast_array(child, field.with_nullable(True), below, widely=widely))
+        else:
+            columns.append(cast_array(child, field, below, widely=widely))
+    return pa.StructArray.from_arrays(columns, fields=list(kind), mask=mask)
+
+
+def _cast_list(array: pa.Array, kind: pa.DataType, path: str, widely: bool) -> pa.Array:
+    # flatten() leaves out what null lists hide, so that lengths alone say where lists begin
+    values = array.flatten()
+    element = cast_array(values, kind.value_field, f"{path}.{LIST_ELEMENT}", widely=widely)
+    return pa.ListArray.from_arrays(list_offsets(array), element, type=kind, mask=null_mask(array))
+
+
+def _cast_map(array: pa.MapArray, kind: pa.DataType, path: str, widely: bool) -> pa.Array:
+    entries = map_entries(array)
+    flat = entries.flatten()
+    keys = cast_array(flat.field(0), kind.key_field, f"{path}.{MAP_KEY}", widely=widely)
+    items = cast_array(flat.field(1), kind.item_field, f"{path}.{MAP_VALUE}", widely=widely)
+    return pa.MapArray.from_arrays(
+        list_offsets(entries), keys, items, type=kind, mask=null_mask(array)
+    )
+
+
+def map_entries(array: pa.MapArray) -> pa.ListArray:
+    """Return maps as lists of structs ``key``, ``value``."""
+    pairs = pa.StructArray.from_arrays([array.keys, array.items], names=["key", "value"])
+    entries = pa.ListArray.from_arrays(array.offsets, pairs)
+    if array.null_count:
+        entries = pc.if_else(array.is_valid(), entries, pa.scalar(None, entries.type))
+    return entries
+
+
+def list_offsets(array: pa.Array) -> pa.Array:
+    """Return where each list begins among the values that ``flatten()`` gives."""
+    lengths = pc.fill_null(pc.list_value_length(array), 0).cast(pa.int32())
+    return pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths)])
+
+
+def null_mask(array: pa.Array) -> pa.Array | None:
+    """Return which values are null; ``None`` where none is."""
+    return array.is_null() if array.null_count else None

@@ -1,0 +1,290 @@
+"""The schema of a table: Arrow types, and an id on every field that no other field ever gets.
+
+Sources: house rule on field ids; ``hudi-format`` section 4 (meta columns) and sections 2 and 3
+(Avro schemas).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from hudi_core.errors import SchemaError
+from hudi_core.schema.arrow_types import (
+    DOC,
+    field_id,
+    normalise_field,
+    refuse_alike,
+    refuse_twins,
+    walk,
+)
+from hudi_core.schema.avro_types import (
+    record_from_avro,
+    record_to_avro,
+    says_local,
+    with_local_words,
+)
+from hudi_core.schema.casting import cast_array, missing_column, refuse_unknown
+from hudi_core.schema.field_ids import FieldIds
+
+COMMIT_TIME: Final = "_hoodie_commit_time"
+COMMIT_SEQNO: Final = "_hoodie_commit_seqno"
+RECORD_KEY: Final = "_hoodie_record_key"
+PARTITION_PATH: Final = "_hoodie_partition_path"
+FILE_NAME: Final = "_hoodie_file_name"
+META_COLUMNS: Final = (COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY, PARTITION_PATH, FILE_NAME)
+"""Names of the meta columns, in the order in which they precede the data columns of a file."""
+IS_DELETED: Final = "_hoodie_is_deleted"
+"""Name of the boolean data column by which a row says that it deletes."""
+KEPT_PREFIX: Final = "_hoodie_"
+"""What the names begin with that Hudi keeps for itself."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TableSchema:
+    """The columns of a table, with field ids.
+
+    Equality compares ids and comments too, unlike that of Arrow's schemas.
+
+    Attributes
+    ----------
+    arrow
+        The data columns. Every field, at any depth, carries its id as ``PARQUET:field_id``.
+    meta_ids
+        Ids of the five meta columns, in their order.
+    last_column_id
+        Greatest id ever given out, that of dropped columns included.
+    local_timestamps
+        Whether Avro calls timestamps without a zone local, as Hudi's Java writer does.
+    """
+
+    arrow: pa.Schema
+    meta_ids: tuple[int, ...]
+    last_column_id: int
+    local_timestamps: bool = False
+
+    @classmethod
+    def create(cls, schema: pa.Schema) -> TableSchema:
+        """Return the schema of a new table.
+
+        Types are normalised (:func:`~hudi_core.schema.arrow_types.normalise_type`); meta columns,
+        which rows read from another table still have, are left out. Ids: the meta columns have 1
+        to 5, then fields are numbered depth first, each before its children.
+
+        Raises
+        ------
+        SchemaError
+            No columns; a name that occurs twice or differs from another in case only, is kept by
+            Hudi, or that Avro cannot hold; a type that cannot be stored.
+        """
+        refuse_twins([field.name for field in schema], "The schema")
+        own = [field for field in schema if field.name not in META_COLUMNS]
+        names = [field.name for field in own]
+        refuse_kept_names(names)
+        refuse_alike(names, names, "The table")
+        fields = [normalise_field(field, field.name) for field in own]
+        return cls._with_ids(fields, _meta_fields(), {}, 0)
+
+    @classmethod
+    def adopt(cls, schema: pa.Schema) -> TableSchema:
+        """Return the schema of a new table over files that are there: as :meth:`create`, but fields
+        keep the ids that they carry.
+
+        Raises
+        ------
+        SchemaError
+            As there; or two fields carry one id.
+        """
+        cls.create(schema)
+        own = [field for field in schema if field.name not in META_COLUMNS]
+        carried = {path: number for path, field in walk(own) if (number := field_id(field))}
+        fields = [normalise_field(field, field.name) for field in own]
+        return cls._with_ids(fields, _meta_fields(), carried, 0)
+
+    @classmethod
+    def from_avro(
+        cls,
+        text: str,
+        field_ids: Mapping[str, int] | None = None,
+        last_column_id: int | None = None,
+    ) -> TableSchema:
+        """Return the schema that an Avro schema in JSON describes.
+
+        Each field gets the id of its attribute, else the one ``field_ids`` has under its path
+        (another writer dropped the attributes), else a new one.
+
+        Parameters
+        ----------
+        text
+            Avro record with or without the meta columns, as commits and properties hold it.
+        field_ids, last_column_id
+            As the table's properties keep them.
+
+        Raises
+        ------
+        SchemaError
+            The text is no Avro record schema, a type has no counterpart, or two fields have one id.
+        """
+        fields = record_from_avro(text)
+        refuse_twins([field.name for field in fields], "The Avro schema")
+        meta = {field.name: field for field in _meta_fields()}
+        meta |= {field.name: field for field in fields if field.name in META_COLUMNS}
+        data = [field for field in fields if field.name not in META_COLUMNS]
+        read = cls._with_ids(data, list(meta.values()), field_ids or {}, last_column_id or 0)
+        return replace(read, local_timestamps=says_local(text))
+
+    @classmethod
+    def _with_ids(
+        cls,
+        data: list[pa.Field],
+        meta: list[pa.Field],
+        remembered: Mapping[str, int],
+        last: int,
+    ) -> TableSchema:
+        if not data:
+            raise SchemaError("The schema has no columns", "Give the table at least one column.")
+        ids = FieldIds(remembered, last)
+        ids.reserve([*meta, *data])
+        ids.reserve_first(meta)
+        meta_ids = tuple(field_id(ids.assign(field, field.name)) or 0 for field in meta)
+        fields = [ids.assign(field, field.name) for field in data]
+        return cls(pa.schema(fields), meta_ids, ids.last)
+
+    def with_fields(self, fields: Sequence[pa.Field]) -> TableSchema:
+        """Return this schema with other data columns; those without an id get a new one.
+
+        Ids of columns that are not among them are not given out again.
+        """
+        meta = list(self.with_meta())[: len(META_COLUMNS)]
+        changed = self._with_ids(list(fields), meta, {}, self.last_column_id)
+        return replace(changed, local_timestamps=self.local_timestamps)
+
+    def with_local_timestamps(self) -> TableSchema:
+        """This schema with Hudi's own local timestamps, where it has such columns."""
+        kinds = (field.type for _, field in walk(self.arrow))
+        has_some = any(pt.is_timestamp(kind) and kind.tz is None for kind in kinds)
+        return replace(self, local_timestamps=True) if has_some else self
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, TableSchema):
+            return NotImplemented
+        return (
+            self.meta_ids == other.meta_ids
+            and self.last_column_id == other.last_column_id
+            and self.local_timestamps == other.local_timestamps
+            and bool(self.arrow.equals(other.arrow, check_metadata=True))
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.last_column_id, tuple(self.field_ids().items())))
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the data columns."""
+        return list(self.arrow.names)
+
+    def field(self, path: str) -> pa.Field | None:
+        """Return the data field at a path (``address.city``); ``None`` when there is none."""
+        return next((field for found, field in walk(self.arrow) if found == path), None)
+
+    def with_meta(self) -> pa.Schema:
+        """Return the schema of data files: the meta columns, then the data columns."""
+        ids = FieldIds(dict(zip(META_COLUMNS, self.meta_ids, strict=True)), 0)
+        meta = [ids.assign(field, field.name) for field in _meta_fields()]
+        return pa.schema([*meta, *self.arrow])
+
+    def field_ids(self) -> dict[str, int]:
+        """Return the id of every field by path, the meta columns included."""
+        return {path: field_id(field) or 0 for path, field in walk(self.with_meta())}
+
+    def given_up_in(self, later: TableSchema) -> frozenset[str]:
+        """Paths that do not stand for the same field in a later schema."""
+        after = later.field_ids()
+        return frozenset(
+            path for path, number in self.field_ids().items() if after.get(path) != number
+        )
+
+    def to_avro(self, table_name: str, with_meta: bool = False) -> str:
+        """Return the Avro schema as JSON, without blanks.
+
+        Parameters
+        ----------
+        table_name
+            Name of the table, from which Hudi derives the record's name and namespace.
+        with_meta
+            Whether the meta columns are part of it: so in data files, not in commits.
+        """
+        name = _avro_name(table_name)
+        fields = list(self.with_meta() if with_meta else self.arrow)
+        if with_meta:
+            # Hudi gives its meta columns an empty comment
+            count = len(META_COLUMNS)
+            commented = [f.with_metadata({**f.metadata, DOC: b""}) for f in fields[:count]]
+            fields = [*commented, *fields[count:]]
+        record: Any = record_to_avro(f"{name}_record", f"hoodie.{name}", fields)
+        if self.local_timestamps:
+            record = with_local_words(record)
+        return json.dumps(record, separators=(",", ":"), ensure_ascii=False)
+
+    def cast_batch(self, batch: pa.RecordBatch, *, widely: bool = False) -> pa.RecordBatch:
+        """Return rows as the table stores them: its columns, in its order and of its types.
+
+        Columns that may be null and are missing are filled with nulls; meta columns, which rows
+        read from a table still have, are dropped, unless the schema names them.
+
+        Parameters
+        ----------
+        widely
+            Whether whole numbers may become the nearest floating-point numbers, and numbers texts.
+
+        Raises
+        ------
+        SchemaError
+            A column the table lacks, a required column that is missing or has nulls, a type or a
+            value that does not fit.
+        """
+        dropped = set(META_COLUMNS).difference(self.names)
+        names = [name for name in batch.schema.names if name not in dropped]
+        refuse_twins(names, "The batch of rows")
+        refuse_unknown(names, self.names, "The table")
+        columns = [
+            cast_array(batch.column(field.name), field, field.name, widely=widely)
+            if field.name in names
+            else missing_column(field, batch.num_rows, field.name)
+            for field in self.arrow
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=self.arrow)
+
+
+def refuse_kept_names(new: Iterable[str]) -> None:
+    """Raise a :class:`SchemaError` when a new column has a name that Hudi keeps for itself."""
+    for name in new:
+        if name.lower().startswith(KEPT_PREFIX) and name != IS_DELETED:
+            raise SchemaError(
+                f"Column {name} has a name that Hudi keeps for itself: it begins with "
+                f"{KEPT_PREFIX}",
+                "Choose another name.",
+                column=name,
+            )
+
+
+def _meta_fields() -> list[pa.Field]:
+    return [pa.field(name, pa.string()) for name in META_COLUMNS]
+
+
+def _avro_name(table_name: str) -> str:
+    """Return a table's name with what Avro names cannot hold replaced, as Hudi does."""
+    name = re.sub(r"[^A-Za-z0-9_]", "__", table_name)
+    return re.sub(r"^[0-9]", "__", name)
+
+
+def is_deleted_column(schema: pa.Schema) -> bool:
+    """Whether rows of this schema say by themselves that they delete (``_hoodie_is_deleted``)."""
+    index = schema.get_field_index(IS_DELETED)
+    return index >= 0 and bool(pt.is_boolean(schema.field(index).type))

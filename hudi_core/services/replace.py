@@ -1,0 +1,112 @@
+"""Looking at rows before the table they are to replace is dropped."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from hudi_core.config.schema import SchemaConfig
+from hudi_core.config.table import TableConfig
+from hudi_core.engine.base import Engine, TaskContext
+from hudi_core.errors import HudiError, InvalidOptionError
+from hudi_core.keygen import key_generator
+from hudi_core.model.commit import WriteOperation
+from hudi_core.model.files import PartitionPath
+from hudi_core.rows.context import WriteContext
+from hudi_core.rows.sorting import check_sort_columns
+from hudi_core.rows.staging import normalised
+from hudi_core.schema.table_schema import TableSchema
+from hudi_core.storage.location import Location, parse_location
+from hudi_core.storage.partition_path import refuse_nested
+from hudi_core.write.input_schema import staged_schema
+from hudi_core.write.keyless import write_config_for
+from hudi_core.write.nesting import can_nest
+
+
+def fitting_rows(
+    data: Any, engine: Engine, context: WriteContext, operation: WriteOperation
+) -> Any:
+    """Return the rows, once all of them are known to fit a table that does not exist yet.
+
+    Every row is read: its values are brought to the table's types, its key and its partition path
+    are made. Nothing is kept, but for rows that come as a stream, which are held in memory. A
+    DataFrame is evaluated here and once more by the write.
+
+    Parameters
+    ----------
+    context
+        The table the rows are meant for, and the options of the write.
+
+    Raises
+    ------
+    SchemaError, ConfigError
+        What a write of these rows would raise before its first data file.
+    InvalidOptionError
+        The rows are read from the very files that are about to be dropped.
+    """
+    _refuse_own_files(engine.source_files(data), context.base_path)
+    names = engine.schema_of(data).names
+    config = write_config_for(context.table, context.write, operation, names)
+    if operation is WriteOperation.BULK_INSERT:
+        check_sort_columns(context)
+    schema = staged_schema(
+        engine.schema_of(data),
+        context.schema,
+        context.table,
+        operation,
+        how=config.schema,
+    )
+    held = data.read_all() if isinstance(data, pa.RecordBatchReader) else data
+    check = partial(
+        _partitions_of_fitting_rows,
+        config=context.table,
+        schema=schema,
+        how=config.schema,
+    )
+    found = engine.map_input(held, check, 0)
+    if can_nest(context.table):
+        refuse_nested({path for paths in found for path in paths})
+    return held
+
+
+def _partitions_of_fitting_rows(
+    _: TaskContext,
+    batches: Iterator[pa.RecordBatch],
+    config: TableConfig,
+    schema: TableSchema,
+    how: SchemaConfig,
+) -> Iterator[frozenset[PartitionPath]]:
+    keys = key_generator(config, schema)
+    found: set[PartitionPath] = set()
+    for batch in normalised(batches, schema, how):
+        keys.record_keys(batch)
+        found.update(map(PartitionPath, keys.partition_paths(batch).dictionary.to_pylist()))
+    yield frozenset(found)
+
+
+def _refuse_own_files(files: list[str], base_path: str) -> None:
+    root = parse_location(base_path)
+    own = next((file for file in files if _is_below(file, root)), None)
+    if own is not None:
+        raise InvalidOptionError(
+            "mode",
+            "overwrite",
+            f"the rows are read from files of the table that would be dropped first ({own})",
+            "Write with the operation insert_overwrite_table, which keeps them until it is "
+            "complete, or to another path.",
+        )
+
+
+def _is_below(file: str, root: Location) -> bool:
+    try:
+        place = parse_location(file)
+    except HudiError:
+        return False  # of a store that holds no tables
+    if place.is_local and root.is_local:
+        return os.path.realpath(place.key).startswith(f"{os.path.realpath(root.key)}/")
+    same_store = (place.kind, place.bucket) == (root.kind, root.bucket)
+    return same_store and place.key.startswith(f"{root.key}/")
