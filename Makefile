@@ -25,6 +25,11 @@ demo: setup  ## A year of real flights: load, upsert, delete, travel in time, co
 test: setup  ## Run all tests
 	$(RUN) -m pytest --numprocesses=logical --maxprocesses=4 --dist=worksteal --durations=25 --session-timeout=3600 $(ARGS)
 
+.PHONY: check
+check: export HYPOTHESIS_PROFILE = quick
+check: lint  ## Check style, types, imports, and run the pure tests: before every commit, under a minute
+	$(RUN) -m pytest -q -m "pure and not slow" tests/unit tests/property $(ARGS)
+
 .PHONY: campaigns
 campaigns: export HUDI_CAMPAIGN = whole
 campaigns: setup  ## Run all tests, and all of the campaigns that make test takes a sample of

@@ -2,19 +2,24 @@
 
 Every commit is recorded on an Apache Hudi timeline and, in the same commit, in the metadata of the
 table's format. ``import hudi_core as hudi`` is all a user needs; what a plugin needs is in
-:mod:`hudi_core.spi`.
+:mod:`hudi_core.spi`. The module behind a name is imported when the name is first used.
 """
 
-from hudi_core.config.option_warnings import UnknownOptionWarning
-from hudi_core.doors import read, write
-from hudi_core.engine.local import LocalEngine
-from hudi_core.errors import HudiError
-from hudi_core.model.commit import WriteOperation
-from hudi_core.model.dry_run import DryRun
-from hudi_core.model.instant import Action, Instant, State
-from hudi_core.model.result import CommitResult
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+from hudi_core.errors import HudiError, UnknownOptionWarning
+from hudi_core.lazy import lazy_names
 from hudi_core.spark_python import name_this_python
-from hudi_core.table import Table
+
+if TYPE_CHECKING:
+    from hudi_core.doors import read, write
+    from hudi_core.engine.local import LocalEngine
+    from hudi_core.model.commit import WriteOperation
+    from hudi_core.model.dry_run import DryRun
+    from hudi_core.model.instant import Action, Instant, State
+    from hudi_core.model.result import CommitResult
+    from hudi_core.table import Table
 
 __all__ = [
     "Action",
@@ -30,5 +35,27 @@ __all__ = [
     "read",
     "write",
 ]
+
+_HOMES: Final = {
+    "Action": "hudi_core.model.instant",
+    "CommitResult": "hudi_core.model.result",
+    "DryRun": "hudi_core.model.dry_run",
+    "Instant": "hudi_core.model.instant",
+    "LocalEngine": "hudi_core.engine.local",
+    "State": "hudi_core.model.instant",
+    "Table": "hudi_core.table",
+    "WriteOperation": "hudi_core.model.commit",
+    "read": "hudi_core.doors",
+    "write": "hudi_core.doors",
+}
+
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)
+
+# Two packages have the names of functions. The import system sets a package as an attribute of its
+# parent once, when it is first imported: this is done here, and the functions keep their names.
+for _name in ("read", "write"):
+    import_module(f"{__name__}.{_name}")
+    del globals()[_name]
+del _name
 
 name_this_python()

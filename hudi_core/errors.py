@@ -45,6 +45,10 @@ def _rebuild(kind: type[HudiError], what: str, hint: str, facts: dict[str, objec
     return error
 
 
+class UnknownOptionWarning(UserWarning):
+    """An option that is not known, or not built yet."""
+
+
 # --- configuration -------------------------------------------------------------------------------
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from hudi_core.model.files import FileSlice
-from hudi_core.read.dataset import HudiDataset
 from hudi_core.read.filters import RowFilter
 from hudi_core.read.incremental import IncrementalQuery
 from hudi_core.read.query import SnapshotQuery
@@ -20,6 +19,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
     from pyspark.sql import DataFrame, SparkSession
+
+    from hudi_core.read.dataset import HudiDataset
 
 Columns = str | Sequence[str]
 """Names of columns; a text is one name."""
@@ -100,6 +101,8 @@ class RowQueries(RowOperations):
         columns, files and row groups that a query needs. It stays at the state of the table at the
         time of this call.
         """
+        from hudi_core.read.dataset import HudiDataset  # noqa: PLC0415 - pyarrow.dataset's pandas
+
         return HudiDataset(self._snapshot(), requested_time(as_of), filter)
 
     def head(

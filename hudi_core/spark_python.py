@@ -9,9 +9,11 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from importlib import import_module
 from typing import Any, Final
 
 _VARIABLES: Final = ("PYSPARK_DRIVER_PYTHON", "PYSPARK_PYTHON")
+_REGISTRATION: Final = "pyspark_hudi.registration"
 
 
 def name_this_python() -> None:
@@ -27,9 +29,8 @@ def name_this_python() -> None:
     if getattr(session, "_jvm", None) is None:
         os.environ[_VARIABLES[0]] = sys.executable  # read by the JVM when it starts
     else:
-        from pyspark_hudi.registration import register  # noqa: PLC0415 - pyspark is optional
-
-        register(session)
+        # by its name: pyspark is optional, and pyspark_hudi is built on this package
+        import_module(_REGISTRATION).register(session)
 
 
 def _is_on_the_path() -> bool:

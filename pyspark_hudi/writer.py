@@ -24,11 +24,10 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 import hudi_core as hudi
-from hudi_core.config.option_warnings import UnknownOptionWarning
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.choice import arrow_schema
 from hudi_core.engine.plain_errors import plain_errors
-from hudi_core.errors import NotATableError, StorageError
+from hudi_core.errors import NotATableError, StorageError, UnknownOptionWarning
 from hudi_core.model.protocols import Storage
 from hudi_core.services.create import plan_table
 from hudi_core.services.opening import open_table, table_exists

@@ -6,24 +6,25 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-import threading
-import uuid
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow.fs as pafs
 import pytest
 from hypothesis import HealthCheck, settings
-from pyspark.sql import SparkSession
 
-from hudi_core.config.option_warnings import WARNED
-from hudi_core.storage.options import StorageOptions
+# What every run imports is little: each fixture imports what it needs.
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tests.moto_s3 import S3Service
 
 REPOSITORY = Path(__file__).resolve().parent.parent
+
+# tests import what they share, also when pytest is not started as a module
+if str(REPOSITORY) not in sys.path:
+    sys.path.append(str(REPOSITORY))
 
 # `make test` exports what the set-up found out for Spark; this does the same for a bare pytest
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -43,7 +44,7 @@ REAL_TABLES_VARIABLE = "HUDI_REAL_TABLES"
 REAL_TABLES_DEFAULT = REPOSITORY.parent / "shared" / "hudi_tables"
 
 # One profile for everybody: the same examples on every machine, no example judged by its seconds.
-# HYPOTHESIS_PROFILE=search looks for new ones, longer.
+# HYPOTHESIS_PROFILE=search looks for new ones, longer; `make check` takes the first few (quick).
 settings.register_profile(
     "fixed",
     derandomize=True,
@@ -51,14 +52,20 @@ settings.register_profile(
     max_examples=60,
     suppress_health_check=[HealthCheck.too_slow],
 )
+settings.register_profile("quick", settings.get_profile("fixed"), max_examples=8)
 settings.register_profile("search", deadline=None, max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
+
+
+pytest_plugins = ["tests.purity", "tests.folder_seconds"]
 
 
 @pytest.fixture(autouse=True)
 def _warn_again() -> None:
     """Forget which options were warned of, once in a process."""
-    WARNED.clear()
+    module = sys.modules.get("hudi_core.config.option_warnings")
+    if module is not None:
+        module.WARNED.clear()
 
 
 @pytest.fixture(scope="session")
@@ -93,6 +100,8 @@ def real_tables(real_tables_folder: Path, tmp_path: Path) -> Callable[[str], Pat
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Give the one Spark session of the run: two cores, UTC, reachable from this machine only."""
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - most runs do without
+
     scratch = tmp_path_factory.mktemp("spark")
     session = (
         SparkSession.builder.master("local[2]")
@@ -127,38 +136,19 @@ def metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         yield service
 
 
-@dataclass(frozen=True)
-class S3Service:
-    """Where an S3 service is and how to reach it."""
-
-    endpoint: str
-    given: dict[str, str]
-    options: StorageOptions
-    filesystem: pafs.FileSystem
-
-    def new_root(self, folder: str = "tables/one") -> str:
-        """Make a bucket and return the URI of a folder in it."""
-        bucket = f"bucket-{uuid.uuid4().hex}"
-        self.filesystem.create_dir(bucket)
-        return f"s3://{bucket}/{folder}"
-
-    def objects(self, root: str) -> dict[str, bytes]:
-        """Return everything that is stored below a URI."""
-        selector = pafs.FileSelector(root.removeprefix("s3://"), recursive=True)
-        found = [info for info in self.filesystem.get_file_info(selector) if info.is_file]
-        return {info.path: self.filesystem.open_input_file(info.path).read() for info in found}
-
-
 @pytest.fixture(scope="session")
 def s3() -> Iterator[S3Service]:
     """Give an S3 service of this test run."""
-    with _serving(lambda application: application) as service:
+    from tests.moto_s3 import serving  # noqa: PLC0415 - takes seconds, which few tests need pay
+
+    with serving(lambda application: application) as service:
         yield service
 
 
 @pytest.fixture(scope="session")
 def careless_s3(s3: S3Service) -> Iterator[S3Service]:
     """Give a service with the buckets of ``s3`` that ignores the conditions of puts."""
+    from tests.moto_s3 import serving  # noqa: PLC0415 - as above
 
     def forgetful(application: Any) -> Any:
         def answer(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
@@ -169,42 +159,5 @@ def careless_s3(s3: S3Service) -> Iterator[S3Service]:
 
         return answer
 
-    with _serving(forgetful) as service:
+    with serving(forgetful) as service:
         yield service
-
-
-@contextmanager
-def _serving(middleware: Callable[[Any], Any]) -> Iterator[S3Service]:
-    """Serve S3 from this process, on the loopback device and a free port."""
-    # it takes seconds to import, which most tests need not pay
-    from moto.moto_server.werkzeug_app import (  # noqa: PLC0415
-        DomainDispatcherApplication,
-        create_backend_app,
-    )
-    from werkzeug.serving import make_server  # noqa: PLC0415
-
-    application = middleware(DomainDispatcherApplication(create_backend_app))
-    server = make_server("127.0.0.1", 0, application, threaded=True)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        endpoint = f"http://127.0.0.1:{server.port}"
-        given = {
-            "fs.s3a.access.key": "test-access-key",
-            "fs.s3a.secret.key": "test-secret-key",
-            "fs.s3a.endpoint": endpoint,
-            "fs.s3a.endpoint.region": "us-east-1",
-            "fs.s3a.path.style.access": "true",
-        }
-        filesystem = pafs.S3FileSystem(
-            access_key="test-access-key",
-            secret_key="test-secret-key",
-            endpoint_override=endpoint,
-            region="us-east-1",
-            allow_bucket_creation=True,
-        )
-        yield S3Service(endpoint, given, StorageOptions.from_options(given, {}), filesystem)
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

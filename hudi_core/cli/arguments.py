@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
-from hudi_core.config.table_keys import FORMAT
+from hudi_core.cli import library
 from hudi_core.errors import InvalidOptionError, UnknownTableFormatError
-from hudi_core.plugin.registry import FormatRegistry
 
 PathArgument = Annotated[
     str, typer.Argument(metavar="PATH", help="Base path of the table: a local folder or a URI.")
@@ -41,7 +40,7 @@ def installed_format(name: str | None) -> str | None:
     """
     if name is not None:
         try:
-            FormatRegistry().claims(name)
+            library.FormatRegistry().claims(name)
         except (InvalidOptionError, UnknownTableFormatError) as error:
             raise typer.BadParameter(str(error)) from error
     return name
@@ -65,7 +64,7 @@ def parse_options(pairs: Sequence[str] | None) -> dict[str, str]:
             raise typer.BadParameter("an option is written KEY=VALUE", param_hint="'--option'")
         if options.setdefault(key, value) != value:
             raise typer.BadParameter(f"{key} is given twice", param_hint="'--option'")
-    for key in (FORMAT.key, *FORMAT.aliases):
+    for key in (library.FORMAT.key, *library.FORMAT.aliases):
         installed_format(options.get(key))
     return options
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from hudi_core.cli import library
 from hudi_core.cli.arguments import JsonOption
 from hudi_core.cli.terminal import write_grid, write_json
-from hudi_core.config.format_option import FormatOption, option_key
-from hudi_core.config.support import NOT_BUILT
 from hudi_core.errors import HudiError
-from hudi_core.plugin.host import FormatHost
-from hudi_core.plugin.registry import FormatRegistry, InstalledFormat
+
+if TYPE_CHECKING:
+    from hudi_core.config.format_option import FormatOption
+    from hudi_core.plugin.registry import FormatRegistry, InstalledFormat
 
 
 def formats(as_json: JsonOption = False) -> None:
@@ -20,7 +21,7 @@ def formats(as_json: JsonOption = False) -> None:
     Abilities are what can be done with a table of the format now; what the format could hold
     besides stands apart.
     """
-    registry = FormatRegistry()
+    registry = library.FormatRegistry()
     found = [_document(registry, claim) for claim in registry.installed()]
     if as_json:
         write_json({"formats": found})
@@ -47,18 +48,18 @@ def _document(registry: FormatRegistry, claim: InstalledFormat) -> dict[str, Any
         "error": None,
     }
     try:
-        host = FormatHost(registry.load(claim.name), name=claim.name)
+        host = library.FormatHost(registry.load(claim.name), name=claim.name)
         options = [_option(claim.name, one) for one in host.get_options() or ()]
     except HudiError as error:
         return {**document, "error": str(error)}
-    now = [one.value for one in host.capabilities if one not in NOT_BUILT]
-    later = [one.value for one in host.capabilities if one in NOT_BUILT]
+    now = [one.value for one in host.capabilities if one not in library.NOT_BUILT]
+    later = [one.value for one in host.capabilities if one in library.NOT_BUILT]
     return {**document, "capabilities": now, "not_built": later, "options": options}
 
 
 def _option(format_name: str, option: FormatOption[Any]) -> dict[str, Any]:
     return {
-        "name": option_key(format_name, option.name) + ("*" if option.is_prefix else ""),
+        "name": library.option_key(format_name, option.name) + ("*" if option.is_prefix else ""),
         "default": option.shown_default,
         "choices": list(option.choices),
         "stored": option.is_stored,

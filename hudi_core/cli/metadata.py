@@ -6,10 +6,11 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hudi_core.cli import library
 from hudi_core.cli.arguments import JsonOption, OptionsOption, PathArgument, parse_options
 from hudi_core.cli.exit_codes import ExitCode
 from hudi_core.cli.metadata_document import (
@@ -19,23 +20,11 @@ from hudi_core.cli.metadata_document import (
     stats_document,
 )
 from hudi_core.cli.terminal import write_facts, write_grid, write_json, write_line
-from hudi_core.config.write import WriteConfig
 from hudi_core.errors import TableServiceError
-from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata.snapshot import MetadataSnapshot
-from hudi_core.metadata.table import METADATA_FOLDER
-from hudi_core.metadata.validator import ALL_CHECKS, Check, validate
-from hudi_core.model.files import PartitionPath
-from hudi_core.services.metadata import (
-    MetadataOperator,
-    list_files,
-    lister_of,
-    look_up_keys,
-    metadata_stats,
-    require_metadata,
-)
-from hudi_core.services.opening import open_table
-from hudi_core.txn.table_lock import table_lock
+
+if TYPE_CHECKING:
+    from hudi_core.meta_client import TableMetaClient
+    from hudi_core.services.metadata import MetadataOperator
 
 metadata_app = typer.Typer(no_args_is_help=True, help="The metadata table: what a table knows.")
 
@@ -67,16 +56,16 @@ def _timed() -> Iterator[_Clock]:
 
 def _operator(path: str, option: list[str] | None) -> MetadataOperator:
     options = parse_options(option)
-    table, config = open_table(path, options), WriteConfig.from_options(options)
-    return MetadataOperator(table, table_lock(table, config), config)
+    table, config = library.open_table(path, options), library.WriteConfig.from_options(options)
+    return library.MetadataOperator(table, library.table_lock(table, config), config)
 
 
 def _client(path: str, option: list[str] | None) -> TableMetaClient:
-    return open_table(path, parse_options(option)).client
+    return library.open_table(path, parse_options(option)).client
 
 
 def _where(client: TableMetaClient) -> str:
-    return f"{client.base_path}/{METADATA_FOLDER}"
+    return f"{client.base_path}/{library.METADATA_FOLDER}"
 
 
 @metadata_app.command()
@@ -132,8 +121,8 @@ def init(
     client = operator.table.client
     with _timed() as clock:
         if readonly:
-            require_metadata(client)
-            partitions = MetadataSnapshot.open(client).partitions
+            library.require_metadata(client)
+            partitions = library.MetadataSnapshot.open(client).partitions
         else:
             partitions = operator.bring_to_date()
     if as_json:
@@ -148,7 +137,7 @@ def stats(path: PathArgument, option: OptionsOption = None, as_json: JsonOption 
     """Show how large the metadata table is."""
     client = _client(path, option)
     with _timed() as clock:
-        found = metadata_stats(client)
+        found = library.metadata_stats(client)
     document = stats_document(found)
     if as_json:
         _document(_where(client), clock, **document)
@@ -171,7 +160,7 @@ def list_partitions(
     """List the partitions of the table, from its metadata table if it has one."""
     client = _client(path, option)
     with _timed() as clock:
-        listing = lister_of(client)
+        listing = library.lister_of(client)
         partitions = list(listing.lister.list_partitions())
     source = _source(listing.is_metadata)
     if as_json:
@@ -192,7 +181,7 @@ def files(
     """List the files of one partition, from the metadata table if there is one."""
     client = _client(path, option)
     with _timed() as clock:
-        found, is_metadata = list_files(client, partition)
+        found, is_metadata = library.list_files(client, partition)
     source, document = _source(is_metadata), files_document(found)
     if as_json:
         _document(_where(client), clock, source=source, partition=partition, files=document)
@@ -236,21 +225,23 @@ def check(
     Exit code 4 tells that they differ.
     """
     chosen = {
-        Check.FILES: validate_all_file_groups,
-        Check.LATEST_FILES: validate_latest_base_files,
-        Check.COLUMN_STATS: validate_all_column_stats,
-        Check.PARTITION_STATS: validate_partition_stats,
-        Check.BLOOM_FILTERS: validate_bloom_filters,
-        Check.RECORD_INDEX_COUNT: validate_record_index_count,
-        Check.RECORD_INDEX: validate_record_index_content,
-        Check.SECONDARY_INDEX: validate_secondary_index,
+        library.Check.FILES: validate_all_file_groups,
+        library.Check.LATEST_FILES: validate_latest_base_files,
+        library.Check.COLUMN_STATS: validate_all_column_stats,
+        library.Check.PARTITION_STATS: validate_partition_stats,
+        library.Check.BLOOM_FILTERS: validate_bloom_filters,
+        library.Check.RECORD_INDEX_COUNT: validate_record_index_count,
+        library.Check.RECORD_INDEX: validate_record_index_content,
+        library.Check.SECONDARY_INDEX: validate_secondary_index,
     }
     client = _client(path, option)
-    require_metadata(client)
-    wanted = None if partition is None else [PartitionPath(one.strip("/")) for one in partition]
+    library.require_metadata(client)
+    wanted = (
+        None if partition is None else [library.PartitionPath(one.strip("/")) for one in partition]
+    )
     with _timed() as clock:
-        checks = {one for one, is_chosen in chosen.items() if is_chosen} or ALL_CHECKS
-        report = validate(client, checks, wanted)
+        checks = {one for one, is_chosen in chosen.items() if is_chosen} or library.ALL_CHECKS
+        report = library.validate(client, checks, wanted)
     if as_json:
         _document(
             _where(client),
@@ -293,7 +284,7 @@ def lookup(
     """Show the file group of record keys, as the record index has it."""
     client = _client(path, option)
     with _timed() as clock:
-        found = look_up_keys(client, record_key, partition)
+        found = library.look_up_keys(client, record_key, partition)
     document = locations_document(client, record_key, found)
     if as_json:
         _document(_where(client), clock, locations=document)
@@ -348,7 +339,7 @@ def set_folder(
     """Refused: the metadata table stays in .hoodie/metadata, where every reader looks for it."""
     raise TableServiceError(
         f"The metadata table of {path} cannot be put in {metadata_dir}: readers look for it in "
-        f"its {METADATA_FOLDER} and nowhere else",
+        f"its {library.METADATA_FOLDER} and nowhere else",
         "Copy the table to a place where it can be written, or read it without a metadata table.",
     )
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata.records import RecordLocation
-from hudi_core.metadata.validator import Finding
-from hudi_core.model.files import FileStatus
-from hudi_core.services.metadata import MetadataStats
+if TYPE_CHECKING:
+    from hudi_core.meta_client import TableMetaClient
+    from hudi_core.metadata.records import RecordLocation
+    from hudi_core.metadata.validator import Finding
+    from hudi_core.model.files import FileStatus
+    from hudi_core.services.metadata import MetadataStats
 
 
 def stats_document(stats: MetadataStats) -> dict[str, Any]:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from hudi_core.services.progress import Progress as Report
-from hudi_core.services.progress import no_progress
+from hudi_core.cli import library
+
+if TYPE_CHECKING:
+    from hudi_core.services.progress import Progress as Report
 
 
 @contextmanager
@@ -24,7 +27,7 @@ def progress_bar(what: str) -> Iterator[Report]:
     """
     console = Console(file=sys.stderr, markup=False, emoji=False, highlight=False)
     if not console.is_terminal:
-        yield no_progress
+        yield library.no_progress
         return
     columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as bar:

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
+from hudi_core.cli import library
 from hudi_core.cli.arguments import JsonOption, OptionsOption, PathArgument, parse_options
 from hudi_core.cli.terminal import write_json, write_line
 from hudi_core.cli.timeline import instant_document
-from hudi_core.table import Table
 
 
 def rollback(
@@ -21,7 +21,7 @@ def rollback(
     as_json: JsonOption = False,
 ) -> None:
     """Undo the last completed write, or a pending one whose writer is gone."""
-    table = Table.open(path, parse_options(option))
+    table = library.Table.open(path, parse_options(option))
     done = table.rollback(instant)
     if as_json:
         document = instant_document(done, archived=False)

@@ -17,8 +17,7 @@ from hudi_core.cli import extensions
 from hudi_core.cli.error_document import error_document
 from hudi_core.cli.exit_codes import ExitCode, exit_code_of
 from hudi_core.cli.terminal import visible, write_error, write_json, write_warning
-from hudi_core.config.option_warnings import UnknownOptionWarning
-from hudi_core.errors import HudiError
+from hudi_core.errors import HudiError, UnknownOptionWarning
 
 _AS_JSON: Final = "hudi.json"
 _JSON: Final = "--json"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import pyarrow as pa
 import typer
 
+from hudi_core.cli import library
 from hudi_core.cli.arguments import (
     JsonOption,
     OptionsOption,
@@ -16,14 +16,15 @@ from hudi_core.cli.arguments import (
     parse_names,
     parse_options,
 )
-from hudi_core.cli.schema_file import read_avro_schema, read_parquet_schema
 from hudi_core.cli.table_adopt import adopt
 from hudi_core.cli.table_convert import convert
 from hudi_core.cli.table_document import table_document
 from hudi_core.cli.table_repair import repair
 from hudi_core.cli.table_validate import validate
 from hudi_core.cli.terminal import write_facts, write_grid, write_json, write_line
-from hudi_core.table import Table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 table_app = typer.Typer(no_args_is_help=True, help="Create, show, convert, repair tables.")
 table_app.command()(adopt)
@@ -68,7 +69,7 @@ def create(
     """Create an empty table."""
     options = parse_options(option)
     columns = _columns(schema, schema_from)
-    table = Table.create(
+    table = library.Table.create(
         path,
         columns,
         name=name,
@@ -88,7 +89,7 @@ def create(
 @table_app.command()
 def show(path: PathArgument, option: OptionsOption = None, as_json: JsonOption = False) -> None:
     """Show what a table is: settings, columns, size, latest write."""
-    document = table_document(Table.open(path, parse_options(option)))
+    document = table_document(library.Table.open(path, parse_options(option)))
     if as_json:
         write_json(document)
         return
@@ -103,9 +104,9 @@ def show(path: PathArgument, option: OptionsOption = None, as_json: JsonOption =
 
 def _columns(schema: Path | None, schema_from: Path | None) -> pa.Schema:
     if schema is not None and schema_from is None:
-        return read_avro_schema(schema)
+        return library.read_avro_schema(schema)
     if schema_from is not None and schema is None:
-        return read_parquet_schema(schema_from)
+        return library.read_parquet_schema(schema_from)
     raise typer.BadParameter("give one of --schema and --schema-from", param_hint="'--schema'")
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hudi_core.cli import library
 from hudi_core.cli.arguments import (
     DryRunOption,
     JsonOption,
@@ -16,9 +17,9 @@ from hudi_core.cli.arguments import (
 )
 from hudi_core.cli.progress import progress_bar
 from hudi_core.cli.terminal import write_facts, write_json, write_line
-from hudi_core.services.adopt_plan import Adoption
-from hudi_core.services.adopt_source import PLAIN
-from hudi_core.table import Table
+
+if TYPE_CHECKING:
+    from hudi_core.services.adopt_plan import Adoption
 
 
 def adopt(
@@ -69,10 +70,10 @@ def adopt(
     this release, as its files have no meta columns. With --rewrite the rows are written into a new
     table that is like any other, and the folder stays as it is.
     """
-    if source != PLAIN:
+    if source != library.PLAIN:
         installed_format(source)
     with progress_bar("files") as progress:
-        done = Table.adopt(
+        done = library.Table.adopt(
             path,
             record_key=parse_names(key),
             partition_by=parse_names(partition_by),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hudi_core.cli import library
 from hudi_core.cli.arguments import (
     DryRunOption,
     JsonOption,
@@ -16,8 +17,9 @@ from hudi_core.cli.arguments import (
 )
 from hudi_core.cli.progress import progress_bar
 from hudi_core.cli.terminal import write_facts, write_json, write_line
-from hudi_core.services.convert import Conversion
-from hudi_core.table import Table
+
+if TYPE_CHECKING:
+    from hudi_core.services.convert import Conversion
 
 
 def convert(
@@ -37,7 +39,7 @@ def convert(
 
     The metadata of the former format stays where it is, and is not kept up any more.
     """
-    table = Table.open(path, parse_options(option))
+    table = library.Table.open(path, parse_options(option))
     with progress_bar("files") as progress:
         done = table.convert(to, dry_run=dry_run, progress=progress)
     if as_json:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any, Final
 
 from hudi_core.cli.timeline import instant_document
-from hudi_core.table import Table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from hudi_core.table import Table
 
 _FIELD_ID: Final = b"PARQUET:field_id"
 

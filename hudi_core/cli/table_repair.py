@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hudi_core.cli import library
 from hudi_core.cli.arguments import (
     DryRunOption,
     JsonOption,
@@ -17,8 +18,9 @@ from hudi_core.cli.exit_codes import ExitCode
 from hudi_core.cli.progress import progress_bar
 from hudi_core.cli.table_validate import difference_document, write_differences
 from hudi_core.cli.terminal import write_json, write_line
-from hudi_core.services.repair import Repair
-from hudi_core.table import Table
+
+if TYPE_CHECKING:
+    from hudi_core.services.repair import Repair
 
 
 def repair(
@@ -36,7 +38,7 @@ def repair(
     Commits of other writers than Hudi are not in the format's metadata any more. Exit code 4 tells
     that something is wrong still.
     """
-    table = Table.open(path, parse_options(option))
+    table = library.Table.open(path, parse_options(option))
     with progress_bar("files") as progress:
         done = table.repair(force=force, dry_run=dry_run, progress=progress)
     if as_json:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from hudi_core.cli import library
 from hudi_core.cli.arguments import JsonOption, OptionsOption, PathArgument, parse_options
 from hudi_core.cli.exit_codes import ExitCode
 from hudi_core.cli.progress import progress_bar
 from hudi_core.cli.terminal import write_grid, write_json, write_line
-from hudi_core.services.differences import Difference, TableValidation
-from hudi_core.services.repeated_keys import RepeatedKeys
-from hudi_core.table import Table
+
+if TYPE_CHECKING:
+    from hudi_core.services.differences import Difference, TableValidation
+    from hudi_core.services.repeated_keys import RepeatedKeys
 
 _SHOWN: Final = 20
 
@@ -35,7 +37,7 @@ def validate(
 
     Exit code 4 tells that they differ.
     """
-    table = Table.open(path, parse_options(option))
+    table = library.Table.open(path, parse_options(option))
     with progress_bar("files") as progress:
         report = table.validate(footers=not quick, keys=keys, progress=progress)
     if as_json:

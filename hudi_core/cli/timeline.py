@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hudi_core.cli import library
 from hudi_core.cli.arguments import JsonOption, OptionsOption, PathArgument, parse_options
 from hudi_core.cli.terminal import write_grid, write_json
-from hudi_core.model.instant import Instant
-from hudi_core.services.opening import open_table
-from hudi_core.table import Table
-from hudi_core.timeline.timeline import instant_key
+
+if TYPE_CHECKING:
+    from hudi_core.model.instant import Instant
 
 
 def timeline(
@@ -25,7 +25,7 @@ def timeline(
 ) -> None:
     """Show the instants of a table in the order in which they were requested."""
     options = parse_options(option)
-    table = Table.open(path, options)
+    table = library.Table.open(path, options)
     active = table.timeline.instants
     archived = _archived(path, options, active) if show_all else ()
     if as_json:
@@ -57,9 +57,9 @@ def _archived(
     path: str, options: Mapping[str, str], active: Sequence[Instant]
 ) -> Sequence[Instant]:
     """Return the archived instants that are not on the active timeline as well."""
-    shown = {instant_key(instant) for instant in active}
-    found = (one.instant for one in open_table(path, options).client.archived.load())
-    return [instant for instant in found if instant_key(instant) not in shown]
+    shown = {library.instant_key(instant) for instant in active}
+    found = (one.instant for one in library.open_table(path, options).client.archived.load())
+    return [instant for instant in found if library.instant_key(instant) not in shown]
 
 
 def _row(instant: Instant, state: str | None = None) -> Sequence[str]:

@@ -12,6 +12,7 @@ from hudi_core.config.catalog import DECLARED_NAMES, FORMAT_PREFIX, known_names
 from hudi_core.config.commit_keys import METADATA_PREFIX
 from hudi_core.config.foreign import foreign_options
 from hudi_core.config.plain_options import meant_by
+from hudi_core.errors import UnknownOptionWarning
 
 _PREFIXES: Final = ("hoodie.", "hudi.")
 _OWN: Final = frozenset({"hudi_core", "pyspark_hudi"})
@@ -21,10 +22,6 @@ _SHOWN: Final = 3
 
 WARNED: Final[set[str]] = set()
 """Names and features that this process has warned of."""
-
-
-class UnknownOptionWarning(UserWarning):
-    """An option that is not known, or not built yet."""
 
 
 def warn_of_options(options: Mapping[str, str], stored: Iterable[str] = ()) -> None:

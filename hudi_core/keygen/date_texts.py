@@ -38,8 +38,8 @@ _LEAST_AND_MOST: Final = {
 }
 _DIGITS: Final = {"y": 9, "Y": 9, "D": 3}
 """How many digits are read, where it is not two."""
-_NAMES: Final = pa.array([name.lower() for name in MONTHS])
-_SHORT_NAMES: Final = pa.array([name[:3].lower() for name in MONTHS])
+_NAMES: Final = [name.lower() for name in MONTHS]
+_SHORT_NAMES: Final = [name[:3].lower() for name in MONTHS]
 
 
 class ReadTexts(NamedTuple):
@@ -206,7 +206,7 @@ def _number(text: pa.StringArray, field: DateField) -> Millis:
     if field.is_number:
         return np.asarray(text.cast(pa.int64()).to_numpy())
     lower = pc.ascii_lower(text)
-    long, short = (pc.index_in(lower, names) for names in (_NAMES, _SHORT_NAMES))
+    long, short = (pc.index_in(lower, pa.array(names)) for names in (_NAMES, _SHORT_NAMES))
     return np.asarray(pc.coalesce(long, short).cast(pa.int64()).to_numpy()) + 1
 
 

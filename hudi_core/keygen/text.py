@@ -36,7 +36,7 @@ from hudi_core.schema.widening import number_texts
 
 PLAIN: Final = KeyForm()
 """What Hudi does by default, on Java 19 and later."""
-_YEAR_10000: Final = pa.scalar(2_932_897, pa.int32())  # days since the epoch
+_YEAR_10000: Final = 2_932_897  # days since the epoch
 _HEX: Final = np.array([list(f"{byte:02x}".encode()) for byte in range(256)], np.uint8)
 
 

@@ -10,7 +10,6 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 import pyarrow.fs as pafs
 
 from hudi_core.config.table import TableConfig
@@ -92,6 +91,8 @@ class PartitionPruner:
             return tuple(partitions)
         if len(partitions) > _MANY or self._made:
             partitions = self._narrowed(partitions, expression)
+        import pyarrow.dataset as ds  # noqa: PLC0415 - imports pandas, and few queries come here
+
         # fragments are never opened here: Arrow simplifies the filter by what each is known to hold
         file_format, nowhere = ds.ParquetFileFormat(), pafs.LocalFileSystem()
         fragments = [

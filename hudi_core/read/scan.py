@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 from hudi_core.errors import DataFileError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.files import BasePath
-from hudi_core.read.file_reader import PARQUET, FileReader
 from hudi_core.read.filters import RowFilter, check_columns, to_expression
 from hudi_core.read.plan import PlannedFile, ReadPlan
 from hudi_core.storage.data_files import data_filesystem, refuse_links
@@ -131,6 +130,9 @@ class FileScan:
         """
         if not files:
             return
+        # pyarrow.dataset imports pandas, which takes longer than all of this project
+        from hudi_core.read.file_reader import PARQUET, FileReader  # noqa: PLC0415
+
         filesystem, root = data_filesystem(self.base_path, self.storage_options)
         paths = [self.layout.physical(file.path) for file in files]
         refuse_links(self.base_path, paths)

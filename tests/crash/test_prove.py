@@ -25,6 +25,8 @@ from tests.crash.late_requests import LANDS, LATE
 from tests.crash.rig import Case, Verdict
 from tests.crash.scenes import BETWEEN, COMPLETED_FILE
 
+pytestmark = pytest.mark.impure  # a pool of processes runs the cases
+
 SAMPLE = 30
 
 

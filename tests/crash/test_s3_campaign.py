@@ -14,6 +14,8 @@ from tests.crash.s3_faults import S3Fault
 from tests.crash.s3_rig import S3Verdict
 from tests.crash.s3_scenes import S3Case
 
+pytestmark = pytest.mark.impure  # a pool of processes runs the cases
+
 SCENES = (
     S3Case("native@s3", "insert"),
     S3Case("native@s3", "create"),

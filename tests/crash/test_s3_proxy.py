@@ -14,6 +14,8 @@ import pytest
 from tests.crash.s3_faults import WAYS, Request, S3Fault
 from tests.crash.s3_proxy import S3Proxy
 
+pytestmark = pytest.mark.impure  # the proxy serves on a socket
+
 
 class _Store(BaseHTTPRequestHandler):
     """Keeps bodies by target, and tells what it was asked."""

@@ -15,7 +15,6 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import NoSuchNamespaceError
 
 import hudi_core as hudi
-from hudi_core.config.option_warnings import UnknownOptionWarning
 from hudi_core.errors import (
     CommitStateUnknownError,
     HudiError,
@@ -23,6 +22,7 @@ from hudi_core.errors import (
     NotATableError,
     SchemaError,
     StorageError,
+    UnknownOptionWarning,
 )
 from hudi_core.services import create
 from hudi_core.services.create import create_table

@@ -113,6 +113,7 @@ def test_a_reader_that_filters_finds_every_row(
         assert key in same.collect()["id"].to_list()
 
 
+@pytest.mark.impure
 @given(text=st.text(max_size=80))
 @example(text="a" * 32 + "\U0010ffff")
 @example(text="\U0010ffff" * 40)

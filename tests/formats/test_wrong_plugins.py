@@ -13,7 +13,6 @@ import pyarrow as pa
 import pytest
 
 import hudi_core as hudi
-from hudi_core.config.option_warnings import UnknownOptionWarning
 from hudi_core.errors import (
     CorruptMetadataError,
     HudiError,
@@ -25,6 +24,7 @@ from hudi_core.errors import (
     PluginHookError,
     SchemaError,
     StorageError,
+    UnknownOptionWarning,
     UnsupportedTableError,
 )
 from hudi_core.model.instant import State

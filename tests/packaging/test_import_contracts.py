@@ -9,6 +9,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 PACKAGES = ("hudi_core", "pyspark_hudi", "native_format", "iceberg_format", "delta_format")
 
@@ -28,6 +30,7 @@ STRAYS = {
 }
 
 
+@pytest.mark.impure
 def test_every_import_goes_where_it_may() -> None:
     done = lint_imports(REPOSITORY)
     assert done.returncode == 0, done.stdout

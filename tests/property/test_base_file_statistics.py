@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -61,6 +62,7 @@ def is_nan(value: Any) -> bool:
     return isinstance(value, float) and math.isnan(value)
 
 
+@pytest.mark.impure
 @given(ROWS, st.sampled_from([1, 200, 10**6]))
 def test_statistics_are_exact(rows: list[dict[str, Any]], group_bytes: int) -> None:
     table = pa.Table.from_pylist(rows, SCHEMA.arrow)

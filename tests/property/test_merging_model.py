@@ -131,7 +131,7 @@ def texts(rows: list[Row]) -> list[str]:
 
 
 @given(st.sampled_from(RULES), st.lists(st.tuples(st.integers(0, 2), ROW), min_size=1, max_size=14))
-@settings(max_examples=120)
+@settings(max_examples=2 * settings().max_examples)
 def test_rows_of_one_batch(rules: MergeRules, drawn: list[tuple[int, Row]]) -> None:
     by_key: dict[int, list[Row]] = {}
     for key, row in drawn:
@@ -151,7 +151,7 @@ def test_rows_of_one_batch(rules: MergeRules, drawn: list[tuple[int, Row]]) -> N
 
 
 @given(st.sampled_from(RULES), st.lists(st.tuples(st.integers(0, 3), ROW), max_size=8), st.data())
-@settings(max_examples=120)
+@settings(max_examples=2 * settings().max_examples)
 def test_rows_against_stored_ones(
     rules: MergeRules, held: list[tuple[int, Row]], data: st.DataObject
 ) -> None:

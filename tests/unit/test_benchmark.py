@@ -72,6 +72,7 @@ def test_the_page_around_the_results_stays(measured: tuple[Any, str, Path]) -> N
     assert "| deltalake | a folder per city |" in text
 
 
+@pytest.mark.impure
 def test_a_pattern_that_fits_nothing_is_refused() -> None:
     done = run("run.py", "--only", "paimon")
     assert done.returncode == 2

@@ -44,9 +44,10 @@ def test_no_line_stands_twice() -> None:
     assert not one_kind
 
 
+@pytest.mark.impure
 def test_the_file_is_read_when_it_is_asked_for() -> None:
     check = (
-        "import hudi_core, pyspark_hudi\n"
+        "import hudi_core, pyspark_hudi\nhudi_core.Table, hudi_core.write\n"
         "from hudi_core.config.foreign import foreign_options\n"
         "assert foreign_options.cache_info().currsize == 0\n"
     )

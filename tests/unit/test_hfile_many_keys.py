@@ -35,7 +35,7 @@ def found(reader: HFileReader, keys: list[bytes]) -> dict[bytes, bytes]:
     return told
 
 
-@settings(max_examples=300)
+@settings(max_examples=5 * settings().max_examples)
 @given(contents, st.sets(parts, max_size=9), st.sampled_from([1, 100, 1000, 100_000]))
 def test_the_same_is_found_as_key_by_key(
     content: dict[bytes, bytes], others: set[bytes], block_bytes: int
@@ -46,7 +46,7 @@ def test_the_same_is_found_as_key_by_key(
     assert found(reader, keys) == dict(reader.get_many(keys))
 
 
-@settings(max_examples=300)
+@settings(max_examples=5 * settings().max_examples)
 @given(st.lists(contents, min_size=1, max_size=3))
 def test_cells_are_those_of_each_block(blocks: list[dict[bytes, bytes]]) -> None:
     cells = [b"".join(encode_cell(*one) for one in sorted(block.items())) for block in blocks]

@@ -174,6 +174,7 @@ except ImportError as error:
 """
 
 
+@pytest.mark.impure
 @pytest.mark.parametrize("what", ["source", "function"])
 def test_an_executor_without_the_wheel_is_told_the_way(what: str) -> None:
     source = DefaultSource({"path": "/t"})

@@ -141,6 +141,7 @@ class LockProviderContract:
         assert self.lease_s * 0.9 <= lock.lease_left() <= self.lease_s
         lock.unlock()
 
+    @pytest.mark.impure
     @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
     def test_a_forked_child_cannot_give_it_back(self, new: NewLock) -> None:
         lock = new()

@@ -1,0 +1,95 @@
+"""The library as commands use it: a name is imported when a command that needs it runs.
+
+Help, the version and errors of the command line come without the library.
+"""
+
+from typing import TYPE_CHECKING, Final
+
+from hudi_core.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from hudi_core.cli.schema_file import read_avro_schema, read_parquet_schema
+    from hudi_core.config.format_option import option_key
+    from hudi_core.config.support import NOT_BUILT
+    from hudi_core.config.table_keys import FORMAT
+    from hudi_core.config.write import WriteConfig
+    from hudi_core.metadata.snapshot import MetadataSnapshot
+    from hudi_core.metadata.table import METADATA_FOLDER
+    from hudi_core.metadata.validator import ALL_CHECKS, Check, validate
+    from hudi_core.model.files import PartitionPath
+    from hudi_core.plugin.host import FormatHost
+    from hudi_core.plugin.registry import FormatRegistry
+    from hudi_core.services.adopt_source import PLAIN
+    from hudi_core.services.metadata import (
+        MetadataOperator,
+        list_files,
+        lister_of,
+        look_up_keys,
+        metadata_stats,
+        require_metadata,
+    )
+    from hudi_core.services.opening import open_table
+    from hudi_core.services.progress import no_progress
+    from hudi_core.table import Table
+    from hudi_core.timeline.timeline import instant_key
+    from hudi_core.txn.table_lock import table_lock
+
+__all__ = [
+    "ALL_CHECKS",
+    "FORMAT",
+    "METADATA_FOLDER",
+    "NOT_BUILT",
+    "PLAIN",
+    "Check",
+    "FormatHost",
+    "FormatRegistry",
+    "MetadataOperator",
+    "MetadataSnapshot",
+    "PartitionPath",
+    "Table",
+    "WriteConfig",
+    "instant_key",
+    "list_files",
+    "lister_of",
+    "look_up_keys",
+    "metadata_stats",
+    "no_progress",
+    "open_table",
+    "option_key",
+    "read_avro_schema",
+    "read_parquet_schema",
+    "require_metadata",
+    "table_lock",
+    "validate",
+]
+
+_HOMES: Final = {
+    "ALL_CHECKS": "hudi_core.metadata.validator",
+    "Check": "hudi_core.metadata.validator",
+    "FORMAT": "hudi_core.config.table_keys",
+    "FormatHost": "hudi_core.plugin.host",
+    "FormatRegistry": "hudi_core.plugin.registry",
+    "METADATA_FOLDER": "hudi_core.metadata.table",
+    "MetadataOperator": "hudi_core.services.metadata",
+    "MetadataSnapshot": "hudi_core.metadata.snapshot",
+    "NOT_BUILT": "hudi_core.config.support",
+    "PLAIN": "hudi_core.services.adopt_source",
+    "PartitionPath": "hudi_core.model.files",
+    "Table": "hudi_core.table",
+    "WriteConfig": "hudi_core.config.write",
+    "instant_key": "hudi_core.timeline.timeline",
+    "list_files": "hudi_core.services.metadata",
+    "lister_of": "hudi_core.services.metadata",
+    "look_up_keys": "hudi_core.services.metadata",
+    "metadata_stats": "hudi_core.services.metadata",
+    "no_progress": "hudi_core.services.progress",
+    "open_table": "hudi_core.services.opening",
+    "option_key": "hudi_core.config.format_option",
+    "read_avro_schema": "hudi_core.cli.schema_file",
+    "read_parquet_schema": "hudi_core.cli.schema_file",
+    "require_metadata": "hudi_core.services.metadata",
+    "table_lock": "hudi_core.txn.table_lock",
+    "validate": "hudi_core.metadata.validator",
+}
+
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

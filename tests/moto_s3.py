@@ -1,0 +1,68 @@
+"""S3 services for tests: moto, served by this process; seconds to import."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow.fs as pafs
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+from werkzeug.serving import make_server
+
+from hudi_core.storage.options import StorageOptions
+
+
+@dataclass(frozen=True)
+class S3Service:
+    """Where an S3 service is and how to reach it."""
+
+    endpoint: str
+    given: dict[str, str]
+    options: StorageOptions
+    filesystem: pafs.FileSystem
+
+    def new_root(self, folder: str = "tables/one") -> str:
+        """Make a bucket and return the URI of a folder in it."""
+        bucket = f"bucket-{uuid.uuid4().hex}"
+        self.filesystem.create_dir(bucket)
+        return f"s3://{bucket}/{folder}"
+
+    def objects(self, root: str) -> dict[str, bytes]:
+        """Return everything that is stored below a URI."""
+        selector = pafs.FileSelector(root.removeprefix("s3://"), recursive=True)
+        found = [info for info in self.filesystem.get_file_info(selector) if info.is_file]
+        return {info.path: self.filesystem.open_input_file(info.path).read() for info in found}
+
+
+@contextmanager
+def serving(middleware: Callable[[Any], Any]) -> Iterator[S3Service]:
+    """Serve S3 from this process, on the loopback device and a free port."""
+    application = middleware(DomainDispatcherApplication(create_backend_app))
+    server = make_server("127.0.0.1", 0, application, threaded=True)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        endpoint = f"http://127.0.0.1:{server.port}"
+        given = {
+            "fs.s3a.access.key": "test-access-key",
+            "fs.s3a.secret.key": "test-secret-key",
+            "fs.s3a.endpoint": endpoint,
+            "fs.s3a.endpoint.region": "us-east-1",
+            "fs.s3a.path.style.access": "true",
+        }
+        filesystem = pafs.S3FileSystem(
+            access_key="test-access-key",
+            secret_key="test-secret-key",
+            endpoint_override=endpoint,
+            region="us-east-1",
+            allow_bucket_creation=True,
+        )
+        yield S3Service(endpoint, given, StorageOptions.from_options(given, {}), filesystem)
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

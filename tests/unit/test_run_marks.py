@@ -1,0 +1,58 @@
+"""How tests get the mark ``pure``, and what is said of folders at the end of a run."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+SOME_TESTS = """
+import subprocess, sys, threading
+import pytest
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path
+
+def test_counts(monkeypatch):
+    assert 1 + 1 == 2
+
+def test_starts_a_process():
+    subprocess.run([sys.executable, "-c", ""], check=True)
+
+@pytest.mark.impure
+def test_says_that_it_starts_a_process():
+    subprocess.run([sys.executable, "-c", ""], check=True)
+
+def test_writes_somewhere(request):
+    with open(request.config.rootpath / "written", "w"):
+        pass
+
+def test_has_a_folder(folder):
+    (folder / "file").write_text("")
+"""
+
+
+def test_a_pure_test_has_no_fixture_of_the_system_and_touches_nothing(tmp_path: Path) -> None:
+    for room in ("one", "two"):
+        (tmp_path / "tests" / room).mkdir(parents=True)
+        (tmp_path / "tests" / room / f"test_{room}.py").write_text(SOME_TESTS)
+    marks = [f"{mark}: of the plugin" for mark in ("pure", "impure")]
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n  " + "\n  ".join(marks))
+    plugins = ["-p", "tests.purity", "-p", "tests.folder_seconds", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", "-m", "pure", *plugins, "--tb=line", "tests"]
+    environment = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+
+    assert "4 failed, 2 passed, 4 deselected" in done.stdout, done.stdout
+    assert "subprocess.Popen" in done.stdout
+    assert f"open {tmp_path / 'written'}" in done.stdout
+    table = done.stdout.partition("seconds by folder")[2]
+    assert sorted(re.findall(r"s +(\d+) tests +(\S+)", table)) == [
+        ("3", "tests/one"),
+        ("3", "tests/two"),
+    ]
