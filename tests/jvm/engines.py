@@ -320,7 +320,9 @@ class Engine:
         jars = ",".join(str(jar) for jar in sorted((FOLDER / self.kind.jars).glob("*.jar")))
         java = f"-Duser.timezone={self.zone} -Dderby.system.home={self.folder}"
         if self.quick:
-            java += " -XX:TieredStopAtLevel=1"
+            # without the second compiler Java reserves 48 MB for code, which some hundred cases
+            # fill: from then on everything is interpreted
+            java += " -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
         conf = {
             **_SPARK,
             **(_QUICK if self.quick else {}),
