@@ -122,14 +122,6 @@ class WriteConfig:
     def lock_provider(self) -> LockKind | None:
         return self.lock.provider
 
-    @property
-    def lock_wait_ms(self) -> int:
-        return self.lock.wait_ms
-
-    @property
-    def lock_retries(self) -> int:
-        return self.lock.retries
-
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> WriteConfig:
         """Return the view of a user's options; what is not given has its default.

@@ -55,10 +55,6 @@ class HeaderKey(IntEnum):
     BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS = 8
 
 
-ROLLBACK_COMMAND: Final = "0"
-"""``COMMAND_BLOCK_TYPE`` of the block that takes back those of ``TARGET_INSTANT_TIME``."""
-
-
 class LogBlock(NamedTuple):
     """One block. ``type`` is a number, as later releases may add some; so are the header's keys."""
 

@@ -21,8 +21,6 @@ RECORD_INDEX: Final = "record_index"
 PARTITION_STATS: Final = "partition_stats"
 SECONDARY_INDEX: Final = "secondary_index_"
 """What the names of secondary indexes' partitions begin with."""
-EXPRESSION_INDEX: Final = "expr_index_"
-"""What the names of expression indexes' partitions begin with."""
 
 _PREFIXES: Final = {
     FILES: "files-",
@@ -116,8 +114,3 @@ def shards_of(keys: pa.StringArray, count: int) -> npt.NDArray[np.int64]:
     # Java takes absolute values before and after the remainder; in 64 bits the first is enough
     hashes = string_hashes(keys).view(np.int32).astype(np.int64)
     return np.abs(hashes) % count
-
-
-def shard_of(key: str, count: int) -> int:
-    """Return the number of the file group that holds one key; see :func:`shards_of`."""
-    return int(shards_of(pa.array([key], pa.string()), count)[0])

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from typing import Protocol, runtime_checkable
 
-from hudi_core.model.files import FileGroupId, FileStatus, PartitionPath
+from hudi_core.model.files import FileStatus, PartitionPath
 from hudi_core.model.instant import Action, Instant
 from hudi_core.model.instant_time import InstantTime
 
@@ -57,12 +56,6 @@ class TimelineView(Protocol):
         ...
 
 
-class ReplacedGroups(Protocol):
-    """Answers which file groups a completed replacecommit took out of the table, and when."""
-
-    def __call__(self) -> Mapping[FileGroupId, Instant]: ...
-
-
 @runtime_checkable
 class LockProvider(Protocol):
     """A lock on one table; see RFC-93, `getLockProvider`."""
@@ -83,12 +76,6 @@ class LockProvider(Protocol):
     def excludes_processes(self) -> bool:
         """Whether the lock excludes other processes, not only other threads of this one."""
         ...
-
-
-class LockScope(Protocol):
-    """Makes a context in which the table's lock is held (re-entrant within one transaction)."""
-
-    def __call__(self) -> AbstractContextManager[None]: ...
 
 
 class Storage(Protocol):

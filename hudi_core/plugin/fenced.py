@@ -80,21 +80,6 @@ class Lineage:
         return Publication(instant.requested_time, action, version, instant.completion_time)
 
 
-@dataclass(frozen=True, slots=True)
-class CompletedIn:
-    """What a fenced timeline holds, as a :class:`PublishedInstants`.
-
-    With it the timelines that several formats give can be put together into one.
-    """
-
-    timeline: TimelineView
-
-    def holds(self, instant: Instant) -> bool:
-        """Tell whether the timeline holds ``instant`` as completed."""
-        found = self.timeline.find(instant.requested_time, instant.action)
-        return found is not None and found.is_completed
-
-
 def fence(timeline: Timeline, publications: Sequence[PublishedInstants]) -> Timeline:
     """Return the timeline in which only what every format holds is completed.
 

@@ -12,8 +12,6 @@ from typing import Final, TypeAlias
 
 import pyarrow as pa
 
-NEGATED: Final = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
-"""The comparison that is true where another one is false."""
 MIRRORED: Final = {"=": "=", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 """The comparison that says the same with its sides exchanged."""
 
@@ -32,7 +30,7 @@ class Comparison:
     column
         Path of the column, with dots.
     op
-        One of :data:`NEGATED`.
+        One of :data:`MIRRORED`.
     value
         The value.
     """

@@ -282,9 +282,3 @@ def _avro_name(table_name: str) -> str:
     """Return a table's name with what Avro names cannot hold replaced, as Hudi does."""
     name = re.sub(r"[^A-Za-z0-9_]", "__", table_name)
     return re.sub(r"^[0-9]", "__", name)
-
-
-def is_deleted_column(schema: pa.Schema) -> bool:
-    """Whether rows of this schema say by themselves that they delete (``_hoodie_is_deleted``)."""
-    index = schema.get_field_index(IS_DELETED)
-    return index >= 0 and bool(pt.is_boolean(schema.field(index).type))

@@ -88,13 +88,6 @@ class TimelineListing:
         )
         return Timeline.of(counted, self.unknown)
 
-    def states_of(self, instant: Instant) -> tuple[Instant, ...]:
-        """Return every state of ``instant`` that has a file, lowest first."""
-        key = instant_key(instant)
-        order = list(State)
-        found = [file for file in self.files if instant_key(file) == key]
-        return tuple(sorted(found, key=lambda file: order.index(file.state)))
-
 
 class ActiveTimeline:
     """Reads and writes the instant files of one timeline folder.

@@ -168,15 +168,6 @@ class FileSystemView:
         """Return every committed slice, of replaced groups too: group by group, newest first."""
         return tuple(chain.from_iterable(group.slices for group in self.file_groups(partitions)))
 
-    def latest_base_files(
-        self,
-        partitions: Sequence[PartitionPath] | None = None,
-        as_of: InstantTime | None = None,
-    ) -> tuple[BaseFile, ...]:
-        """Return the base files of :meth:`latest_slices`."""
-        slices = self.latest_slices(partitions, as_of)
-        return tuple(found.base_file for found in slices if found.base_file is not None)
-
     def base_files_before(
         self, time: InstantTime, partitions: Sequence[PartitionPath] | None = None
     ) -> tuple[BaseFile, ...]:

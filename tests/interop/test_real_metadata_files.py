@@ -162,7 +162,7 @@ def test_every_key_is_found_alone_and_by_its_prefix(real_tables: RealTables, nam
         for key, value in entries:
             assert reader.get(key) == value
             assert reader.get(key + b"\0") is None
-            assert (key, value) in list(reader.scan_prefix(key[:12]))
+            assert (key, value) in list(reader.scan_prefixes([key[:12]]))
         if file.is_base and entries:
             assert (reader.min_key, reader.max_key) == (entries[0][0], entries[-1][0])
 

@@ -76,7 +76,7 @@ def test_what_is_written_is_read(
     assert all(reader.get(key) == value for key, value in ordered[::7])
     for prefix in {key[:2] for key in entries} | {b"", b"\xff\xff\xff"}:
         expected = [entry for entry in ordered if entry[0].startswith(prefix)]
-        assert list(reader.scan_prefix(prefix)) == expected
+        assert list(reader.scan_prefixes([prefix])) == expected
     if base_file:
         keys = sorted(entries)
         assert reader.min_key == (keys[0] if keys else b"")
@@ -161,7 +161,7 @@ def test_prefix_lookups_read_the_blocks_of_the_prefix() -> None:
     file = CountedReads(data := write_hfile(entries, options(codec=Codec.NONE)))
     reader = HFileReader(file, len(data), "f")
     file.reads.clear()
-    assert list(reader.scan_prefix(b"key-0123")) == entries[12_300:12_400]
+    assert list(reader.scan_prefixes([b"key-0123"])) == entries[12_300:12_400]
     assert len(file.reads) == 1
     assert file.bytes < 140_000
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.metadata import keys, partition_types
-from hudi_core.metadata.partition_types import shard_file_id, shard_number, shard_of, shards_of
+from hudi_core.metadata.partition_types import shard_file_id, shard_number, shards_of
 from hudi_core.model.files import FileId, PartitionPath
 
 
@@ -76,13 +76,13 @@ def test_keys_that_are_none_of_a_secondary_index_are_damage(key: str) -> None:
     ],
 )
 def test_shards_by_javas_hash(key: str, count: int, shard: int) -> None:
-    assert shard_of(key, count) == shard
+    assert shards_of(pa.array([key]), count).tolist() == [shard]
 
 
 @given(st.lists(st.text(max_size=20)), st.integers(1, 50))
 def test_shards_of_many_are_those_of_each(texts: list[str], count: int) -> None:
     found = shards_of(pa.array(texts, pa.string()), count).tolist()
-    assert found == [shard_of(text, count) for text in texts]
+    assert found == [shards_of(pa.array([text]), count)[0] for text in texts]
     assert all(0 <= shard < count for shard in found)
 
 

@@ -6,7 +6,6 @@ import pytest
 
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import EARLIEST, InstantTime
-from hudi_core.plugin.fenced import CompletedIn
 from hudi_core.spi import Lineage, Publication, PublishedInstants, fence, pending_publications
 from hudi_core.timeline.timeline import Timeline
 
@@ -126,15 +125,6 @@ def test_pending_publications_are_told_from_failed_writes() -> None:
     fenced = fence(timeline, [lineage(done(40))])
     assert pending_publications(fenced) == (done(20), done(50), slow)
     assert pending_publications(timeline) == ()
-
-
-def test_timelines_of_several_formats_are_put_together() -> None:
-    timeline = Timeline.of([done(10), done(20), done(30)])
-    one = fence(timeline, [lineage(done(10), done(20))])
-    other = fence(timeline, [lineage(done(10), done(30))])
-    both = fence(timeline, [CompletedIn(one), CompletedIn(other)])
-    assert completed(both) == [done(10)]
-    assert isinstance(CompletedIn(one), PublishedInstants)
 
 
 def test_a_lineage_finds_its_publications() -> None:

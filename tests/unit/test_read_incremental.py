@@ -105,8 +105,9 @@ class Builder:
         pq.write_table(pa.Table.from_pylist([row]), path)
         entry = {"fileName": name, "fileLen": path.stat().st_size}
         storage.put(f"{folder}/manifest_1", json.dumps({"files": [entry]}).encode())
-        for state in active.scan().states_of(found):
-            active.delete(state)
+        for state in active.scan().files:
+            if state.requested_time == found.requested_time:
+                active.delete(state)
 
     def clean(self, requested: int, *paths: str) -> None:
         for path in paths:

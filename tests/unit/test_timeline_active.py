@@ -51,7 +51,7 @@ def test_an_instant_goes_through_its_states(active: ActiveTimeline, tmp_path: Pa
     ]
     assert [one.state for one in (first, second, done)] == list(State)
     assert active.load().instants == (done,)
-    assert active.scan().states_of(done) == (first, second, done)
+    assert set(active.scan().files) == {first, second, done}
     assert [active.read(one) for one in (first, second, done)] == [b"", b"so far", b"done"]
 
 
@@ -60,7 +60,7 @@ def test_a_clustering_completes_as_a_replacecommit(active: ActiveTimeline, tmp_p
     done = active.complete(pending, T2, b"done")
     assert done == Instant(T1, Action.REPLACECOMMIT, State.COMPLETED, T2)
     assert (tmp_path / FOLDER / f"{T1}_{T2}.replacecommit").exists()
-    assert len(active.scan().states_of(done)) == 3
+    assert len(active.scan().files) == 3
 
 
 def test_no_state_is_written_twice(active: ActiveTimeline) -> None:

@@ -25,8 +25,6 @@ from hudi_core.metadata.hfile.layout import KEY_TAIL, damaged
 
 _HEAD: Final = struct.Struct(">iih")
 _KEY_OVERHEAD: Final = 2 + len(KEY_TAIL)
-CELL_OVERHEAD: Final = _HEAD.size + len(KEY_TAIL) + 1
-"""Bytes of a cell beyond row and value."""
 
 
 class Cells(NamedTuple):

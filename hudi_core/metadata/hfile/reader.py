@@ -218,12 +218,11 @@ class HFileReader:
             yield cells
         self._check_count(count)
 
-    def scan_prefix(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Yield the keys that begin so, with their values, in order. Reads their blocks only."""
-        return self.scan_prefixes([prefix])
-
     def scan_prefixes(self, prefixes: Iterable[bytes]) -> Iterator[tuple[bytes, bytes]]:
-        """Yield the keys that begin with one of some prefixes, each once, with values, in order."""
+        """Yield the keys that begin with one of some prefixes, each once, with values, in order.
+
+        Reads their blocks only.
+        """
         wanted: dict[int, list[bytes]] = {}
         last: bytes | None = None
         for prefix in sorted(prefixes):
