@@ -8,6 +8,9 @@ pairs) are escapes; before any other character a backslash means the character i
 
 Two departures from Java, both on the strict side: a key that appears twice is damage (Java takes
 the last), and so is a malformed escape.
+
+javaproperties 0.8 was tried: it lets half of a surrogate pair pass, and writes escapes in small
+letters, where Java has capitals. What it leaves to be checked is as long as reading.
 """
 
 from __future__ import annotations

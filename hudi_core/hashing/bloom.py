@@ -7,6 +7,8 @@ The serialized form is base64 of big-endian numbers::
 
 A row is made for a number of entries; when they are used up, a further row is begun, up to a bound
 beyond which rows are filled in turn and the rate of false positives grows.
+
+rbloom was tried: it has a form and a choice of bits of its own, and takes neither from outside.
 """
 
 from __future__ import annotations

@@ -4,6 +4,9 @@ Source: ``hudi-format`` section 4. One hash of a string is the seed of its next,
 string are mixed once and only folded into the running hash for every further one. The same word of
 many strings is folded in by one call of numpy; where few strings are left, a call for each word
 costs more than Python's own integers.
+
+No package of wheels gives these bits: mmh3, murmurhash and hashcodecs have MurmurHash3 only, and
+mmh2, in Python itself, has Appleby's MurmurHash2, whose last one to three bytes count otherwise.
 """
 
 from __future__ import annotations

@@ -4,6 +4,9 @@
 of a file, :mod:`~hudi_core.log_format.avro_block` and
 :mod:`~hudi_core.log_format.delete_block` have what is in two kinds of them. The content of an
 HFile block is a whole HFile, that of a parquet block a whole parquet file.
+
+``hudi`` (hudi-rs) 0.5, the only package that knows them, merges log files while it reads a slice;
+it hands out no block, and writes none.
 """
 
 from hudi_core.log_format.avro_block import decode_avro_content, encode_avro_content

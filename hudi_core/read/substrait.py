@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from hudi_core.protobuf import Message
 from hudi_core.read.predicate import (
     MIRRORED,
     And,
@@ -27,7 +28,6 @@ from hudi_core.read.predicate import (
     Or,
     Predicate,
 )
-from hudi_core.read.protobuf import Message
 from hudi_core.schema.arrow_types import children, with_children
 
 # numbers of fields

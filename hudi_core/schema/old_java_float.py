@@ -4,7 +4,8 @@ They tell a number from its neighbours, but are not always the fewest that do (J
 ``4.73E21`` is spelled ``4.729999999999999E21``. Which numbers these are follows from how the digits
 are found: one after the other, the rest scaled by powers of two and five, until what is left is
 smaller than half the gap to a neighbour; whole numbers digit by digit. Where all that fits 32 or 64
-bits it is done in these, and what overflows wraps around.
+bits it is done in these, and what overflows wraps around. Python and numpy choose the fewest
+digits, and cannot be told otherwise.
 """
 
 from __future__ import annotations

@@ -13,6 +13,8 @@ and ``KeyGenUtils``), as far as that is safe and can be read back:
   for values such as ``2026/01/31``; here only where it can be undone: with one partition field, in
   hive style, or where all values of a field have as many levels. All else that would not be one
   visible folder below the table is refused.
+
+``urllib.parse.quote`` escapes whatever is not ASCII, and Hive none of that.
 """
 
 from __future__ import annotations

@@ -6,6 +6,9 @@ Order of a file (``hudi-format`` section 5)::
 
 Reading needs the trailer, the three blocks before it ("load on open"), and the data blocks that may
 hold what is asked for. A log block of the metadata table holds a whole such file.
+
+No Python package reads or writes HFiles: clients of HBase talk to its servers, and ``hudi``
+(hudi-rs) 0.5 reads those of a table inside and hands out neither keys nor blocks.
 """
 
 from hudi_core.metadata.hfile.layout import Codec

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from hudi_core.metadata.hfile.layout import damaged
-from hudi_core.metadata.hfile.varint import (
-    VarintError,
+from hudi_core.protobuf import (
+    WireError,
     decode_delimited,
     decode_fields,
     encode_delimited,
@@ -78,6 +78,6 @@ def decode_file_info(content: bytes, path: str) -> dict[str, bytes]:
             if not isinstance(name, bytes) or not isinstance(value, bytes):
                 raise damaged(path, "an entry of its file info has no name")
             info[name.decode()] = value
-    except (VarintError, UnicodeDecodeError) as error:
+    except (WireError, UnicodeDecodeError) as error:
         raise damaged(path, f"its file info cannot be read ({error})") from error
     return info

@@ -25,7 +25,8 @@ from typing import Final, NamedTuple
 
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.metadata.hfile.layout import KEY_TAIL, damaged
-from hudi_core.metadata.hfile.varint import VarintError, decode_vint, encode_vint
+from hudi_core.metadata.hfile.varint import decode_vint, encode_vint
+from hudi_core.protobuf import WireError
 
 _PLACE: Final = struct.Struct(">qi")
 _INT16: Final = struct.Struct(">h")
@@ -106,7 +107,7 @@ def decode_root_index(
                 raise _outside(path)
             entries.append(IndexEntry(content[position : position + length], offset, size))
             position += length
-    except (VarintError, struct.error) as error:
+    except (WireError, struct.error) as error:
         raise damaged(path, f"its index cannot be read ({error})") from error
     if len(entries) != count:
         raise damaged(path, f"its index has {len(entries)} entries instead of {count}")

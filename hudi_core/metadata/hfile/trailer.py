@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from hudi_core.metadata.hfile.layout import Codec, damaged
-from hudi_core.metadata.hfile.varint import (
-    VarintError,
+from hudi_core.protobuf import (
+    WireError,
     decode_delimited,
     decode_fields,
     encode_delimited,
@@ -109,7 +109,7 @@ def decode_trailer(data: bytes, file_bytes: int, path: str) -> Trailer:
             for field in decode_fields(decode_delimited(data, len(_MAGIC)))
             if isinstance(field.value, int)
         }
-    except VarintError as error:
+    except WireError as error:
         raise damaged(path, f"its trailer cannot be read ({error})") from error
     missing = [name for number, name in _NUMBERS.items() if number not in numbers]
     if missing:
