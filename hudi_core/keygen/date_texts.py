@@ -1,14 +1,16 @@
 """Texts as moments, read by patterns.
 
 Fields may have fewer digits than the pattern where something else than a digit follows, and what a
-pattern lacks is the first of its kind: January, the 1st, midnight. Source: Joda-Time's parsers, as
-``HoodieDateTimeParser`` puts them together.
+pattern lacks is the first of its kind: January, the 1st, midnight. ``datetime`` says which days
+there are, and is asked once for each. Source: Joda-Time's parsers, as ``HoodieDateTimeParser`` puts
+them together. Neither Python's ``strptime`` nor Arrow's has Joda's letters, or its rule for digits.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import date, timedelta
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -23,12 +25,8 @@ from hudi_core.model.date_pattern import DateField, DatePattern
 
 Mask = npt.NDArray[np.bool_]
 _HOUR: Final = 3_600_000
+_OF_DAYS: Final = frozenset("yYMdD")
 _LEAST_AND_MOST: Final = {
-    "y": (1, 9999),
-    "Y": (1, 9999),
-    "M": (1, 12),
-    "d": (1, 31),
-    "D": (1, 366),
     "H": (0, 23),
     "k": (1, 24),
     "K": (0, 11),
@@ -38,8 +36,9 @@ _LEAST_AND_MOST: Final = {
 }
 _DIGITS: Final = {"y": 9, "Y": 9, "D": 3}
 """How many digits are read, where it is not two."""
-_NAMES: Final = [name.lower() for name in MONTHS]
+_DAYS_OF_YEAR: Final = 366
 _SHORT_NAMES: Final = [name[:3].lower() for name in MONTHS]
+_EPOCH: Final = date(1970, 1, 1).toordinal()
 
 
 class ReadTexts(NamedTuple):
@@ -163,31 +162,50 @@ def _form(field: DateField, before_digits: bool) -> str:
 
 
 def _shown(parts: pa.StructArray, pattern: DatePattern) -> tuple[Millis, Mask]:
-    """Return what clocks show, and where that is a date."""
+    """What clocks show, and where that is a date."""
+    days, is_date = _days(parts, pattern)
     numbers: dict[str, Millis] = {}
-    wrong = np.zeros(len(parts), np.bool_)
-    for field in pattern.fields:
-        if field.letter not in _LEAST_AND_MOST:
-            continue
-        low, high = _LEAST_AND_MOST[field.letter]
-        numbers[field.letter] = _number(parts.field(field.letter), field)
-        wrong |= (numbers[field.letter] < low) | (numbers[field.letter] > high)
+    for letter, (low, high) in _LEAST_AND_MOST.items():
+        if any(field.letter == letter for field in pattern.fields):
+            numbers[letter] = np.asarray(parts.field(letter).cast(pa.int64()).to_numpy())
+            is_date &= (numbers[letter] >= low) & (numbers[letter] <= high)
     nothing = np.zeros(len(parts), np.int64)
-    years = numbers.get("y", numbers.get("Y", nothing)) - 1970
-    months = years * 12 + numbers.get("M", nothing + 1) - 1
-    days = months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
-    if "D" in numbers and "M" not in numbers:
-        days = days + numbers["D"] - 1
-        wrong |= days.astype("datetime64[D]").astype("datetime64[Y]").astype(np.int64) != years
-    else:
-        days = days + numbers.get("d", nothing + 1) - 1
-        wrong |= days.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64) != months
     seconds = numbers.get("m", nothing) * 60 + numbers.get("s", nothing)
     shown: Millis = days * 24 * _HOUR + _hours(parts, numbers, nothing) * _HOUR + seconds * 1000
     if any(field.letter == "S" for field in pattern.fields):
         digits = pc.utf8_rpad(pc.utf8_slice_codeunits(parts.field("S"), 0, 3), 3, "0")
         shown = shown + digits.cast(pa.int64()).to_numpy()
-    return shown, ~wrong
+    return shown, is_date
+
+
+def _days(parts: pa.StructArray, pattern: DatePattern) -> tuple[Millis, Mask]:
+    """The days that texts name, since 1970, and where there is such a day."""
+    letters = [field.letter for field in pattern.fields if field.letter in _OF_DAYS]
+    joined = pc.binary_join_element_wise(*map(parts.field, letters), "-")
+    coded = joined.dictionary_encode()
+    found = [
+        _day(dict(zip(letters, text.split("-"), strict=True)))
+        for text in coded.dictionary.to_pylist()
+    ]
+    places = coded.indices.to_numpy()
+    days = np.array([day or 0 for day in found], np.int64)
+    return days[places], np.array([day is not None for day in found], np.bool_)[places]
+
+
+def _day(texts: Mapping[str, str]) -> int | None:
+    """The day of a year, a month and so on, since 1970; ``None`` where there is none."""
+    year, month = int(texts.get("y") or texts["Y"]), texts.get("M", "1")
+    day_of_year = int(texts.get("D", 1))
+    try:
+        if "M" not in texts and "D" in texts:
+            found = date(year, 1, 1) + timedelta(days=day_of_year - 1)
+        else:
+            number = int(month) if month.isdecimal() else _SHORT_NAMES.index(month[:3].lower()) + 1
+            found = date(year, number, int(texts.get("d", 1)))
+    except (ValueError, OverflowError):
+        return None
+    is_right = found.year == year and 1 <= day_of_year <= _DAYS_OF_YEAR
+    return found.toordinal() - _EPOCH if is_right else None
 
 
 def _hours(parts: pa.StructArray, numbers: dict[str, Millis], nothing: Millis) -> Millis:
@@ -200,14 +218,6 @@ def _hours(parts: pa.StructArray, numbers: dict[str, Millis], nothing: Millis) -
         return half
     is_second = pc.equal(pc.ascii_upper(parts.field("a")), "PM")
     return np.asarray(half + 12 * is_second.to_numpy(zero_copy_only=False))
-
-
-def _number(text: pa.StringArray, field: DateField) -> Millis:
-    if field.is_number:
-        return np.asarray(text.cast(pa.int64()).to_numpy())
-    lower = pc.ascii_lower(text)
-    long, short = (pc.index_in(lower, pa.array(names)) for names in (_NAMES, _SHORT_NAMES))
-    return np.asarray(pc.coalesce(long, short).cast(pa.int64()).to_numpy()) + 1
 
 
 def _own_offsets(parts: pa.StructArray, pattern: DatePattern) -> Millis | None:

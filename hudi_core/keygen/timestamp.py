@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC as UTC_ZONE
-from datetime import datetime, timedelta, timezone, tzinfo
+from datetime import datetime
 from typing import Final, NamedTuple
-from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +24,7 @@ from hudi_core.keygen.calendar import FIRST, LAST, ends_of_periods, spell, spell
 from hudi_core.keygen.date_texts import Mask, read_texts, starts_of_periods
 from hudi_core.keygen.moments import OF_NULL, check_counts, counted_unit, counts_of, moments
 from hudi_core.keygen.partitions import Indices, joined_paths
-from hudi_core.keygen.zones import Millis, fixed_offset, to_clock, to_moments
+from hudi_core.keygen.zones import Millis, to_clock, to_moments, zone_of
 from hudi_core.storage.partition_path import PartitionPathCodec
 
 _HOUR: Final = 3_600_000
@@ -95,7 +94,7 @@ class TimeTexts:
         return rows[coded.indices.to_numpy()], spelled
 
     def _text_of_null(self) -> str:
-        zone = _zone(self._how.input_zone or self._how.output_zone or UTC)
+        zone = zone_of(self._how.input_zone or self._how.output_zone or UTC)
         first = datetime(1970, 1, 1, 0, 0, 0, 1000, UTC_ZONE)
         return spell(first.astimezone(zone), self._how.inputs[0])
 
@@ -179,8 +178,3 @@ def may_be_of_nulls(
         # the text is of any zone, which the bounds allow for
         found |= bounds.known & (bounds.lows <= OF_NULL) & (bounds.highs >= OF_NULL)
     return found
-
-
-def _zone(name: str) -> tzinfo:
-    offset = fixed_offset(name)
-    return ZoneInfo(name) if offset is None else timezone(timedelta(milliseconds=offset))
