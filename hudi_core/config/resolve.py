@@ -52,14 +52,7 @@ def text_options(options: Mapping[str, object]) -> GivenOptions:
     return texts
 
 
-def resolve_table_config(
-    options: Mapping[str, str],
-    stored: TableConfig | None,
-    *,
-    create_schema: str | None = None,
-    last_column_id: int | None = None,
-    field_ids: Mapping[str, int] | None = None,
-) -> TableConfig:
+def resolve_table_config(options: Mapping[str, str], stored: TableConfig | None) -> TableConfig:
     """Return what the table is: its stored view, or for a new table the one its options describe.
 
     Options without effect are warned of.
@@ -70,8 +63,6 @@ def resolve_table_config(
         A user's options, as text; see :func:`text_options`.
     stored
         The table's stored view; ``None`` for a new table.
-    create_schema, last_column_id, field_ids
-        Of a new table: Avro schema as JSON, greatest field id, ids by dotted path.
 
     Raises
     ------
@@ -81,15 +72,7 @@ def resolve_table_config(
         A value that cannot be used, or a new table that cannot be written.
     """
     warn_of_options(options, () if stored is None else stored.raw)
-    if stored is None:
-        config = new_table_config(options)
-        return replace(
-            config,
-            create_schema=create_schema,
-            last_column_id=last_column_id,
-            field_ids=dict(field_ids or {}),
-        )
-    return _checked_against(options, stored)
+    return new_table_config(options) if stored is None else _checked_against(options, stored)
 
 
 def _checked_against(options: Mapping[str, str], stored: TableConfig) -> TableConfig:

@@ -23,10 +23,10 @@ Millis = npt.NDArray[np.int64]
 _MILLI: Final = timedelta(milliseconds=1)
 _DAY: Final = 86_400_000
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC_ZONE)
-_ENDS: Final = [
+_FIRST, _LAST = (
     (datetime(year, month, day, tzinfo=UTC_ZONE) - _EPOCH) // _MILLI
     for year, month, day in ((1, 1, 3), (9999, 12, 29))
-]
+)
 """Beyond these zones are taken to stay as they are, as ``datetime`` ends two days later."""
 
 
@@ -71,7 +71,7 @@ def _shifted(values: Millis, rules: tzinfo, shift: Callable[[datetime], timedelt
         return values + shift(_EPOCH) // _MILLI
 
     def shifts(some: Millis) -> Millis:
-        inside = np.clip(some, *_ENDS).tolist()
+        inside = np.clip(some, _FIRST, _LAST).tolist()
         return np.array([shift(_EPOCH + each * _MILLI) // _MILLI for each in inside], np.int64)
 
     coded = pa.array(values // _DAY).dictionary_encode()

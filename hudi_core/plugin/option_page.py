@@ -31,9 +31,9 @@ different value is an error from then on. The others are given whenever the tabl
 """
 
 
-def render(registry: FormatRegistry | None = None) -> str:
+def render() -> str:
     """Return the whole page as Markdown."""
-    registry = registry or FormatRegistry()
+    registry = FormatRegistry()
     parts = [_INTRO]
     for claim in registry.installed():
         if _is_of_project(claim.distribution):

@@ -103,10 +103,10 @@ def with_children(kind: pa.DataType, fields: Sequence[pa.Field]) -> pa.DataType:
     return pa.list_(fields[0])
 
 
-def walk(fields: Sequence[pa.Field], prefix: str = "") -> Iterator[tuple[str, pa.Field]]:
+def walk(fields: Sequence[pa.Field]) -> Iterator[tuple[str, pa.Field]]:
     """Yield every field with its path, depth first, a parent before its children."""
     for field in fields:
-        yield from _walk(prefix + field.name, field)
+        yield from _walk(field.name, field)
 
 
 def _walk(path: str, field: pa.Field) -> Iterator[tuple[str, pa.Field]]:

@@ -56,13 +56,7 @@ def _stored(**changes: str | None) -> TableConfig:
 
 
 def test_the_options_of_a_hudi_job_describe_a_table() -> None:
-    config = resolve_table_config(
-        QUICKSTART,
-        None,
-        create_schema="{}",
-        last_column_id=3,
-        field_ids={"uuid": 1},
-    )
+    config = resolve_table_config(QUICKSTART, None)
     assert config == TableConfig(
         name="trips",
         record_key_fields=("uuid",),
@@ -71,9 +65,6 @@ def test_the_options_of_a_hudi_job_describe_a_table() -> None:
         ordering_fields=("ts",),
         merge_mode=MergeMode.EVENT_TIME_ORDERING,
         hive_style=True,
-        create_schema="{}",
-        last_column_id=3,
-        field_ids={"uuid": 1},
     )
     stored = TableConfig.from_properties(config.to_properties())
     assert resolve_table_config(QUICKSTART, stored) == stored
