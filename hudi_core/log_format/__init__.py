@@ -9,7 +9,7 @@ HFile block is a whole HFile, that of a parquet block a whole parquet file.
 it hands out no block, and writes none.
 """
 
-from hudi_core.log_format.avro_block import decode_avro_content, encode_avro_content
+from hudi_core.log_format.avro_block import decode_avro_content
 from hudi_core.log_format.block import BlockType, HeaderKey, LogBlock, encode_log_block
 from hudi_core.log_format.cursor import Cursor
 from hudi_core.log_format.delete_block import (
@@ -28,7 +28,6 @@ __all__ = [
     "LogBlock",
     "decode_avro_content",
     "decode_delete_content",
-    "encode_avro_content",
     "encode_delete_content",
     "encode_log_block",
     "find_log_blocks",

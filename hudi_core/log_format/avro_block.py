@@ -9,22 +9,13 @@ All numbers big-endian::
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 from hudi_core.log_format.cursor import Cursor
 
 CONTENT_VERSION: Final = 3
 """Version of the content of Avro and delete blocks."""
-
-
-def encode_avro_content(datums: Sequence[bytes]) -> bytes:
-    """Return the content that holds some records, each as its Avro bytes."""
-    parts = [struct.pack(">ii", CONTENT_VERSION, len(datums))]
-    for datum in datums:
-        parts += (struct.pack(">i", len(datum)), datum)
-    return b"".join(parts)
 
 
 def decode_avro_content(content: bytes, path: str) -> Iterator[bytes]:
