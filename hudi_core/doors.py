@@ -23,16 +23,15 @@ from hudi_core.errors import (
     LockError,
     NotATableError,
 )
-from hudi_core.model.commit import WriteOperation
 from hudi_core.model.files import BasePath
 from hudi_core.model.instant import Action, Instant
 from hudi_core.model.instant_time import EARLIEST
+from hudi_core.model.operation import OPERATIONS
 from hudi_core.model.result import CommitResult
 from hudi_core.read.asked import plan_of
 from hudi_core.read.query_times import completed_time, requested_time
 from hudi_core.read.scan import scan
 from hudi_core.read.spark_frame import frame_of_plan
-from hudi_core.row_operations import Options
 from hudi_core.rows.context import WriteContext
 from hudi_core.services.create import create_table, replace_table
 from hudi_core.services.design import design_table
@@ -42,7 +41,7 @@ from hudi_core.services.replace import fitting_rows
 from hudi_core.storage.location import PathLike, location_of
 from hudi_core.storage.options import StorageOptions
 from hudi_core.storage.temp_folders import INCOMING_FOLDER
-from hudi_core.table import Table
+from hudi_core.table import Options, Table
 from hudi_core.table_handle import OpenTable
 from hudi_core.write.keyless import default_operation
 from hudi_core.write.repetition import repetition_of, stored_result
@@ -51,8 +50,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SaveMode = Literal["append", "overwrite", "errorifexists", "error", "ignore"]
-_OVERWRITES = (WriteOperation.INSERT_OVERWRITE, WriteOperation.INSERT_OVERWRITE_TABLE)
-_DELETES = (WriteOperation.DELETE, WriteOperation.DELETE_PARTITION)
 
 
 def write(
@@ -88,7 +85,7 @@ def write(
         Texts by key that the commit keeps.
     idempotency
         Name of an application and number of the write: see
-        :class:`~hudi_core.row_operations.RowOperations`. A repetition returns the result of its
+        :class:`~hudi_core.table.Table`. A repetition returns the result of its
         first time, whatever ``mode`` says. A table that is dropped takes what it knew with it.
 
     Returns
@@ -101,7 +98,8 @@ def write(
     config = WriteConfig.from_options(given)
     extras = extra_metadata, idempotency
     config = replace(config, extras=config.extras.given(*extras))
-    operation = config.operation if OPERATION.is_given(given) else None
+    operation = OPERATIONS[config.operation] if OPERATION.is_given(given) else None
+    overwrites = operation is not None and operation.is_replacing and not operation.deletes
     engine = engine or engine_for(data)
     _require_known(mode)
     exists = table_exists(path, given)
@@ -112,16 +110,16 @@ def write(
         raise NotATableError(path, "holds a table already", "Use mode='append', or another path.")
     if exists and mode == "ignore":
         return None
-    if operation in _DELETES and mode != "append":
+    if operation is not None and operation.deletes and mode != "append":
         raise InvalidOptionError(
             OPERATION.key,
-            operation.lower(),
+            operation.word.lower(),
             f"rows cannot be deleted with mode={mode!r}",
             "Use 'append'.",
         )
-    if not exists or (mode == "overwrite" and operation not in _OVERWRITES):
+    if not exists or (mode == "overwrite" and not overwrites):
         data = engine.take(data)  # its columns are asked for, and its rows after that
-    if exists and mode == "overwrite" and operation not in _OVERWRITES:
+    if exists and mode == "overwrite" and not overwrites:
         new, schema = design_table(path, engine.schema_of(data), given)
         context = WriteContext(
             BasePath(path),

@@ -8,35 +8,108 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from hudi_core.config.key import GivenOptions
 from hudi_core.config.resolve import text_options
 from hudi_core.config.table import TableConfig
 from hudi_core.config.write import WriteConfig
+from hudi_core.engine.base import Engine
+from hudi_core.engine.choice import engine_for
 from hudi_core.metadata.as_arrow import metadata_partition
+from hudi_core.model.dry_run import DryRun
+from hudi_core.model.files import FileSlice
 from hudi_core.model.instant import Instant
+from hudi_core.model.operation import (
+    BULK_INSERT,
+    DELETE,
+    DELETE_PARTITION,
+    INSERT,
+    INSERT_OVERWRITE,
+    INSERT_OVERWRITE_TABLE,
+    UPSERT,
+    Operation,
+    operation_named,
+)
 from hudi_core.model.protocols import TimelineView
 from hudi_core.model.result import CommitResult
-from hudi_core.read.query_times import QueryTime, requested_time
-from hudi_core.row_operations import Options
-from hudi_core.row_queries import RowQueries
+from hudi_core.read.filters import RowFilter
+from hudi_core.read.incremental import IncrementalQuery
+from hudi_core.read.query import SnapshotQuery
+from hudi_core.read.query_times import QueryTime, completed_time, requested_time
+from hudi_core.read.spark_frame import frame_of_plan
+from hudi_core.services.adopt import adopt_in_place, plan_adoption
+from hudi_core.services.adopt_plan import Adoption, Folder
+from hudi_core.services.adopt_rows import AdoptedRows
 from hudi_core.services.alter import alter_table, schema_change
+from hudi_core.services.convert import Conversion, convert_table, plan_conversion, without_format
 from hudi_core.services.create import create_table
-from hudi_core.services.design import SchemaLike, as_arrow_schema
+from hudi_core.services.design import SchemaLike, as_arrow_schema, named_options
+from hudi_core.services.differences import TableValidation
 from hudi_core.services.opening import open_table
+from hudi_core.services.progress import Progress, no_progress
+from hudi_core.services.repair import Repair, plan_repair, repair_table
 from hudi_core.services.rollback import roll_back_instant
+from hudi_core.services.validate import validate_table
 from hudi_core.storage.location import PathLike, location_of
-from hudi_core.table_upkeep import TableUpkeep, named_options
+from hudi_core.table_handle import OpenTable
 from hudi_core.txn.table_lock import table_lock
+from hudi_core.write.client import WriteClient
+from hudi_core.write.keyless import default_operation
+from hudi_core.write.replacing import PartitionLike
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    from pyspark.sql import DataFrame, SparkSession
+
+    from hudi_core.read.dataset import HudiDataset
+
+Options = Mapping[str, object]
+"""Hudi options: texts, numbers, truth values, lists of names."""
+Columns = str | Sequence[str]
+"""Names of columns; a text is one name."""
+Extras = tuple[Mapping[str, str] | None, tuple[str, int] | None]
+"""The arguments ``extra_metadata`` and ``idempotency`` of an operation."""
 
 
-class Table(RowQueries, TableUpkeep):
+class Table:
     """One open table.
 
     Made by :meth:`create` or :meth:`open`. It sees what others commit at its next call, not in the
     middle of one.
+
+    Every operation on rows takes rows (a Spark DataFrame, or anything Arrow can read), options for
+    this call alone, and the engine to run on. Further arguments of each:
+
+    ``extra_metadata``
+        Texts by key that the commit keeps; readers of the timeline find them there.
+    ``idempotency``
+        Name of an application and number of the write, as in ``("orders", 17)``. Where the
+        application has written that number before, or a greater one, nothing is written, and the
+        result of that write is returned with ``is_repetition``. So a write whose outcome is unknown
+        can be made again as it is. A write that was rolled back counts as not made.
+
+    Most queries take the same three arguments:
+
+    ``columns``
+        Names of the columns to return, in this order, or one name; ``None`` for all, the meta
+        columns first.
+    ``filter``
+        Rows to return: a ``pyarrow.compute`` expression, or a list of conditions such as ``("city",
+        "=", "Rome")``, all of which have to hold. Partitions, files and row groups that cannot hold
+        such a row are not read.
+    ``as_of``
+        Where to go back to: an instant, its requested time, a date and time (of the table's zone
+        where it has none), a date, or a text that says one of these. A time before the first commit
+        or after now is a :class:`~hudi_core.errors.TimeOutOfRangeError`.
     """
+
+    def __init__(self, opened: OpenTable, options: Mapping[str, str]) -> None:
+        self._opened = opened
+        self._options = GivenOptions(options)
 
     def __repr__(self) -> str:
         config = self.config
@@ -126,7 +199,77 @@ class Table(RowQueries, TableUpkeep):
         given = text_options(options or {})
         return cls(open_table(location_of(path), given), given)
 
+    @classmethod
+    def adopt(
+        cls,
+        path: PathLike,
+        *,
+        record_key: str | Sequence[str] | None = None,
+        partition_by: str | Sequence[str] | None = None,
+        ordering_field: str | Sequence[str] | None = None,
+        name: str | None = None,
+        format: str | None = None,  # noqa: A002 - the word every user of tables knows
+        source: str | None = None,
+        rewrite: PathLike | None = None,
+        options: Options | None = None,
+        dry_run: bool = False,
+        progress: Progress = no_progress,
+    ) -> Adoption:
+        """Turn a folder of Parquet files, or a table of another format, into a Hudi table.
+
+        Without ``rewrite`` the files stay what they are and get the names of base files. The table
+        has virtual keys then, which this release reads and does not write. That asks for a local
+        folder, for files that hold all columns themselves, and for a key in every row.
+
+        Parameters
+        ----------
+        path
+            The folder. An adoption that died goes on as it was begun.
+        record_key, partition_by, ordering_field, name
+            As of a table that is created; partitions are by default those of what is adopted.
+        format
+            Name of the table format; by default that of what is adopted, ``native`` for files.
+        source
+            What is adopted, where the folder holds several tables: a format, or ``parquet``.
+        rewrite
+            Path of a new table that the rows are written into; the folder stays as it is. Every
+            reader and writer can use that table.
+        options
+            Further Hudi options; the named arguments win over them.
+        dry_run
+            Whether to say only what would be done, and why files cannot stay as they are.
+        progress
+            Is told of the files.
+
+        Raises
+        ------
+        NotATableError
+            The folder holds nothing, several tables, or a Hudi table already.
+        UnsupportedTableError
+            Files cannot stay as they are; says why. Nothing has changed.
+        SchemaError, RecordKeyError, ConfigError, PluginError
+            What was asked for cannot be. Nothing has changed.
+        CorruptMetadataError, DataFileError
+            What is there is damaged.
+        """
+        named = named_options(name, record_key, partition_by, ordering_field, format)
+        given = text_options({**(options or {}), **named})
+        folder = Folder(location_of(path), given, source, progress)
+        if rewrite is None:
+            return plan_adoption(folder) if dry_run else adopt_in_place(folder)
+        rows, target = AdoptedRows.of(folder), location_of(rewrite)
+        if dry_run:
+            return rows.document(target)
+        return rows.write(
+            target, lambda new: cls(new, folder.table_options).bulk_insert(rows.read())
+        )
+
     # --- what the table is -----------------------------------------------------------------------
+
+    @property
+    def path(self) -> str:
+        """Base path of the table."""
+        return self._opened.client.base_path
 
     @property
     def config(self) -> TableConfig:
@@ -166,6 +309,332 @@ class Table(RowQueries, TableUpkeep):
             The metadata table is missing, damaged, or lacks a write.
         """
         return metadata_partition(self._opened.client, self._opened.timeline(), partition)
+
+    # --- its rows, now, as of a past time, and those that changed --------------------------------
+
+    def file_slices(
+        self,
+        as_of: QueryTime | None = None,
+        filter: RowFilter | None = None,  # noqa: A002
+    ) -> tuple[FileSlice, ...]:
+        """Return the file slices a snapshot query reads."""
+        return self._snapshot().file_slices(requested_time(as_of), filter)
+
+    def to_arrow(
+        self,
+        columns: Columns | None = None,
+        filter: RowFilter | None = None,  # noqa: A002
+        as_of: QueryTime | None = None,
+    ) -> pa.Table:
+        """Return the rows as an Arrow table."""
+        return self.to_batches(columns, filter, as_of).read_all()
+
+    def to_batches(
+        self,
+        columns: Columns | None = None,
+        filter: RowFilter | None = None,  # noqa: A002
+        as_of: QueryTime | None = None,
+    ) -> pa.RecordBatchReader:
+        """Return the rows as a stream of batches, so that they need not fit memory."""
+        return self._snapshot().to_arrow(_names(columns), filter, requested_time(as_of))
+
+    def to_pandas(
+        self,
+        columns: Columns | None = None,
+        filter: RowFilter | None = None,  # noqa: A002
+        as_of: QueryTime | None = None,
+    ) -> pd.DataFrame:
+        """Return the rows as a pandas frame."""
+        return self.to_arrow(columns, filter, as_of).to_pandas()
+
+    def to_polars(
+        self,
+        columns: Columns | None = None,
+        filter: RowFilter | None = None,  # noqa: A002
+        as_of: QueryTime | None = None,
+    ) -> pl.DataFrame:
+        """Return the rows as a polars frame; for a lazy one see :meth:`scan`."""
+        import polars as pl  # noqa: PLC0415 - nothing else needs it
+
+        return pl.DataFrame(self.to_arrow(columns, filter, as_of))
+
+    def scan(
+        self,
+        filter: RowFilter | None = None,  # noqa: A002
+        as_of: QueryTime | None = None,
+    ) -> HudiDataset:
+        """Return the rows as an Arrow dataset, of which nothing is read yet.
+
+        DuckDB, polars (``scan_pyarrow_dataset``) and Arrow itself query it, and read just the
+        columns, files and row groups that a query needs. It stays at the state of the table at the
+        time of this call.
+        """
+        from hudi_core.read.dataset import HudiDataset  # noqa: PLC0415 - pyarrow.dataset's pandas
+
+        return HudiDataset(self._snapshot(), requested_time(as_of), filter)
+
+    def head(
+        self,
+        rows: int = 5,
+        columns: Columns | None = None,
+        filter: RowFilter | None = None,  # noqa: A002
+        as_of: QueryTime | None = None,
+    ) -> pa.Table:
+        """Return some rows: the first of the first files, in no order that means anything."""
+        return self._snapshot().head(rows, _names(columns), filter, requested_time(as_of))
+
+    def count(
+        self,
+        filter: RowFilter | None = None,  # noqa: A002
+        as_of: QueryTime | None = None,
+    ) -> int:
+        """Return the number of rows; without a filter no data file is read for it."""
+        return self._snapshot().count(filter, requested_time(as_of))
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """Return the rows to whoever takes Arrow streams, such as ``polars.DataFrame(table)``."""
+        return self.to_batches().__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> Any:
+        """Return the columns of that stream: all, the meta columns first."""
+        return self._snapshot().schema.__arrow_c_schema__()
+
+    def read(
+        self,
+        spark: SparkSession,
+        columns: Columns | None = None,
+        filter: RowFilter | None = None,  # noqa: A002
+        as_of: QueryTime | None = None,
+    ) -> DataFrame:
+        """Return the rows as a Spark DataFrame over exactly the files of the snapshot.
+
+        Spark's own reader reads them where its JVM can open the store, else its tasks do as Arrow;
+        then only ``columns`` are read, whatever the DataFrame selects later.
+        """
+        plan = self._snapshot().plan(requested_time(as_of), filter)
+        return frame_of_plan(spark, self._opened.client, plan, _names(columns), filter)
+
+    def incremental(
+        self,
+        begin: QueryTime | None = None,
+        end: QueryTime | None = None,
+        spark: SparkSession | None = None,
+        *,
+        columns: Columns | None = None,
+        filter: RowFilter | None = None,  # noqa: A002
+    ) -> Any:
+        """Return the rows written by commits that completed after ``begin`` and not after ``end``.
+
+        A time in ``_hoodie_commit_time`` of a row stands for the completion of the commit that
+        wrote it.
+
+        Returns
+        -------
+        pyarrow.Table or DataFrame
+            A DataFrame where a session is given.
+        """
+        if spark is None:
+            return self.incremental_batches(begin, end, columns, filter).read_all()
+        query = IncrementalQuery(self._opened.client, self._opened.timeline())
+        plan = query.plan(completed_time(begin), completed_time(end), filter)
+        return frame_of_plan(spark, self._opened.client, plan, _names(columns), filter)
+
+    def incremental_batches(
+        self,
+        begin: QueryTime | None = None,
+        end: QueryTime | None = None,
+        columns: Columns | None = None,
+        filter: RowFilter | None = None,  # noqa: A002
+    ) -> pa.RecordBatchReader:
+        """Return the rows of :meth:`incremental` as a stream of batches."""
+        query = IncrementalQuery(self._opened.client, self._opened.timeline())
+        begin_time, end_time = completed_time(begin), completed_time(end)
+        return query.to_arrow(begin_time, end_time, _names(columns), filter)
+
+    def _snapshot(self) -> SnapshotQuery:
+        # one timeline for the query and for what lists the files
+        opened = self._opened.seeing(self._opened.client.timeline())
+        return SnapshotQuery(opened.client, opened.lister(), opened.timeline())
+
+    # --- changing rows ----------------------------------------------------------------------------
+
+    def insert(
+        self,
+        data: Any,
+        *,
+        options: Options | None = None,
+        engine: Engine | None = None,
+        extra_metadata: Mapping[str, str] | None = None,
+        idempotency: tuple[str, int] | None = None,
+    ) -> CommitResult:
+        """Add rows; small files are filled up first.
+
+        Keys are not looked up, unless ``hoodie.datasource.insert.dup.policy`` says so.
+        """
+        return self._write(INSERT, data, options, engine, (extra_metadata, idempotency))
+
+    def bulk_insert(
+        self,
+        data: Any,
+        *,
+        options: Options | None = None,
+        engine: Engine | None = None,
+        extra_metadata: Mapping[str, str] | None = None,
+        idempotency: tuple[str, int] | None = None,
+    ) -> CommitResult:
+        """Add rows to new files only: the fastest way in."""
+        return self._write(BULK_INSERT, data, options, engine, (extra_metadata, idempotency))
+
+    def upsert(
+        self,
+        data: Any,
+        *,
+        options: Options | None = None,
+        engine: Engine | None = None,
+        extra_metadata: Mapping[str, str] | None = None,
+        idempotency: tuple[str, int] | None = None,
+    ) -> CommitResult:
+        """Add rows whose keys are new and replace the others, as the ordering field says.
+
+        Rows may lack columns where ``hoodie.table.partial.update.mode=KEEP_VALUES``: updated rows
+        keep their values, new rows get nulls.
+        """
+        return self._write(UPSERT, data, options, engine, (extra_metadata, idempotency))
+
+    def delete(
+        self,
+        data: Any,
+        *,
+        options: Options | None = None,
+        engine: Engine | None = None,
+        extra_metadata: Mapping[str, str] | None = None,
+        idempotency: tuple[str, int] | None = None,
+    ) -> CommitResult:
+        """Remove the rows with the keys in ``data``.
+
+        It needs just the columns of key and partition.
+        """
+        return self._write(DELETE, data, options, engine, (extra_metadata, idempotency))
+
+    def insert_overwrite(
+        self,
+        data: Any,
+        *,
+        options: Options | None = None,
+        engine: Engine | None = None,
+        extra_metadata: Mapping[str, str] | None = None,
+        idempotency: tuple[str, int] | None = None,
+    ) -> CommitResult:
+        """Replace the rows of the partitions that the rows belong to.
+
+        Other partitions stay.
+        """
+        return self._write(INSERT_OVERWRITE, data, options, engine, (extra_metadata, idempotency))
+
+    def insert_overwrite_table(
+        self,
+        data: Any,
+        *,
+        options: Options | None = None,
+        engine: Engine | None = None,
+        extra_metadata: Mapping[str, str] | None = None,
+        idempotency: tuple[str, int] | None = None,
+    ) -> CommitResult:
+        """Replace all rows of the table; its history stays."""
+        return self._write(
+            INSERT_OVERWRITE_TABLE, data, options, engine, (extra_metadata, idempotency)
+        )
+
+    def delete_partitions(
+        self,
+        partitions: Sequence[PartitionLike],
+        *,
+        options: Options | None = None,
+        extra_metadata: Mapping[str, str] | None = None,
+        idempotency: tuple[str, int] | None = None,
+    ) -> CommitResult:
+        """Drop all rows of some partitions.
+
+        Parameters
+        ----------
+        partitions
+            Paths of partitions, or mappings of the partition columns to their values.
+
+        Raises
+        ------
+        UnknownPartitionError
+            One of them holds no rows; nothing is deleted.
+        """
+        writer = self._writer(options, engine_for(None), (extra_metadata, idempotency))
+        return writer.delete_partitions(partitions)
+
+    def plan(
+        self,
+        operation: str,
+        data: Any,
+        *,
+        options: Options | None = None,
+        engine: Engine | None = None,
+    ) -> DryRun:
+        """What an operation would do: nothing is written, and no lock is taken.
+
+        Late rows and values that do not fit are only found by the write itself. On Spark it brings
+        keys, partitions and ordering values to the driver.
+
+        Parameters
+        ----------
+        operation
+            Name of the method, such as ``"upsert"``.
+        data
+            Its rows; of ``"delete_partitions"`` the partitions.
+        """
+        wanted = operation_named(operation)
+        if wanted is DELETE_PARTITION:
+            return self._writer(options, engine_for(None)).plan_deletion(data)
+        engine = engine or engine_for(data)
+        data = engine.take(data)
+        return self._writer(options, engine).plan(data, wanted)
+
+    def perform(
+        self,
+        data: Any,
+        operation: Operation | None,
+        engine: Engine,
+        extras: Extras = (None, None),
+    ) -> CommitResult:
+        """Do what the options of the table ask for; ``None`` for what fits the table best."""
+        writer = self._writer(None, engine, extras)
+        if operation is None:
+            data = engine.take(data)
+            operation = default_operation(self._opened.client.config, engine.schema_of(data).names)
+        if operation is not DELETE_PARTITION:
+            return writer.write(engine.take(data), operation)
+        named = writer.config.partitions_to_delete
+        return writer.delete_partitions(named or writer.partitions_of(data))
+
+    def _write(
+        self,
+        operation: Operation,
+        data: Any,
+        options: Options | None,
+        engine: Engine | None,
+        extras: Extras,
+    ) -> CommitResult:
+        engine = engine or engine_for(data)
+        data = engine.take(data)
+        return self._writer(options, engine, extras).write(data, operation)
+
+    def _writer(
+        self, options: Options | None, engine: Engine, extras: Extras = (None, None)
+    ) -> WriteClient:
+        merged = self._options | text_options(options or {})
+        opened = open_table(self.path, merged)
+        config = WriteConfig.from_options(merged)
+        config = replace(config, extras=config.extras.given(*extras))
+        self._opened = opened
+        return WriteClient(opened, table_lock(opened, config), engine, config)
+
+    # --- operating a table ------------------------------------------------------------------------
 
     def alter(
         self,
@@ -224,3 +693,113 @@ class Table(RowQueries, TableUpkeep):
         return roll_back_instant(
             self._opened, table_lock(self._opened, config), config, requested_time(instant) or ""
         )
+
+    def validate(
+        self, *, footers: bool = True, keys: bool = False, progress: Progress = no_progress
+    ) -> TableValidation:
+        """Compare what timeline, storage, metadata table and the format's own metadata say.
+
+        Parameters
+        ----------
+        footers
+            Whether the footers of the present files are read: rows and statistics are compared with
+            them. Without them only files and sizes are compared.
+        keys
+            Whether the keys of all rows are read as well, to count those that several rows have.
+            They are a difference only in a table with a record index; else inserts may have made
+            them, and they are told by ``repeated_keys``.
+        progress
+            Is told of the files that are read.
+
+        Returns
+        -------
+        TableValidation
+            Every difference, and what was compared. Nothing is changed; what cannot be read is a
+            difference too.
+        """
+        return validate_table(
+            open_table(self.path, self._options), footers=footers, keys=keys, progress=progress
+        )
+
+    def convert(
+        self,
+        to: str,
+        *,
+        options: Options | None = None,
+        dry_run: bool = False,
+        progress: Progress = no_progress,
+    ) -> Conversion:
+        """Give the table another format; data files and Hudi timeline stay as they are.
+
+        The metadata of the new format is made from the present files. What completed before is
+        complete in it without being named; its time travel begins here. The metadata of the former
+        format stays where it is and is not kept up any more. A conversion that died may be run
+        again.
+
+        Parameters
+        ----------
+        to
+            Name of an installed format; ``native`` for Hudi's own.
+        options
+            Further Hudi options, such as ``hoodie.table.format.<name>.location``.
+        dry_run
+            Whether to say only what would be done.
+        progress
+            Is told of the files whose footers are read.
+
+        Raises
+        ------
+        UnknownTableFormatError, UnsupportedCapabilityError, UnsupportedTableError, SchemaError
+            The format is not there, or cannot hold the table; nothing has changed.
+        TableServiceError
+            The table has savepoints; nothing has changed.
+        ConcurrentWriterError, LockError
+            Another writer is at work; nothing has changed.
+        CommitConflictError, CommitStateUnknownError
+            The metadata could not be made; the table has the format it had. Run it again.
+        """
+        merged = self._options | text_options(options or {})
+        if dry_run:
+            return plan_conversion(self.path, merged, to, progress)
+        done = convert_table(self.path, merged, to, progress)
+        # the format is what the table says from now on
+        self._options = GivenOptions(without_format(merged))
+        self._opened = open_table(self.path, self._options)
+        return done
+
+    def repair(
+        self, *, force: bool = False, dry_run: bool = False, progress: Progress = no_progress
+    ) -> Repair:
+        """Make anew what is missing or wrong of the metadata table and of the format's metadata.
+
+        Both come from the Hudi timeline and the data files, which themselves are only checked.
+        Commits of other writers than Hudi are not in the format's metadata any more. A repair that
+        died may be run again.
+
+        Parameters
+        ----------
+        force
+            Whether the format's metadata is made anew where nothing is wrong with it, too.
+        dry_run
+            Whether to say only what would be done.
+        progress
+            Is told of the files whose footers are read.
+
+        Raises
+        ------
+        UnsupportedTableError, UnsupportedCapabilityError
+            The table cannot be written, or its format cannot be made from a table.
+        ConcurrentWriterError, LockError
+            Another writer is at work.
+        CorruptMetadataError
+            The timeline or the properties are damaged; these cannot be made anew.
+        """
+        if dry_run:
+            return plan_repair(self.path, self._options, force=force, progress=progress)
+        done = repair_table(self.path, self._options, force=force, progress=progress)
+        self._opened = open_table(self.path, self._options)
+        return done
+
+
+def _names(columns: Columns | None) -> Sequence[str] | None:
+    return [columns] if isinstance(columns, str) else columns

@@ -28,6 +28,7 @@ from hudi_core.config.write import WriteConfig
 from hudi_core.engine.choice import arrow_schema
 from hudi_core.engine.plain_errors import plain_errors
 from hudi_core.errors import NotATableError, StorageError, UnknownOptionWarning
+from hudi_core.model.operation import OPERATIONS
 from hudi_core.model.protocols import Storage
 from hudi_core.services.create import plan_table
 from hudi_core.services.opening import open_table, table_exists
@@ -36,7 +37,6 @@ from hudi_core.storage.open import open_storage
 from hudi_core.storage.store_clock import store_now_ms
 from hudi_core.storage.temp_folders import INCOMING_FOLDER
 from hudi_core.write.repetition import repetition_of
-from hudi_core.write.replacing import REPLACING
 from pyspark_hudi.options import SaveMode, SourceOptions
 from pyspark_hudi.shipping import Shipped
 
@@ -163,7 +163,7 @@ def open_writer(options: SourceOptions, schema: StructType, overwrite: bool) -> 
         )
     if exists and mode == "ignore":
         return HudiWriter(options, rows, None)
-    if exists and (mode == "append" or config.operation in REPLACING):
+    if exists and (mode == "append" or OPERATIONS[config.operation].is_replacing):
         open_table(options.path, given)
     else:
         plan_table(options.path, rows, given)

@@ -9,9 +9,9 @@ from hudi_core.config.merge_rules import MergeRules
 from hudi_core.config.table import TableConfig
 from hudi_core.config.write import WriteConfig
 from hudi_core.keygen import keys_alone
-from hudi_core.model.commit import WriteOperation
 from hudi_core.model.files import BasePath
 from hudi_core.model.instant_time import InstantTime
+from hudi_core.model.operation import Operation
 from hudi_core.schema.table_schema import TableSchema
 from hudi_core.storage.options import StorageOptions
 
@@ -84,20 +84,16 @@ class WriteContext:
         """How versions of a row are merged."""
         return self.table.merge_rules
 
-    def combines(self, operation: WriteOperation) -> bool:
+    def combines(self, operation: Operation) -> bool:
         """Whether incoming rows that have one key are combined."""
-        if operation is WriteOperation.UPSERT:
-            return self.write.combine_before_upsert
-        if operation is WriteOperation.DELETE:
-            return self.write.combine_before_delete
-        if operation is WriteOperation.INSERT:
-            drops = self.write.insert_duplicates is InsertDuplicates.DROP
-            return drops or self.write.combine_before_insert
-        return self.write.combine_before_insert
+        drops = self.write.insert_duplicates is InsertDuplicates.DROP
+        if operation.has_duplicate_policy and drops:
+            return True
+        return bool(getattr(self.write, operation.combined_by))
 
-    def merges(self, operation: WriteOperation) -> bool:
+    def merges(self, operation: Operation) -> bool:
         """Whether an operation decides between versions of a row by their values."""
-        if operation is WriteOperation.DELETE:
+        if operation.deletes:
             return False
-        updates = operation is WriteOperation.INSERT and not self.write.allow_duplicate_on_insert
-        return operation is WriteOperation.UPSERT or updates or self.combines(operation)
+        updates = operation.has_duplicate_policy and not self.write.allow_duplicate_on_insert
+        return operation.updates or updates or self.combines(operation)

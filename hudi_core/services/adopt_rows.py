@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -14,8 +14,10 @@ from hudi_core.model.found_table import FoundFile
 from hudi_core.schema.arrow_types import field_id
 from hudi_core.schema.table_schema import META_COLUMNS
 from hudi_core.services.adopt_plan import Adoption, Folder
+from hudi_core.services.create import create_table
 from hudi_core.services.opening import open_table, table_exists
 from hudi_core.storage.location import parse_location
+from hudi_core.table_handle import OpenTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,33 @@ class AdoptedRows:
             partitions=None,
             is_rewritten=True,
         )
+
+    def write(self, path: str, insert: Callable[[OpenTable], object]) -> Adoption:
+        """Write the rows into a table at ``path``, which is created where there is none.
+
+        A table that holds just these rows already is left as it is.
+
+        Parameters
+        ----------
+        insert
+            Inserts the rows into the open table.
+
+        Raises
+        ------
+        NotATableError
+            The table has rows of its own.
+        """
+        plan, options = self.document(path), self.folder.table_options
+        written = rows_written(path, self.folder)
+        if written is not None and written != plan.rows:
+            raise NotATableError(
+                plan.path, f"is a table with {written} rows of its own", "Name another folder."
+            )
+        if written is None:
+            if not table_exists(path, options):
+                create_table(path, self.schema, options)
+            insert(open_table(path, options))
+        return plan
 
     def _row_count(self, path: str) -> int:
         try:

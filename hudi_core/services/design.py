@@ -5,7 +5,7 @@ Nothing is read or written.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -118,3 +118,27 @@ def _check_columns(config: TableConfig, schema: pa.Schema) -> None:
                 f"The columns are: {', '.join(schema.names)}.",
                 columns=unknown,
             )
+
+
+def named_options(
+    name: str | None,
+    record_key: str | Sequence[str] | None,
+    partition_by: str | Sequence[str] | None,
+    ordering_field: str | Sequence[str] | None,
+    table_format: str | None,
+) -> dict[str, str]:
+    """Return what the arguments of a new table are as options."""
+    named = {
+        "hoodie.table.name": name,
+        "hoodie.datasource.write.recordkey.field": _joined(record_key),
+        "hoodie.datasource.write.partitionpath.field": _joined(partition_by),
+        "hoodie.table.ordering.fields": _joined(ordering_field),
+        "hoodie.table.format": table_format,
+    }
+    return {key: value for key, value in named.items() if value is not None}
+
+
+def _joined(names: str | Sequence[str] | None) -> str | None:
+    if names is None or isinstance(names, str):
+        return names
+    return ",".join(names)

@@ -30,6 +30,7 @@ from hudi_core.model.files import BaseFileName, FileGroupId, FileSlice, Partitio
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import InstantTime, next_instant_time
 from hudi_core.model.named_files import NamedFiles
+from hudi_core.model.operation import INSERT_OVERWRITE, OPERATIONS
 from hudi_core.schema.table_schema import COMMIT_TIME, RECORD_KEY, TableSchema
 from hudi_core.services.differences import Difference, Source
 from hudi_core.table_handle import OpenTable
@@ -202,7 +203,8 @@ class _Commit:
             return self._clustered()
         if operation is WriteOperation.DELETE_PARTITION:
             return self._absent_from_format()
-        return groups_to_replace(self._before, operation, sorted(self._files))
+        kind = OPERATIONS.get(operation, INSERT_OVERWRITE)
+        return groups_to_replace(self._before, kind, sorted(self._files))
 
     def _clustered(self) -> Mapping[str, tuple[str, ...]]:
         requested = self._instant.to(State.REQUESTED)

@@ -14,8 +14,8 @@ from hudi_core.config.table import TableConfig
 from hudi_core.engine.base import Engine, TaskContext
 from hudi_core.errors import HudiError, InvalidOptionError
 from hudi_core.keygen import key_generator
-from hudi_core.model.commit import WriteOperation
 from hudi_core.model.files import PartitionPath
+from hudi_core.model.operation import Operation
 from hudi_core.rows.context import WriteContext
 from hudi_core.rows.sorting import check_sort_columns
 from hudi_core.rows.staging import normalised
@@ -27,9 +27,7 @@ from hudi_core.write.keyless import write_config_for
 from hudi_core.write.nesting import can_nest
 
 
-def fitting_rows(
-    data: Any, engine: Engine, context: WriteContext, operation: WriteOperation
-) -> Any:
+def fitting_rows(data: Any, engine: Engine, context: WriteContext, operation: Operation) -> Any:
     """Return the rows, once all of them are known to fit a table that does not exist yet.
 
     Every row is read: its values are brought to the table's types, its key and its partition path
@@ -51,7 +49,7 @@ def fitting_rows(
     _refuse_own_files(engine.source_files(data), context.base_path)
     names = engine.schema_of(data).names
     config = write_config_for(context.table, context.write, operation, names)
-    if operation is WriteOperation.BULK_INSERT:
+    if operation.writes_straight:
         check_sort_columns(context)
     schema = staged_schema(
         engine.schema_of(data),

@@ -34,16 +34,9 @@ from hudi_core.model.commit import (
 )
 from hudi_core.model.files import FileId
 from hudi_core.model.instant import Instant
+from hudi_core.model.operation import OPERATIONS
 from hudi_core.schema.table_schema import COMMIT_TIME, RECORD_KEY
 
-_LOOKS_UP: Final = frozenset(
-    {
-        WriteOperation.UPSERT,
-        WriteOperation.INSERT_OVERWRITE,
-        WriteOperation.INSERT_OVERWRITE_TABLE,
-    }
-)
-"""Operations after which a key is in the table once, if it was before."""
 _MOVES_ROWS: Final = frozenset({WriteOperation.CLUSTER, WriteOperation.COMPACT})
 """Operations whose new files hold no new key."""
 _Range: TypeAlias = tuple[bytes, bytes] | None
@@ -105,9 +98,12 @@ class AddedKeys:
         config, options = self.client.config, self.client.options
         if not config.record_key_fields or config.buckets is not None:
             return False  # keys of our own making; new groups of one bucket conflict by themselves
-        if self.metadata.operation_type == WriteOperation.INSERT:
+        operation = OPERATIONS.get(self.metadata.operation_type or "")
+        if operation is None:
+            return False
+        if operation.has_duplicate_policy:
             return WriteConfig.from_options(options).insert_duplicates is not InsertDuplicates.NONE
-        return self.metadata.operation_type in _LOOKS_UP
+        return operation.adds_keys_once
 
     @property
     def _is_global(self) -> bool:

@@ -39,6 +39,7 @@ from hudi_core.model.extras import DELETED_ROWS_KEY
 from hudi_core.model.files import PartitionPath
 from hudi_core.model.instant import Action
 from hudi_core.model.instant_time import EARLIEST
+from hudi_core.model.operation import DELETE_PARTITION, Operation
 from hudi_core.model.protocols import TimelineView
 from hudi_core.model.result import CommitResult
 from hudi_core.rows.context import WriteContext
@@ -65,7 +66,6 @@ from hudi_core.write.rehearsal import (
 )
 from hudi_core.write.repetition import repetition_of, stored_result
 from hudi_core.write.replacing import (
-    REPLACING,
     PartitionLike,
     partition_paths_of,
     partitions_of_rows,
@@ -97,7 +97,7 @@ class WriteClient:
     engine: Engine
     config: WriteConfig
 
-    def write(self, data: Any, operation: WriteOperation) -> CommitResult:
+    def write(self, data: Any, operation: Operation) -> CommitResult:
         """Write the rows and commit; a repetition returns the first result.
 
         Raises
@@ -110,7 +110,7 @@ class WriteClient:
         """
         return self._once(operation, lambda: self._write(data, operation))
 
-    def _write(self, data: Any, operation: WriteOperation) -> CommitResult:
+    def _write(self, data: Any, operation: Operation) -> CommitResult:
         started = time.monotonic()
         client = self.table.client
         context, staged, step, layout = self._prepared(data, operation)
@@ -133,16 +133,16 @@ class WriteClient:
             )
             statuses = steps.run(data)
             replaced = None
-            if operation in REPLACING:
+            if operation.is_replacing:
                 replaced = replaced_groups(view, operation, steps.partitions)
             metadata = commit_metadata(
-                statuses, context.schema, client.config.name, operation, replaced
+                statuses, context.schema, client.config.name, operation.word, replaced
             )
             committed = transaction.commit(metadata, statuses)
         transaction.timings["total"] = time.monotonic() - started
         # the keys have served, and are as many as the rows
         statuses = [replace(status, changed_keys=None) for status in statuses]
-        return committed.result(operation, transaction.timings, statuses)
+        return committed.result(operation.word, transaction.timings, statuses)
 
     def delete_partitions(self, partitions: Iterable[PartitionLike]) -> CommitResult:
         """Take all file groups of some partitions out of the table; no data file is touched.
@@ -154,11 +154,11 @@ class WriteClient:
         CommitConflictError, CommitStateUnknownError, LockError
             See :mod:`hudi_core.txn.transaction`.
         """
-        operation = WriteOperation.DELETE_PARTITION
+        operation = DELETE_PARTITION
         return self._once(operation, lambda: self._delete_partitions(partitions, operation))
 
     def _delete_partitions(
-        self, partitions: Iterable[PartitionLike], operation: WriteOperation
+        self, partitions: Iterable[PartitionLike], operation: Operation
     ) -> CommitResult:
         started = time.monotonic()
         client = self.table.client
@@ -176,14 +176,14 @@ class WriteClient:
             require_known(view, paths)
             replaced = replaced_groups(view, operation, paths)
             rows = rows_of(client, replaced_slices(view, operation, paths))
-            metadata = commit_metadata((), step.new, client.config.name, operation, replaced)
+            metadata = commit_metadata((), step.new, client.config.name, operation.word, replaced)
             count = {DELETED_ROWS_KEY: str(sum(rows.values()))}
             metadata = replace(metadata, extra_metadata={**metadata.extra_metadata, **count})
             committed = transaction.commit(metadata, ())
         transaction.timings["total"] = time.monotonic() - started
-        return committed.result(operation, transaction.timings)
+        return committed.result(operation.word, transaction.timings)
 
-    def _once(self, operation: WriteOperation, do: Callable[[], CommitResult]) -> CommitResult:
+    def _once(self, operation: Operation, do: Callable[[], CommitResult]) -> CommitResult:
         """Result of a write, or of the earlier one it repeats."""
         if self.config.extras.idempotency is None:
             return do()
@@ -191,7 +191,7 @@ class WriteClient:
             self._refuse_repetition(self.table.timeline())
             return do()
         except AlreadyDoneError as repetition:
-            return stored_result(self.table, repetition.done, operation)
+            return stored_result(self.table, repetition.done, operation.word)
 
     def _refuse_repetition(self, timeline: TimelineView) -> None:
         """Raise ``AlreadyDoneError`` for a write that a timeline already has."""
@@ -199,7 +199,7 @@ class WriteClient:
         if first is not None:
             raise AlreadyDoneError(first)
 
-    def rehearse(self, data: Any, operation: WriteOperation) -> DryRun:
+    def plan(self, data: Any, operation: Operation) -> DryRun:
         """Return what :meth:`write` would do with the rows; nothing is written.
 
         Raises
@@ -223,10 +223,10 @@ class WriteClient:
         )
         return rehearse(steps, data, self.config.metadata)
 
-    def rehearse_deletion(self, partitions: Iterable[PartitionLike]) -> DryRun:
+    def plan_deletion(self, partitions: Iterable[PartitionLike]) -> DryRun:
         """Return what :meth:`delete_partitions` would do; nothing is written."""
         client = self.table.client
-        self._require(WriteOperation.DELETE_PARTITION)
+        self._require(DELETE_PARTITION)
         paths = self._paths_of(partitions, client.schema)
         view = self.table.views().view()
         require_known(view, paths)
@@ -252,7 +252,7 @@ class WriteClient:
         return partition_paths_of(named, config, schema)
 
     def _proven_config(self, schema: TableSchema) -> TableConfig:
-        operation = WriteOperation.DELETE_PARTITION
+        operation = DELETE_PARTITION
         return proven_layout(self.table, self.config, operation, schema).table.client.config
 
     @property
@@ -267,7 +267,7 @@ class WriteClient:
         return is_anew or metadata.record_index or metadata.partitioned_record_index
 
     def _prepared(
-        self, data: Any, operation: WriteOperation
+        self, data: Any, operation: Operation
     ) -> tuple[WriteContext, TableSchema, SchemaStep, ProvenLayout]:
         """All that a write knows before it begins.
 
@@ -299,11 +299,11 @@ class WriteClient:
         columns = {name.partition(".")[0] for name in client.config.partition_fields}
         knows_partitions = columns <= set(staged.names) or PARTITION_PATH in staged.names
         context = replace(context, knows_partitions=knows_partitions)
-        if operation is WriteOperation.BULK_INSERT:
+        if operation.writes_straight:
             check_sort_columns(context)
-        if operation is WriteOperation.UPSERT:
+        if operation.updates:
             check_stays(staged, context)
-        if operation is not WriteOperation.DELETE:
+        if not operation.deletes:
             check_markers(context.rules, context.schema)
         if context.merges(operation):
             check_deciding_columns(context.rules, context.schema)
@@ -312,20 +312,20 @@ class WriteClient:
                 refuse_defaults(schema, context.rules)
         return context, staged, step, layout
 
-    def _require(self, operation: WriteOperation) -> None:
+    def _require(self, operation: Operation) -> None:
         """Refuse what the table, or its format, cannot take."""
         self.table.client.require_writable()
-        if operation in REPLACING:
+        if operation.is_replacing:
             self.table.host.require(Capability.REPLACE)
 
-    def _begin(self, operation: WriteOperation) -> Transaction:
-        is_replacing = operation in REPLACING
+    def _begin(self, operation: Operation) -> Transaction:
+        is_replacing = operation.is_replacing
         return begin(
             self.table,
             self.lock,
             self.config,
             Action.REPLACECOMMIT if is_replacing else Action.COMMIT,
-            operation,
+            operation.word,
             requested_body=encode(RequestedReplaceMetadata()) if is_replacing else b"",
         )
 

@@ -11,7 +11,7 @@ from hudi_core.config.schema import FILL_MISSING, SchemaConfig
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import RecordKeyError, SchemaError
 from hudi_core.keygen import brings_keys
-from hudi_core.model.commit import WriteOperation
+from hudi_core.model.operation import Operation
 from hudi_core.rows.staging import PLAIN
 from hudi_core.schema.casting import cast_array
 from hudi_core.schema.table_schema import (
@@ -29,7 +29,7 @@ def staged_schema(
     incoming: pa.Schema,
     table: TableSchema,
     config: TableConfig,
-    operation: WriteOperation,
+    operation: Operation,
     *,
     by_key_alone: bool = False,
     keep_values: bool = False,
@@ -70,7 +70,7 @@ def staged_schema(
             columns=missing_keys,
         )
     keys = _brought_keys(incoming, config, operation)
-    if operation is WriteOperation.DELETE:
+    if operation.deletes:
         needed = [*config.record_key_fields]
         if PARTITION_PATH not in (field.name for field in keys):
             needed += config.partition_fields
@@ -88,7 +88,7 @@ def staged_schema(
             "Drop it from the rows, or write to a table that has it.",
             columns=unknown,
         )
-    if keep_values and operation is WriteOperation.UPSERT:
+    if keep_values and operation.updates:
         check_left_out(names, table, config)
         fields = [field for field in table.arrow if field.name in names]
     else:
@@ -108,12 +108,9 @@ def staged_schema(
     return replace(table, arrow=pa.schema(fields))
 
 
-def _brought_keys(
-    incoming: pa.Schema, config: TableConfig, operation: WriteOperation
-) -> list[pa.Field]:
+def _brought_keys(incoming: pa.Schema, config: TableConfig, operation: Operation) -> list[pa.Field]:
     """Return the meta columns that tell which stored rows the rows are."""
-    by_key = operation in (WriteOperation.UPSERT, WriteOperation.DELETE)
-    if not by_key or not brings_keys(config, incoming.names):
+    if not operation.by_key or not brings_keys(config, incoming.names):
         return []
     brought = [name for name in (RECORD_KEY, PARTITION_PATH) if name in incoming.names]
     return [pa.field(name, pa.string()) for name in brought]

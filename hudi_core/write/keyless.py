@@ -8,7 +8,6 @@ made with the meta columns, see :func:`hudi_core.rows.meta_columns.with_meta_col
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
 
 from hudi_core.config.kinds import InsertDuplicates
 from hudi_core.config.table import TableConfig
@@ -16,16 +15,11 @@ from hudi_core.config.write import WriteConfig
 from hudi_core.config.write_keys import COMBINE_BEFORE_INSERT, INSERT_DUP_POLICY
 from hudi_core.errors import InvalidOptionError, RecordKeyError
 from hudi_core.keygen import brings_keys
-from hudi_core.model.commit import WriteOperation
+from hudi_core.model.operation import INSERT, UPSERT, Operation
 from hudi_core.schema.table_schema import PARTITION_PATH, RECORD_KEY
 
-_NEED_KEYS: Final = {
-    WriteOperation.UPSERT: "upserted",
-    WriteOperation.DELETE: "deleted",
-}
 
-
-def default_operation(config: TableConfig, names: list[str]) -> WriteOperation:
+def default_operation(config: TableConfig, names: list[str]) -> Operation:
     """Return what is done with rows where nothing else is asked for.
 
     Parameters
@@ -34,11 +28,11 @@ def default_operation(config: TableConfig, names: list[str]) -> WriteOperation:
         Columns of the rows, meta columns included.
     """
     has_keys = config.record_key_fields or brings_keys(config, names)
-    return WriteOperation.UPSERT if has_keys else WriteOperation.INSERT
+    return UPSERT if has_keys else INSERT
 
 
 def write_config_for(
-    table: TableConfig, config: WriteConfig, operation: WriteOperation, names: list[str]
+    table: TableConfig, config: WriteConfig, operation: Operation, names: list[str]
 ) -> WriteConfig:
     """Return the options of a write to a table, which may have no record key.
 
@@ -56,16 +50,16 @@ def write_config_for(
     """
     if table.record_key_fields:
         return config
-    if operation in _NEED_KEYS:
+    if operation.by_key:
         if brings_keys(table, names):
             return config
         raise RecordKeyError(
-            f"The table has no record key, so its rows cannot be {_NEED_KEYS[operation]} by "
+            f"The table has no record key, so its rows cannot be {operation.participle} by "
             "columns of their own",
             f"Read the rows from the table, change them, and write them with their columns "
             f"{RECORD_KEY} and {PARTITION_PATH}; or use insert, bulk_insert, insert_overwrite or "
             "delete_partitions, or copy the rows into a table that is created with a record key.",
-            operation=operation,
+            operation=operation.word,
         )
     for key, value, is_asked in (
         (COMBINE_BEFORE_INSERT, "true", config.combine_before_insert),

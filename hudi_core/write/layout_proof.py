@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from hudi_core.config.stored_form import bucket_properties
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import OptionConflictError, UnsupportedTableError
-from hudi_core.model.commit import WriteOperation
+from hudi_core.model.operation import Operation, Replaces
 from hudi_core.schema.table_schema import TableSchema
 from hudi_core.storage.properties_file import read_properties, update_properties
 from hudi_core.table_handle import OpenTable
@@ -52,7 +52,7 @@ class ProvenLayout:
 
 
 def proven_layout(
-    table: OpenTable, config: WriteConfig, operation: WriteOperation, schema: TableSchema
+    table: OpenTable, config: WriteConfig, operation: Operation, schema: TableSchema
 ) -> ProvenLayout:
     """The layout that stored rows show: keys, partitions and buckets.
 
@@ -78,7 +78,7 @@ def proven_layout(
     if knows_keys:
         refuse_other_form(client.config, schema)
     # then no stored row will be left, but other writers go on making their keys
-    replaces_all = operation is WriteOperation.INSERT_OVERWRITE_TABLE
+    replaces_all = operation.replaces is Replaces.TABLE
     if knows_keys and (replaces_all or not buckets):
         return ProvenLayout(table, buckets)
     slices = table.views().view().latest_slices()

@@ -20,8 +20,9 @@ from hudi_core.engine.base import TaskContext
 from hudi_core.index.base import join_keys
 from hudi_core.index.incoming import key_names, record_keys
 from hudi_core.index.tagging import Tagged
-from hudi_core.model.commit import WriteOperation, WriteStat, WriteStatus
+from hudi_core.model.commit import WriteStat, WriteStatus
 from hudi_core.model.files import BaseFileName, WriteToken, join_path
+from hudi_core.model.operation import Operation
 from hudi_core.rows.combine import distinct, winners
 from hudi_core.rows.context import WriteContext
 from hudi_core.rows.deciding import deciding_names, order_values
@@ -53,18 +54,18 @@ class GroupTask:
         Where the partition's rows go; ``None`` when nothing was looked up and every staged row is
         new.
     operation
-        ``DELETE`` removes every located row, whatever its ordering value.
+        One that deletes removes every located row, whatever its ordering value.
     """
 
     group: GroupWrite
     parts: tuple[StagedPart, ...]
     tagged: Tagged | None
-    operation: WriteOperation
+    operation: Operation
 
     def updates_on_insert(self, context: WriteContext) -> bool:
         """Return whether rows that are inserted into a file update those of their key in it."""
         return (
-            self.operation is WriteOperation.INSERT
+            self.operation.has_duplicate_policy
             and self.group.base_file is not None
             and not context.write.allow_duplicate_on_insert
         )
@@ -72,7 +73,7 @@ class GroupTask:
     def keeps_last(self, context: WriteContext) -> bool:
         """Return whether of new rows with one key that go to a file the last one is kept."""
         return (
-            self.operation is WriteOperation.UPSERT
+            self.operation.updates
             and self.group.base_file is not None
             and not context.write.combine_before_upsert
         )
@@ -106,7 +107,7 @@ def write_group(
     mark(context, group.partition_path, str(name), kind)
     updates = len(merged.updates)
     with open_base_file(context, group.partition_path, str(name)) as output:
-        if item.operation is WriteOperation.DELETE:
+        if item.operation.deletes:
             # a delete stages no more than keys, and writes no incoming row
             ready = context.schema.with_meta().empty_table()
         else:
@@ -138,7 +139,7 @@ def _merged(context: WriteContext, item: GroupTask, arrived: Arrivals, stored: p
     located = arrived.located
     if located is None:
         return Merged.nothing(stored)
-    delete_all = item.operation is WriteOperation.DELETE
+    delete_all = item.operation.deletes
     rules = context.rules
     numbers = distinct(located.incoming)
     wanted = set() if delete_all else deciding_names(rules)

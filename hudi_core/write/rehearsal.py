@@ -17,9 +17,10 @@ from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.index.tagging import located_rows
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.client import SliceView
-from hudi_core.model.commit import CommitMetadata, WriteOperation
+from hudi_core.model.commit import CommitMetadata
 from hudi_core.model.dry_run import DryRun, FileChange, PlannedFile, StorageRequests
 from hudi_core.model.files import PartitionPath
+from hudi_core.model.operation import DELETE_PARTITION, Operation
 from hudi_core.model.protocols import TimelineView
 from hudi_core.rows.context import WriteContext
 from hudi_core.rows.deciding import deciding_names, deleted, marks_deletes
@@ -27,7 +28,7 @@ from hudi_core.rows.staging import StagedPart
 from hudi_core.schema.table_schema import PARTITION_PATH, RECORD_KEY, TableSchema
 from hudi_core.table_handle import OpenTable
 from hudi_core.write.planning import GroupWrite
-from hudi_core.write.replacing import REPLACING, replaced_slices, rows_of
+from hudi_core.write.replacing import replaced_slices, rows_of
 from hudi_core.write.request_estimate import metadata_requests
 from hudi_core.write.steps import WritePlan, WriteSteps
 
@@ -84,7 +85,7 @@ def rehearse(steps: WriteSteps, data: Any, metadata: MetadataConfig) -> DryRun:
         files = list(_straight(plan.parts, row_bytes, steps.config.max_file_size))
     else:
         files = [_planned(steps, plan, group, row_bytes) for group in plan.groups]
-    if steps.operation in REPLACING:
+    if steps.operation.is_replacing:
         files += _replaced(steps.view, steps.operation, steps.partitions)
     new_partitions = len(set(steps.partitions) - set(steps.view.partitions()))
     looked_into = None if steps.context.is_global else steps.partitions
@@ -94,7 +95,7 @@ def rehearse(steps: WriteSteps, data: Any, metadata: MetadataConfig) -> DryRun:
         listed, commits = len(steps.partitions), len(began.completed_writes())
     requests = expected_requests(files, new_partitions, looked_up, listed, commits)
     requests += metadata_requests(client, metadata)
-    return DryRun(steps.operation, _in_order(files), requests)
+    return DryRun(steps.operation.word, _in_order(files), requests)
 
 
 def rehearse_deletion(
@@ -104,7 +105,7 @@ def rehearse_deletion(
     metadata: MetadataConfig,
 ) -> DryRun:
     """Return what a deletion of partitions would do."""
-    operation = WriteOperation.DELETE_PARTITION
+    operation = DELETE_PARTITION
     rows = rows_of(client, replaced_slices(view, operation, partitions))
     files = [
         replace(file, deleted=rows.get(file.path or "", 0))
@@ -112,11 +113,11 @@ def rehearse_deletion(
     ]
     requests = expected_requests(files, 0, 0, len(partitions), 0)
     requests += metadata_requests(client, metadata)
-    return DryRun(operation, _in_order(files), requests)
+    return DryRun(operation.word, _in_order(files), requests)
 
 
 def _replaced(
-    view: SliceView, operation: WriteOperation, partitions: Sequence[PartitionPath]
+    view: SliceView, operation: Operation, partitions: Sequence[PartitionPath]
 ) -> list[PlannedFile]:
     return [
         PlannedFile(
@@ -196,7 +197,7 @@ def _met(steps: WriteSteps, plan: WritePlan, group: GroupWrite) -> tuple[int, in
     """Return how many rows are updated and deleted, if none of the incoming ones is late."""
     if group.candidate is None:
         return 0, 0
-    if steps.operation is WriteOperation.DELETE:
+    if steps.operation.deletes:
         return 0, group.updates
     tagged = plan.tagged[group.partition_path]
     located = located_rows(steps.context, tagged, group.candidate)

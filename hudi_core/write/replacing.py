@@ -16,28 +16,20 @@ from hudi_core.keygen import key_generator
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.row_counts import row_counts
 from hudi_core.model.client import SliceView
-from hudi_core.model.commit import WriteOperation
 from hudi_core.model.files import FileSlice, PartitionPath
+from hudi_core.model.operation import Operation, Replaces
 from hudi_core.rows.staging import normalised
 from hudi_core.schema.table_schema import TableSchema
 from hudi_core.storage.safe_path import check_path
 from hudi_core.view.storage_lister import METADATA_FOLDER
 
-REPLACING: Final = frozenset(
-    {
-        WriteOperation.INSERT_OVERWRITE,
-        WriteOperation.INSERT_OVERWRITE_TABLE,
-        WriteOperation.DELETE_PARTITION,
-    }
-)
-"""Operations that complete as ``replacecommit``."""
 PartitionLike = str | Mapping[str, Any]
 """A partition as its path, or as the values of the partition columns."""
 _SHOWN: Final = 10
 
 
 def replaced_slices(
-    view: SliceView, operation: WriteOperation, partitions: Sequence[PartitionPath]
+    view: SliceView, operation: Operation, partitions: Sequence[PartitionPath]
 ) -> Sequence[FileSlice]:
     """Return the file slices that a write takes out of the table.
 
@@ -46,16 +38,16 @@ def replaced_slices(
     view
         The table as the write found it.
     operation
-        One of :data:`REPLACING`.
+        One that replaces file groups.
     partitions
         The partitions that are written or deleted; an overwrite of the table replaces all.
     """
-    everywhere = operation is WriteOperation.INSERT_OVERWRITE_TABLE
+    everywhere = operation.replaces is Replaces.TABLE
     return view.latest_slices(None if everywhere else partitions)
 
 
 def replaced_groups(
-    view: SliceView, operation: WriteOperation, partitions: Sequence[PartitionPath]
+    view: SliceView, operation: Operation, partitions: Sequence[PartitionPath]
 ) -> dict[str, tuple[str, ...]]:
     """Return the ids of the file groups of :func:`replaced_slices`, by partition path."""
     found: dict[str, list[str]] = {}

@@ -6,14 +6,14 @@ import pyarrow as pa
 
 from hudi_core.config.table import TableConfig
 from hudi_core.config.write import WriteConfig
-from hudi_core.model.commit import WriteOperation
+from hudi_core.model.operation import Operation
 from hudi_core.schema.evolution import merged_schema
 from hudi_core.table_handle import OpenTable
 from hudi_core.txn.schema_step import SchemaStep, last_write, refuse_unfit
 
 
 def plan_schema(
-    table: OpenTable, incoming: pa.Schema, config: WriteConfig, operation: WriteOperation
+    table: OpenTable, incoming: pa.Schema, config: WriteConfig, operation: Operation
 ) -> SchemaStep:
     """Return the step that rows make the table's schema take; a delete makes none.
 
@@ -30,7 +30,7 @@ def plan_schema(
         The table's format cannot follow; see :func:`~hudi_core.txn.schema_step.refuse_unfit`.
     """
     step = unchanged(table)
-    if operation is WriteOperation.DELETE:
+    if operation.deletes:
         return step
     new = merged_schema(
         step.base,

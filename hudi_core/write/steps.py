@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from hudi_core.config.kinds import InsertDuplicates
 from hudi_core.config.write import WriteConfig
@@ -19,8 +19,9 @@ from hudi_core.index.record_index import RecordIndex, has_record_index
 from hudi_core.index.record_tagging import RecordTagging
 from hudi_core.index.tagging import Tagged, Tagging, scopes, staged_for
 from hudi_core.model.client import SliceView
-from hudi_core.model.commit import WriteOperation, WriteStatus
+from hudi_core.model.commit import WriteStatus
 from hudi_core.model.files import BaseFile, PartitionPath
+from hudi_core.model.operation import Operation
 from hudi_core.model.protocols import TimelineView
 from hudi_core.rows.context import WriteContext
 from hudi_core.rows.deciding import marks_deletes
@@ -36,13 +37,6 @@ from hudi_core.write.nesting import can_nest, refuse_nested_partitions, unmark_p
 from hudi_core.write.planning import FileSizing, GroupWrite, average_record_size
 
 _STAGE, _TAG, _WRITE, _FOLD = range(4)
-_NEW_GROUPS_ONLY: Final = frozenset(
-    {
-        WriteOperation.BULK_INSERT,
-        WriteOperation.INSERT_OVERWRITE,
-        WriteOperation.INSERT_OVERWRITE_TABLE,
-    }
-)
 
 
 class UnderWay(Protocol):
@@ -103,7 +97,7 @@ class WriteSteps:
     transaction: UnderWay
     context: WriteContext
     staged: TableSchema
-    operation: WriteOperation
+    operation: Operation
     view: SliceView
     partitions: list[PartitionPath] = field(default_factory=list)
 
@@ -156,7 +150,7 @@ class WriteSteps:
         """
         rules = self.context.rules
         fills = rules.fill is not None and rules.fills_batch
-        if not (parts and fills and self._combines) or self.operation is WriteOperation.DELETE:
+        if not (parts and fills and self._combines) or self.operation.deletes:
             return []
         fold = partial(fold_rows, context=self.context, schema=self.staged, in_memory=in_memory)
         paths = list(partition_rows(parts))
@@ -171,19 +165,18 @@ class WriteSteps:
     @property
     def writes_straight(self) -> bool:
         """Whether each input task writes its rows to files of its own."""
-        straight = self.operation is WriteOperation.BULK_INSERT and not self._combines
+        straight = self.operation.writes_straight and not self._combines
         return straight and self.context.table.buckets is None
 
     @property
     def looks_up(self) -> bool:
         """Whether incoming keys are looked for among the stored ones."""
-        by_key = self.operation in (WriteOperation.UPSERT, WriteOperation.DELETE)
-        return by_key or self._looks_for_duplicates
+        return self.operation.by_key or self._looks_for_duplicates
 
     @property
     def _looks_for_duplicates(self) -> bool:
         wanted = self.config.insert_duplicates is not InsertDuplicates.NONE
-        return wanted and self.operation is WriteOperation.INSERT
+        return wanted and self.operation.has_duplicate_policy
 
     @property
     def _combines(self) -> bool:
@@ -191,7 +184,7 @@ class WriteSteps:
 
     def _refuse_nested(self, written: Iterable[PartitionPath]) -> None:
         """Refuse partitions within partitions."""
-        if can_nest(self.context.table) and self.operation is not WriteOperation.DELETE:
+        if can_nest(self.context.table) and not self.operation.deletes:
             client, paths = self.transaction.table.client, sorted(written)
             try:
                 refuse_nested_partitions(
@@ -208,8 +201,8 @@ class WriteSteps:
 
         None for operations that look nothing up and make new groups only.
         """
-        in_buckets = self.context.table.buckets and self.operation is WriteOperation.BULK_INSERT
-        if self.operation in _NEW_GROUPS_ONLY and not in_buckets:
+        in_buckets = self.context.table.buckets and self.operation.writes_straight
+        if self.operation.new_groups_only and not in_buckets:
             return {}
         everywhere = self.looks_up and self.context.is_global
         return self._base_files_of(None if everywhere else partitions)
@@ -267,12 +260,12 @@ class WriteSteps:
             self.partitions,
             context,
             combine=self._combines,
-            deletes_all=operation is WriteOperation.DELETE,
-            sort=operation is WriteOperation.BULK_INSERT and sorts(context),
+            deletes_all=operation.deletes,
+            sort=operation.writes_straight and sorts(context),
         )
 
     def _tagging(self, in_memory: bool) -> Tagging:
-        moves = self.context.moves and self.operation is WriteOperation.UPSERT
+        moves = self.context.moves and self.operation.updates
         return Tagging(self.context, self.staged, moves, in_memory)
 
     def _plan(
@@ -288,7 +281,7 @@ class WriteSteps:
             found = tagged.get(path)
             located = found.located if found else {}
             inserts = found.inserts if found else count
-            if self.operation is WriteOperation.DELETE:
+            if self.operation.deletes:
                 inserts = 0
             if buckets is not None and found is not None:
                 assignment = BucketAssignment(buckets, instant, self.context.base_path)

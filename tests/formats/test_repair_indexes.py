@@ -84,7 +84,7 @@ def test_a_dry_run_after_a_dead_repair_is_charged_as_one_without_metadata_table(
 ) -> None:
     with death_in("hudi_core.metadata.preparation.PartitionBuilder.build"):
         hudi.Table.open(str(path)).repair()
-    assert hudi.Table.open(str(path)).upsert(batch(3, "a"), dry_run=True).requests.writes
+    assert hudi.Table.open(str(path)).plan("upsert", batch(3, "a")).requests.writes
 
 
 @pytest.mark.parametrize("text", [b"{", b"[]", b'{"indexDefinitions": 1}'])

@@ -65,7 +65,7 @@ def write_without(path: Path) -> None:
 def write_by_index(path: Path) -> None:
     options = {"hoodie.index.type": "RECORD_INDEX"}
     table = hudi.Table.open(str(path))
-    planned = table.upsert(batch(4, "a", "z"), options=options, dry_run=True)
+    planned = table.plan("upsert", batch(4, "a", "z"), options=options)
     done = table.upsert(batch(4, "a", "z"), options=options)
     assert (planned.updated, planned.inserted) == (done.updated, done.inserted) == (1, 1)
 

@@ -187,11 +187,12 @@ def run(
     result: hudi.CommitResult
     if step.operation == "delete_partitions":
         cities = sorted({row["city"] for row in step.rows})
-        dry: hudi.DryRun = method([{"city": city} for city in cities], dry_run=True)
-        result = method([{"city": city} for city in cities])
+        partitions = [{"city": city} for city in cities]
+        dry = table.plan(step.operation, partitions)
+        result = method(partitions)
     else:
         batch = pa.Table.from_pylist(list(step.rows), SCHEMA) if data is None else data
-        dry = method(batch, engine=engine, dry_run=True)
+        dry = table.plan(step.operation, batch, engine=engine)
         result = method(batch, engine=engine)
     assert (dry.inserted, dry.deleted) == (result.inserted, result.deleted)
     told = Counter((file.partition_path, file.path) for file in dry.files if file.change != REPLACE)

@@ -9,7 +9,7 @@ import pytest
 
 import hudi_core as hudi
 from hudi_core.errors import SchemaError
-from hudi_core.model.commit import WriteOperation
+from hudi_core.model.operation import Operation
 from hudi_core.txn.transaction import Transaction
 from hudi_core.write.client import WriteClient
 
@@ -29,7 +29,7 @@ def alter_first(monkeypatch: pytest.MonkeyPatch, path: str, **change: object) ->
     """Let somebody change the columns after the next write has planned its own."""
     begin = WriteClient._begin
 
-    def begun(client: WriteClient, operation: WriteOperation) -> Transaction:
+    def begun(client: WriteClient, operation: Operation) -> Transaction:
         monkeypatch.undo()
         hudi.Table.open(path).alter(**change)  # type: ignore[arg-type]
         return begin(client, operation)

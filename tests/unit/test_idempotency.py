@@ -248,5 +248,5 @@ def test_arguments_that_say_nothing(idempotency: Any, tmp_path: Path) -> None:
 
 def test_a_dry_run_is_no_write(tmp_path: Path) -> None:
     table = create(tmp_path)
-    table.insert(ROWS, dry_run=True, idempotency=(JOB, 1))
+    table.plan("insert", ROWS)
     assert not table.insert(ROWS, idempotency=(JOB, 1)).is_repetition

@@ -208,7 +208,7 @@ def test_a_global_index_finds_rows_by_their_key_alone(
     table = written(tmp_path, batch, **{PARTITION: partition_by, **given})
     by_key = batch.select(["id"])
     for some in (by_key.slice(0, 1), batch.select(["id", "v"]).slice(1, 1)):
-        told = table.delete(some, options=given, dry_run=True)
+        told = table.plan("delete", some, options=given)
         assert (told.deleted, told.inserted) == (1, 0)
         assert table.delete(some, options=given).deleted == 1
     assert table.delete(pa.table({"id": ["none"]}), options=given).deleted == 0

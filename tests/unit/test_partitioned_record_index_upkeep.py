@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -91,9 +92,9 @@ def test_the_other_kind_of_record_index_does_not_do(
     table = create(tmp_path, have)
     table.insert(rows(range(4), "rome"))
     table = hudi.Table.open(table.path, options={**PLAIN, "hoodie.index.type": index})
-    for dry_run in (True, False):
+    for upsert in (partial(table.plan, "upsert"), table.upsert):
         with pytest.raises(InvalidOptionError, match=refusal):
-            table.upsert(rows([1], "rome"), dry_run=dry_run)
+            upsert(rows([1], "rome"))
     # what reads the files does, and keeps the index
     simple = hudi.Table.open(table.path, options={**PLAIN, "hoodie.index.type": "SIMPLE"})
     assert simple.upsert(rows([1, 9], "rome", 2)).updated == 1

@@ -200,7 +200,7 @@ def test_partitions_that_values_name_have_the_stored_form(tmp_path: Path) -> Non
     given = {CONSISTENT: "true"}
     folder = made_elsewhere(tmp_path, [batch], partition_by="day", options=given)
     table = hudi.Table.open(str(folder))
-    assert table.delete_partitions([{"day": MOMENT}], dry_run=True).deleted == 1
+    assert table.plan("delete_partitions", [{"day": MOMENT}]).deleted == 1
     by_rows = {"hoodie.datasource.write.operation": "delete_partition"}
     written = hudi.write(batch, str(folder), options=by_rows)
     assert written is not None
@@ -284,7 +284,7 @@ def test_no_more_numbers_are_spelled_than_it_takes(
         return double_text(value, old=old)
 
     monkeypatch.setattr(widening, "double_text", counted)
-    assert hudi.Table.open(str(folder)).upsert(rows([TELLING], 2), dry_run=True)
+    assert hudi.Table.open(str(folder)).plan("upsert", rows([TELLING], 2))
     assert count < 8000  # of the two forms together
 
 
@@ -352,7 +352,7 @@ def test_keys_that_no_generator_makes_are_shown(tmp_path: Path) -> None:
         with refused(folder, UnsupportedTableError, "'x' for a row", "makes '1'"):
             getattr(hudi.Table.open(str(folder)), operation)(rows(["1"], other=["x"]))
     with pytest.raises(UnsupportedTableError, match="'x' for a row"):
-        hudi.Table.open(str(folder)).upsert(rows(["1"], other=["x"]), dry_run=True)
+        hudi.Table.open(str(folder)).plan("upsert", rows(["1"], other=["x"]))
 
 
 def test_a_column_that_was_widened_keeps_its_keys(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from hudi_core.errors import (
 )
 from hudi_core.index.bucket import bucket_numbers
 from hudi_core.model.buckets import Buckets, bucket_of_file
-from hudi_core.model.commit import WriteOperation
+from hudi_core.model.operation import UPSERT
 from hudi_core.services.opening import open_table
 from hudi_core.txn.table_lock import table_lock
 from hudi_core.write.client import WriteClient
@@ -248,6 +248,6 @@ def test_two_writers_cannot_both_make_a_bucket(
     monkeypatch.setattr(WriteSteps, "run", run)
     writer = WriteClient(opened, table_lock(opened, config), hudi.LocalEngine(), config)
     with pytest.raises(CommitConflictError, match="file group 00000000-"):
-        writer.write(rows(4), WriteOperation.UPSERT)
+        writer.write(rows(4), UPSERT)
     assert values(table).keys() == {"k2"}
     assert issubclass(UnsupportedTableError, ConfigError)

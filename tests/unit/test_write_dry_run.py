@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from pyarrow.fs import LocalFileSystem
 
 import hudi_core as hudi
-from hudi_core.errors import SchemaError, UnknownPartitionError
+from hudi_core.errors import InvalidOptionError, SchemaError, UnknownPartitionError
 from hudi_core.model.dry_run import FileChange
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.txn.table_lock import TableLock
@@ -28,7 +29,6 @@ SCHEMA = pa.schema(
 )
 FAST = {"hoodie.fs.fsync": "false", "hoodie.metadata.enable": "false"}
 INDEXED = {**FAST, "hoodie.metadata.enable": "true"}
-Call = Callable[..., Any]
 
 
 def rows(count: int, cities: tuple[str, ...] = ("rome", "oslo"), first: int = 0) -> pa.Table:
@@ -58,20 +58,32 @@ def table(tmp_path: Path) -> hudi.Table:
     return new_table(tmp_path / "t", FAST)
 
 
-OPERATIONS: list[tuple[str, Call]] = [
-    ("insert", lambda table, **more: table.insert(rows(500, first=5000), **more)),
-    ("insert-new", lambda table, **more: table.insert(rows(500, ("bari",)), **more)),
-    ("bulk_insert", lambda table, **more: table.bulk_insert(rows(500, first=5000), **more)),
-    ("upsert", lambda table, **more: table.upsert(rows(1000, ("rome",), first=1500), **more)),
-    ("delete", lambda table, **more: table.delete(rows(700).select(["id", "city"]), **more)),
-    ("insert_overwrite", lambda table, **more: table.insert_overwrite(rows(9), **more)),
-    (
-        "insert_overwrite_table",
-        lambda table, **more: table.insert_overwrite_table(rows(1000, ("bari",)), **more),
-    ),
-    ("delete_partitions", lambda table, **more: table.delete_partitions(["oslo"], **more)),
-]
-EACH = pytest.mark.parametrize("call", [call for _, call in OPERATIONS], ids=dict(OPERATIONS))
+@dataclass(frozen=True)
+class Call:
+    """An operation and the rows, or partitions, that it takes."""
+
+    operation: str
+    data: Callable[[], Any]
+
+    def plan(self, table: hudi.Table) -> hudi.DryRun:
+        return table.plan(self.operation, self.data())
+
+    def run(self, table: hudi.Table) -> hudi.CommitResult:
+        result: hudi.CommitResult = getattr(table, self.operation)(self.data())
+        return result
+
+
+CALLS = {
+    "insert": Call("insert", lambda: rows(500, first=5000)),
+    "insert-new": Call("insert", lambda: rows(500, ("bari",))),
+    "bulk_insert": Call("bulk_insert", lambda: rows(500, first=5000)),
+    "upsert": Call("upsert", lambda: rows(1000, ("rome",), first=1500)),
+    "delete": Call("delete", lambda: rows(700).select(["id", "city"])),
+    "insert_overwrite": Call("insert_overwrite", lambda: rows(9)),
+    "insert_overwrite_table": Call("insert_overwrite_table", lambda: rows(1000, ("bari",))),
+    "delete_partitions": Call("delete_partitions", lambda: ["oslo"]),
+}
+EACH = pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 
 
 def tree(path: str) -> dict[str, tuple[int, str]]:
@@ -90,15 +102,15 @@ def test_nothing_is_written_and_no_lock_is_taken(
     before = tree(table.path)
     monkeypatch.setattr(TableLock, "held", None)
 
-    call(table, dry_run=True)
+    call.plan(table)
 
     assert tree(table.path) == before
 
 
 @EACH
 def test_the_write_does_what_the_dry_run_said(table: hudi.Table, call: Call) -> None:
-    dry = call(table, dry_run=True)
-    result = call(table)
+    dry = call.plan(table)
+    result = call.run(table)
 
     assert dry.operation is result.operation
     assert (dry.inserted, dry.updated, dry.deleted) == (
@@ -121,10 +133,10 @@ def test_the_write_does_what_the_dry_run_said(table: hudi.Table, call: Call) -> 
 def test_the_requests_are_those_of_the_write(
     table: hudi.Table, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    dry = call(table, dry_run=True)
+    dry = call.plan(table)
     counted = count_requests(monkeypatch)
 
-    result = call(table)
+    result = call.run(table)
 
     data_files = len(result.statuses)
     assert dry.requests.writes == counted["writes"] + data_files
@@ -141,10 +153,10 @@ def test_those_for_the_metadata_table_come_on_top(
     tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = new_table(tmp_path / "t", INDEXED)
-    dry = call(table, dry_run=True)
+    dry = call.plan(table)
     counted = count_requests(monkeypatch)
 
-    result = call(table)
+    result = call.run(table)
 
     # a partition of the metadata table in which no key changes gets no file
     most = dry.requests.writes - counted["writes"] - len(result.statuses)
@@ -159,7 +171,7 @@ def test_building_a_metadata_table_is_charged(
     table = hudi.Table.create(
         str(tmp_path / "t"), SCHEMA, record_key="id", partition_by="city", options=INDEXED
     )
-    dry = table.insert(rows(20), dry_run=True)
+    dry = table.plan("insert", rows(20))
     counted = count_requests(monkeypatch)
 
     result = table.insert(rows(20))
@@ -194,7 +206,7 @@ def test_a_file_is_named_with_what_becomes_of_it(table: hudi.Table) -> None:
     flagged = rows(3, ("rome",), first=1999)
     flagged = flagged.append_column("_hoodie_is_deleted", pa.array([True, False, None]))
 
-    dry = table.upsert(pa.concat_tables([flagged]), dry_run=True)
+    dry = table.plan("upsert", pa.concat_tables([flagged]))
 
     (file,) = dry.files
     (slice_,) = table.file_slices(filter=[("city", "=", "rome")])
@@ -209,7 +221,7 @@ def test_a_file_is_named_with_what_becomes_of_it(table: hudi.Table) -> None:
 
 
 def test_a_replaced_file_is_named_and_costs_nothing(table: hudi.Table) -> None:
-    dry = table.insert_overwrite(rows(5, ("rome",)), dry_run=True)
+    dry = table.plan("insert_overwrite", rows(5, ("rome",)))
 
     changes = {file.change: file for file in dry.files}
     replaced, created = changes[FileChange.REPLACE], changes[FileChange.CREATE]
@@ -222,7 +234,7 @@ def test_large_writes_are_cut_as_the_write_cuts_them(table: hudi.Table) -> None:
     options = {"hoodie.parquet.max.file.size": 50_000, "hoodie.parquet.small.file.limit": 0}
     sized = {"hoodie.copyonwrite.record.size.estimate": 100, **options}
 
-    dry = table.insert(rows(1500, ("bari",)), options=sized, dry_run=True)
+    dry = table.plan("insert", rows(1500, ("bari",)), options=sized)
     result = table.insert(rows(1500, ("bari",)), options=sized)
 
     assert len(dry.files) == result.files > 1
@@ -232,15 +244,15 @@ def test_rows_that_do_not_fit_are_refused_all_the_same(table: hudi.Table) -> Non
     before = tree(table.path)
 
     with pytest.raises(SchemaError, match="lack the column 'text'"):
-        table.upsert(rows(1).drop_columns("text"), dry_run=True)
+        table.plan("upsert", rows(1).drop_columns("text"))
     with pytest.raises(UnknownPartitionError):
-        table.delete_partitions(["nowhere"], dry_run=True)
+        table.plan("delete_partitions", ["nowhere"])
 
     assert tree(table.path) == before
 
 
 def test_no_rows_touch_nothing(table: hudi.Table) -> None:
-    dry = table.upsert(rows(0), dry_run=True)
+    dry = table.plan("upsert", rows(0))
 
     assert dry.files == ()
     assert (dry.bytes_written, dry.inserted) == (0, 0)
@@ -250,7 +262,7 @@ def test_a_stream_is_rehearsed_too(table: hudi.Table) -> None:
     data = rows(300, ("bari",))
     stream = pa.RecordBatchReader.from_batches(SCHEMA, data.to_batches(50))
 
-    assert table.bulk_insert(stream, dry_run=True).inserted == 300
+    assert table.plan("bulk_insert", stream).inserted == 300
 
 
 def test_what_a_dead_writer_left_is_left(table: hudi.Table) -> None:
@@ -258,7 +270,7 @@ def test_what_a_dead_writer_left_is_left(table: hudi.Table) -> None:
     LocalFileSystem().open_output_stream(str(stray)).close()
     before = tree(table.path)
 
-    table.upsert(rows(1), dry_run=True)
+    table.plan("upsert", rows(1))
 
     assert tree(table.path) == before
 
@@ -268,7 +280,7 @@ def test_what_a_dead_writer_left_is_left(table: hudi.Table) -> None:
 def test_a_dry_run_on_spark_says_the_same(
     table: hudi.Table, call: Call, spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    here = call(table, dry_run=True)
+    here = call.plan(table)
     before = tree(table.path)
     plain = rows
 
@@ -276,7 +288,14 @@ def test_a_dry_run_on_spark_says_the_same(
         return spark.createDataFrame(plain(*arguments, **named)).coalesce(1)
 
     monkeypatch.setitem(globals(), "rows", distributed)
-    there = call(table, dry_run=True)
+    there = call.plan(table)
 
     assert there == here
     assert tree(table.path) == before
+
+
+def test_operations_have_the_names_of_methods_and_those_of_options(table: hudi.Table) -> None:
+    assert table.plan("delete_partitions", ["oslo"]) == table.plan("delete_partition", ["oslo"])
+    assert table.plan("UPSERT", rows(1)) == table.plan("upsert", rows(1))
+    with pytest.raises(InvalidOptionError, match=r"there is none.*Use one of upsert, insert, "):
+        table.plan("merge", rows(1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,7 @@ def test_insert_does_not_look_by_default(table: hudi.Table) -> None:
 
 @pytest.mark.parametrize("option", [{POLICY: "drop"}, {DROP: "true"}])
 def test_insert_drops_known_keys_and_combines(table: hudi.Table, option: dict[str, str]) -> None:
-    dry = table.insert(MIXED, options=option, dry_run=True)
+    dry = table.plan("insert", MIXED, options=option)
     result = table.insert(MIXED, options=option)
 
     assert (result.inserted, result.updated) == (dry.inserted, dry.updated) == (2, 0)
@@ -75,13 +76,13 @@ def test_insert_drops_all_rows_when_all_are_known(table: hudi.Table) -> None:
     assert held(table) == OLD
 
 
-@pytest.mark.parametrize("dry_run", [True, False])
-def test_insert_fails_on_known_keys_and_names_them(table: hudi.Table, dry_run: bool) -> None:
+@pytest.mark.parametrize("planned", [True, False])
+def test_insert_fails_on_known_keys_and_names_them(table: hudi.Table, planned: bool) -> None:
     before = table.timeline.instants
-    insert: Any = table.insert
+    insert: Any = partial(table.plan, "insert") if planned else table.insert
 
     with pytest.raises(DuplicateRecordKeyError, match=r"partition 'rome' holds already: 'a'\. "):
-        insert(MIXED, options={POLICY: "fail"}, dry_run=dry_run)
+        insert(MIXED, options={POLICY: "fail"})
 
     assert table.timeline.instants == before
     assert held(table) == OLD
@@ -110,7 +111,7 @@ def test_inserting_operations_combine_when_asked_to(
     batch = rows(("x", "bari", 3), ("x", "bari", 4), ("x", "bari", 2), ("y", "bari", 1))
     options = {"hoodie.combine.before.insert": combine}
 
-    dry = getattr(table, operation)(batch, options=options, dry_run=True)
+    dry = table.plan(operation, batch, options=options)
     result = getattr(table, operation)(batch, options=options)
 
     assert dry.inserted == result.inserted == (2 if combine else 4)

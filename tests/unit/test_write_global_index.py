@@ -179,7 +179,7 @@ def test_a_dry_run_tells_what_moves(tmp_path: Path) -> None:
     table = create(tmp_path)
     table.upsert(table_of(row("a", "rome", 1), row("b", "rome", 1)))
     batch = table_of(row("a", "oslo", 2), row("b", "rome", 2), row("c", "rome", 2))
-    told = table.upsert(batch, dry_run=True)
+    told = table.plan("upsert", batch)
     done = table.upsert(batch)
     assert (told.inserted, told.updated, told.deleted) == (2, 1, 1)
     assert (done.inserted, done.updated, done.deleted) == (2, 1, 1)

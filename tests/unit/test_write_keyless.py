@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -172,14 +173,15 @@ def test_a_file_that_takes_in_rows_knows_all_its_keys(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("operation", "word"), [("upsert", "upserted"), ("delete", "deleted")])
-@pytest.mark.parametrize("dry_run", [False, True])
+@pytest.mark.parametrize("planned", [False, True])
 def test_what_needs_keys_is_refused(
-    tmp_path: Path, operation: str, word: str, dry_run: bool
+    tmp_path: Path, operation: str, word: str, planned: bool
 ) -> None:
     table = make(tmp_path)
+    write = partial(table.plan, operation) if planned else getattr(table, operation)
 
     with pytest.raises(RecordKeyError, match=f"no record key, so its rows cannot be {word}"):
-        getattr(table, operation)(rows(1), dry_run=dry_run)
+        write(rows(1))
 
     assert not table.timeline.instants
 
@@ -289,7 +291,7 @@ def test_the_quick_start_of_hudi(tmp_path: Path, index: str, partition: dict[str
     third = hudi.write(where(path, 30), path, options=delete)
     table = hudi.Table.open(path, options)
     own = table.to_arrow(["_hoodie_record_key", "_hoodie_partition_path"], [("n", "=", 1)])
-    dry = table.delete(own.slice(0, 1), dry_run=True)
+    dry = table.plan("delete", own.slice(0, 1))
     fourth = table.delete(own.slice(0, 1))
     assert third is not None
     assert (third.deleted, dry.deleted, fourth.deleted) == (1, 1, 1)

@@ -245,7 +245,7 @@ def test_rows_with_a_delete_marker_delete(
     again = hudi.Table.open(str(tmp_path / "t"))
     given = {} if stored else marker
     again.upsert(ALIVE)
-    dry = again.upsert(CHANGES, options=given, dry_run=True)
+    dry = again.plan("upsert", CHANGES, options=given)
     result = again.upsert(CHANGES, options=given)
     assert sorted(key for (key,) in values(table, "id")) == left
     assert result.deleted == len({0, 1, 2, 3}.difference(left))

@@ -138,7 +138,7 @@ def test_the_counts_of_keys_that_are_stored_twice_add_up(
 def test_a_dry_run_counts_keys_that_are_stored_twice_as_the_write_does(tmp_path: Path) -> None:
     table = stored_twice(tmp_path)
     batch = rows(("a", 7, "in"), ("b", 7, "in"))
-    dry, result = table.upsert(batch, dry_run=True), table.upsert(batch)
+    dry, result = table.plan("upsert", batch), table.upsert(batch)
     assert (dry.updated, dry.deleted) == (result.updated, result.deleted) == (3, 0)
     assert stored_twice(tmp_path / "other").delete(batch).deleted == 3
 

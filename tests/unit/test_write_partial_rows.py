@@ -68,7 +68,7 @@ def test_what_is_stored_stays_and_new_rows_have_nulls(tmp_path: Path) -> None:
         {"id": "z", "city": "oslo", "ts": 1, "value": 9.0},
     )
 
-    dry = table.upsert(batch, options=KEEP, dry_run=True)
+    dry = table.plan("upsert", batch, options=KEEP)
     result = table.upsert(batch, options=KEEP)
 
     assert (result.inserted, result.updated, result.deleted) == (2, 2, 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -233,9 +234,9 @@ def test_a_row_stays_unless_it_is_to_move(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["RECORD_INDEX", "GLOBAL_RECORD_LEVEL_INDEX"])
 def test_without_the_index_a_write_is_refused(tmp_path: Path, kind: str) -> None:
     table = create(tmp_path, {**WITHOUT, "hoodie.index.type": kind})
-    for dry_run in (True, False):
+    for upsert in (partial(table.plan, "upsert"), table.upsert):
         with pytest.raises(InvalidOptionError, match="has no record index") as caught:
-            table.upsert(rows([1], ["rome"]), dry_run=dry_run)
+            upsert(rows([1], ["rome"]))
         assert f"hudi metadata index {table.path} record_index" in str(caught.value)
     assert not list(Path(table.path).rglob("*.parquet"))
 
@@ -244,11 +245,11 @@ def test_a_table_with_rows_gets_the_index_with_its_next_write(tmp_path: Path) ->
     table = create(tmp_path, {"hoodie.fs.fsync": "false"})
     table.insert(rows(range(20), ["rome", "oslo"]))
     batch = rows(range(10, 25), ["rome", "oslo"], 2)
-    told = table.upsert(batch, options=WITH, dry_run=True)
+    told = table.plan("upsert", batch, options=WITH)
     result = table.upsert(batch, options=WITH)
     assert (told.inserted, told.updated) == (result.inserted, result.updated) == (5, 10)
     check(table, 25)
-    told = table.upsert(rows(range(20, 30), ["rome", "oslo"], 3), options=WITH, dry_run=True)
+    told = table.plan("upsert", rows(range(20, 30), ["rome", "oslo"], 3), options=WITH)
     assert (told.inserted, told.updated) == (5, 5)
 
 

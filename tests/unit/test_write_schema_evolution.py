@@ -130,7 +130,7 @@ def test_new_columns_may_be_null_whatever_the_rows_say(table: hudi.Table) -> Non
 def test_a_dry_run_and_a_refused_write_add_no_column(table: hudi.Table) -> None:
     more = rows({**ROW, "new": 5}, new=pa.int8())
     ids = last_id(table)
-    table.upsert(more, dry_run=True)
+    table.plan("upsert", more)
     with pytest.raises(SchemaError):
         table.upsert(rows({**ROW, "must": None, "new": 5}, new=pa.int8()))
     assert "new" not in hudi.Table.open(table.path).schema.names

@@ -71,7 +71,7 @@ def _three_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
 def written(table: hudi.Table, data: Any, options: dict[str, str]) -> list[tuple[str, pa.Table]]:
     """Write the rows, and return the files by partition."""
     engine = hudi.LocalEngine(3)
-    dry = table.bulk_insert(data, options=options, engine=engine, dry_run=True)
+    dry = table.plan("bulk_insert", data, options=options, engine=engine)
     result = table.bulk_insert(data, options=options, engine=engine)
     assert (dry.inserted, len(dry.files)) == (COUNT, result.files)
     held = table.to_arrow(["id"]).column(0).to_pylist()

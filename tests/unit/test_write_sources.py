@@ -40,7 +40,7 @@ def test_rows_that_can_be_read_once_are_all_written(tmp_path: Path, operation: s
     assert source.asked == 1
     assert table.to_arrow().num_rows == 3
     assert table.delete(OneShot()).deleted == 3
-    assert getattr(table, operation)(OneShot(), dry_run=True).inserted == 3
+    assert table.plan(operation, OneShot()).inserted == 3
 
 
 @pytest.mark.parametrize("mode", ["append", "overwrite", "errorifexists"])
