@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Mapping
-from typing import Any, Final
-
-import pluggy
+from collections.abc import Iterator, Mapping
+from types import UnionType
+from typing import Any, Final, get_args, get_origin, get_type_hints
 
 from hudi_core.errors import PluginContractError, UnsupportedCapabilityError
 from hudi_core.hookspecs import TableFormatHooks
@@ -22,9 +21,7 @@ from hudi_core.plugin import contract
 from hudi_core.plugin.guard import Guard
 from hudi_core.plugin.observers import Observer, Watch
 
-NOTHING: Final = type(None)
-"""The kind of ``None``."""
-
+_NOTHING: Final = type(None)
 _log = logging.getLogger(__name__)
 _ARGUMENTS: Final = {
     hook: tuple(inspect.signature(getattr(TableFormatHooks, hook)).parameters)[1:]
@@ -33,8 +30,19 @@ _ARGUMENTS: Final = {
 """The names of each hook's arguments, in the order of the contract, without ``self``."""
 
 
+def _kinds(hook: str) -> tuple[type, ...]:
+    """What a hook may return, as the contract annotates it; ``None`` where it may be left out."""
+    found = get_type_hints(getattr(TableFormatHooks, hook))["return"]
+    parts = get_args(found) if isinstance(found, UnionType) else (found,)
+    kinds = tuple(get_origin(part) or part for part in parts)
+    return (*kinds, _NOTHING) if hook in contract.OPTIONAL and _NOTHING not in kinds else kinds
+
+
+_ANSWERS: Final = {hook: _kinds(hook) for hook in contract.HOOKS}
+
+
 class HookCalls:
-    """One plugin manager with one format and its observers.
+    """One format and its observers.
 
     Parameters
     ----------
@@ -54,32 +62,22 @@ class HookCalls:
     def __init__(self, name: str, plugin: object, observers: Mapping[str, object]) -> None:
         self.name = name
         self.guard = Guard(name)
-        self._manager = contract.new_manager()
-        implementations = contract.register(self._manager, name, plugin)
-        contract.check_format(name, implementations)
-        self._observers = tuple(self._register(observers))
-        self._calls = {hook: self._caller(hook, plugin) for hook in contract.HOOKS}
-        self.capabilities: FormatCapabilities = self.answer(
-            "get_capabilities", kinds=(FormatCapabilities,)
-        )
-        contract.check_declared(name, self.capabilities, implementations)
+        self._plugin = plugin
+        self._implementations = contract.implementations_of(name, plugin)
+        contract.check_format(name, self._implementations)
+        self._observers = tuple(_checked_observers(observers))
+        self.capabilities: FormatCapabilities = self.answer("get_capabilities")
+        contract.check_declared(name, self.capabilities, self._implementations)
 
-    def receipt(self, hook: str, *values: object) -> FormatCommit:
-        """Call a hook that owes a receipt; see :meth:`answer`."""
-        receipt: FormatCommit = self.answer(hook, *values, kinds=(FormatCommit,))
-        return receipt
-
-    def answer(self, hook: str, *values: object, kinds: tuple[type, ...]) -> Any:
+    def answer(self, hook: str, *values: object, **named: object) -> Any:
         """Call a hook.
 
         Parameters
         ----------
         hook
             Its name.
-        values
-            All of its arguments, in the order of the contract.
-        kinds
-            What the answer may be; ``NOTHING`` where it may be ``None``.
+        values, named
+            Its arguments, the former in the order of the contract.
 
         Raises
         ------
@@ -90,11 +88,11 @@ class HookCalls:
         if abilities is not None and not abilities & self.capabilities.declared:
             words = " or ".join(sorted(ability.words for ability in abilities))
             raise UnsupportedCapabilityError(self.name, words)
-        arguments = dict(zip(_ARGUMENTS[hook], values, strict=True))
+        arguments = {**dict(zip(_ARGUMENTS[hook], values, strict=False)), **named}
         watch = Watch.begin(self._observers, hook, arguments)
         try:
             result = self._call(hook, arguments)
-            self._check(hook, result, kinds)
+            self._check(hook, result, _ANSWERS[hook])
         except BaseException as error:
             watch.raised(error)
             raise
@@ -102,10 +100,14 @@ class HookCalls:
         return result
 
     def _call(self, hook: str, arguments: Mapping[str, object]) -> object:
-        return self.guard.call(hook, lambda: self._calls[hook](**arguments))
+        found = self._implementations.get(hook)
+        if found is None:
+            return None
+        taken = {name: arguments[name] for name in found.arguments}
+        return self.guard.call(hook, lambda: getattr(self._plugin, found.member)(**taken))
 
     def _check(self, hook: str, result: object, kinds: tuple[type, ...]) -> None:
-        names = ("None" if kind is NOTHING else kind.__name__ for kind in kinds)
+        names = ("None" if kind is _NOTHING else kind.__name__ for kind in kinds)
         self.guard.require(hook, result, kinds, " or ".join(names))
         # frozen dataclasses do not check the types of their fields
         if isinstance(result, FormatCommit):
@@ -124,23 +126,20 @@ class HookCalls:
         for name in (name for name, is_right in whole.items() if not is_right):
             raise PluginContractError(self.name, f"{what} has the {name} {getattr(result, name)!r}")
 
-    # --- loading ---------------------------------------------------------------------------------
 
-    def _register(self, observers: Mapping[str, object]) -> list[Observer]:
-        kept = []
-        for name, plugin in observers.items():
-            try:
-                # alone first, so that one that is refused leaves no trace beside the format
-                alone = contract.register(contract.new_manager(), name, plugin)
-                contract.check_observer(name, alone)
-                kept.append(Observer(name, contract.register(self._manager, name, plugin)))
-            except PluginContractError:
-                _log.exception("observer %s is left out", name)
-        return kept
-
-    def _caller(self, hook: str, plugin: object) -> pluggy.HookCaller:
-        others = [one for one in self._manager.get_plugins() if one is not plugin]
-        return self._manager.subset_hook_caller(hook, others)
+def _checked_observers(observers: Mapping[str, object]) -> Iterator[Observer]:
+    seen: list[object] = []
+    for name, plugin in observers.items():
+        try:
+            if any(plugin is one for one in seen):
+                raise PluginContractError(name, "it is an observer under another name already")
+            seen.append(plugin)
+            implementations = contract.implementations_of(name, plugin)
+            contract.check_observer(name, implementations)
+        except PluginContractError:
+            _log.exception("observer %s is left out", name)
+        else:
+            yield Observer(name, plugin, implementations)
 
 
 def _is_named(value: object) -> bool:

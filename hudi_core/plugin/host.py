@@ -6,27 +6,25 @@ and the installed observers; :mod:`hudi_core.plugin.calls` says what happens aro
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from hudi_core.config.format_option import FormatOption
+from hudi_core.hookspecs import TableFormatHooks
 from hudi_core.metadata.lister import table_lister
-from hudi_core.model import actions
 from hudi_core.model.capability import Capability, FormatCapabilities
-from hudi_core.model.client import MetaClientView, SliceView, TableSettings
+from hudi_core.model.client import FileSystemViewManager, MetaClientView, SliceView
 from hudi_core.model.commit import CommitMetadata, ReplaceCommitMetadata, WriteStatus
 from hudi_core.model.format import (
     ConflictResolutionStrategy,
     FormatCommit,
     MetadataFactory,
-    Publication,
     TimelineFactory,
 )
-from hudi_core.model.found_table import FoundTable
 from hudi_core.model.instant import Instant
 from hudi_core.model.protocols import LockProvider, TimelineView
-from hudi_core.plugin.calls import NOTHING, HookCalls
+from hudi_core.plugin.calls import HookCalls
 from hudi_core.plugin.capability import require
 from hudi_core.plugin.format_options import (
     check_options,
@@ -37,9 +35,42 @@ from hudi_core.plugin.format_options import (
 from hudi_core.plugin.guarded import GuardedLock, GuardedTimelineFactory, guarded_strategy
 from hudi_core.plugin.guarded_lister import GuardedMetadataFactory
 from hudi_core.plugin.registry import FormatRegistry
-from hudi_core.schema.table_schema import TableSchema
 from hudi_core.storage.safe_path import check_path
 from hudi_core.view.manager import ViewManager
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def hook(spec: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[FormatHost, P], T]:
+    """A method of the host that calls a hook."""
+    name = spec.__name__
+
+    def call(host: FormatHost, /, *values: P.args, **named: P.kwargs) -> T:
+        answer: T = host.calls.answer(name, *values, **named)
+        return answer
+
+    return call
+
+
+def hook_with_views(
+    spec: Callable[Concatenate[Any, MetaClientView, FileSystemViewManager, P], T],
+) -> Callable[Concatenate[FormatHost, MetaClientView, P], T]:
+    """A method of the host that calls a hook, and supplies ``view_manager``."""
+    name = spec.__name__
+
+    def call(
+        host: FormatHost, meta_client: MetaClientView, /, *values: P.args, **named: P.kwargs
+    ) -> T:
+        views = _Views(host, meta_client)
+        answer: T = host.calls.answer(name, meta_client, views, *values, **named)
+        return answer
+
+    return call
+
+
+_complete_write = hook_with_views(TableFormatHooks.complete_write)
+_complete_clustering = hook_with_views(TableFormatHooks.complete_clustering)
 
 
 class FormatHost:
@@ -72,7 +103,7 @@ class FormatHost:
         self, plugin: object, observers: Mapping[str, object] | None = None, *, name: str
     ) -> None:
         self.name = name
-        self._calls = HookCalls(name, plugin, observers or {})
+        self.calls = HookCalls(name, plugin, observers or {})
 
     @classmethod
     def load(cls, registry: FormatRegistry, name: str) -> FormatHost:
@@ -100,7 +131,7 @@ class FormatHost:
     @property
     def capabilities(self) -> FormatCapabilities:
         """What the format declares."""
-        return self._calls.capabilities
+        return self.calls.capabilities
 
     def require(self, *needed: Capability) -> None:
         """Refuse what the format does not declare; to be called before the first file is written.
@@ -110,7 +141,7 @@ class FormatHost:
         UnsupportedCapabilityError
             Names what is missing.
         """
-        require(self.name, self._calls.capabilities, needed)
+        require(self.name, self.calls.capabilities, needed)
 
     def check_options(self, options: Mapping[str, str]) -> None:
         """Refuse, or warn of, a user's options of the format.
@@ -142,90 +173,57 @@ class FormatHost:
         self, meta_client: MetaClientView, *, create: bool, rebuild: bool = False
     ) -> FormatCommit:
         views = _TableViews(meta_client) if create else _Views(self, meta_client)
-        return self._calls.receipt("initialize", meta_client, views, create, rebuild)
+        receipt: FormatCommit = self.calls.answer("initialize", meta_client, views, create, rebuild)
+        return receipt
 
     def get_options(self) -> tuple[FormatOption[Any], ...] | None:
-        found: Sequence[FormatOption[Any]] | None = self._calls.answer(
-            "get_options", kinds=(Sequence, NOTHING)
-        )
-        return None if found is None else checked_options(self._calls.guard, found)
-
-    def check_schema(
-        self, settings: TableSettings, schema: TableSchema, before: TableSchema | None = None
-    ) -> None:
-        self._calls.answer("check_schema", settings, schema, before, kinds=(NOTHING,))
+        found: Sequence[FormatOption[Any]] | None = self.calls.answer("get_options")
+        return None if found is None else checked_options(self.calls.guard, found)
 
     def check_files(self, meta_client: MetaClientView) -> None:
         views = _TableViews(meta_client)
-        self._calls.answer("check_files", meta_client, views, kinds=(NOTHING,))
-
-    def check_creation(self, meta_client: MetaClientView) -> None:
-        self._calls.answer("check_creation", meta_client, kinds=(NOTHING,))
+        self.calls.answer("check_files", meta_client, views)
 
     def get_metadata_folders(self, meta_client: MetaClientView) -> tuple[str, ...]:
-        found: tuple[str, ...] | None = self._calls.answer(
-            "get_metadata_folders", meta_client, kinds=(tuple, NOTHING)
-        )
+        found: tuple[str, ...] | None = self.calls.answer("get_metadata_folders", meta_client)
         for one in found or ():
-            self._calls.guard.require("get_metadata_folders", one, (str,), "a tuple of str")
+            self.calls.guard.require("get_metadata_folders", one, (str,), "a tuple of str")
             check_path(one)
         return found or ()
 
-    def find_table(self, meta_client: MetaClientView) -> FoundTable | None:
-        found: FoundTable | None = self._calls.answer(
-            "find_table", meta_client, kinds=(FoundTable, NOTHING)
-        )
-        return found
-
-    def find_publication(self, meta_client: MetaClientView, instant: Instant) -> Publication | None:
-        found: Publication | None = self._calls.answer(
-            "find_publication", meta_client, instant, kinds=(Publication, NOTHING)
-        )
-        return found
-
     def get_timeline_factory(self) -> TimelineFactory:
-        factory: TimelineFactory = self._calls.answer(
-            "get_timeline_factory", kinds=(TimelineFactory,)
-        )
-        return GuardedTimelineFactory(self._calls.guard, factory)
+        factory: TimelineFactory = self.calls.answer("get_timeline_factory")
+        return GuardedTimelineFactory(self.calls.guard, factory)
 
     def get_metadata_factory(self) -> MetadataFactory:
-        factory: MetadataFactory = self._calls.answer(
-            "get_metadata_factory", kinds=(MetadataFactory,)
-        )
-        return GuardedMetadataFactory(self._calls.guard, factory, self.get_timeline_factory)
+        factory: MetadataFactory = self.calls.answer("get_metadata_factory")
+        return GuardedMetadataFactory(self.calls.guard, factory, self.get_timeline_factory)
 
     def get_lock_provider(
         self, meta_client: MetaClientView, lock_options: Mapping[str, str]
     ) -> LockProvider | None:
-        provider: LockProvider | None = self._calls.answer(
-            "get_lock_provider", meta_client, lock_options, kinds=(LockProvider, NOTHING)
+        provider: LockProvider | None = self.calls.answer(
+            "get_lock_provider", meta_client, lock_options
         )
-        return None if provider is None else GuardedLock(self._calls.guard, provider)
+        return None if provider is None else GuardedLock(self.calls.guard, provider)
 
     def get_conflict_resolution_strategy(
         self, meta_client: MetaClientView
     ) -> ConflictResolutionStrategy | None:
-        strategy: ConflictResolutionStrategy | None = self._calls.answer(
+        strategy: ConflictResolutionStrategy | None = self.calls.answer(
             "get_conflict_resolution_strategy",
             meta_client,
-            kinds=(ConflictResolutionStrategy, NOTHING),
         )
-        return None if strategy is None else guarded_strategy(self._calls.guard, strategy)
+        return None if strategy is None else guarded_strategy(self.calls.guard, strategy)
 
-    # --- writes --------------------------------------------------------------------------------
+    # --- hooks that take and give what the contract says -----------------------------------------
 
-    def check_write(
-        self, meta_client: MetaClientView, commit_metadata: CommitMetadata, instant: Instant
-    ) -> None:
-        self._calls.answer(
-            "check_write",
-            meta_client,
-            _Views(self, meta_client),
-            commit_metadata,
-            instant,
-            kinds=(NOTHING,),
-        )
+    check_schema = hook(TableFormatHooks.check_schema)
+    check_creation = hook(TableFormatHooks.check_creation)
+    find_table = hook(TableFormatHooks.find_table)
+    find_publication = hook(TableFormatHooks.find_publication)
+
+    check_write = hook_with_views(TableFormatHooks.check_write)
 
     def complete_write(
         self,
@@ -234,14 +232,7 @@ class FormatHost:
         instant: Instant,
         write_statuses: Sequence[WriteStatus] = (),
     ) -> FormatCommit:
-        return self._calls.receipt(
-            "complete_write",
-            meta_client,
-            _Views(self, meta_client),
-            commit_metadata,
-            instant,
-            write_statuses,
-        )
+        return _complete_write(self, meta_client, commit_metadata, instant, write_statuses)
 
     def complete_clustering(
         self,
@@ -250,119 +241,23 @@ class FormatHost:
         instant: Instant,
         write_statuses: Sequence[WriteStatus] = (),
     ) -> FormatCommit:
-        return self._calls.receipt(
-            "complete_clustering",
-            meta_client,
-            _Views(self, meta_client),
-            replace_commit_metadata,
-            instant,
-            write_statuses,
+        return _complete_clustering(
+            self, meta_client, replace_commit_metadata, instant, write_statuses
         )
 
-    def complete_schema_change(
-        self, meta_client: MetaClientView, commit_metadata: CommitMetadata, instant: Instant
-    ) -> FormatCommit:
-        return self._calls.receipt(
-            "complete_schema_change",
-            meta_client,
-            _Views(self, meta_client),
-            commit_metadata,
-            instant,
-        )
+    complete_schema_change = hook_with_views(TableFormatHooks.complete_schema_change)
 
-    # --- clean and archive ---------------------------------------------------------------------
+    before_clean = hook_with_views(TableFormatHooks.before_clean)
+    complete_clean = hook_with_views(TableFormatHooks.complete_clean)
+    archive_instants = hook_with_views(TableFormatHooks.archive_instants)
 
-    def before_clean(
-        self, meta_client: MetaClientView, clean_plan: actions.CleanerPlan, instant: Instant
-    ) -> None:
-        self._calls.answer(
-            "before_clean",
-            meta_client,
-            _Views(self, meta_client),
-            clean_plan,
-            instant,
-            kinds=(NOTHING,),
-        )
+    before_rollback = hook_with_views(TableFormatHooks.before_rollback)
+    complete_rollback = hook_with_views(TableFormatHooks.complete_rollback)
 
-    def complete_clean(
-        self, meta_client: MetaClientView, clean_metadata: actions.CleanMetadata, instant: Instant
-    ) -> FormatCommit:
-        return self._calls.receipt(
-            "complete_clean", meta_client, _Views(self, meta_client), clean_metadata, instant
-        )
-
-    def archive_instants(
-        self, meta_client: MetaClientView, archived_instants: Sequence[Instant]
-    ) -> None:
-        self._calls.answer(
-            "archive_instants",
-            meta_client,
-            _Views(self, meta_client),
-            archived_instants,
-            kinds=(NOTHING,),
-        )
-
-    # --- rollback ------------------------------------------------------------------------------
-
-    def before_rollback(self, meta_client: MetaClientView, instant: Instant) -> None:
-        self._calls.answer(
-            "before_rollback", meta_client, _Views(self, meta_client), instant, kinds=(NOTHING,)
-        )
-
-    def complete_rollback(
-        self,
-        meta_client: MetaClientView,
-        rollback_metadata: actions.RollbackMetadata,
-        instant: Instant,
-    ) -> FormatCommit:
-        return self._calls.receipt(
-            "complete_rollback", meta_client, _Views(self, meta_client), rollback_metadata, instant
-        )
-
-    # --- savepoint and restore -----------------------------------------------------------------
-
-    def complete_savepoint(
-        self,
-        meta_client: MetaClientView,
-        savepoint_metadata: actions.SavepointMetadata,
-        instant: Instant,
-    ) -> FormatCommit:
-        return self._calls.receipt(
-            "complete_savepoint",
-            meta_client,
-            _Views(self, meta_client),
-            savepoint_metadata,
-            instant,
-        )
-
-    def complete_delete_savepoint(
-        self, meta_client: MetaClientView, instant: Instant
-    ) -> FormatCommit:
-        return self._calls.receipt(
-            "complete_delete_savepoint", meta_client, _Views(self, meta_client), instant
-        )
-
-    def before_restore(
-        self, meta_client: MetaClientView, restore_plan: actions.RestorePlan, instant: Instant
-    ) -> None:
-        self._calls.answer(
-            "before_restore",
-            meta_client,
-            _Views(self, meta_client),
-            restore_plan,
-            instant,
-            kinds=(NOTHING,),
-        )
-
-    def complete_restore(
-        self,
-        meta_client: MetaClientView,
-        restore_metadata: actions.RestoreMetadata,
-        instant: Instant,
-    ) -> FormatCommit:
-        return self._calls.receipt(
-            "complete_restore", meta_client, _Views(self, meta_client), restore_metadata, instant
-        )
+    complete_savepoint = hook_with_views(TableFormatHooks.complete_savepoint)
+    complete_delete_savepoint = hook_with_views(TableFormatHooks.complete_delete_savepoint)
+    before_restore = hook_with_views(TableFormatHooks.before_restore)
+    complete_restore = hook_with_views(TableFormatHooks.complete_restore)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,14 +8,11 @@ time, and it sees the same objects as the format.
 
 from __future__ import annotations
 
-import inspect
 import logging
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
-from typing import cast
 
-import pluggy
-
+from hudi_core.plugin.contract import Implementations
 from hudi_core.plugin.foreign import Raised, attempt
 
 _log = logging.getLogger(__name__)
@@ -28,18 +25,18 @@ class Observer:
     """One observer and the hooks that it watches."""
 
     name: str
-    implementations: Mapping[str, pluggy.HookImpl]
+    plugin: object
+    implementations: Implementations
 
     def begin(self, hook: str, arguments: Mapping[str, object]) -> Observation | None:
         """Start watching a call; ``None`` when this observer does not, or failed to start."""
         implementation = self.implementations.get(hook)
         if implementation is None:
             return None
-        function = implementation.function
-        wanted = inspect.signature(function).parameters.keys() & arguments.keys()
+        taken = {name: arguments[name] for name in implementation.arguments if name in arguments}
 
         def start() -> Wrapper:
-            wrapper = cast("Wrapper", function(**{name: arguments[name] for name in wanted}))
+            wrapper: Wrapper = getattr(self.plugin, implementation.member)(**taken)
             next(wrapper)
             return wrapper
 

@@ -238,7 +238,7 @@ def plan_in_place(folder: Folder) -> InPlace:
         wanted_partitions(metadata, config)
     host = FormatHost.load(FormatRegistry(), config.table_format)
     host.require(Capability.CONVERSION, *table_needs(config))
-    host.check_schema(config, schema)
+    host.check_schema(config, schema, None)
     client = folder.client(config)
     if folder.is_local:
         host.check_creation(client)  # elsewhere it cannot be anyway, and the obstacle is told

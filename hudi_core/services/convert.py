@@ -249,7 +249,7 @@ def _refuse_unfit(table: OpenTable, host: FormatHost, timeline: Timeline) -> Non
     client = table.client
     require_recoverable(client)
     host.require(Capability.CONVERSION, *table_needs(client.config))
-    host.check_schema(client.config, client.schema_at(timeline))
+    host.check_schema(client.config, client.schema_at(timeline), None)
     saved = [one for one in timeline.completed() if one.action is Action.SAVEPOINT]
     if saved and Capability.SINGLE_STEP not in host.capabilities:
         times = ", ".join(one.requested_time for one in saved)

@@ -92,7 +92,7 @@ def design_table(
     host = FormatHost.load(FormatRegistry(), config.table_format)
     host.require(*table_needs(config))
     host.check_options(given)
-    host.check_schema(config, table_schema)
+    host.check_schema(config, table_schema, None)
     return replace(config, takes_empty_partitions=takes_empty_partitions(host)), table_schema
 
 

@@ -196,4 +196,4 @@ def test_a_type_that_iceberg_lacks_is_named_with_its_path() -> None:
     inner = known.arrow.field(0)
     odd = inner.with_type(pa.struct([inner.type.field(0).with_type(pa.uint8())]))
     with pytest.raises(SchemaError, match=r"inner\.n has the type uint8"):
-        host.check_schema(None, replace(known, arrow=pa.schema([odd])))  # type: ignore[arg-type]
+        host.check_schema(None, replace(known, arrow=pa.schema([odd])), None)  # type: ignore[arg-type]

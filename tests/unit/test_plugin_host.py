@@ -82,7 +82,7 @@ def test_every_method_hands_over_its_arguments_under_their_names() -> None:
     options = {"x": "1"}
     host.initialize(CLIENT, create=True)
     settings, columns = cast("TableSettings", object()), cast("TableSchema", object())
-    host.check_schema(settings, columns)
+    host.check_schema(settings, columns, None)
     host.check_files(CLIENT)
     host.find_publication(CLIENT, DONE)
     host.get_lock_provider(CLIENT, options)
