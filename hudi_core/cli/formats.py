@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hudi_core.cli import library
 from hudi_core.cli.arguments import JsonOption
-from hudi_core.cli.terminal import write_grid, write_json
+from hudi_core.cli.output import Grid, Part, answer
 from hudi_core.errors import HudiError
 
 if TYPE_CHECKING:
@@ -23,16 +24,15 @@ def formats(as_json: JsonOption = False) -> None:
     """
     registry = library.FormatRegistry()
     found = [_document(registry, claim) for claim in registry.installed()]
-    if as_json:
-        write_json({"formats": found})
-        return
+    answer(as_json, {"formats": found}, _parts(found))
+
+
+def _parts(found: Sequence[dict[str, Any]]) -> Iterator[Part]:
     headings = ["format", "package", "version", "abilities", "not yet in this release"]
-    write_grid("Table formats", headings, [_row(document) for document in found])
-    options = [option for document in found for option in document["options"]]
+    yield Grid(headings, [_row(document) for document in found], "Table formats")
+    options = [_option_row(option) for document in found for option in document["options"]]
     if options:
-        write_grid(
-            "Options", ["option", "default", "meaning"], [_option_row(one) for one in options]
-        )
+        yield Grid(["option", "default", "meaning"], options, "Options")
 
 
 def _document(registry: FormatRegistry, claim: InstalledFormat) -> dict[str, Any]:

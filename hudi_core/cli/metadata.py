@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,11 +19,12 @@ from hudi_core.cli.metadata_document import (
     locations_document,
     stats_document,
 )
-from hudi_core.cli.terminal import write_facts, write_grid, write_json, write_line
+from hudi_core.cli.output import Facts, Grid, Part, answer
 from hudi_core.errors import TableServiceError
 
 if TYPE_CHECKING:
     from hudi_core.meta_client import TableMetaClient
+    from hudi_core.metadata.validator import ValidationReport
     from hudi_core.services.metadata import MetadataOperator
 
 metadata_app = typer.Typer(no_args_is_help=True, help="The metadata table: what a table knows.")
@@ -75,11 +76,8 @@ def create(path: PathArgument, option: OptionsOption = None, as_json: JsonOption
     with _timed() as clock:
         partitions = operator.create()
     where = _where(operator.table.client)
-    if as_json:
-        _document(where, clock, partitions=list(partitions))
-        return
-    write_line(f"Created Metadata Table in {where} {clock}")
-    write_line(f"Partitions: {', '.join(partitions)}")
+    said = [f"Created Metadata Table in {where} {clock}", f"Partitions: {', '.join(partitions)}"]
+    _answer(as_json, where, clock, said, partitions=list(partitions))
 
 
 @metadata_app.command()
@@ -98,12 +96,10 @@ def delete(
         kept = operator.delete(backup=backup)
     client = operator.table.client
     saved = f"{client.base_path}/{kept}" if kept else None
-    if as_json:
-        _document(_where(client), clock, backup=saved)
-        return
-    write_line(f"Deleted Metadata Table in {_where(client)} {clock}")
+    said = [f"Deleted Metadata Table in {_where(client)} {clock}"]
     if saved:
-        write_line(f"Its files are in {saved}")
+        said.append(f"Its files are in {saved}")
+    _answer(as_json, _where(client), clock, said, backup=saved)
 
 
 @metadata_app.command()
@@ -125,11 +121,10 @@ def init(
             partitions = library.MetadataSnapshot.open(client).partitions
         else:
             partitions = operator.bring_to_date()
-    if as_json:
-        _document(_where(client), clock, partitions=list(partitions), readonly=readonly)
-        return
     done = "Opened" if readonly else "Initialized"
-    write_line(f"{done} Metadata Table in {_where(client)} {clock}")
+    where = _where(client)
+    said = [f"{done} Metadata Table in {where} {clock}"]
+    _answer(as_json, where, clock, said, partitions=list(partitions), readonly=readonly)
 
 
 @metadata_app.command()
@@ -139,18 +134,18 @@ def stats(path: PathArgument, option: OptionsOption = None, as_json: JsonOption 
     with _timed() as clock:
         found = library.metadata_stats(client)
     document = stats_document(found)
-    if as_json:
-        _document(_where(client), clock, **document)
-        return
-    sizes = document.pop("partitions")
     facts = [("Base path", str(client.base_path))]
-    facts += [(name, "none" if value is None else str(value)) for name, value in document.items()]
-    write_facts([(name, value.lower() if value in _TRUTH else value) for name, value in facts])
+    facts += [(name, _fact(value)) for name, value in document.items() if name != "partitions"]
     headings = ["partition", "base files", "log files", "base bytes", "log bytes"]
-    write_grid("", headings, [[name, *map(str, size.values())] for name, size in sizes.items()])
+    sizes = document["partitions"].items()
+    grid = Grid(headings, [[name, *map(str, size.values())] for name, size in sizes])
+    _answer(as_json, _where(client), clock, [Facts(facts), grid], **document)
 
 
-_TRUTH = frozenset({"True", "False"})
+def _fact(value: object) -> str:
+    if value is None:
+        return "none"
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 @metadata_app.command("list-partitions")
@@ -163,11 +158,11 @@ def list_partitions(
         listing = library.lister_of(client)
         partitions = list(listing.lister.list_partitions())
     source = _source(listing.is_metadata)
-    if as_json:
-        _document(_where(client), clock, source=source, partitions=partitions)
-        return
-    write_grid("", ["partition"], [[one] for one in partitions])
-    write_line(f"{len(partitions)} partitions, listed from the {source} {clock}")
+    said: list[Part] = [
+        Grid(["partition"], [[one] for one in partitions]),
+        f"{len(partitions)} partitions, listed from the {source} {clock}",
+    ]
+    _answer(as_json, _where(client), clock, said, source=source, partitions=partitions)
 
 
 @metadata_app.command("list-files")
@@ -183,11 +178,12 @@ def files(
     with _timed() as clock:
         found, is_metadata = library.list_files(client, partition)
     source, document = _source(is_metadata), files_document(found)
-    if as_json:
-        _document(_where(client), clock, source=source, partition=partition, files=document)
-        return
-    write_grid("", ["file", "bytes"], [[one["name"], str(one["size"])] for one in document])
-    write_line(f"{len(document)} files, listed from the {source} {clock}")
+    said: list[Part] = [
+        Grid(["file", "bytes"], [[one["name"], str(one["size"])] for one in document]),
+        f"{len(document)} files, listed from the {source} {clock}",
+    ]
+    facts = {"source": source, "partition": partition, "files": document}
+    _answer(as_json, _where(client), clock, said, **facts)
 
 
 def _source(is_metadata: bool) -> str:
@@ -242,30 +238,32 @@ def check(
     with _timed() as clock:
         checks = {one for one, is_chosen in chosen.items() if is_chosen} or library.ALL_CHECKS
         report = library.validate(client, checks, wanted)
-    if as_json:
-        _document(
-            _where(client),
-            clock,
-            valid=report.is_valid,
-            findings=[finding_document(one) for one in report.findings],
-            checked=dict(report.checked),
-            skipped=dict(report.skipped),
-            unreadable=dict(report.unreadable),
-        )
-    else:
-        for one in report.findings:
-            write_line(str(one))
-        for name, reason in report.skipped.items():
-            write_line(f"{name} was not compared: {reason}")
-        for name, reason in report.unreadable.items():
-            write_line(f"{name} could not be compared: {reason}")
-        result = "is right" if report.is_valid else f"has {len(report.findings)} differences"
-        if report.unreadable:
-            result += ", as far as it could be compared"
-        names = ", ".join(report.checked)
-        write_line(f"The metadata table {result}; compared: {names or 'nothing'} {clock}")
+    _answer(
+        as_json,
+        _where(client),
+        clock,
+        _report_parts(report, clock),
+        valid=report.is_valid,
+        findings=[finding_document(one) for one in report.findings],
+        checked=dict(report.checked),
+        skipped=dict(report.skipped),
+        unreadable=dict(report.unreadable),
+    )
     if not report.is_valid:
         raise typer.Exit(ExitCode.VALIDATION_FAILED)
+
+
+def _report_parts(report: ValidationReport, clock: _Clock) -> Iterator[Part]:
+    yield from map(str, report.findings)
+    for name, reason in report.skipped.items():
+        yield f"{name} was not compared: {reason}"
+    for name, reason in report.unreadable.items():
+        yield f"{name} could not be compared: {reason}"
+    result = "is right" if report.is_valid else f"has {len(report.findings)} differences"
+    if report.unreadable:
+        result += ", as far as it could be compared"
+    names = ", ".join(report.checked)
+    yield f"The metadata table {result}; compared: {names or 'nothing'} {clock}"
 
 
 @metadata_app.command("lookup-record-index")
@@ -286,13 +284,13 @@ def lookup(
     with _timed() as clock:
         found = library.look_up_keys(client, record_key, partition)
     document = locations_document(client, record_key, found)
-    if as_json:
-        _document(_where(client), clock, locations=document)
-        return
     headings = ["record key", "partition", "file group", "instant"]
     rows = [["" if value is None else str(value) for value in one.values()] for one in document]
-    write_grid("", headings, rows)
-    write_line(f"{len(found)} of {len(record_key)} keys found {clock}")
+    said: list[Part] = [
+        Grid(headings, rows),
+        f"{len(found)} of {len(record_key)} keys found {clock}",
+    ]
+    _answer(as_json, _where(client), clock, said, locations=document)
 
 
 @metadata_app.command()
@@ -347,11 +345,10 @@ def set_folder(
 def _changed(
     where: str, said: str, facts: Mapping[str, str], clock: _Clock, *, as_json: bool
 ) -> None:
-    if as_json:
-        _document(where, clock, **facts)
-        return
-    write_line(f"{said} of {where}; the indexing is {facts['instant']} {clock}")
+    line = f"{said} of {where}; the indexing is {facts['instant']} {clock}"
+    _answer(as_json, where, clock, [line], **facts)
 
 
-def _document(where: str, clock: _Clock, **facts: Any) -> None:
-    write_json({"metadata_table": where, **facts, "duration_s": clock.seconds})
+def _answer(as_json: bool, where: str, clock: _Clock, parts: Iterable[Part], **facts: Any) -> None:
+    document = {"metadata_table": where, **facts, "duration_s": clock.seconds}
+    answer(as_json, document, parts)

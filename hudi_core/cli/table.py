@@ -16,12 +16,12 @@ from hudi_core.cli.arguments import (
     parse_names,
     parse_options,
 )
+from hudi_core.cli.output import Facts, Grid, answer
 from hudi_core.cli.table_adopt import adopt
 from hudi_core.cli.table_convert import convert
 from hudi_core.cli.table_document import table_document
 from hudi_core.cli.table_repair import repair
 from hudi_core.cli.table_validate import validate
-from hudi_core.cli.terminal import write_facts, write_grid, write_json, write_line
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -79,26 +79,24 @@ def create(
         format=table_format,
         options=options,
     )
-    if as_json:
-        write_json(table_document(table))
-        return
     made = f"{len(table.schema)} columns, format {table.format}"
-    write_line(f"Created {table.config.name} at {table.path}: {made}.")
+    said = f"Created {table.config.name} at {table.path}: {made}."
+    answer(as_json, table_document(table), [said])
 
 
 @table_app.command()
 def show(path: PathArgument, option: OptionsOption = None, as_json: JsonOption = False) -> None:
     """Show what a table is: settings, columns, size, latest write."""
     document = table_document(library.Table.open(path, parse_options(option)))
-    if as_json:
-        write_json(document)
-        return
-    columns = document.pop("columns")
-    write_facts([(name.replace("_", " "), _fact(value)) for name, value in document.items()])
-    write_grid(
-        "",
-        ["id", "column", "type", "nullable"],
-        [[_fact(value) for value in column.values()] for column in columns],
+    facts = {name: value for name, value in document.items() if name != "columns"}
+    columns = [[_fact(value) for value in column.values()] for column in document["columns"]]
+    answer(
+        as_json,
+        document,
+        [
+            Facts([(name.replace("_", " "), _fact(value)) for name, value in facts.items()]),
+            Grid(["id", "column", "type", "nullable"], columns),
+        ],
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,8 +16,8 @@ from hudi_core.cli.arguments import (
     parse_names,
     parse_options,
 )
+from hudi_core.cli.output import Facts, Part, answer
 from hudi_core.cli.progress import progress_bar
-from hudi_core.cli.terminal import write_facts, write_json, write_line
 
 if TYPE_CHECKING:
     from hudi_core.services.adopt_plan import Adoption
@@ -86,44 +87,42 @@ def adopt(
             dry_run=dry_run,
             progress=progress,
         )
-    if as_json:
-        write_json(
-            {
-                "path": done.path,
-                "dry_run": dry_run,
-                "from": done.source,
-                "format": done.table_format,
-                "files": done.files,
-                "rows": done.rows,
-                "bytes": done.size,
-                "partitions": done.partitions,
-                "rewritten": done.is_rewritten,
-                "obstacles": list(done.obstacles),
-            }
-        )
-    elif dry_run:
-        _write_plan(done)
-    else:
-        how = "written anew" if done.is_rewritten else "as they are"
-        write_line(
-            f"Adopted {done.files:,} files with {done.rows:,} rows, {how}, as the "
-            f"{done.table_format} table {done.path}."
-        )
-        if not done.is_rewritten:
-            write_line("Its files have no meta columns: this release reads it, and does not write.")
+    document = {
+        "path": done.path,
+        "dry_run": dry_run,
+        "from": done.source,
+        "format": done.table_format,
+        "files": done.files,
+        "rows": done.rows,
+        "bytes": done.size,
+        "partitions": done.partitions,
+        "rewritten": done.is_rewritten,
+        "obstacles": list(done.obstacles),
+    }
+    answer(as_json, document, _plan_parts(done) if dry_run else _parts(done))
 
 
-def _write_plan(plan: Adoption) -> None:
-    write_facts(
+def _parts(done: Adoption) -> Iterator[Part]:
+    how = "rewritten" if done.is_rewritten else "as they are"
+    yield (
+        f"Adopted {done.files:,} files with {done.rows:,} rows, {how}, as the "
+        f"{done.table_format} table {done.path}."
+    )
+    if not done.is_rewritten:
+        yield "Its files have no meta columns: this release reads it, and does not write."
+
+
+def _plan_parts(plan: Adoption) -> Iterator[Part]:
+    yield Facts(
         [
             ("table", plan.path),
             ("from", plan.source),
             ("to", plan.table_format),
             ("files", f"{plan.files:,}, {plan.size:,} bytes"),
-            ("rows", f"{plan.rows:,}, {'written anew' if plan.is_rewritten else 'as they are'}"),
+            ("rows", f"{plan.rows:,}, {'rewritten' if plan.is_rewritten else 'as they are'}"),
             ("partitions", "-" if plan.partitions is None else f"{plan.partitions:,}"),
         ]
     )
     for obstacle in plan.obstacles:
-        write_line(f"not possible without --rewrite: {obstacle}")
-    write_line("Nothing was changed (--dry-run).")
+        yield f"not possible without --rewrite: {obstacle}"
+    yield "Nothing was changed (--dry-run)."

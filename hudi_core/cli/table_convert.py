@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,8 +16,8 @@ from hudi_core.cli.arguments import (
     installed_format,
     parse_options,
 )
+from hudi_core.cli.output import Facts, Part, answer
 from hudi_core.cli.progress import progress_bar
-from hudi_core.cli.terminal import write_facts, write_json, write_line
 
 if TYPE_CHECKING:
     from hudi_core.services.convert import Conversion
@@ -42,12 +43,14 @@ def convert(
     table = library.Table.open(path, parse_options(option))
     with progress_bar("files") as progress:
         done = table.convert(to, dry_run=dry_run, progress=progress)
-    if as_json:
-        write_json(conversion_document(done, dry_run=dry_run))
-    elif not done.is_needed:
-        write_line(f"{done.path} has the format {done.after} already: nothing to do.")
+    answer(as_json, conversion_document(done, dry_run=dry_run), _parts(done, dry_run))
+
+
+def _parts(done: Conversion, dry_run: bool) -> Iterator[Part]:
+    if not done.is_needed:
+        yield f"{done.path} has the format {done.after} already: nothing to do."
     elif dry_run:
-        write_facts(
+        yield Facts(
             [
                 ("table", done.path),
                 ("from", done.before),
@@ -57,9 +60,9 @@ def convert(
                 ("pending", f"{done.pending:,}, made good first" if done.pending else "-"),
             ]
         )
-        write_line("Nothing was changed (--dry-run).")
+        yield "Nothing was changed (--dry-run)."
     else:
-        write_line(
+        yield (
             f"Converted {done.path} from {done.before} to {done.after}: {done.files:,} files in "
             f"{done.partitions:,} partitions."
         )

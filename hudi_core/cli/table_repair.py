@@ -1,7 +1,8 @@
-"""`hudi table repair`: make anew what the timeline and the data files tell."""
+"""`hudi table repair`: rebuild metadata from the timeline and the data files."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,9 +16,9 @@ from hudi_core.cli.arguments import (
     parse_options,
 )
 from hudi_core.cli.exit_codes import ExitCode
+from hudi_core.cli.output import Part, answer
 from hudi_core.cli.progress import progress_bar
-from hudi_core.cli.table_validate import difference_document, write_differences
-from hudi_core.cli.terminal import write_json, write_line
+from hudi_core.cli.table_validate import difference_document, differences_grid
 
 if TYPE_CHECKING:
     from hudi_core.services.repair import Repair
@@ -27,13 +28,13 @@ def repair(
     path: PathArgument,
     *,
     force: Annotated[
-        bool, typer.Option("--force", help="Make the format's metadata anew in any case.")
+        bool, typer.Option("--force", help="Rebuild the format's metadata in any case.")
     ] = False,
     dry_run: DryRunOption = False,
     option: OptionsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make anew what is missing or wrong of the metadata table and of the format's metadata.
+    """Rebuild what is missing or wrong of the metadata table and of the format's metadata.
 
     Commits of other writers than Hudi are not in the format's metadata any more. Exit code 4 tells
     that something is wrong still.
@@ -41,20 +42,16 @@ def repair(
     table = library.Table.open(path, parse_options(option))
     with progress_bar("files") as progress:
         done = table.repair(force=force, dry_run=dry_run, progress=progress)
-    if as_json:
-        write_json(
-            {
-                "path": done.path,
-                "format": done.table_format,
-                "dry_run": dry_run,
-                "found": [difference_document(one) for one in done.found],
-                "rebuilt": _rebuilt(done),
-                "checksums_removed": done.checksums,
-                "left": [difference_document(one) for one in done.left],
-            }
-        )
-    else:
-        _write(done, dry_run)
+    document = {
+        "path": done.path,
+        "format": done.table_format,
+        "dry_run": dry_run,
+        "found": [difference_document(one) for one in done.found],
+        "rebuilt": _rebuilt(done),
+        "checksums_removed": done.checksums,
+        "left": [difference_document(one) for one in done.left],
+    }
+    answer(as_json, document, _parts(done, dry_run))
     if done.left:
         raise typer.Exit(ExitCode.VALIDATION_FAILED)
 
@@ -65,17 +62,17 @@ def _rebuilt(done: Repair) -> list[str]:
     return commits + [name for name, is_rebuilt in parts.items() if is_rebuilt]
 
 
-def _write(done: Repair, dry_run: bool) -> None:
-    write_differences("found", done.found)
+def _parts(done: Repair, dry_run: bool) -> Iterator[Part]:
+    yield from differences_grid("found", done.found)
     if not done.is_needed:
-        write_line(f"{done.path}: nothing to make anew.")
+        yield f"{done.path}: nothing to rebuild."
     elif dry_run:
         what = " and ".join(_rebuilt(done)) or "nothing, but publish what is pending"
-        write_line(f"Would make anew: {what}. Nothing was changed (--dry-run).")
+        yield f"Would rebuild: {what}. Nothing was changed (--dry-run)."
     else:
         what = " and ".join(_rebuilt(done)) or "nothing, but published what was pending"
-        write_line(f"{done.path}: made anew: {what}.")
+        yield f"{done.path}: rebuilt: {what}."
     if done.checksums:
         removed = "Would remove" if dry_run else "Removed"
-        write_line(f"{removed} the checksum files that are wrong.")
-    write_differences("left, to be mended by hand", done.left)
+        yield f"{removed} the checksum files that are wrong."
+    yield from differences_grid("left, to be mended by hand", done.left)

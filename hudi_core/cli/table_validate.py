@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -10,8 +10,8 @@ import typer
 from hudi_core.cli import library
 from hudi_core.cli.arguments import JsonOption, OptionsOption, PathArgument, parse_options
 from hudi_core.cli.exit_codes import ExitCode
+from hudi_core.cli.output import Grid, Part, answer
 from hudi_core.cli.progress import progress_bar
-from hudi_core.cli.terminal import write_grid, write_json, write_line
 
 if TYPE_CHECKING:
     from hudi_core.services.differences import Difference, TableValidation
@@ -40,23 +40,19 @@ def validate(
     table = library.Table.open(path, parse_options(option))
     with progress_bar("files") as progress:
         report = table.validate(footers=not quick, keys=keys, progress=progress)
-    if as_json:
-        write_json(
-            {
-                "path": report.path,
-                "format": report.table_format,
-                "valid": report.is_valid,
-                "files": report.files,
-                "rows": report.rows,
-                "differences": [difference_document(one) for one in report.differences],
-                "checked": dict(report.checked),
-                "skipped": dict(report.skipped),
-                "orphans": list(report.orphans),
-                "repeated_keys": _repeated_document(report.repeated_keys),
-            }
-        )
-    else:
-        _write(report)
+    document = {
+        "path": report.path,
+        "format": report.table_format,
+        "valid": report.is_valid,
+        "files": report.files,
+        "rows": report.rows,
+        "differences": [difference_document(one) for one in report.differences],
+        "checked": dict(report.checked),
+        "skipped": dict(report.skipped),
+        "orphans": list(report.orphans),
+        "repeated_keys": _repeated_document(report.repeated_keys),
+    }
+    answer(as_json, document, _parts(report))
     if not report.is_valid:
         raise typer.Exit(ExitCode.VALIDATION_FAILED)
 
@@ -78,37 +74,34 @@ def _repeated_document(found: RepeatedKeys | None) -> dict[str, Any] | None:
     return {"keys": found.keys, "rows": found.rows, "examples": some}
 
 
-def write_differences(title: str, differences: Sequence[Difference]) -> None:
-    """Write differences one a line, if there are any."""
-    if differences:
-        rows = [[one.source.value, one.subject, one.found, one.expected] for one in differences]
-        write_grid(title, ["who", "of what", "says", "expected"], rows)
+def differences_grid(title: str, differences: Sequence[Difference]) -> list[Part]:
+    """Differences one a line, if there are any."""
+    rows = [[one.source.value, one.subject, one.found, one.expected] for one in differences]
+    return [Grid(["who", "of what", "says", "expected"], rows, title)] if rows else []
 
 
-def _write(report: TableValidation) -> None:
-    write_differences("", report.differences)
+def _parts(report: TableValidation) -> Iterator[Part]:
+    yield from differences_grid("", report.differences)
     compared = [[what, f"{count:,}"] for what, count in report.checked.items()]
-    write_grid("", ["compared", "number"], compared)
+    yield Grid(["compared", "number"], compared)
     for what, reason in report.skipped.items():
-        write_line(f"{what}: not compared, {reason}")
+        yield f"{what}: not compared, {reason}"
     if report.orphans:
         size = len(report.orphans)
-        write_line(f"{size} orphan{'s' * (size > 1)}, files that belong to nothing:")
+        yield f"{size} orphan{'s' * (size > 1)}, files that belong to nothing:"
         for path in report.orphans[:_SHOWN]:
-            write_line(f"  {path}")
+            yield f"  {path}"
         if size > _SHOWN:
-            write_line(f"  and {size - _SHOWN} more (--json has them all)")
+            yield f"  and {size - _SHOWN} more (--json has them all)"
     found = report.repeated_keys
     if found is not None and found.keys and not found.are_forbidden:
         some = ", ".join(map(str, found.examples))
         more = ", ..." if found.keys > len(found.examples) else ""
-        write_line(
-            f"Keys that several rows have: {found.keys:,} in {found.rows:,} rows: {some}{more}"
-        )
+        yield f"Keys that several rows have: {found.keys:,} in {found.rows:,} rows: {some}{more}"
     count = len(report.differences)
     result = "is sound" if report.is_valid else f"has {count} difference{'s' * (count > 1)}"
     rows_text = "" if report.rows is None else f", {report.rows:,} rows"
-    write_line(
+    yield (
         f"The {report.table_format} table at {report.path} {result}: "
         f"{report.files:,} files{rows_text}."
     )

@@ -9,7 +9,7 @@ import typer
 
 from hudi_core.cli import library
 from hudi_core.cli.arguments import JsonOption, OptionsOption, PathArgument, parse_options
-from hudi_core.cli.terminal import write_grid, write_json
+from hudi_core.cli.output import Grid, answer
 
 if TYPE_CHECKING:
     from hudi_core.model.instant import Instant
@@ -28,18 +28,24 @@ def timeline(
     table = library.Table.open(path, options)
     active = table.timeline.instants
     archived = _archived(path, options, active) if show_all else ()
-    if as_json:
-        instants = [
-            *(instant_document(instant, archived=True) for instant in archived),
-            *(instant_document(instant, archived=False) for instant in active),
-        ]
-        zone = str(table.config.zone)
-        write_json({"path": table.path, "zone": zone, "instants": instants})
-        return
-    headings = ["instant", "action", "state", "completed"]
+    instants = [
+        *(instant_document(instant, archived=True) for instant in archived),
+        *(instant_document(instant, archived=False) for instant in active),
+    ]
+    zone = str(table.config.zone)
     rows = [_row(instant, "archived") for instant in archived] + [_row(one) for one in active]
-    title = f"{table.config.name}: {len(rows)} instants, times in {table.config.zone}"
-    write_grid(title, headings, rows)
+    count = f"{len(rows)} instant{'' if len(rows) == 1 else 's'}"
+    answer(
+        as_json,
+        {"path": table.path, "zone": zone, "instants": instants},
+        [
+            Grid(
+                ["instant", "action", "state", "completed"],
+                rows,
+                f"{table.config.name}: {count}, times in {zone}",
+            )
+        ],
+    )
 
 
 def instant_document(instant: Instant, *, archived: bool) -> dict[str, Any]:

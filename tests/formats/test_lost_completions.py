@@ -173,10 +173,10 @@ def test_the_command_says_what_it_puts_back(tmp_path: Path) -> None:
     LAST["upsert"](table)
     instant, _ = lose(table)
     shown = CliRunner().invoke(app, ["table", "repair", table.path, "--dry-run"])
-    assert f"Would make anew: the completed file of {instant}" in shown.output
+    assert f"Would rebuild: the completed file of {instant}" in shown.output
     done = CliRunner().invoke(app, ["table", "repair", table.path])
     assert done.exit_code == 0
-    assert f"made anew: the completed file of {instant}" in done.output
+    assert f"rebuilt: the completed file of {instant}" in done.output
 
 
 STRAYS: dict[str, Callable[[Path], object]] = {

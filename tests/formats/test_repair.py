@@ -203,7 +203,7 @@ def test_a_dry_run_changes_nothing(table: hudi.Table) -> None:
     shutil.rmtree(metadata_of(table))
     before = {str(one): one.stat().st_mtime_ns for one in Path(table.path).rglob("*")}
     result = CliRunner().invoke(app, ["table", "repair", table.path, "--dry-run"])
-    assert f"Would make anew: {table.format}." in result.stdout
+    assert f"Would rebuild: {table.format}." in result.stdout
     assert {str(one): one.stat().st_mtime_ns for one in Path(table.path).rglob("*")} == before
 
 
