@@ -6,6 +6,7 @@ and the installed observers; :mod:`hudi_core.plugin.calls` says what happens aro
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -40,6 +41,7 @@ from hudi_core.view.manager import ViewManager
 
 P = ParamSpec("P")
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., object])
 
 
 def hook(spec: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[FormatHost, P], T]:
@@ -50,7 +52,7 @@ def hook(spec: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[FormatH
         answer: T = host.calls.answer(name, *values, **named)
         return answer
 
-    return call
+    return _described(call, spec)
 
 
 def hook_with_views(
@@ -66,7 +68,17 @@ def hook_with_views(
         answer: T = host.calls.answer(name, meta_client, views, *values, **named)
         return answer
 
-    return call
+    return _described(call, spec)
+
+
+def _described(method: F, spec: Callable[..., object]) -> F:
+    """Give a method the name, the text and the arguments of its hook."""
+    signature = inspect.signature(spec)
+    taken = [one for one in signature.parameters.values() if one.name != "view_manager"]
+    method.__name__, method.__doc__ = spec.__name__, spec.__doc__
+    method.__qualname__ = f"FormatHost.{spec.__name__}"
+    vars(method)["__signature__"] = signature.replace(parameters=taken)
+    return method
 
 
 _complete_write = hook_with_views(TableFormatHooks.complete_write)
