@@ -27,6 +27,10 @@ class EngineError(Exception):
     """What an engine says went wrong; the message names the error and its causes."""
 
 
+class EngineDiedError(Exception):
+    """The process of an engine ended while a question was open."""
+
+
 @dataclass(frozen=True)
 class Kind:
     """One engine: where its Spark and its jars are, and what its session needs."""
@@ -267,11 +271,11 @@ class Engine:
     @contextmanager
     def configured(self, conf: Mapping[str, str]) -> Iterator[None]:
         """Change settings of the session for a while."""
-        self._ask("configure", conf=dict(conf))
+        before = self._ask("configure", conf=dict(conf))
         try:
             yield
         finally:
-            self._ask("configure", conf=dict.fromkeys(conf))
+            self._ask("configure", conf=before)
 
     # --- Hudi's own classes ----------------------------------------------------------------------
 
@@ -379,7 +383,7 @@ def _exchange(process: subprocess.Popen[str], question: Any) -> Any:
     print(json.dumps(question), file=process.stdin, flush=True)
     line = process.stdout.readline()
     if not line:
-        raise EngineError("the process ended; its log says why")
+        raise EngineDiedError("the process ended; its log says why")
     return json.loads(line)
 
 

@@ -99,12 +99,15 @@ class Report:
         self._partial |= {_file(name) for name in named}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Remember what became of a case; a failure of its set-up is one."""
+        """Remember what became of a case; a failure of its set-up is one.
+
+        A case during which its process died is run again, and stays wrong.
+        """
         name = case_name(report.nodeid)
         if report.failed:
             self.outcomes[name] = WRONG
         elif report.when == "call":
-            self.outcomes[name] = getattr(report, "wasxfail", RIGHT)
+            self.outcomes.setdefault(name, getattr(report, "wasxfail", RIGHT))
 
     @property
     def unfinished(self) -> list[str]:

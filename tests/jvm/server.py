@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -42,13 +42,15 @@ class Session:
             "Python": platform.python_version(),
         }
 
-    def configure(self, conf: Mapping[str, str | None]) -> None:
-        """Change settings of the session; those that are null go back to their defaults."""
+    def configure(self, conf: Mapping[str, str | None]) -> Any:
+        """Change settings of the session, null unsets them; what they were before."""
+        before = {name: self._spark.conf.get(name, None) for name in conf}
         for name, value in conf.items():
             if value is None:
                 self._spark.conf.unset(name)
             else:
                 self._spark.conf.set(name, value)
+        return before
 
     def load(
         self, source: str, path: str, options: Mapping[str, str], to: str, **query: Any
@@ -184,6 +186,8 @@ class Session:
         try:
             chosen = _select(frame, where, columns)
             rows = [list(row) for row in chosen.collect()]
+        except Py4JNetworkError:  # Java has ended, which is no answer
+            raise
         except (PySparkException, Py4JError) as error:
             return {"error": [type(error).__name__, str(error)]}
         return {"rows": rows, "files": self._files_read(chosen)}
@@ -220,6 +224,8 @@ def main() -> None:
         method, arguments = json.loads(line)
         try:
             answer = {"result": getattr(session, method)(**arguments)}
+        except Py4JNetworkError:  # Java has ended, and so does this process
+            raise
         except (PySparkException, Py4JError) as error:
             answer = {"error": [type(error).__name__, str(error)]}
         print(json.dumps(answer, default=str), file=answers, flush=True)

@@ -5,7 +5,20 @@ from __future__ import annotations
 import ast
 import re
 
-from tests.jvm.report import HERE, OWN, PAGE, PATTERN, RIGHT, WRONG, functions_of, lines_of, page
+import pytest
+
+from tests.jvm.report import (
+    HERE,
+    OWN,
+    PAGE,
+    PATTERN,
+    RIGHT,
+    WRONG,
+    Report,
+    functions_of,
+    lines_of,
+    page,
+)
 
 
 def test_the_page_tells_of_no_other_cases() -> None:
@@ -17,6 +30,22 @@ def test_the_page_tells_of_no_other_cases() -> None:
     told = {(one.file, one.function) for one in lines_of(PAGE.read_text(encoding="utf-8"))}
     assert told
     assert told <= there, "run `make interop ARGS='-k FILE'` with the files that have changed"
+
+
+def test_a_case_whose_process_died_stays_wrong() -> None:
+    report = Report()
+    for outcome in ("failed", "passed"):
+        report.pytest_runtest_logreport(
+            pytest.TestReport(
+                "tests/jvm/delta_cases.py::test_checkpoints",
+                ("", None, ""),
+                {},
+                outcome=outcome,
+                longrepr=None,
+                when="call",
+            )
+        )
+    assert report.outcomes == {"delta_cases.py::test_checkpoints": WRONG}
 
 
 def test_a_page_counts_cases_and_keeps_sections() -> None:
