@@ -171,6 +171,22 @@ def changes_by_hudi(engine: Engine, path: Path, since: Instant) -> Counter[str]:
     )
 
 
+def encoded_changes(write: Writer, path: Path, version: str) -> Instant:
+    """Make a table whose last write brings one row, to a partition whose name is encoded.
+
+    The city of the row is ``a%b``.
+
+    Returns
+    -------
+    Instant
+        The write before.
+    """
+    shape = Shape(version, partition="city", ordering="ts", options=ENCODED)
+    Step("insert", of_city("oslo", 0, 1)).take(write, path, shape)
+    Step("insert", of_city("a%b", 10, 1)).take(write, path, shape)
+    return hudi.Table.open(str(path)).timeline.completed_writes()[0]
+
+
 def since_options(since: Instant) -> dict[str, str]:
     """Options of Hudi's incremental query of what completed after an instant."""
     return {

@@ -28,8 +28,8 @@ from tests.jvm.histories import (
     Model,
     Step,
     changes_by_hudi,
+    encoded_changes,
     live,
-    of_city,
     read_by_hudi,
     read_by_us,
     since_options,
@@ -186,12 +186,9 @@ def same_history(engine: Engine, path: Path) -> None:
 @pytest.mark.parametrize("version", ["8", "9"])
 def test_changes_of_encoded_partitions(hudi_spark: Engine, tmp_path: Path, version: str) -> None:
     """Incremental queries of partitions whose names are encoded."""
-    path, write, shape = tmp_path / "table", HudiSpark(hudi_spark), replace(PLAIN, version=version)
-    Step("insert", of_city("oslo", 0, 1)).take(write, path, shape)
-    Step("insert", of_city("a%b", 10, 1)).take(write, path, shape)
-    table = hudi.Table.open(str(path))
-    first = table.timeline.completed_writes()[0]
-    assert table.incremental(first)["city"].to_pylist() == ["a%b"]
+    path = tmp_path / "table"
+    first = encoded_changes(HudiSpark(hudi_spark), path, version)
+    assert hudi.Table.open(str(path)).incremental(first)["city"].to_pylist() == ["a%b"]
     found = hudi_spark.values(path, ["city"], options=since_options(first))
     if found == [("a%25b",)]:
         raise OwnFailureError("the value is a%b")
@@ -304,10 +301,6 @@ def test_version_6(hudi_spark: Engine, tmp_path: Path) -> None:
 
 REFUSED: Final[Mapping[str, tuple[Mapping[str, str], str]]] = {
     "no meta fields": ({"hoodie.populate.meta.fields": "false"}, "meta fields|meta columns"),
-    "dropped partition columns": (
-        {"hoodie.datasource.write.drop.partition.columns": "true"},
-        "partition columns",
-    ),
     "changes captured": ({"hoodie.table.cdc.enabled": "true"}, "hoodie.table.cdc.enabled"),
 }
 
@@ -322,6 +315,18 @@ def test_read_and_not_written(hudi_spark: Engine, tmp_path: Path, table: str, ve
     assert read_by_us(path) == rows
     check(path)
     refused(path, words)
+
+
+@pytest.mark.parametrize("version", ["8", "9"])
+def test_dropped_partition_columns(hudi_spark: Engine, tmp_path: Path, version: str) -> None:
+    """Tables whose files lack the partition columns are refused by name, and validated."""
+    path = tmp_path / "table"
+    dropped = {"hoodie.datasource.write.drop.partition.columns": "true"}
+    make(hudi_spark, path, with_options(dropped, HIVE, version=version))
+    refused(path, "partition columns")
+    with pytest.raises(UnsupportedTableError, match="partition columns"):
+        hudi.Table.open(str(path)).to_arrow()
+    check(path)
 
 
 @pytest.mark.parametrize("version", ["8", "9"])

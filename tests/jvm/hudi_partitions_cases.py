@@ -7,6 +7,7 @@ indexed columns, which find the same rows every way.
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -243,10 +244,16 @@ def test_partitions_of_values_and_periods(
 
     def found(name: str, write: Writer) -> Found:
         path = insert_all(write, tmp_path / name, shape, [data])
-        return filtered(hudi_spark, path, filters).found
+        answers = filtered(hudi_spark, path, filters).found
+        return {each: _of_any_period(answer) for each, answer in answers.items()}
 
     right = wanted(filters, rows)
     judge_filters(found("ours", ours), right, lambda: found("theirs", HudiSpark(hudi_spark)))
+
+
+def _of_any_period(answer: Any) -> Any:
+    """An answer; its error names one of the partitions, whichever it meets first."""
+    return re.sub(r"`2026-\d\d-20`", "`a period`", answer) if isinstance(answer, str) else answer
 
 
 def made_by_hudi() -> dict[str, tuple[Shape, pa.DataType, Sequence[Any]]]:
@@ -270,12 +277,15 @@ def test_periods_of_hudi_spark(
     hudi_spark: Engine, tmp_path: Path, table: str, version: str
 ) -> None:
     """TIMESTAMP and CUSTOM, made by Hudi-Spark: we read its rows and write on, and so does it."""
-    shape, kind, values = MADE[table]
+    shape, column, values = MADE[table]
     shape = replace(shape, version=version)
-    rows, data = of_periods(kind, values)
+    rows, data = of_periods(column, values)
     path = tmp_path / "table"
     insert_all(HudiSpark(hudi_spark), path, shape, [data.slice(0, 2), data.slice(2)])
     opened = hudi.Table.open(str(path))
+    kind = shape.given["hoodie.datasource.write.keygenerator.type"]
+    properties = (path / ".hoodie" / "hoodie.properties").read_text(encoding="utf-8")
+    assert f"hoodie.table.keygenerator.type={kind}" in properties.splitlines()
     assert of_ours(opened) == rows
     rows[1]["x"], rows[3]["x"] = 100, 300
     # of CUSTOM generators Hudi-Spark does not store how periods are made

@@ -21,7 +21,15 @@ import pytest
 from tests.jvm.engines import Engine
 from tests.jvm.filters import Filter, among, compare, is_not_null, is_null, starts_with
 from tests.jvm.report import own_failure
-from tests.jvm.skipping import Found, filtered, filters_of, judge_filters, plainly, wanted
+from tests.jvm.skipping import (
+    Found,
+    differences,
+    filtered,
+    filters_of,
+    judge_filters,
+    plainly,
+    wanted,
+)
 from tests.jvm.typed_columns import ALL, COLUMNS, typed_batches
 from tests.jvm.writers import HudiSpark, Shape, Writer, insert_all, ours, plain_rows
 
@@ -53,13 +61,16 @@ OWN_FAILURES: Final = {
     ("binary", "9", "partitioned"): own_failure(
         "Hudi-Spark casts the bounds of a binary column in partition_stats to another class"
     ),
-    ("zoned_range", "9", "one folder"): own_failure(
-        "Hudi-Spark takes bounds of times before 1582 for times of the Julian calendar"
-    ),
-    ("zoned_range", "9", "partitioned"): own_failure(
-        "Hudi-Spark takes bounds of times before 1582 for times of the Julian calendar"
-    ),
+    **{
+        (column, "9", layout): own_failure(
+            "Hudi-Spark takes bounds of times before 1582 for times of the Julian calendar"
+        )
+        for column, layout in product(("zoned_range", "local_range"), PARTITIONED)
+    },
 }
+TWINS: Final = {"local_range": "zoned_range"}
+"""Columns of our tables that Hudi-Spark takes for others, which its own tables have beside them:
+times without a zone are moments in UTC to it, see ``docs/types.md``."""
 
 
 def types() -> Iterator[Any]:
@@ -76,11 +87,32 @@ def test_every_type(
     """Equal, less, greater, in a list, null and not null, of a column of each type."""
     filters = filters_of(column, *COLUMNS[column])
     right = wanted(filters, plain_rows(typed_batches()))
+    found = filtered(hudi_spark, typed_table(ours, version, layout), filters).found
 
-    def found(write: Writer) -> Found:
-        return filtered(hudi_spark, typed_table(write, version, layout), filters).found
+    def control() -> Found:
+        twin = TWINS.get(column, column)
+        others = filters_of(twin, *COLUMNS[twin])
+        path = typed_table(HudiSpark(hudi_spark), version, layout)
+        answers = filtered(hudi_spark, path, others).found
+        names = {one.sql: other.sql for one, other in zip(others, filters, strict=True)}
+        return {(names[sql], way): answer for (sql, way), answer in answers.items()}
 
-    judge_filters(found(ours), right, lambda: found(HudiSpark(hudi_spark)))
+    judge_filters(found, right, control)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_local_times_by_hudis_name(hudi_spark: Engine, tmp_path: Path, version: str) -> None:
+    """Times without a zone of all years, where the table's schema has Hudi's name for them."""
+    column = "local_range"
+    options = {**ALL, "hoodie.write.schema.local.timestamps": "true"}
+    shape = Shape(version, partition="city", options=options)
+    path = insert_all(ours, tmp_path / "table", shape, typed_batches())
+    assert hudi_spark.schema(path)[column] == "timestamp_ntz"
+    filters = filters_of(column, *COLUMNS[column])
+    found = filtered(hudi_spark, path, filters)
+    unequal = differences(found.found, wanted(filters, plain_rows(typed_batches())))
+    assert not unequal, unequal
+    assert found.files["skipping"] < found.files["listing"]
 
 
 @pytest.mark.parametrize("layout", PARTITIONED)

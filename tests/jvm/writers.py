@@ -33,6 +33,15 @@ _SPARK: Final = {
 """Of Hudi's engine alone: small tables need few tasks."""
 
 
+_TYPE: Final = "hoodie.datasource.write.keygenerator.type"
+_CLASS: Final = "hoodie.datasource.write.keygenerator.class"
+_CLASSES: Final = {
+    "TIMESTAMP": "org.apache.hudi.keygen.TimestampBasedKeyGenerator",
+    "CUSTOM": "org.apache.hudi.keygen.CustomKeyGenerator",
+}
+"""Of the types that Hudi-Spark does not infer from the fields, nor take by their names."""
+
+
 @dataclass(frozen=True)
 class Shape:
     """What a table is made as.
@@ -77,10 +86,12 @@ class Shape:
             "hoodie.datasource.write.partitionpath.field": self.partition,
             "hoodie.table.ordering.fields": self.ordering,
         }
+        kind = self.options.get(_TYPE, self.generator)
         return {
             **_BOTH,
             **{name: value for name, value in named.items() if value},
-            "hoodie.datasource.write.keygenerator.type": self.generator,
+            _TYPE: kind,
+            **({_CLASS: _CLASSES[kind]} if kind in _CLASSES else {}),
             "hoodie.write.table.version": self.version,
             **self.options,
         }
