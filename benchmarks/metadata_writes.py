@@ -15,7 +15,7 @@ from ours import Ours
 from workload import KEY, ORDERING, PARTITION, Change, Source, cores, make_base, make_upsert
 
 import hudi_core as hudi
-from hudi_core.config.metadata_keys import RECORD_INDEX_CACHE
+from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.index.record_index import RecordIndex
 from hudi_core.services.opening import open_table
 
@@ -103,7 +103,7 @@ def measure_cached_lookups(folder: Path, keys: int, sought: int, repeats: int) -
     table.bulk_insert(rows, options=INDEXED)
     wanted = _some_of(stored, sought)
     del rows, numbers, stored
-    cache = {RECORD_INDEX_CACHE.key: str(folder.with_name(folder.name + "-cache"))}
+    cache = {MetadataConfig.record_index_cache.key: str(folder.with_name(folder.name + "-cache"))}
     files = Ours("local").files(folder)
     calls = {
         "record index, sorted cache": lambda: _look_up(table, wanted, cache),

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import pyarrow as pa
 
-from hudi_core.config.read import AS_OF, ReadConfig
+from hudi_core.config.read import ReadConfig
 from hudi_core.config.resolve import text_options
 from hudi_core.config.write import WriteConfig
-from hudi_core.config.write_keys import OPERATION
 from hudi_core.engine.base import Engine
 from hudi_core.engine.choice import engine_for
 from hudi_core.errors import (
@@ -98,7 +97,7 @@ def write(
     config = WriteConfig.from_options(given)
     extras = extra_metadata, idempotency
     config = replace(config, extras=config.extras.given(*extras))
-    operation = OPERATIONS[config.operation] if OPERATION.is_given(given) else None
+    operation = OPERATIONS[config.operation] if WriteConfig.operation.is_given(given) else None
     overwrites = operation is not None and operation.is_replacing and not operation.deletes
     engine = engine or engine_for(data)
     _require_known(mode)
@@ -112,7 +111,7 @@ def write(
         return None
     if operation is not None and operation.deletes and mode != "append":
         raise InvalidOptionError(
-            OPERATION.key,
+            WriteConfig.operation.key,
             operation.word.lower(),
             f"rows cannot be deleted with mode={mode!r}",
             "Use 'append'.",
@@ -210,7 +209,7 @@ def read(spark: SparkSession | None, path: PathLike, options: Options | None = N
 
 def _moments(options: Options) -> Options:
     """Return the options of a read with times in the place of instants and moments."""
-    requested = {AS_OF.key: requested_time}
+    requested = {ReadConfig.as_of.key: requested_time}
     return {
         key: requested.get(key, completed_time)(value)
         if isinstance(value, Instant | date)

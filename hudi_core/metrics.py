@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
-from hudi_core.config.metrics import HOST, ON, PORT, PREFIX, MetricsConfig, Reporter
+from hudi_core.config.metrics import MetricsConfig, Reporter
 from hudi_core.errors import InvalidOptionError
 from hudi_core.model.metering import NO_METER, Meter, Metric
 
@@ -102,7 +102,7 @@ def _library() -> Any:
         return importlib.import_module("prometheus_client")
     except ModuleNotFoundError as error:
         raise InvalidOptionError(
-            ON.key,
+            MetricsConfig.enabled.key,
             "true",
             "metrics need prometheus-client, which is not installed",
             "Run `pip install hudi-core[metrics]`.",
@@ -117,7 +117,10 @@ def _make_gauge(library: Any, name: str, metric: Metric, what: str) -> None:
         _gauges[name] = library.Gauge(name, f"HoodieMetadata.{metric}.{what}, {unit}", _LABELS)
     except ValueError as error:
         raise InvalidOptionError(
-            PREFIX.key, name, f"no such metric can be made ({error})", "Choose another prefix."
+            MetricsConfig.prefix.key,
+            name,
+            f"no such metric can be made ({error})",
+            "Choose another prefix.",
         ) from error
 
 
@@ -129,8 +132,8 @@ def _serve(library: Any, config: MetricsConfig) -> None:
         _servers[where] = library.start_http_server(config.port, addr=config.host)
     except OSError as error:
         raise InvalidOptionError(
-            PORT.key,
+            MetricsConfig.port.key,
             str(config.port),
             f"{config.host} cannot be listened on there ({error.strerror})",
-            f"Choose another port, or another {HOST.key}.",
+            f"Choose another port, or another {MetricsConfig.host.key}.",
         ) from error

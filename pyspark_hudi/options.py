@@ -12,9 +12,9 @@ from typing import Any, Final, Literal, get_args
 
 from pyspark.sql.types import StructField, StructType
 
-from hudi_core.config import read as reads
 from hudi_core.config.catalog import spellings
-from hudi_core.config.commit_keys import METADATA_PREFIX
+from hudi_core.config.commit_keys import CommitConfig
+from hudi_core.config.read import ReadConfig
 from hudi_core.errors import InvalidOptionError
 from hudi_core.storage.location import parse_location
 from hudi_core.storage.options import StorageOptions
@@ -78,9 +78,11 @@ class SourceOptions:
         if not path and not several:
             raise InvalidOptionError(_PATH, None, "the table's path is missing", hint)
         given = {spellings().get(name, name): text for name, text in named.items()}
-        if METADATA_PREFIX.key in given:
+        if CommitConfig.metadata_prefix.key in given:
             # as the names that it is compared with are
-            given[METADATA_PREFIX.key] = given[METADATA_PREFIX.key].lower()
+            given[CommitConfig.metadata_prefix.key] = given[
+                CommitConfig.metadata_prefix.key
+            ].lower()
         # tasks may have another working directory
         paths = tuple(parse_location(one).uri for one in ([path] if path else []) + several)
         return cls(paths[0], paths, given, _mode(mode))
@@ -111,7 +113,7 @@ class SourceOptions:
         """
         query = {
             name.lower(): self.given[name]
-            for key in reads.KEYS
+            for key in ReadConfig.keys
             for name in (key.key, *key.aliases)
             if name in self.given
         }

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from hudi_core.cli.schema_file import read_avro_schema, read_parquet_schema
     from hudi_core.config.format_option import option_key
     from hudi_core.config.support import NOT_BUILT
-    from hudi_core.config.table_keys import FORMAT
+    from hudi_core.config.table_keys import TableKeys
     from hudi_core.config.write import WriteConfig
     from hudi_core.metadata.snapshot import MetadataSnapshot
     from hudi_core.metadata.table import METADATA_FOLDER
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ALL_CHECKS",
-    "FORMAT",
     "METADATA_FOLDER",
     "NOT_BUILT",
     "PLAIN",
@@ -47,6 +46,7 @@ __all__ = [
     "MetadataSnapshot",
     "PartitionPath",
     "Table",
+    "TableKeys",
     "WriteConfig",
     "instant_key",
     "list_files",
@@ -66,7 +66,7 @@ __all__ = [
 _HOMES: Final = {
     "ALL_CHECKS": "hudi_core.metadata.validator",
     "Check": "hudi_core.metadata.validator",
-    "FORMAT": "hudi_core.config.table_keys",
+    "TableKeys": "hudi_core.config.table_keys",
     "FormatHost": "hudi_core.plugin.host",
     "FormatRegistry": "hudi_core.plugin.registry",
     "METADATA_FOLDER": "hudi_core.metadata.table",

@@ -6,40 +6,42 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
-from hudi_core.config import (
-    commit_keys,
-    lock,
-    merge_keys,
-    metadata_keys,
-    metrics,
-    read,
-    schema,
-    storage,
-    stored_keys,
-    table_keys,
-    timebased,
-    write_keys,
-)
+from hudi_core.config.commit_keys import CommitConfig
 from hudi_core.config.foreign import foreign_options
 from hudi_core.config.key import ConfigKey
+from hudi_core.config.lock import LockConfig
+from hudi_core.config.merge_keys import MergeKeys
+from hudi_core.config.metadata_keys import MetadataConfig
+from hudi_core.config.metrics import MetricsConfig
+from hudi_core.config.options import Options
+from hudi_core.config.read import ReadConfig
+from hudi_core.config.schema import SchemaConfig
+from hudi_core.config.storage import StoreKeys
+from hudi_core.config.stored_keys import ManagedKeys
+from hudi_core.config.table_keys import TableKeys
+from hudi_core.config.timebased import TimeKeys
+from hudi_core.config.write import WriteConfig
 
-ALL_KEYS: Final[tuple[ConfigKey[Any], ...]] = (
-    *table_keys.CHOSEN_KEYS,
-    *merge_keys.KEYS,
-    *timebased.KEYS,
-    *write_keys.KEYS,
-    *commit_keys.KEYS,
-    *schema.KEYS,
-    *read.KEYS,
-    *lock.KEYS,
-    *storage.KEYS,
-    *metadata_keys.KEYS,
-    *metrics.KEYS,
+OPTIONS: Final[tuple[type[Options], ...]] = (
+    TableKeys,
+    MergeKeys,
+    TimeKeys,
+    WriteConfig,
+    CommitConfig,
+    SchemaConfig,
+    ReadConfig,
+    LockConfig,
+    StoreKeys,
+    MetadataConfig,
+    MetricsConfig,
 )
+"""Where the options are declared that a user may give."""
+
+ALL_KEYS: Final[tuple[ConfigKey[Any], ...]] = tuple(key for one in OPTIONS for key in one.keys)
 """Every option a user may give."""
 
 DECLARED_NAMES: Final = frozenset(
-    name for key in (*ALL_KEYS, *stored_keys.MANAGED_KEYS) for name in key.names
+    name for key in (*ALL_KEYS, *ManagedKeys.keys) for name in key.names
 )
 """Every name, aliases too, under which an option or a stored property is declared."""
 

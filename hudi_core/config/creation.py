@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from hudi_core.config import stored_keys
-from hudi_core.config import table_keys as keys
 from hudi_core.config.index_keys import buckets_of
 from hudi_core.config.key import ConfigKey
 from hudi_core.config.kinds import (
@@ -16,6 +14,7 @@ from hudi_core.config.kinds import (
     TableType,
 )
 from hudi_core.config.new_merging import new_merging
+from hudi_core.config.stored_keys import ManagedKeys
 from hudi_core.config.table import (
     WRITABLE_VERSIONS,
     TableConfig,
@@ -23,19 +22,19 @@ from hudi_core.config.table import (
     infer_key_generator,
     typed_fields,
 )
-from hudi_core.config.timebased import KEYS as TIME_KEYS
-from hudi_core.config.timebased import TimeBased, chosen_time_based
+from hudi_core.config.table_keys import TableKeys
+from hudi_core.config.timebased import TimeBased, TimeKeys, chosen_time_based
 from hudi_core.errors import InvalidOptionError
 
 _ONLY: Final[tuple[tuple[ConfigKey[Any], tuple[object, ...]], ...]] = (
-    (keys.TABLE_TYPE, (TableType.COPY_ON_WRITE,)),
-    (keys.VERSION, WRITABLE_VERSIONS),
-    (keys.DROP_PARTITION_COLUMNS, (False,)),
-    (keys.POPULATE_META_FIELDS, (True,)),
-    (keys.BASE_FILE_FORMAT, ("PARQUET",)),
-    (keys.TIMEZONE, ("UTC",)),
-    (keys.KEY_GENERATOR, (None, *WRITABLE_KEY_GENERATORS)),
-    (keys.KEY_GENERATOR_CLASS, (None, *WRITABLE_KEY_GENERATORS)),
+    (TableKeys.table_type, (TableType.COPY_ON_WRITE,)),
+    (TableKeys.version, WRITABLE_VERSIONS),
+    (TableKeys.drop_partition_columns, (False,)),
+    (TableKeys.populate_meta_fields, (True,)),
+    (TableKeys.base_file_format, ("PARQUET",)),
+    (TableKeys.timezone, ("UTC",)),
+    (TableKeys.key_generator, (None, *WRITABLE_KEY_GENERATORS)),
+    (TableKeys.key_generator_class, (None, *WRITABLE_KEY_GENERATORS)),
 )
 """What this release writes, where Hudi offers more."""
 
@@ -50,10 +49,10 @@ def new_table_config(options: Mapping[str, str]) -> TableConfig:
     """
     for key, supported in _ONLY:
         _refuse_others(key, supported, options)
-    name, record_key = keys.NAME.read(options), keys.RECORD_KEY.read(options)
+    name, record_key = TableKeys.name.read(options), TableKeys.record_key.read(options)
     if not name:
-        raise _missing(keys.NAME, "a new table needs a name")
-    partition, version = keys.PARTITION_PATH.read(options), keys.VERSION.read(options)
+        raise _missing(TableKeys.name, "a new table needs a name")
+    partition, version = TableKeys.partition_path.read(options), TableKeys.version.read(options)
     keygen = _key_generator(options, record_key, partition)
     if keygen is KeyGeneratorType.NON_PARTITION:
         partition = ()  # Hudi's class takes fields, and makes no paths of them
@@ -62,7 +61,7 @@ def new_table_config(options: Mapping[str, str]) -> TableConfig:
         partition, types = _typed_fields(partition)
     config = TableConfig(
         name=name,
-        database=keys.DATABASE.read(options),
+        database=TableKeys.database.read(options),
         version=version,
         initial_version=version,
         record_key_fields=record_key,
@@ -71,13 +70,13 @@ def new_table_config(options: Mapping[str, str]) -> TableConfig:
         keygen_type=keygen,
         time_based=_time_based(options, keygen, types),
         **new_merging(options, version),
-        hive_style=keys.HIVE_STYLE.read(options),
-        url_encode=keys.URL_ENCODE.read(options),
-        table_format=keys.FORMAT.read(options),
+        hive_style=TableKeys.hive_style.read(options),
+        url_encode=TableKeys.url_encode.read(options),
+        table_format=TableKeys.format.read(options),
         complex_keygen_new_encoding=_new_encoding(options, version),
-        consistent_timestamps=keys.CONSISTENT_TIMESTAMPS.read(options),
-        old_floats=keys.JAVA_VERSION.read(options),
-        local_zone=keys.LOCAL_ZONE.read(options),
+        consistent_timestamps=TableKeys.consistent_timestamps.read(options),
+        old_floats=TableKeys.java_version.read(options),
+        local_zone=TableKeys.local_zone.read(options),
         buckets=buckets_of(options, record_key),
     )
     _refuse_managed(options, config)
@@ -106,20 +105,20 @@ def _refuse_others(
 def _key_generator(
     options: Mapping[str, str], record_key: tuple[str, ...], partition: tuple[str, ...]
 ) -> KeyGeneratorType:
-    by_class = keys.KEY_GENERATOR_CLASS.read(options)
-    by_type = keys.KEY_GENERATOR.read(options)
+    by_class = TableKeys.key_generator_class.read(options)
+    by_type = TableKeys.key_generator.read(options)
     if by_class and by_type and by_class is not by_type:
         raise InvalidOptionError(
-            keys.KEY_GENERATOR.key,
+            TableKeys.key_generator.key,
             by_type.value,
-            f"{keys.KEY_GENERATOR_CLASS.key} names a generator of type {by_class}",
+            f"{TableKeys.key_generator_class.key} names a generator of type {by_class}",
             "Give one of the two.",
         )
     inferred = infer_key_generator(record_key, partition)
     chosen = by_class or by_type
     if chosen is None:
         return inferred
-    key = keys.KEY_GENERATOR_CLASS if by_class else keys.KEY_GENERATOR
+    key = TableKeys.key_generator_class if by_class else TableKeys.key_generator
     if chosen is KeyGeneratorType.SIMPLE and not partition:
         chosen = inferred  # as Hudi stores it: keys are the same, and so is the path
     fits = {
@@ -144,7 +143,7 @@ def _typed_fields(partition: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[st
     names, types = typed_fields(partition)
     if not set(types) <= set(FIELD_TYPES):
         raise InvalidOptionError(
-            keys.PARTITION_PATH.key,
+            TableKeys.partition_path.key,
             ",".join(partition),
             "the CUSTOM key generator needs a type for each field, SIMPLE or TIMESTAMP",
             "Write it as city:SIMPLE,ts:TIMESTAMP.",
@@ -157,16 +156,16 @@ def _time_based(
 ) -> TimeBased | None:
     if has_time_based(keygen, types):
         return chosen_time_based(options)
-    for key in TIME_KEYS:
+    for key in TimeKeys.keys:
         key.read(options)  # of no use here, but a typing error is one
     return None
 
 
 def _new_encoding(options: Mapping[str, str], version: int) -> bool:
-    wanted = keys.COMPLEX_NEW_ENCODING.read(options)
+    wanted = TableKeys.complex_new_encoding.read(options)
     if wanted and version >= 9:
         raise InvalidOptionError(
-            keys.COMPLEX_NEW_ENCODING.key,
+            TableKeys.complex_new_encoding.key,
             "true",
             f"tables of version {version} always prefix the value with the field",
             "Drop the option, or create a table of version 8.",
@@ -176,7 +175,7 @@ def _new_encoding(options: Mapping[str, str], version: int) -> bool:
 
 def _refuse_managed(options: Mapping[str, str], config: TableConfig) -> None:
     properties = config.to_properties()
-    for key in stored_keys.MANAGED_KEYS:
+    for key in ManagedKeys.keys:
         for name in key.names:
             if name in options and options[name].strip() != properties.get(name):
                 raise InvalidOptionError(

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from hudi_core.config.catalog import ALL_KEYS
+from hudi_core.config.catalog import ALL_KEYS, OPTIONS
 from hudi_core.config.foreign import ForeignOption, Kind, Section, foreign_options
 from hudi_core.config.key import ConfigKey, Group
-from hudi_core.config.stored_keys import MANAGED_KEYS
+from hudi_core.config.stored_keys import ManagedKeys
 
 DEFAULT_FOLDER: Final = Path("docs")
 REFERENCE: Final = "configuration.md"
@@ -69,7 +69,7 @@ def render() -> str:
 
 def _group(group: Group) -> str:
     title, text = _TITLES[group]
-    keys = [key for key in ALL_KEYS if key.group is group]
+    keys = [key for one in OPTIONS if one.group is group for key in one.keys]
     return f"## {title}\n\n{text}\n\n" + _table(
         ("Option", "Default", "Meaning"),
         ((_names(key), _default(key), _meaning(key)) for key in keys),
@@ -82,7 +82,7 @@ def _stored() -> str:
         "no option sets them.\n\n"
         + _table(
             ("Property", "Default", "Meaning"),
-            ((_names(key), _default(key), _meaning(key)) for key in MANAGED_KEYS),
+            ((_names(key), _default(key), _meaning(key)) for key in ManagedKeys.keys),
         )
     )
 

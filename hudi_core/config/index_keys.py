@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
 
 from hudi_core.config.key import ConfigKey, Group
 from hudi_core.config.kinds import IndexType
+from hudi_core.config.options import Option, Options
 from hudi_core.config.parsers import boolean, integer, names
 from hudi_core.errors import InvalidOptionError
 from hudi_core.model.buckets import Buckets
@@ -21,76 +21,77 @@ def bucket_engine(text: str) -> str:
     return text.upper()
 
 
-INDEX_TYPE: Final = ConfigKey(
-    key="hoodie.index.type",
-    default=IndexType.SIMPLE,
-    parse=IndexType,
-    choices=tuple(IndexType),
-    doc="How incoming keys find the file groups that hold them. SIMPLE reads the keys of every "
-    "file of the partitions concerned. BLOOM rules files out by the range of their keys and by "
-    "their bloom filters first. The GLOBAL_ ones look into all partitions: a key is unique in the "
-    "whole table. RECORD_INDEX, by its newer name GLOBAL_RECORD_LEVEL_INDEX, asks the record index "
-    "of the metadata table, which has to be there: a key is unique in the whole table, and only "
-    "files that hold one of the keys are read. RECORD_LEVEL_INDEX does so with a record index that "
-    "is kept by partitions: a key is unique in its partition. BUCKET computes the file group from "
-    "the key; it is the layout of a table, chosen before its first rows and kept with it.",
-    group=Group.WRITE,
-)
-SIMPLE_MOVES: Final = ConfigKey(
-    key="hoodie.simple.index.update.partition.path",
-    default=True,
-    parse=boolean,
-    doc="GLOBAL_SIMPLE: what becomes of a row whose key is stored in another partition. true: it "
-    "moves to its new partition. false: it replaces the stored row in the old partition, and its "
-    "partition columns keep the stored values.",
-    group=Group.WRITE,
-)
-BLOOM_MOVES: Final = ConfigKey(
-    key="hoodie.bloom.index.update.partition.path",
-    default=True,
-    parse=boolean,
-    doc="GLOBAL_BLOOM: the same as hoodie.simple.index.update.partition.path.",
-    group=Group.WRITE,
-)
-RECORD_MOVES: Final = ConfigKey(
-    key="hoodie.record.index.update.partition.path",
-    default=False,
-    parse=boolean,
-    doc="RECORD_INDEX: the same as hoodie.simple.index.update.partition.path.",
-    group=Group.WRITE,
-)
-BUCKET_NUMBER: Final = ConfigKey(
-    key="hoodie.bucket.index.num.buckets",
-    default=256,
-    parse=integer(1, 99_999_999),
-    doc="BUCKET: buckets of every partition, each one file group. Kept with the table.",
-    group=Group.WRITE,
-)
-BUCKET_FIELDS: Final[ConfigKey[tuple[str, ...]]] = ConfigKey(
-    key="hoodie.bucket.index.hash.field",
-    default=(),
-    default_text="(the record key)",
-    parse=names,
-    doc="BUCKET: the record key fields whose values choose the bucket. Kept with the table.",
-    group=Group.WRITE,
-)
-BUCKET_ENGINE: Final = ConfigKey(
-    key="hoodie.index.bucket.engine",
-    default="SIMPLE",
-    parse=bucket_engine,
-    doc="BUCKET: SIMPLE, with a fixed number of buckets. CONSISTENT_HASHING is refused.",
-    group=Group.WRITE,
-)
+class IndexConfig(Options, group=Group.WRITE):
+    """How incoming keys find their file groups.
 
-KEYS: Final[tuple[ConfigKey[Any], ...]] = (
-    INDEX_TYPE,
-    SIMPLE_MOVES,
-    BLOOM_MOVES,
-    RECORD_MOVES,
-    BUCKET_NUMBER,
-    BUCKET_FIELDS,
-    BUCKET_ENGINE,
-)
+    ``moves_partition`` says of a global index whether a row moves to the partition that it comes
+    with, or stays where its key is stored. The options of buckets are for :func:`buckets_of`.
+    """
+
+    index_type: Option[IndexType] = Option(
+        "hoodie.index.type",
+        default=IndexType.SIMPLE,
+        parse=IndexType,
+        choices=tuple(IndexType),
+        doc="How incoming keys find the file groups that hold them. SIMPLE reads the keys of "
+        "every file of the partitions concerned. BLOOM rules files out by the range of their keys "
+        "and by their bloom filters first. The GLOBAL_ ones look into all partitions: a key is "
+        "unique in the whole table. RECORD_INDEX, by its newer name GLOBAL_RECORD_LEVEL_INDEX, "
+        "asks the record index of the metadata table, which has to be there: a key is unique in "
+        "the whole table, and only files that hold one of the keys are read. RECORD_LEVEL_INDEX "
+        "does so with a record index that is kept by partitions: a key is unique in its "
+        "partition. BUCKET computes the file group from the key; it is the layout of a table, "
+        "chosen before its first rows and kept with it.",
+    )
+    moves_partition: Option[bool] = Option(
+        "hoodie.simple.index.update.partition.path",
+        default=True,
+        parse=boolean,
+        doc="GLOBAL_SIMPLE: what becomes of a row whose key is stored in another partition. true: "
+        "it moves to its new partition. false: it replaces the stored row in the old partition, "
+        "and its partition columns keep the stored values.",
+    )
+    bloom_moves = ConfigKey(
+        "hoodie.bloom.index.update.partition.path",
+        default=True,
+        parse=boolean,
+        doc="GLOBAL_BLOOM: the same as hoodie.simple.index.update.partition.path.",
+    )
+    record_moves = ConfigKey(
+        "hoodie.record.index.update.partition.path",
+        default=False,
+        parse=boolean,
+        doc="RECORD_INDEX: the same as hoodie.simple.index.update.partition.path.",
+    )
+    bucket_number = ConfigKey(
+        "hoodie.bucket.index.num.buckets",
+        default=256,
+        parse=integer(1, 99_999_999),
+        doc="BUCKET: buckets of every partition, each one file group. Kept with the table.",
+    )
+    bucket_fields = ConfigKey[tuple[str, ...]](
+        "hoodie.bucket.index.hash.field",
+        default=(),
+        parse=names,
+        default_text="(the record key)",
+        doc="BUCKET: the record key fields whose values choose the bucket. Kept with the table.",
+    )
+    bucket_engine = ConfigKey(
+        "hoodie.index.bucket.engine",
+        default="SIMPLE",
+        parse=bucket_engine,
+        doc="BUCKET: SIMPLE, with a fixed number of buckets. CONSISTENT_HASHING is refused.",
+    )
+
+    @classmethod
+    def _moves(cls, options: Mapping[str, str]) -> bool:
+        """Whether rows move to another partition: each global index has its own option."""
+        index_type = cls.index_type.read(options)
+        if index_type is IndexType.GLOBAL_BLOOM:
+            return cls.bloom_moves.read(options)
+        if index_type.is_record_index:
+            return cls.record_moves.read(options)
+        return cls.moves_partition.read(options)
 
 
 def buckets_of(options: Mapping[str, str], record_key: tuple[str, ...]) -> Buckets | None:
@@ -106,26 +107,26 @@ def buckets_of(options: Mapping[str, str], record_key: tuple[str, ...]) -> Bucke
     InvalidOptionError
         A hash field that is no record key field, or a table without a record key.
     """
-    BUCKET_ENGINE.read(options)
-    if INDEX_TYPE.read(options) is not IndexType.BUCKET:
+    IndexConfig.bucket_engine.read(options)
+    if IndexConfig.index_type.read(options) is not IndexType.BUCKET:
         return None
     if not record_key:
         raise InvalidOptionError(
-            INDEX_TYPE.key,
+            IndexConfig.index_type.key,
             IndexType.BUCKET.value,
             "buckets are computed from the record key, and the table has none",
             "Name a record key, or use another index.",
         )
-    fields = BUCKET_FIELDS.read(options)
+    fields = IndexConfig.bucket_fields.read(options)
     others = [name for name in fields if name not in record_key]
     if others:
         raise InvalidOptionError(
-            BUCKET_FIELDS.key,
+            IndexConfig.bucket_fields.key,
             ",".join(fields),
             f"{', '.join(others)} is no record key field",
             f"Name some of: {', '.join(record_key)}.",
         )
-    return Buckets(BUCKET_NUMBER.read(options), fields or record_key)
+    return Buckets(IndexConfig.bucket_number.read(options), fields or record_key)
 
 
 def stored_buckets(properties: Mapping[str, str], record_key: tuple[str, ...]) -> Buckets | None:
@@ -138,8 +139,8 @@ def stored_buckets(properties: Mapping[str, str], record_key: tuple[str, ...]) -
     InvalidOptionError
         A stored value is malformed.
     """
-    kind = properties.get(INDEX_TYPE.key, "").strip().upper()
+    kind = properties.get(IndexConfig.index_type.key, "").strip().upper()
     if kind != IndexType.BUCKET or not record_key:
         return None
-    fields = BUCKET_FIELDS.read(properties)
-    return Buckets(BUCKET_NUMBER.read(properties), fields or record_key)
+    fields = IndexConfig.bucket_fields.read(properties)
+    return Buckets(IndexConfig.bucket_number.read(properties), fields or record_key)

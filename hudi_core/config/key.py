@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from hudi_core.errors import InvalidOptionError
 
@@ -92,8 +92,6 @@ class ConfigKey(Generic[T_co]):
         sentence "... cannot be used: ...".
     doc
         What it means and in which unit, in one or two sentences.
-    group
-        Where the reference lists it.
     aliases
         Other names under which it is accepted.
     choices
@@ -110,7 +108,6 @@ class ConfigKey(Generic[T_co]):
     default: T_co
     parse: Callable[[str], T_co]
     doc: str
-    group: Group
     aliases: tuple[str, ...] = ()
     choices: tuple[str, ...] = ()
     default_text: str | None = None
@@ -186,12 +183,3 @@ class ConfigKey(Generic[T_co]):
 
     def _shown(self, text: str) -> str:
         return "***" if self.secret else text
-
-
-def keys_below(prefix: str, group: Group) -> Callable[..., ConfigKey[Any]]:
-    """Return what declares options of one group by what follows ``prefix`` in their names."""
-
-    def key(name: str, **rest: Any) -> ConfigKey[Any]:
-        return ConfigKey(key=f"{prefix}{name}", group=group, **rest)
-
-    return key

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hudi_core.config import table_keys as keys
+from hudi_core.config.table_keys import TableKeys
 from hudi_core.config.time_zone import UTC, stored_zone
 from hudi_core.errors import InvalidOptionError
 from hudi_core.model.key_form import KeyForm
@@ -12,7 +12,11 @@ from hudi_core.model.key_form import KeyForm
 if TYPE_CHECKING:
     from hudi_core.config.table import TableConfig
 
-FORM_KEYS: Final = (keys.CONSISTENT_TIMESTAMPS.key, keys.LOCAL_ZONE.key, keys.JAVA_VERSION.key)
+FORM_KEYS: Final = (
+    TableKeys.consistent_timestamps.key,
+    TableKeys.local_zone.key,
+    TableKeys.java_version.key,
+)
 """The properties that keep it."""
 _JAVA: Final = {True: "17", False: "21"}
 """A release of Java for each way of spelling floating-point numbers."""
@@ -31,7 +35,7 @@ def key_form(config: TableConfig) -> KeyForm:
         zone = config.local_zone or (None if config.timezone == "LOCAL" else UTC)
         if zone is None:
             raise InvalidOptionError(
-                keys.LOCAL_ZONE.key,
+                TableKeys.local_zone.key,
                 None,
                 "keys spell timestamps as clocks show them, and this process's zone has no name",
                 "Set it to the zone of the table's other writers.",
@@ -43,10 +47,10 @@ def form_properties(config: TableConfig) -> dict[str, str]:
     """The properties of a spelling that is not the default."""
     found = {}
     if config.consistent_timestamps:
-        found[keys.CONSISTENT_TIMESTAMPS.key] = "true"
+        found[TableKeys.consistent_timestamps.key] = "true"
         zone = key_form(config).timestamp_zone
         if zone not in (None, UTC) or config.timezone == "LOCAL":
-            found[keys.LOCAL_ZONE.key] = stored_zone(zone or UTC)
+            found[TableKeys.local_zone.key] = stored_zone(zone or UTC)
     if config.old_floats is not None:
-        found[keys.JAVA_VERSION.key] = _JAVA[config.old_floats]
+        found[TableKeys.java_version.key] = _JAVA[config.old_floats]
     return found

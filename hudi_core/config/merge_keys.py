@@ -5,10 +5,11 @@ A table keeps some of them under Hudi's prefix for what merging needs; the store
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from hudi_core.config.key import ConfigKey, Group
 from hudi_core.config.kinds import PartialUpdateMode, Payload
+from hudi_core.config.options import Options
 from hudi_core.config.parsers import names, text_or_none
 from hudi_core.config.table_parsers import (
     IGNORE_MARKERS,
@@ -21,96 +22,90 @@ from hudi_core.config.table_parsers import (
 MERGE_PROPERTY: Final = "hoodie.record.merge.property."
 """Prefix of the properties that readers need in order to merge."""
 
-DELETE_FIELD: Final = ConfigKey(
-    key="hoodie.payload.delete.field",
-    aliases=(f"{MERGE_PROPERTY}hoodie.payload.delete.field",),
-    default=None,
-    default_text="(none)",
-    parse=text_or_none,
-    doc="Column that marks deletes: a row whose value there is that of "
-    "`hoodie.payload.delete.marker` deletes the row of its key, as `_hoodie_is_deleted` does. A "
-    "new table keeps it; for a table that keeps none it holds for the write it is given to.",
-    group=Group.TABLE,
-)
-DELETE_MARKER: Final = ConfigKey(
-    key="hoodie.payload.delete.marker",
-    aliases=(f"{MERGE_PROPERTY}hoodie.payload.delete.marker",),
-    default=None,
-    default_text="(none)",
-    parse=text_or_none,
-    doc="Value of `hoodie.payload.delete.field` that makes a row a delete, such as `D`.",
-    group=Group.TABLE,
-)
-PARTIAL_UPDATE_MODE: Final = ConfigKey(
-    key="hoodie.table.partial.update.mode",
-    default=PartialUpdateMode.NONE,
-    parse=partial_update_mode,
-    choices=(*PartialUpdateMode, IGNORE_MARKERS),
-    doc="Which values of a row are taken from the version before. NONE: none; rows that lack "
-    "columns are refused. KEEP_VALUES: those of columns that all incoming rows lack; an updated "
-    "row keeps its values, a new row has nulls. It holds for the write it is given to and is not "
-    "kept with the table. IGNORE_DEFAULTS: those of columns that are null. FILL_UNAVAILABLE: those "
-    "of columns that hold the text `hoodie.write.partial.update.unavailable.value`. The last two "
-    "are chosen when a table of version 9 is created.",
-    group=Group.TABLE,
-)
-STORED_PARTIAL_UPDATE: Final[ConfigKey[PartialUpdateMode | str]] = ConfigKey(
-    key=PARTIAL_UPDATE_MODE.key,
-    default=PartialUpdateMode.NONE,
-    parse=stored_partial_update,
-    doc="The same as a table keeps it; one that is not known shuts out writers only.",
-    group=Group.TABLE,
-)
-UNAVAILABLE_VALUE: Final = ConfigKey(
-    key="hoodie.write.partial.update.unavailable.value",
-    aliases=(f"{MERGE_PROPERTY}hoodie.write.partial.update.unavailable.value",),
-    default=None,
-    default_text="(none)",
-    parse=text_or_none,
-    doc="What a source sends instead of a value that did not change; see "
-    "`hoodie.table.partial.update.mode`.",
-    group=Group.TABLE,
-)
-PAYLOAD_ORDERING: Final[ConfigKey[tuple[str, ...]]] = ConfigKey(
-    key="hoodie.payload.ordering.field",
-    default=(),
-    default_text="(the ordering fields)",
-    parse=names,
-    doc="Has to name the ordering fields of the table, which decide.",
-    group=Group.TABLE,
-)
-MERGERS: Final[ConfigKey[tuple[str, ...]]] = ConfigKey(
-    key="hoodie.write.record.merge.custom.implementation.classes",
-    aliases=("hoodie.datasource.write.record.merger.impls",),
-    default=(),
-    default_text="(as the merge mode says)",
-    parse=merger_classes,
-    doc="Classes that merge rows. Those that come with Hudi do what the merge mode says, and are "
-    "accepted; others are refused.",
-    group=Group.TABLE,
-)
-LEGACY_PAYLOAD: Final[ConfigKey[Payload | str | None]] = ConfigKey(
-    key="hoodie.table.legacy.payload.class",
-    default=None,
-    default_text="(none)",
-    parse=payload_class,
-    doc="Payload class that a table of version 9 was created for; rows are merged by what it "
-    "stands for.",
-    group=Group.TABLE,
-)
 
-KEYS: Final[tuple[ConfigKey[Any], ...]] = (
-    DELETE_FIELD,
-    DELETE_MARKER,
-    PARTIAL_UPDATE_MODE,
-    UNAVAILABLE_VALUE,
-    PAYLOAD_ORDERING,
-    MERGERS,
-)
-"""What a user may give."""
+class MergeKeys(Options, group=Group.TABLE):
+    """What a user may say of merging."""
+
+    delete_field = ConfigKey(
+        "hoodie.payload.delete.field",
+        default=None,
+        parse=text_or_none,
+        aliases=(f"{MERGE_PROPERTY}hoodie.payload.delete.field",),
+        default_text="(none)",
+        doc="Column that marks deletes: a row whose value there is that of "
+        "`hoodie.payload.delete.marker` deletes the row of its key, as `_hoodie_is_deleted` does. "
+        "A new table keeps it; for a table that keeps none it holds for the write it is given to.",
+    )
+    delete_marker = ConfigKey(
+        "hoodie.payload.delete.marker",
+        default=None,
+        parse=text_or_none,
+        aliases=(f"{MERGE_PROPERTY}hoodie.payload.delete.marker",),
+        default_text="(none)",
+        doc="Value of `hoodie.payload.delete.field` that makes a row a delete, such as `D`.",
+    )
+    partial_update_mode = ConfigKey(
+        "hoodie.table.partial.update.mode",
+        default=PartialUpdateMode.NONE,
+        parse=partial_update_mode,
+        choices=(*PartialUpdateMode, IGNORE_MARKERS),
+        doc="Which values of a row are taken from the version before. NONE: none; rows that lack "
+        "columns are refused. KEEP_VALUES: those of columns that all incoming rows lack; an "
+        "updated row keeps its values, a new row has nulls. It holds for the write it is given to "
+        "and is not kept with the table. IGNORE_DEFAULTS: those of columns that are null. "
+        "FILL_UNAVAILABLE: those of columns that hold the text "
+        "`hoodie.write.partial.update.unavailable.value`. The last two are chosen when a table of "
+        "version 9 is created.",
+    )
+    unavailable_value = ConfigKey(
+        "hoodie.write.partial.update.unavailable.value",
+        default=None,
+        parse=text_or_none,
+        aliases=(f"{MERGE_PROPERTY}hoodie.write.partial.update.unavailable.value",),
+        default_text="(none)",
+        doc="What a source sends instead of a value that did not change; see "
+        "`hoodie.table.partial.update.mode`.",
+    )
+    payload_ordering = ConfigKey[tuple[str, ...]](
+        "hoodie.payload.ordering.field",
+        default=(),
+        parse=names,
+        default_text="(the ordering fields)",
+        doc="Has to name the ordering fields of the table, which decide.",
+    )
+    mergers = ConfigKey[tuple[str, ...]](
+        "hoodie.write.record.merge.custom.implementation.classes",
+        default=(),
+        parse=merger_classes,
+        aliases=("hoodie.datasource.write.record.merger.impls",),
+        default_text="(as the merge mode says)",
+        doc="Classes that merge rows. Those that come with Hudi do what the merge mode says, and "
+        "are accepted; others are refused.",
+    )
+
+
+class StoredMergeKeys(Options, group=Group.TABLE):
+    """What a table may say of merging besides."""
+
+    partial_update = ConfigKey[PartialUpdateMode | str](
+        MergeKeys.partial_update_mode.key,
+        default=PartialUpdateMode.NONE,
+        parse=stored_partial_update,
+        doc="The same as a table keeps it; one that is not known shuts out writers only.",
+    )
+    legacy_payload = ConfigKey[Payload | str | None](
+        "hoodie.table.legacy.payload.class",
+        default=None,
+        parse=payload_class,
+        default_text="(none)",
+        doc="Payload class that a table of version 9 was created for; rows are merged by what it "
+        "stands for.",
+    )
+
+
 STORED_PROPERTIES: Final = frozenset(
     name
-    for key in (DELETE_FIELD, DELETE_MARKER, UNAVAILABLE_VALUE)
+    for key in (MergeKeys.delete_field, MergeKeys.delete_marker, MergeKeys.unavailable_value)
     for name in key.names
     if name.startswith(MERGE_PROPERTY)
 )

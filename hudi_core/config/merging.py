@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
-from hudi_core.config import merge_keys
-from hudi_core.config import table_keys as keys
 from hudi_core.config.key import ConfigKey
 from hudi_core.config.kinds import MergeMode, PartialUpdateMode, Payload
+from hudi_core.config.merge_keys import (
+    MERGE_PROPERTY,
+    STORED_PROPERTIES,
+    MergeKeys,
+    StoredMergeKeys,
+)
 from hudi_core.config.merge_rules import (
     FIRST_WITHOUT_PAYLOADS,
     DeleteMarker,
 )
+from hudi_core.config.table_keys import TableKeys
 from hudi_core.errors import InvalidOptionError, OptionConflictError
 
 if TYPE_CHECKING:
@@ -46,27 +51,27 @@ def stored_merging(read: Read, version: int) -> dict[str, Any]:
     version
         Of the table.
     """
-    ordering = read(keys.ORDERING)
-    strategy, merging = read(keys.MERGE_STRATEGY), read(keys.PAYLOAD_CLASS)
-    legacy = read(merge_keys.LEGACY_PAYLOAD)
+    ordering = read(TableKeys.ordering)
+    strategy, merging = read(TableKeys.merge_strategy), read(TableKeys.payload_class)
+    legacy = read(StoredMergeKeys.legacy_payload)
     has_payloads = version < FIRST_WITHOUT_PAYLOADS
     payload = merging if has_payloads or legacy is None else legacy
-    declared = (read(keys.MERGE_MODE), _mode(strategy), _mode(merging))
+    declared = (read(TableKeys.merge_mode), _mode(strategy), _mode(merging))
     mode = next((one for one in declared if one is not None), default_mode(ordering))
     is_built_in = has_payloads and _mode(payload) is mode and isinstance(payload, Payload)
     merger = None
     if mode is MergeMode.CUSTOM and (strategy not in (None, mode) or not is_built_in):
         own = payload if strategy in (None, mode) else strategy
         merger = f"merge mode CUSTOM{'' if own is None else f' by {own}'}"
-    field, value = read(merge_keys.DELETE_FIELD), read(merge_keys.DELETE_MARKER)
+    field, value = read(MergeKeys.delete_field), read(MergeKeys.delete_marker)
     return {
         "ordering_fields": ordering,
         "merge_mode": mode,
         "payload": kept_payload(payload, version) if isinstance(payload, Payload) else None,
         "merger": merger,
         "delete_marker": DeleteMarker(field, value) if field and value else None,
-        "partial_update": read(merge_keys.STORED_PARTIAL_UPDATE),
-        "unavailable_value": read(merge_keys.UNAVAILABLE_VALUE),
+        "partial_update": read(StoredMergeKeys.partial_update),
+        "unavailable_value": read(MergeKeys.unavailable_value),
     }
 
 
@@ -81,16 +86,16 @@ def unknown_merging(config: TableConfig) -> Iterator[str]:
     if config.merger is not None:
         yield f"merges rows by code of its own ({config.merger})"
     for name in sorted(config.raw):
-        if name.startswith(merge_keys.MERGE_PROPERTY) and name not in merge_keys.STORED_PROPERTIES:
+        if name.startswith(MERGE_PROPERTY) and name not in STORED_PROPERTIES:
             yield f"merges rows by a property that is not known here ({name})"
-    halves = (merge_keys.DELETE_FIELD, merge_keys.DELETE_MARKER)
+    halves = (MergeKeys.delete_field, MergeKeys.delete_marker)
     there = [key.aliases[0] for key in halves if key.read(config.raw)]
     if len(there) == 1:
         yield f"has half a delete marker ({there[0]})"
     mode = config.partial_update
     has_payloads = config.version < FIRST_WITHOUT_PAYLOADS
     if mode is not PartialUpdateMode.NONE and (has_payloads or mode not in _OF_TABLE):
-        yield f"merges partial updates ({merge_keys.PARTIAL_UPDATE_MODE.key}={mode})"
+        yield f"merges partial updates ({MergeKeys.partial_update_mode.key}={mode})"
 
 
 def default_mode(ordering: tuple[str, ...]) -> MergeMode:
@@ -119,7 +124,7 @@ def refuse_other_ordering(options: Mapping[str, str], fields: tuple[str, ...]) -
 
     Hudi looks at it where a table has no ordering fields, and only for some payload classes.
     """
-    key = merge_keys.PAYLOAD_ORDERING
+    key = MergeKeys.payload_ordering
     if key.is_given(options) and key.read(options) not in ((), fields):
         raise InvalidOptionError(
             key.key,
@@ -137,13 +142,11 @@ def given_marker(options: Mapping[str, str]) -> DeleteMarker | None:
     InvalidOptionError
         The column is named without the value, or the value without the column.
     """
-    field, value = (
-        key.read(options) for key in (merge_keys.DELETE_FIELD, merge_keys.DELETE_MARKER)
-    )
+    field, value = (key.read(options) for key in (MergeKeys.delete_field, MergeKeys.delete_marker))
     if field is None and value is None:
         return None
     if field is None or value is None:
-        there, missing = merge_keys.DELETE_FIELD, merge_keys.DELETE_MARKER
+        there, missing = MergeKeys.delete_field, MergeKeys.delete_marker
         if field is None:
             there, missing = missing, there
         raise InvalidOptionError(
@@ -165,23 +168,23 @@ def refuse_other_merging(options: Mapping[str, str], stored: TableConfig) -> Non
     InvalidOptionError
         A value that cannot be used.
     """
-    merge_keys.MERGERS.read(options)
+    MergeKeys.mergers.read(options)
     refuse_other_ordering(options, stored.ordering_fields)
-    payload = keys.PAYLOAD_CLASS.read(options)
+    payload = TableKeys.payload_class.read(options)
     if payload is not None and payload is not stored.payload:
         same = stored.payload in (None, *_PLAIN) and payload in _PLAIN
         if not (same and _mode(payload) is stored.merge_mode):
             had = stored.payload or stored.merger or stored.merge_mode
-            name = given_name(keys.PAYLOAD_CLASS, options)
+            name = given_name(TableKeys.payload_class, options)
             raise OptionConflictError(name, str(payload), str(had))
     by_payload = payload is not None and _mode(payload) is MergeMode.CUSTOM
-    for key in (keys.MERGE_MODE, keys.MERGE_STRATEGY):
+    for key in (TableKeys.merge_mode, TableKeys.merge_strategy):
         mode = key.read(options)
         if mode is None or mode is stored.merge_mode:
             continue
         if not (mode is MergeMode.CUSTOM and by_payload):
             raise OptionConflictError(given_name(key, options), str(mode), stored.merge_mode.value)
-    partial = merge_keys.PARTIAL_UPDATE_MODE
+    partial = MergeKeys.partial_update_mode
     if partial.is_given(options) and partial.read(options) not in (
         PartialUpdateMode.KEEP_VALUES,
         stored.partial_update,
@@ -189,9 +192,9 @@ def refuse_other_merging(options: Mapping[str, str], stored: TableConfig) -> Non
         raise OptionConflictError(
             partial.key, partial.read(options).value, str(stored.partial_update)
         )
-    value = merge_keys.UNAVAILABLE_VALUE.read(options)
+    value = MergeKeys.unavailable_value.read(options)
     if value is not None and value != stored.unavailable_value:
-        raise OptionConflictError(merge_keys.UNAVAILABLE_VALUE.key, value, stored.unavailable_value)
+        raise OptionConflictError(MergeKeys.unavailable_value.key, value, stored.unavailable_value)
 
 
 def marker_for(options: Mapping[str, str], stored: TableConfig) -> DeleteMarker | None:
@@ -209,8 +212,8 @@ def marker_for(options: Mapping[str, str], stored: TableConfig) -> DeleteMarker 
     if given is None or stored.delete_marker is None:
         return given or stored.delete_marker
     for key, wanted, had in (
-        (merge_keys.DELETE_FIELD, given.field, stored.delete_marker.field),
-        (merge_keys.DELETE_MARKER, given.value, stored.delete_marker.value),
+        (MergeKeys.delete_field, given.field, stored.delete_marker.field),
+        (MergeKeys.delete_marker, given.value, stored.delete_marker.value),
     ):
         if wanted != had:
             raise OptionConflictError(given_name(key, options), wanted, had)
@@ -220,10 +223,10 @@ def marker_for(options: Mapping[str, str], stored: TableConfig) -> DeleteMarker 
 COMPARED: Final = frozenset(
     name
     for key in (
-        keys.MERGE_MODE,
-        keys.MERGE_STRATEGY,
-        keys.PAYLOAD_CLASS,
-        *merge_keys.KEYS,
+        TableKeys.merge_mode,
+        TableKeys.merge_strategy,
+        TableKeys.payload_class,
+        *MergeKeys.keys,
     )
     for name in key.names
 )

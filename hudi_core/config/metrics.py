@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final
+from typing import Final, Self
 
-from hudi_core.config.key import ConfigKey, Group, keys_below
-from hudi_core.config.metadata_keys import METRICS as OF_METADATA
+from hudi_core.config.key import Group
+from hudi_core.config.metadata_keys import MetadataConfig
+from hudi_core.config.options import Option, Options
 from hudi_core.config.parsers import boolean, integer
 
 
@@ -44,86 +44,55 @@ def reporter(text: str) -> Reporter | None:
     return Reporter(word)
 
 
-_key = keys_below("hoodie.metrics.", Group.METRICS)
-ON: Final[ConfigKey[bool]] = _key(
-    "on",
-    default=False,
-    parse=boolean,
-    doc="Whether metrics are published. Needs prometheus-client: `pip install hudi-core[metrics]`.",
-)
-REPORTER: Final[ConfigKey[Reporter | None]] = _key(
-    "reporter.type",
-    default=Reporter.PROMETHEUS,
-    parse=reporter,
-    doc="PROMETHEUS answers Prometheus on a port of this process. INMEMORY keeps the numbers in "
-    "the default registry of prometheus-client, for programs that publish that themselves. Hudi's "
-    "other reporters are not built yet: they are warned of, and nothing is published.",
-    hudi_default="GRAPHITE",
-    reason="Prometheus is what there is.",
-)
-PREFIX: Final[ConfigKey[str]] = _key(
-    "reporter.metricsname.prefix",
-    default="",
-    default_text="(none)",
-    parse=str,
-    doc="What the names of metrics begin with.",
-    hudi_default="(the table's name)",
-    reason="The table is a label of each metric, so that one query is good for all tables.",
-)
-PORT: Final[ConfigKey[int]] = _key(
-    "prometheus.port",
-    default=9090,
-    parse=integer(1, 65535),
-    doc="PROMETHEUS: the port. One server answers for all tables of the process that name it.",
-)
-HOST: Final[ConfigKey[str]] = _key(
-    "prometheus.host",
-    default="127.0.0.1",
-    parse=str,
-    doc="PROMETHEUS: the address to listen on; 0.0.0.0 for all of them, which is what Hudi does, "
-    "without an option.",
-)
+class MetricsConfig(Options, group=Group.METRICS):
+    """Whether what is measured of the metadata table is published, and where.
 
-KEYS: Final[tuple[ConfigKey[Any], ...]] = (ON, REPORTER, PREFIX, PORT, HOST)
-
-
-@dataclass(frozen=True, slots=True)
-class MetricsConfig:
-    """What the options say of metrics.
-
-    Attributes
-    ----------
-    enabled
-        Whether what is measured of the metadata table is published.
-    reporter
-        Where it goes; ``None`` with metrics that are not enabled.
-    prefix
-        What names begin with.
-    host, port
-        Where Prometheus finds them.
+    ``reporter`` is ``None`` for one that only Hudi has; nothing is enabled then.
     """
 
-    enabled: bool
-    reporter: Reporter | None
-    prefix: str
-    host: str
-    port: int
+    enabled: Option[bool] = Option(
+        "hoodie.metrics.on",
+        default=False,
+        parse=boolean,
+        doc="Whether metrics are published. Needs prometheus-client: `pip install "
+        "hudi-core[metrics]`.",
+    )
+    reporter: Option[Reporter | None] = Option(
+        "hoodie.metrics.reporter.type",
+        default=Reporter.PROMETHEUS,
+        parse=reporter,
+        doc="PROMETHEUS answers Prometheus on a port of this process. INMEMORY keeps the numbers "
+        "in the default registry of prometheus-client, for programs that publish that themselves. "
+        "Hudi's other reporters are not built yet: they are warned of, and nothing is published.",
+        hudi_default="GRAPHITE",
+        reason="Prometheus is what there is.",
+    )
+    prefix: Option[str] = Option(
+        "hoodie.metrics.reporter.metricsname.prefix",
+        default="",
+        parse=str,
+        default_text="(none)",
+        doc="What the names of metrics begin with.",
+        hudi_default="(the table's name)",
+        reason="The table is a label of each metric, so that one query is good for all tables.",
+    )
+    port: Option[int] = Option(
+        "hoodie.metrics.prometheus.port",
+        default=9090,
+        parse=integer(1, 65535),
+        doc="PROMETHEUS: the port. One server answers for all tables of the process that name it.",
+    )
+    host: Option[str] = Option(
+        "hoodie.metrics.prometheus.host",
+        default="127.0.0.1",
+        parse=str,
+        doc="PROMETHEUS: the address to listen on; 0.0.0.0 for all of them, which is what Hudi "
+        "does, without an option.",
+    )
 
     @classmethod
-    def from_options(cls, options: Mapping[str, str]) -> MetricsConfig:
-        """Return the view of a user's options.
-
-        Raises
-        ------
-        InvalidOptionError
-            A value that cannot be used.
-        """
-        reporter = REPORTER.read(options)
-        is_on = ON.read(options) and OF_METADATA.read(options) is not False
-        return cls(
-            enabled=is_on and reporter is not None,
-            reporter=reporter,
-            prefix=PREFIX.read(options),
-            host=HOST.read(options),
-            port=PORT.read(options),
-        )
+    def from_options(cls, options: Mapping[str, str]) -> Self:
+        """See :meth:`Options.from_options`."""
+        is_on = cls.enabled.read(options) and MetadataConfig.metrics.read(options) is not False
+        reporter = cls.reporter.read(options)
+        return cls._read(options, enabled=is_on and reporter is not None)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hudi_core.config import merge_keys
-from hudi_core.config import table_keys as keys
 from hudi_core.config.kinds import MergeMode, PartialUpdateMode, Payload
+from hudi_core.config.merge_keys import MergeKeys
 from hudi_core.config.merge_rules import (
     DEBEZIUM_UNAVAILABLE,
     FIRST_WITHOUT_PAYLOADS,
@@ -23,6 +22,7 @@ from hudi_core.config.merging import (
     kept_payload,
     refuse_other_ordering,
 )
+from hudi_core.config.table_keys import TableKeys
 from hudi_core.errors import InvalidOptionError
 
 
@@ -39,7 +39,7 @@ def new_merging(options: Mapping[str, str], version: int) -> dict[str, Any]:
     InvalidOptionError
         Something contradicts itself, or asks for code that is not built in.
     """
-    merge_keys.MERGERS.read(options)
+    MergeKeys.mergers.read(options)
     payload = _given_payload(options)
     ordering = _ordering(options, payload, version)
     partial, unavailable = _partial_update(options, payload, version)
@@ -55,11 +55,11 @@ def new_merging(options: Mapping[str, str], version: int) -> dict[str, Any]:
 
 
 def _given_payload(options: Mapping[str, str]) -> Payload | None:
-    payload = keys.PAYLOAD_CLASS.read(options)
+    payload = TableKeys.payload_class.read(options)
     if payload is None or isinstance(payload, Payload):
         return payload
     raise InvalidOptionError(
-        given_name(keys.PAYLOAD_CLASS, options),
+        given_name(TableKeys.payload_class, options),
         payload,
         "rows are not merged by code of others",
         f"Built in are: {', '.join(known.short_name for known in Payload)}, of the package "
@@ -68,11 +68,11 @@ def _given_payload(options: Mapping[str, str]) -> Payload | None:
 
 
 def _ordering(options: Mapping[str, str], payload: Payload | None, version: int) -> tuple[str, ...]:
-    given = keys.ORDERING.read(options)
+    given = TableKeys.ordering.read(options)
     own = ordering_of(payload) if version >= FIRST_WITHOUT_PAYLOADS else ()
     if own and given not in ((), own):
         raise InvalidOptionError(
-            given_name(keys.ORDERING, options),
+            given_name(TableKeys.ordering, options),
             ",".join(given),
             f"a table of version {version} with this payload class orders by {','.join(own)}",
             "Drop the option, or name these fields.",
@@ -92,8 +92,8 @@ def _given_mode(
             own = payload.merge_mode_without_payloads
     named: dict[str, MergeMode] = {}
     if own is not None:
-        named[given_name(keys.PAYLOAD_CLASS, options)] = own
-    for key in (keys.MERGE_MODE, keys.MERGE_STRATEGY):
+        named[given_name(TableKeys.payload_class, options)] = own
+    for key in (TableKeys.merge_mode, TableKeys.merge_strategy):
         mode = key.read(options)
         if mode is None:
             continue
@@ -103,7 +103,7 @@ def _given_mode(
                 str(mode),
                 "rows are not merged by code of others",
                 f"Use EVENT_TIME_ORDERING or COMMIT_TIME_ORDERING, or name a payload class of "
-                f"Hudi's in {keys.PAYLOAD_CLASS.key}.",
+                f"Hudi's in {TableKeys.payload_class.key}.",
             )
         # what a table of version 9 has no word for any more
         if mode is MergeMode.CUSTOM and payload is not None and payload.merge_mode is mode:
@@ -113,7 +113,7 @@ def _given_mode(
         first, second, *_ = (f"{name} stands for {mode}" for name, mode in named.items())
         name, mode = next(iter(named.items()))
         raise InvalidOptionError(
-            name, mode.value, f"{first}, but {second}", f"Give only {keys.MERGE_MODE.key}."
+            name, mode.value, f"{first}, but {second}", f"Give only {TableKeys.merge_mode.key}."
         )
     if not named:
         return default_mode(ordering)
@@ -123,7 +123,7 @@ def _given_mode(
             name,
             mode.value,
             "ordering by event time needs an ordering field",
-            f"Set {keys.ORDERING.key}, or use COMMIT_TIME_ORDERING.",
+            f"Set {TableKeys.ordering.key}, or use COMMIT_TIME_ORDERING.",
         )
     return mode
 
@@ -131,8 +131,8 @@ def _given_mode(
 def _partial_update(
     options: Mapping[str, str], payload: Payload | None, version: int
 ) -> tuple[PartialUpdateMode, str | None]:
-    key = merge_keys.PARTIAL_UPDATE_MODE
-    given, value = key.read(options), merge_keys.UNAVAILABLE_VALUE.read(options)
+    key = MergeKeys.partial_update_mode
+    given, value = key.read(options), MergeKeys.unavailable_value.read(options)
     if version < FIRST_WITHOUT_PAYLOADS:
         if given not in OF_WRITE:
             raise InvalidOptionError(
@@ -140,7 +140,7 @@ def _partial_update(
                 given.value,
                 f"tables of version {version} cannot keep it",
                 f"Create a table of version 9, or name a payload class in "
-                f"{keys.PAYLOAD_CLASS.key}.",
+                f"{TableKeys.payload_class.key}.",
             )
         return PartialUpdateMode.NONE, value
     own = partial_update_of(payload)
@@ -154,7 +154,7 @@ def _partial_update(
             raise InvalidOptionError(
                 key.key,
                 given.value,
-                f"it needs {merge_keys.UNAVAILABLE_VALUE.key}",
+                f"it needs {MergeKeys.unavailable_value.key}",
                 "Set it to the text that stands for a value that was not sent.",
             )
         value = DEBEZIUM_UNAVAILABLE

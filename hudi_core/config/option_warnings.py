@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from hudi_core.config.catalog import DECLARED_NAMES, FORMAT_PREFIX, known_names
-from hudi_core.config.commit_keys import METADATA_PREFIX
+from hudi_core.config.commit_keys import CommitConfig
 from hudi_core.config.foreign import foreign_options
 from hudi_core.config.plain_options import meant_by
 from hudi_core.errors import UnknownOptionWarning
@@ -76,7 +76,9 @@ def _unknown(
     options: Mapping[str, str], stored: frozenset[str]
 ) -> Iterator[tuple[Sequence[str], str]]:
     """A message for each name that is not known, after the name."""
-    begin = options.get(METADATA_PREFIX.key, METADATA_PREFIX.default).strip()
+    begin = options.get(
+        CommitConfig.metadata_prefix.key, CommitConfig.metadata_prefix.default
+    ).strip()
     for name in options:
         if name in DECLARED_NAMES or name in stored or name in WARNED:
             continue

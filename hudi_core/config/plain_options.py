@@ -11,49 +11,54 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from hudi_core.config import commit_keys, index_keys, lock, read, table_keys, write_keys
+from hudi_core.config.commit_keys import CommitConfig
+from hudi_core.config.index_keys import IndexConfig
+from hudi_core.config.lock import LockConfig
+from hudi_core.config.read import ReadConfig
+from hudi_core.config.table_keys import TableKeys
+from hudi_core.config.write import WriteConfig
 
 _NOT_LETTERS: Final = re.compile(r"[^a-z0-9]+")
 _WORDS: Final[Mapping[str, tuple[str, ...]]] = {
-    table_keys.NAME.key: ("tablename",),
-    table_keys.TABLE_TYPE.key: ("tabletype",),
-    table_keys.VERSION.key: ("tableversion",),
-    table_keys.FORMAT.key: ("format", "tableformat"),
-    table_keys.RECORD_KEY.key: (
+    TableKeys.name.key: ("tablename",),
+    TableKeys.table_type.key: ("tabletype",),
+    TableKeys.version.key: ("tableversion",),
+    TableKeys.format.key: ("format", "tableformat"),
+    TableKeys.record_key.key: (
         "recordkey",
         "recordkeys",
         "recordkeyfield",
         "recordkeyfields",
         "primarykey",
     ),
-    table_keys.PARTITION_PATH.key: (
+    TableKeys.partition_path.key: (
         "partitionpath",
         "partitionpathfield",
         "partitionby",
         "partitionfields",
     ),
-    table_keys.ORDERING.key: (
+    TableKeys.ordering.key: (
         "precombine",
         "precombinefield",
         "precombinekey",
         "orderingfield",
         "orderingfields",
     ),
-    table_keys.MERGE_MODE.key: ("mergemode", "recordmergemode"),
-    table_keys.PAYLOAD_CLASS.key: ("payloadclass",),
-    table_keys.KEY_GENERATOR_CLASS.key: ("keygenerator", "keygeneratorclass"),
-    table_keys.KEY_GENERATOR.key: ("keygeneratortype",),
-    table_keys.HIVE_STYLE.key: ("hivestylepartitioning",),
-    write_keys.OPERATION.key: ("operation", "writeoperation"),
-    commit_keys.APPLICATION.key: ("idempotency",),
-    index_keys.INDEX_TYPE.key: ("indextype",),
-    lock.CONCURRENCY_MODE.key: ("concurrencymode",),
-    lock.PROVIDER.key: ("lockprovider",),
-    read.QUERY_TYPE.key: ("querytype",),
+    TableKeys.merge_mode.key: ("mergemode", "recordmergemode"),
+    TableKeys.payload_class.key: ("payloadclass",),
+    TableKeys.key_generator_class.key: ("keygenerator", "keygeneratorclass"),
+    TableKeys.key_generator.key: ("keygeneratortype",),
+    TableKeys.hive_style.key: ("hivestylepartitioning",),
+    WriteConfig.operation.key: ("operation", "writeoperation"),
+    CommitConfig.application.key: ("idempotency",),
+    IndexConfig.index_type.key: ("indextype",),
+    LockConfig.concurrency_mode.key: ("concurrencymode",),
+    LockConfig.provider.key: ("lockprovider",),
+    ReadConfig.query_type.key: ("querytype",),
     # Spark's own words for time travel, which it does not hand to sources in Python
-    read.AS_OF.key: ("asof", "asofinstant", "timestampasof", "versionasof"),
-    read.BEGIN.key: ("begininstanttime",),
-    read.END.key: ("endinstanttime",),
+    ReadConfig.as_of.key: ("asof", "asofinstant", "timestampasof", "versionasof"),
+    ReadConfig.begin.key: ("begininstanttime",),
+    ReadConfig.end.key: ("endinstanttime",),
     "path": ("tablepath",),
 }
 _MEANT: Final = {word: key for key, words in _WORDS.items() for word in words}

@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Self
 
 from hudi_core.config.foreign import Kind, foreign_options
 from hudi_core.config.key import ConfigKey, Group
 from hudi_core.config.kinds import QueryType
+from hudi_core.config.options import Option, Options
 from hudi_core.errors import InvalidInstantTimeError, InvalidOptionError
 from hudi_core.model.instant_time import EARLIEST, parse_query_time
 
-__all__ = [
-    "AS_OF",
-    "BEGIN",
-    "END",
-    "INCREMENTAL_FORMAT",
-    "KEYS",
-    "QUERY_TYPE",
-    "QueryType",
-    "ReadConfig",
-]
+__all__ = ["QueryType", "ReadConfig"]
 
 
 def query_time(text: str) -> str | None:
@@ -49,104 +40,76 @@ def begin_time(text: str) -> str | None:
     return query_time(text)
 
 
-QUERY_TYPE: Final = ConfigKey(
-    key="hoodie.datasource.query.type",
-    aliases=("hoodie.datasource.view.type",),
-    default=QueryType.SNAPSHOT,
-    parse=QueryType,
-    choices=tuple(QueryType),
-    doc="What is read: the table as it is, or the rows that changed in a span of time.",
-    group=Group.READ,
-)
-AS_OF: Final = ConfigKey(
-    key="as.of.instant",
-    default=None,
-    default_text="(now)",
-    parse=query_time,
-    doc="Snapshot: the table as it was at this time. 17 or 14 digits, a date, an RFC 3339 date and "
-    "time (of whole seconds: the end of that second), or seconds or milliseconds since the epoch. "
-    "What names no zone is in that of the table's instants. A time before the first commit, or "
-    "after now, is refused.",
-    group=Group.READ,
-)
-BEGIN: Final = ConfigKey(
-    key="hoodie.datasource.read.begin.instanttime",
-    default=None,
-    default_text="(required for incremental reads)",
-    parse=begin_time,
-    doc="Incremental: changes that completed after this time; `earliest` for all of them. The "
-    "requested time of a commit stands for its completion, here and as the end. Whole seconds mean "
-    "the begin of that second here, and the end of it there.",
-    group=Group.READ,
-)
-END: Final = ConfigKey(
-    key="hoodie.datasource.read.end.instanttime",
-    default=None,
-    default_text="(now)",
-    parse=query_time,
-    doc="Incremental: changes that completed at or before this time.",
-    group=Group.READ,
-)
-INCREMENTAL_FORMAT: Final = ConfigKey(
-    key="hoodie.datasource.query.incremental.format",
-    default="latest_state",
-    parse=str,
-    choices=("latest_state",),
-    doc="Incremental: what is returned of a changed row; its latest state is supported.",
-    group=Group.READ,
-)
+class ReadConfig(Options, group=Group.READ):
+    """What a read is asked for; for an incremental one, ``end`` is ``None`` for now."""
 
-KEYS: Final[tuple[ConfigKey[Any], ...]] = (QUERY_TYPE, AS_OF, BEGIN, END, INCREMENTAL_FORMAT)
-
-
-@dataclass(frozen=True, slots=True)
-class ReadConfig:
-    """What a read is asked for.
-
-    Attributes
-    ----------
-    query_type
-        Snapshot or incremental.
-    as_of
-        Requested time the snapshot is taken at, as the user wrote it; ``None`` for now.
-    begin, end
-        Completion times, likewise; changes in (begin, end] are read. ``begin`` is given for every
-        incremental read, ``end`` is ``None`` for now.
-    """
-
-    query_type: QueryType = QueryType.SNAPSHOT
-    as_of: str | None = None
-    begin: str | None = None
-    end: str | None = None
+    query_type: Option[QueryType] = Option(
+        "hoodie.datasource.query.type",
+        default=QueryType.SNAPSHOT,
+        parse=QueryType,
+        choices=tuple(QueryType),
+        aliases=("hoodie.datasource.view.type",),
+        doc="What is read: the table as it is, or the rows that changed in a span of time.",
+    )
+    as_of: Option[str | None] = Option(
+        "as.of.instant",
+        default=None,
+        parse=query_time,
+        default_text="(now)",
+        doc="Snapshot: the table as it was at this time. 17 or 14 digits, a date, an RFC 3339 "
+        "date and time (of whole seconds: the end of that second), or seconds or milliseconds "
+        "since the epoch. What names no zone is in that of the table's instants. A time before "
+        "the first commit, or after now, is refused.",
+    )
+    begin: Option[str | None] = Option(
+        "hoodie.datasource.read.begin.instanttime",
+        default=None,
+        parse=begin_time,
+        default_text="(required for incremental reads)",
+        doc="Incremental: changes that completed after this time; `earliest` for all of them. The "
+        "requested time of a commit stands for its completion, here and as the end. Whole seconds "
+        "mean the begin of that second here, and the end of it there.",
+    )
+    end: Option[str | None] = Option(
+        "hoodie.datasource.read.end.instanttime",
+        default=None,
+        parse=query_time,
+        default_text="(now)",
+        doc="Incremental: changes that completed at or before this time.",
+    )
+    incremental_format = ConfigKey(
+        "hoodie.datasource.query.incremental.format",
+        default="latest_state",
+        parse=str,
+        choices=("latest_state",),
+        doc="Incremental: what is returned of a changed row; its latest state is supported.",
+    )
 
     @classmethod
-    def from_options(cls, options: Mapping[str, str]) -> ReadConfig:
-        """Return the view of a user's options.
-
-        Raises
-        ------
-        InvalidOptionError
-            A value that cannot be used, or an option that does not belong to the query type.
-        """
+    def from_options(cls, options: Mapping[str, str]) -> Self:
+        """See :meth:`Options.from_options`; an option has to belong to the query type."""
         foreign_options().refuse(options, Kind.REFUSED_IN_READS)
-        INCREMENTAL_FORMAT.read(options)
-        kind = QUERY_TYPE.read(options)
-        config = cls(kind, AS_OF.read(options), BEGIN.read(options), END.read(options))
+        cls.incremental_format.read(options)
+        config = cls._read(options)
+        kind = config.query_type
         if kind is QueryType.INCREMENTAL and config.begin is None:
             raise InvalidOptionError(
-                BEGIN.key, None, "an incremental read needs a begin", "Give a time, or `earliest`."
+                cls.begin.key,
+                None,
+                "an incremental read needs a begin",
+                "Give a time, or `earliest`.",
             )
-        strays: dict[ConfigKey[Any], bool] = {
-            AS_OF: kind is not QueryType.SNAPSHOT and config.as_of is not None,
-            BEGIN: kind is QueryType.SNAPSHOT and config.begin is not None,
-            END: kind is QueryType.SNAPSHOT and config.end is not None,
-        }
-        for key, is_stray in strays.items():
+        is_snapshot = kind is QueryType.SNAPSHOT
+        for key, is_stray in (
+            (cls.as_of, not is_snapshot and config.as_of is not None),
+            (cls.begin, is_snapshot and config.begin is not None),
+            (cls.end, is_snapshot and config.end is not None),
+        ):
             if is_stray:
                 raise InvalidOptionError(
                     key.key,
                     options[key.key],
-                    f"it has no meaning for {QUERY_TYPE.key}={kind}",
-                    f"Drop it, or set {QUERY_TYPE.key}.",
+                    f"it has no meaning for {cls.query_type.key}={kind}",
+                    f"Drop it, or set {cls.query_type.key}.",
                 )
         return config

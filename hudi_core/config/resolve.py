@@ -6,15 +6,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from hudi_core.config import index_keys, stored_keys, timebased
-from hudi_core.config import table_keys as keys
 from hudi_core.config.creation import new_table_config
+from hudi_core.config.index_keys import IndexConfig, buckets_of
 from hudi_core.config.key import ConfigKey, GivenOptions, Secret
 from hudi_core.config.kinds import IndexType, KeyGeneratorType
 from hudi_core.config.merging import COMPARED, marker_for, refuse_other_merging
 from hudi_core.config.option_warnings import warn_of_options
+from hudi_core.config.stored_keys import ManagedKeys
 from hudi_core.config.table import TableConfig, has_time_based, typed_fields
+from hudi_core.config.table_keys import TableKeys
 from hudi_core.config.time_zone import process_zone
+from hudi_core.config.timebased import TimeKeys, conflicting, time_based, with_zones_of
 from hudi_core.errors import InvalidOptionError, OptionConflictError
 
 
@@ -78,39 +80,39 @@ def resolve_table_config(options: Mapping[str, str], stored: TableConfig | None)
 def _checked_against(options: Mapping[str, str], stored: TableConfig) -> TableConfig:
     keygen, partition = _generated_as(options, stored)
     values: list[tuple[ConfigKey[Any], object]] = [
-        (keys.NAME, stored.name),
-        (keys.DATABASE, stored.database),
-        (keys.TABLE_TYPE, stored.table_type),
-        (keys.VERSION, stored.version),
-        (keys.FORMAT, stored.table_format),
-        (keys.RECORD_KEY, stored.record_key_fields),
-        (keys.PARTITION_PATH, partition),
-        (keys.ORDERING, stored.ordering_fields),
-        (keys.KEY_GENERATOR, keygen),
-        (keys.KEY_GENERATOR_CLASS, keygen),
-        (keys.HIVE_STYLE, stored.hive_style),
-        (keys.URL_ENCODE, stored.url_encode),
-        (keys.DROP_PARTITION_COLUMNS, stored.drop_partition_columns),
-        (keys.POPULATE_META_FIELDS, stored.populate_meta_fields),
-        (keys.BASE_FILE_FORMAT, stored.base_file_format),
-        (keys.TIMEZONE, stored.timezone),
+        (TableKeys.name, stored.name),
+        (TableKeys.database, stored.database),
+        (TableKeys.table_type, stored.table_type),
+        (TableKeys.version, stored.version),
+        (TableKeys.format, stored.table_format),
+        (TableKeys.record_key, stored.record_key_fields),
+        (TableKeys.partition_path, partition),
+        (TableKeys.ordering, stored.ordering_fields),
+        (TableKeys.key_generator, keygen),
+        (TableKeys.key_generator_class, keygen),
+        (TableKeys.hive_style, stored.hive_style),
+        (TableKeys.url_encode, stored.url_encode),
+        (TableKeys.drop_partition_columns, stored.drop_partition_columns),
+        (TableKeys.populate_meta_fields, stored.populate_meta_fields),
+        (TableKeys.base_file_format, stored.base_file_format),
+        (TableKeys.timezone, stored.timezone),
     ]
     if stored.buckets is not None:
         values += [
-            (index_keys.INDEX_TYPE, IndexType.BUCKET),
-            (index_keys.BUCKET_NUMBER, stored.buckets.number),
-            (index_keys.BUCKET_FIELDS, stored.buckets.fields),
+            (IndexConfig.index_type, IndexType.BUCKET),
+            (IndexConfig.bucket_number, stored.buckets.number),
+            (IndexConfig.bucket_fields, stored.buckets.fields),
         ]
     optional = [
-        (keys.LOCAL_ZONE, stored.local_zone),
-        (keys.CONSISTENT_TIMESTAMPS, stored.consistent_timestamps),
-        (keys.JAVA_VERSION, stored.old_floats),
+        (TableKeys.local_zone, stored.local_zone),
+        (TableKeys.consistent_timestamps, stored.consistent_timestamps),
+        (TableKeys.java_version, stored.old_floats),
     ]
     values += [(key, value) for key, value in optional if value is not None]
     # an index other than buckets leaves no trace in a table, and may change from write to write
-    compared = {keys.COMPLEX_NEW_ENCODING.key, index_keys.INDEX_TYPE.key}
+    compared = {TableKeys.complex_new_encoding.key, IndexConfig.index_type.key}
     compared |= {key.key for key, _ in optional}
-    compared |= {name for key in timebased.KEYS for name in key.names} | COMPARED
+    compared |= {name for key in TimeKeys.keys for name in key.names} | COMPARED
     for key, value in values:
         compared.update(key.names)
         found = key.find(options)
@@ -120,7 +122,7 @@ def _checked_against(options: Mapping[str, str], stored: TableConfig) -> TableCo
         if given is not None and given != value:
             raise OptionConflictError(*found, stored.raw.get(key.key, _shown(value)))
     refuse_other_merging(options, stored)
-    stored_only = {name for key in stored_keys.MANAGED_KEYS for name in key.names}
+    stored_only = {name for key in ManagedKeys.keys for name in key.names}
     for name in (stored_only | stored.raw.keys()) & options.keys() - compared:
         was = stored.raw.get(name)
         if was is None or was.strip().lower() != options[name].strip().lower():
@@ -134,12 +136,12 @@ def _with_forms(options: Mapping[str, str], stored: TableConfig) -> TableConfig:
     found: dict[str, Any] = {}
     if stored.local_zone is None:
         is_local = stored.timezone == "LOCAL"
-        zone = keys.LOCAL_ZONE.read(options) or (process_zone() if is_local else None)
+        zone = TableKeys.local_zone.read(options) or (process_zone() if is_local else None)
         found["local_zone"] = zone
     if stored.consistent_timestamps is None:
-        found["consistent_timestamps"] = keys.CONSISTENT_TIMESTAMPS.read(options)
+        found["consistent_timestamps"] = TableKeys.consistent_timestamps.read(options)
     if stored.old_floats is None:
-        found["old_floats"] = keys.JAVA_VERSION.read(options)
+        found["old_floats"] = TableKeys.java_version.read(options)
     said = {name: value for name, value in found.items() if value is not None}
     return replace(stored, **said) if said else stored
 
@@ -151,9 +153,9 @@ def _generated_as(
 
     A table without partitions may be written in several ways.
     """
-    by_class = keys.KEY_GENERATOR_CLASS.read(options)
-    given = by_class or keys.KEY_GENERATOR.read(options)
-    fields = keys.PARTITION_PATH.read(options)
+    by_class = TableKeys.key_generator_class.read(options)
+    given = by_class or TableKeys.key_generator.read(options)
+    fields = TableKeys.partition_path.read(options)
     if stored.keygen_type is not KeyGeneratorType.NON_PARTITION:
         return stored.keygen_type, _written_as(options, stored)
     if given is KeyGeneratorType.SIMPLE and not fields:
@@ -167,7 +169,7 @@ def _written_as(options: Mapping[str, str], stored: TableConfig) -> tuple[str, .
         f"{name}:{kind}"
         for name, kind in zip(stored.partition_fields, stored.partition_types, strict=False)
     )
-    given = keys.PARTITION_PATH.read(options)
+    given = TableKeys.partition_path.read(options)
     names, types = typed_fields(given)
     same = names == stored.partition_fields and types == stored.partition_types
     return given if typed and same else typed or stored.partition_fields
@@ -176,26 +178,26 @@ def _written_as(options: Mapping[str, str], stored: TableConfig) -> tuple[str, .
 def _with_time(options: Mapping[str, str], stored: TableConfig) -> TableConfig:
     """Take from the options how partitions are made of moments, where the table does not tell."""
     if stored.time_based is not None:
-        found = timebased.conflicting(options, stored.time_based)
+        found = conflicting(options, stored.time_based)
         if found is not None:
             raise OptionConflictError(*found, dict(stored.time_based.properties).get(found[0]))
-        how = timebased.with_zones_of(options, stored.time_based)
+        how = with_zones_of(options, stored.time_based)
         return replace(stored, time_based=how)
-    told = timebased.TIMESTAMP_TYPE.is_given(stored.raw)
+    told = TimeKeys.timestamp_type.is_given(stored.raw)
     if told or not has_time_based(stored.keygen_type, stored.partition_types):
         return stored
-    if not timebased.TIMESTAMP_TYPE.is_given(options):
+    if not TimeKeys.timestamp_type.is_given(options):
         return stored
-    return replace(stored, time_based=timebased.time_based(options))
+    return replace(stored, time_based=time_based(options))
 
 
 def _with_encoding(options: Mapping[str, str], stored: TableConfig) -> TableConfig:
     """Take the key encoding from the options where Hudi left a table of version 8 without it."""
-    key = keys.COMPLEX_NEW_ENCODING
+    key = TableKeys.complex_new_encoding
     if not key.is_given(options):
         return stored
     given = key.read(options)
-    recorded = stored_keys.COMPLEX_ENCODING.key in stored.raw or stored.version >= 9
+    recorded = ManagedKeys.complex_encoding.key in stored.raw or stored.version >= 9
     if recorded and given != stored.complex_keygen_new_encoding:
         raise OptionConflictError(key.key, options[key.key], _shown(not given))
     return replace(stored, complex_keygen_new_encoding=given)
@@ -211,7 +213,7 @@ def _with_buckets(options: Mapping[str, str], stored: TableConfig) -> TableConfi
     """Take the buckets from the options where the table has not stored any (yet)."""
     if stored.buckets is not None:
         return stored
-    buckets = index_keys.buckets_of(options, stored.record_key_fields)
+    buckets = buckets_of(options, stored.record_key_fields)
     return stored if buckets is None else replace(stored, buckets=buckets)
 
 

@@ -5,9 +5,8 @@ Secrets are read as :class:`hudi_core.config.key.Secret`. No store option is eve
 
 from __future__ import annotations
 
-from typing import Any, Final
-
 from hudi_core.config.key import ConfigKey, Group, Secret
+from hudi_core.config.options import Options
 from hudi_core.config.parsers import boolean, text_or_none
 
 
@@ -16,131 +15,108 @@ def secret(text: str) -> Secret | None:
     return Secret(text) if text else None
 
 
-FSYNC: Final = ConfigKey(
-    key="hoodie.fs.fsync",
-    default=True,
-    parse=boolean,
-    doc="Whether files of the timeline on local disks are flushed to the disk before a commit "
-    "counts. Without it a power failure may lose the last commits, a crash of the process never.",
-    group=Group.STORAGE,
-    hudi_default="(no such option; files are not flushed)",
-    reason="A commit that was reported should survive a power failure.",
-)
-S3_ACCESS_KEY: Final = ConfigKey(
-    key="fs.s3a.access.key",
-    aliases=("aws_access_key_id", "AWS_ACCESS_KEY_ID"),
-    default=None,
-    default_text="(none)",
-    parse=secret,
-    doc="S3: id of the access key.",
-    group=Group.STORAGE,
-    secret=True,
-)
-S3_SECRET_KEY: Final = ConfigKey(
-    key="fs.s3a.secret.key",
-    aliases=("aws_secret_access_key", "AWS_SECRET_ACCESS_KEY"),
-    default=None,
-    default_text="(none)",
-    parse=secret,
-    doc="S3: the secret access key.",
-    group=Group.STORAGE,
-    secret=True,
-)
-S3_SESSION_TOKEN: Final = ConfigKey(
-    key="fs.s3a.session.token",
-    aliases=("aws_session_token", "AWS_SESSION_TOKEN"),
-    default=None,
-    default_text="(none)",
-    parse=secret,
-    doc="S3: token of temporary credentials.",
-    group=Group.STORAGE,
-    secret=True,
-)
-S3_ENDPOINT: Final = ConfigKey(
-    key="fs.s3a.endpoint",
-    aliases=("aws_endpoint_url", "AWS_ENDPOINT_URL"),
-    default=None,
-    default_text="(Amazon's)",
-    parse=text_or_none,
-    doc="S3: address of another service with the same protocol.",
-    group=Group.STORAGE,
-)
-S3_REGION: Final = ConfigKey(
-    key="fs.s3a.endpoint.region",
-    aliases=("aws_region", "AWS_REGION", "AWS_DEFAULT_REGION"),
-    default=None,
-    default_text="(none)",
-    parse=text_or_none,
-    doc="S3: region of the bucket.",
-    group=Group.STORAGE,
-)
-S3_PATH_STYLE: Final = ConfigKey(
-    key="fs.s3a.path.style.access",
-    default=False,
-    parse=boolean,
-    doc="S3: whether the bucket is named in the path instead of the host.",
-    group=Group.STORAGE,
-)
-S3_TLS: Final = ConfigKey(
-    key="fs.s3a.connection.ssl.enabled",
-    default=True,
-    parse=boolean,
-    doc="S3: whether connections are encrypted; only for an endpoint without a scheme.",
-    group=Group.STORAGE,
-)
-GCS_KEY_FILE: Final = ConfigKey(
-    key="fs.gs.auth.service.account.json.keyfile",
-    aliases=(
-        "google.cloud.auth.service.account.json.keyfile",
-        "GOOGLE_APPLICATION_CREDENTIALS",
-    ),
-    default=None,
-    default_text="(none)",
-    parse=text_or_none,
-    doc="GCS: path of the service account's key file.",
-    group=Group.STORAGE,
-)
-AZURE_ACCOUNT: Final = ConfigKey(
-    key="fs.azure.account.name",
-    aliases=("azure_storage_account_name", "AZURE_STORAGE_ACCOUNT_NAME"),
-    default=None,
-    default_text="(from the path)",
-    parse=text_or_none,
-    doc="Azure: name of the storage account.",
-    group=Group.STORAGE,
-)
-AZURE_ACCOUNT_KEY: Final = ConfigKey(
-    key="fs.azure.account.key",
-    aliases=("azure_storage_account_key", "AZURE_STORAGE_ACCOUNT_KEY"),
-    default=None,
-    default_text="(none)",
-    parse=secret,
-    doc="Azure: key of the storage account.",
-    group=Group.STORAGE,
-    secret=True,
-)
-AZURE_SAS_TOKEN: Final = ConfigKey(
-    key="fs.azure.sas.fixed.token",
-    aliases=("azure_storage_sas_token", "AZURE_STORAGE_SAS_TOKEN"),
-    default=None,
-    default_text="(none)",
-    parse=secret,
-    doc="Azure: shared access signature.",
-    group=Group.STORAGE,
-    secret=True,
-)
+class StoreKeys(Options, group=Group.STORAGE):
+    """How stores are reached; read by :class:`hudi_core.storage.options.StorageOptions`."""
 
-KEYS: Final[tuple[ConfigKey[Any], ...]] = (
-    FSYNC,
-    S3_ACCESS_KEY,
-    S3_SECRET_KEY,
-    S3_SESSION_TOKEN,
-    S3_ENDPOINT,
-    S3_REGION,
-    S3_PATH_STYLE,
-    S3_TLS,
-    GCS_KEY_FILE,
-    AZURE_ACCOUNT,
-    AZURE_ACCOUNT_KEY,
-    AZURE_SAS_TOKEN,
-)
+    fsync = ConfigKey(
+        "hoodie.fs.fsync",
+        default=True,
+        parse=boolean,
+        doc="Whether files of the timeline on local disks are flushed to the disk before a commit "
+        "counts. Without it a power failure may lose the last commits, a crash of the process "
+        "never.",
+        hudi_default="(no such option; files are not flushed)",
+        reason="A commit that was reported should survive a power failure.",
+    )
+    s3_access_key = ConfigKey(
+        "fs.s3a.access.key",
+        default=None,
+        parse=secret,
+        aliases=("aws_access_key_id", "AWS_ACCESS_KEY_ID"),
+        default_text="(none)",
+        doc="S3: id of the access key.",
+        secret=True,
+    )
+    s3_secret_key = ConfigKey(
+        "fs.s3a.secret.key",
+        default=None,
+        parse=secret,
+        aliases=("aws_secret_access_key", "AWS_SECRET_ACCESS_KEY"),
+        default_text="(none)",
+        doc="S3: the secret access key.",
+        secret=True,
+    )
+    s3_session_token = ConfigKey(
+        "fs.s3a.session.token",
+        default=None,
+        parse=secret,
+        aliases=("aws_session_token", "AWS_SESSION_TOKEN"),
+        default_text="(none)",
+        doc="S3: token of temporary credentials.",
+        secret=True,
+    )
+    s3_endpoint = ConfigKey(
+        "fs.s3a.endpoint",
+        default=None,
+        parse=text_or_none,
+        aliases=("aws_endpoint_url", "AWS_ENDPOINT_URL"),
+        default_text="(Amazon's)",
+        doc="S3: address of another service with the same protocol.",
+    )
+    s3_region = ConfigKey(
+        "fs.s3a.endpoint.region",
+        default=None,
+        parse=text_or_none,
+        aliases=("aws_region", "AWS_REGION", "AWS_DEFAULT_REGION"),
+        default_text="(none)",
+        doc="S3: region of the bucket.",
+    )
+    s3_path_style = ConfigKey(
+        "fs.s3a.path.style.access",
+        default=False,
+        parse=boolean,
+        doc="S3: whether the bucket is named in the path instead of the host.",
+    )
+    s3_tls = ConfigKey(
+        "fs.s3a.connection.ssl.enabled",
+        default=True,
+        parse=boolean,
+        doc="S3: whether connections are encrypted; only for an endpoint without a scheme.",
+    )
+    gcs_key_file = ConfigKey(
+        "fs.gs.auth.service.account.json.keyfile",
+        default=None,
+        parse=text_or_none,
+        aliases=(
+            "google.cloud.auth.service.account.json.keyfile",
+            "GOOGLE_APPLICATION_CREDENTIALS",
+        ),
+        default_text="(none)",
+        doc="GCS: path of the service account's key file.",
+    )
+    azure_account = ConfigKey(
+        "fs.azure.account.name",
+        default=None,
+        parse=text_or_none,
+        aliases=("azure_storage_account_name", "AZURE_STORAGE_ACCOUNT_NAME"),
+        default_text="(from the path)",
+        doc="Azure: name of the storage account.",
+    )
+    azure_account_key = ConfigKey(
+        "fs.azure.account.key",
+        default=None,
+        parse=secret,
+        aliases=("azure_storage_account_key", "AZURE_STORAGE_ACCOUNT_KEY"),
+        default_text="(none)",
+        doc="Azure: key of the storage account.",
+        secret=True,
+    )
+    azure_sas_token = ConfigKey(
+        "fs.azure.sas.fixed.token",
+        default=None,
+        parse=secret,
+        aliases=("azure_storage_sas_token", "AZURE_STORAGE_SAS_TOKEN"),
+        default_text="(none)",
+        doc="Azure: shared access signature.",
+        secret=True,
+    )

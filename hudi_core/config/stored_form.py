@@ -6,9 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from hudi_core.config import index_keys, merge_keys, timebased
-from hudi_core.config import stored_keys as stored
-from hudi_core.config import table_keys as keys
+from hudi_core.config.index_keys import IndexConfig
 from hudi_core.config.key_forms import FORM_KEYS, form_properties
 from hudi_core.config.kinds import (
     MERGE_STRATEGY_IDS,
@@ -19,7 +17,11 @@ from hudi_core.config.kinds import (
     PartialUpdateMode,
     Payload,
 )
+from hudi_core.config.merge_keys import MergeKeys, StoredMergeKeys
 from hudi_core.config.merge_rules import FIRST_WITHOUT_PAYLOADS
+from hudi_core.config.stored_keys import ManagedKeys
+from hudi_core.config.table_keys import NATIVE, TableKeys
+from hudi_core.config.timebased import TimeKeys
 from hudi_core.model.buckets import Buckets
 
 if TYPE_CHECKING:
@@ -45,7 +47,7 @@ def own_properties(config: TableConfig) -> list[Property]:
         ("hoodie.table.version", str(config.version)),
         ("hoodie.table.initial.version", str(config.initial_version)),
         ("hoodie.timeline.layout.version", str(config.layout_version)),
-        _explicit(config, keys.FORMAT.key, config.table_format, keys.NATIVE),
+        _explicit(config, TableKeys.format.key, config.table_format, NATIVE),
         ("hoodie.table.recordkey.fields", ",".join(config.record_key_fields) or None),
         ("hoodie.table.partition.fields", partition or None),
         _keygen_property(config),
@@ -53,10 +55,13 @@ def own_properties(config: TableConfig) -> list[Property]:
         _encoding_property(config),
         *_form_properties(config),
         *_merge_properties(config),
-        _explicit(config, keys.HIVE_STYLE.key, _flag(config.hive_style), "false"),
-        _explicit(config, keys.URL_ENCODE.key, _flag(config.url_encode), "false"),
+        _explicit(config, TableKeys.hive_style.key, _flag(config.hive_style), "false"),
+        _explicit(config, TableKeys.url_encode.key, _flag(config.url_encode), "false"),
         _explicit(
-            config, keys.DROP_PARTITION_COLUMNS.key, _flag(config.drop_partition_columns), "false"
+            config,
+            TableKeys.drop_partition_columns.key,
+            _flag(config.drop_partition_columns),
+            "false",
         ),
         ("hoodie.populate.meta.fields", None if config.populate_meta_fields else "false"),
         _unless(config, "hoodie.table.base.file.format", config.base_file_format, "PARQUET"),
@@ -81,9 +86,9 @@ def bucket_properties(buckets: Buckets | None) -> list[Property]:
     if buckets is None:
         return []
     return [
-        (index_keys.INDEX_TYPE.key, IndexType.BUCKET.value),
-        (index_keys.BUCKET_NUMBER.key, str(buckets.number)),
-        (index_keys.BUCKET_FIELDS.key, ",".join(buckets.fields)),
+        (IndexConfig.index_type.key, IndexType.BUCKET.value),
+        (IndexConfig.bucket_number.key, str(buckets.number)),
+        (IndexConfig.bucket_fields.key, ",".join(buckets.fields)),
     ]
 
 
@@ -91,7 +96,7 @@ def id_properties(field_ids: Mapping[str, int], last_column_id: int | None) -> l
     """Return the properties that keep a table's field ids."""
     ids = json.dumps(dict(field_ids), separators=(",", ":")) if field_ids else None
     last = None if last_column_id is None else str(last_column_id)
-    return [(stored.LAST_COLUMN_ID.key, last), (stored.FIELD_IDS.key, ids)]
+    return [(ManagedKeys.last_column_id.key, last), (ManagedKeys.field_ids.key, ids)]
 
 
 def _unless(config: TableConfig, key: str, value: str, usual: str) -> Property:
@@ -110,20 +115,20 @@ def _keygen_property(config: TableConfig) -> Property:
         return key, config.raw.get(key)
     # SIMPLE_AVRO and SIMPLE are one type; what was stored stays
     was = config.raw.get(key)
-    same = was is not None and keys.KEY_GENERATOR.parse(was) is config.keygen_type
+    same = was is not None and TableKeys.key_generator.parse(was) is config.keygen_type
     return key, was if same else config.keygen_type.value
 
 
 def _time_properties(config: TableConfig) -> list[Property]:
     """Return how partitions are made of moments; what a table has stored stays as it is."""
-    if config.time_based is None or timebased.TIMESTAMP_TYPE.is_given(config.raw):
+    if config.time_based is None or TimeKeys.timestamp_type.is_given(config.raw):
         return []
     return list(config.time_based.properties)
 
 
 def _encoding_property(config: TableConfig) -> Property:
     """Hudi assumes the encoding of version 9, and guesses that of version 8 unless told."""
-    key = stored.COMPLEX_ENCODING.key
+    key = ManagedKeys.complex_encoding.key
     ambiguous = (
         config.keygen_type is KeyGeneratorType.COMPLEX
         and len(config.record_key_fields) == 1
@@ -150,20 +155,20 @@ def _merge_properties(config: TableConfig) -> list[Property]:
     fields = ",".join(config.ordering_fields) or None
     if config.delete_marker is not None:
         properties += [
-            (merge_keys.DELETE_FIELD.aliases[0], config.delete_marker.field),
-            (merge_keys.DELETE_MARKER.aliases[0], config.delete_marker.value),
+            (MergeKeys.delete_field.aliases[0], config.delete_marker.field),
+            (MergeKeys.delete_marker.aliases[0], config.delete_marker.value),
         ]
     if config.version >= FIRST_WITHOUT_PAYLOADS:
         partial = config.partial_update
         return [
             *properties,
             ("hoodie.table.ordering.fields", fields),
-            (merge_keys.LEGACY_PAYLOAD.key, payload),
+            (StoredMergeKeys.legacy_payload.key, payload),
             (
-                merge_keys.PARTIAL_UPDATE_MODE.key,
+                MergeKeys.partial_update_mode.key,
                 None if partial is PartialUpdateMode.NONE else partial,
             ),
-            (merge_keys.UNAVAILABLE_VALUE.aliases[0], config.unavailable_value),
+            (MergeKeys.unavailable_value.aliases[0], config.unavailable_value),
         ]
     if payload is None:
         is_event = mode is MergeMode.EVENT_TIME_ORDERING

@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
-from hudi_core.config import index_keys
-from hudi_core.config import stored_keys as stored
-from hudi_core.config import table_keys as keys
+from hudi_core.config.index_keys import stored_buckets
 from hudi_core.config.key import ConfigKey
 from hudi_core.config.key_forms import key_form
 from hudi_core.config.kinds import (
@@ -24,7 +22,9 @@ from hudi_core.config.merge_rules import DeleteMarker, MergeRules, merge_rules
 from hudi_core.config.merging import stored_merging
 from hudi_core.config.properties import CHECKSUM_KEY, FILE_NAME, table_checksum
 from hudi_core.config.stored_form import own_properties
+from hudi_core.config.stored_keys import ManagedKeys
 from hudi_core.config.support import refuse_read, refuse_write
+from hudi_core.config.table_keys import NATIVE, TableKeys
 from hudi_core.config.timebased import TimeBased, time_based
 from hudi_core.errors import CorruptMetadataError, InvalidOptionError, UnsupportedTableError
 from hudi_core.model.buckets import Buckets
@@ -125,8 +125,8 @@ class TableConfig:
     partition_fields: tuple[str, ...] = ()
     database: str | None = None
     table_type: TableType = TableType.COPY_ON_WRITE
-    version: int = keys.VERSION.default
-    initial_version: int = keys.VERSION.default
+    version: int = TableKeys.version.default
+    initial_version: int = TableKeys.version.default
     layout_version: int = 2
     partition_types: tuple[str, ...] = ()
     keygen_type: KeyGeneratorType = KeyGeneratorType.SIMPLE
@@ -142,12 +142,12 @@ class TableConfig:
     url_encode: bool = False
     drop_partition_columns: bool = False
     populate_meta_fields: bool = True
-    base_file_format: str = keys.BASE_FILE_FORMAT.default
-    table_format: str = keys.NATIVE
-    timeline_path: str = stored.TIMELINE_PATH.default
-    history_path: str = stored.HISTORY_PATH.default
-    archive_folder: str = stored.ARCHIVE_FOLDER.default
-    timezone: str = keys.TIMEZONE.default
+    base_file_format: str = TableKeys.base_file_format.default
+    table_format: str = NATIVE
+    timeline_path: str = ManagedKeys.timeline_path.default
+    history_path: str = ManagedKeys.history_path.default
+    archive_folder: str = ManagedKeys.archive_folder.default
+    timezone: str = TableKeys.timezone.default
     local_zone: str | None = None
     create_schema: str | None = field(default=None, repr=False)
     last_column_id: int | None = None
@@ -202,12 +202,12 @@ class TableConfig:
         This project made the table (it alone gives ids to columns), or has compared stored keys
         before.
         """
-        return has_ids(self.create_schema or "") or stored.KEYS_PROVED.read(self.raw)
+        return has_ids(self.create_schema or "") or ManagedKeys.keys_proved.read(self.raw)
 
     @property
     def former_names(self) -> frozenset[str]:
         """Paths at which files may hold another column than the one that is there now."""
-        return frozenset(stored.FORMER_NAMES.read(self.raw))
+        return frozenset(ManagedKeys.former_names.read(self.raw))
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str], path: str = FILE_NAME) -> TableConfig:
@@ -228,11 +228,14 @@ class TableConfig:
             A version that cannot even be read.
         """
         read = _Reader(properties, path)
-        name = read.required(keys.NAME, "hoodie.table.name")
-        version = read.required(keys.VERSION, "hoodie.table.version")
-        database = read(keys.DATABASE)
-        checksum = read(stored.CHECKSUM)
-        if checksum not in (None, str(table_checksum(properties.get(keys.DATABASE.key), name))):
+        name = read.required(TableKeys.name, "hoodie.table.name")
+        version = read.required(TableKeys.version, "hoodie.table.version")
+        database = read(TableKeys.database)
+        checksum = read(ManagedKeys.checksum)
+        if checksum not in (
+            None,
+            str(table_checksum(properties.get(TableKeys.database.key), name)),
+        ):
             raise CorruptMetadataError(path, f"{CHECKSUM_KEY} is {checksum}, another table's")
         base_path = path.removesuffix(_META_PATH)
         if version not in READABLE_VERSIONS:
@@ -241,25 +244,25 @@ class TableConfig:
                 f"has table version {version}",
                 "Versions 6, 8 and 9 are read; upgrade or downgrade the table with Apache Hudi.",
             )
-        layout = read(stored.LAYOUT_VERSION) or (1 if version == 6 else 2)
+        layout = read(ManagedKeys.layout_version) or (1 if version == 6 else 2)
         if layout != (1 if version == 6 else 2):
             raise UnsupportedTableError(
                 base_path,
                 f"has timeline layout {layout}, which table version {version} does not have",
                 "Restore hoodie.properties from a backup of the table.",
             )
-        record_key, partition = read(keys.RECORD_KEY), read(keys.PARTITION_PATH)
+        record_key, partition = read(TableKeys.record_key), read(TableKeys.partition_path)
         keygen = read.key_generator() or infer_key_generator(record_key, partition)
         types: tuple[str, ...] = ()
         if keygen is KeyGeneratorType.CUSTOM:
             partition, types = typed_fields(partition)
-        value_only = read(stored.COMPLEX_ENCODING)
+        value_only = read(ManagedKeys.complex_encoding)
         return cls(
             name=name,
             database=database,
-            table_type=read.required(keys.TABLE_TYPE, "hoodie.table.type"),
+            table_type=read.required(TableKeys.table_type, "hoodie.table.type"),
             version=version,
-            initial_version=read(stored.INITIAL_VERSION) or version,
+            initial_version=read(ManagedKeys.initial_version) or version,
             layout_version=layout,
             record_key_fields=record_key,
             partition_fields=partition,
@@ -267,30 +270,33 @@ class TableConfig:
             keygen_type=keygen,
             time_based=read.time_based(keygen, types),
             **stored_merging(read, version),
-            hive_style=read(keys.HIVE_STYLE),
-            url_encode=read(keys.URL_ENCODE),
-            drop_partition_columns=read(keys.DROP_PARTITION_COLUMNS),
-            populate_meta_fields=read(keys.POPULATE_META_FIELDS),
-            base_file_format=read(keys.BASE_FILE_FORMAT),
-            table_format=read(keys.FORMAT),
-            timeline_path=read(stored.TIMELINE_PATH),
-            history_path=read(stored.HISTORY_PATH),
-            archive_folder=read(stored.ARCHIVE_FOLDER),
+            hive_style=read(TableKeys.hive_style),
+            url_encode=read(TableKeys.url_encode),
+            drop_partition_columns=read(TableKeys.drop_partition_columns),
+            populate_meta_fields=read(TableKeys.populate_meta_fields),
+            base_file_format=read(TableKeys.base_file_format),
+            table_format=read(TableKeys.format),
+            timeline_path=read(ManagedKeys.timeline_path),
+            history_path=read(ManagedKeys.history_path),
+            archive_folder=read(ManagedKeys.archive_folder),
             # a table that names no zone was written in its writer's
-            timezone=read(keys.TIMEZONE) if keys.TIMEZONE.is_given(properties) else "LOCAL",
-            local_zone=read(keys.LOCAL_ZONE),
-            create_schema=read(stored.CREATE_SCHEMA),
-            last_column_id=read(stored.LAST_COLUMN_ID),
-            field_ids=read(stored.FIELD_IDS),
+            timezone=read(TableKeys.timezone)
+            if TableKeys.timezone.is_given(properties)
+            else "LOCAL",
+            local_zone=read(TableKeys.local_zone),
+            create_schema=read(ManagedKeys.create_schema),
+            last_column_id=read(ManagedKeys.last_column_id),
+            field_ids=read(ManagedKeys.field_ids),
             metadata_partitions=tuple(
                 dict.fromkeys(
-                    read(stored.METADATA_PARTITIONS) + read(stored.METADATA_PARTITIONS_INFLIGHT)
+                    read(ManagedKeys.metadata_partitions)
+                    + read(ManagedKeys.metadata_partitions_inflight)
                 )
             ),
-            bootstrap_base_path=read(stored.BOOTSTRAP_PATH),
+            bootstrap_base_path=read(ManagedKeys.bootstrap_path),
             complex_keygen_new_encoding=bool(value_only),
-            consistent_timestamps=read(keys.CONSISTENT_TIMESTAMPS),
-            old_floats=read(keys.JAVA_VERSION),
+            consistent_timestamps=read(TableKeys.consistent_timestamps),
+            old_floats=read(TableKeys.java_version),
             buckets=read.buckets(record_key),
             raw=dict(properties),
         )
@@ -381,7 +387,7 @@ class _Reader:
         return value
 
     def key_generator(self) -> KeyGeneratorType | None:
-        return self(keys.KEY_GENERATOR_CLASS) or self(keys.KEY_GENERATOR)
+        return self(TableKeys.key_generator_class) or self(TableKeys.key_generator)
 
     def time_based(self, keygen: KeyGeneratorType, types: tuple[str, ...]) -> TimeBased | None:
         if not has_time_based(keygen, types):
@@ -393,6 +399,6 @@ class _Reader:
 
     def buckets(self, record_key: tuple[str, ...]) -> Buckets | None:
         try:
-            return index_keys.stored_buckets(self._properties, record_key)
+            return stored_buckets(self._properties, record_key)
         except InvalidOptionError as error:
             raise CorruptMetadataError(self._path, error.what) from error

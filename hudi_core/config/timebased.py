@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from hudi_core.config.key import ConfigKey, Group
+from hudi_core.config.options import Options
 from hudi_core.config.time_zone import UTC, stored_zone, time_zone
 from hudi_core.errors import InvalidOptionError
 from hudi_core.model.date_pattern import DatePattern
@@ -90,9 +91,9 @@ class TimeBased:
     def needs_zone(self) -> ConfigKey[str | None] | None:
         """The option of a zone without which folders depend on the process that makes them."""
         if self.unit is not None:
-            return OUTPUT_ZONE if self.output_zone is None else None
+            return TimeKeys.output_zone if self.output_zone is None else None
         by_clock = not all(pattern.has_offset for pattern in self.inputs)
-        return INPUT_ZONE if by_clock and self.input_zone is None else None
+        return TimeKeys.input_zone if by_clock and self.input_zone is None else None
 
     @property
     def transform(self) -> PartitionTransform:
@@ -125,106 +126,93 @@ _PARSERS: Final = (
     "org.apache.hudi.keygen.parser.HoodieDateTimeParser",
     "org.apache.hudi.keygen.parser.HoodieDateTimeParserImpl",
 )
-TIMESTAMP_TYPE: Final = ConfigKey[TimestampType | None](
-    key=_PREFIX + "timestamp.type",
-    aliases=(_OLD_PREFIX + "timestamp.type",),
-    default=None,
-    default_text="(required for TIMESTAMP partition fields)",
-    parse=_timestamp_type,
-    doc="What the values of a TIMESTAMP partition field are: UNIX_TIMESTAMP, EPOCHMILLISECONDS or "
-    "EPOCHMICROSECONDS (seconds, milliseconds or microseconds since 1970), SCALAR (numbers in "
-    "another unit), or DATE_STRING and MIXED (texts). A timestamp column takes EPOCHMICROSECONDS, "
-    "its own unit; a date column SCALAR in DAYS.",
-    group=Group.TABLE,
-)
-SCALAR_UNIT: Final = ConfigKey(
-    key=_PREFIX + "timestamp.scalar.time.unit",
-    aliases=(_OLD_PREFIX + "timestamp.scalar.time.unit",),
-    default=TimeUnit.SECONDS,
-    parse=TimeUnit,
-    choices=tuple(TimeUnit),
-    doc="What numbers of the type SCALAR count since 1970.",
-    group=Group.TABLE,
-)
-INPUT_FORMAT: Final = ConfigKey(
-    key=_PREFIX + "input.dateformat",
-    aliases=(_OLD_PREFIX + "input.dateformat",),
-    default="",
-    default_text="(required for texts)",
-    parse=str,
-    doc="Formats of the texts, such as `yyyy-MM-dd'T'HH:mm:ssZ`; the first that fits a text is "
-    "taken.",
-    group=Group.TABLE,
-)
-INPUT_DELIMITER: Final = ConfigKey(
-    key=_PREFIX + "input.dateformat.list.delimiter.regex",
-    aliases=(_OLD_PREFIX + "input.dateformat.list.delimiter.regex",),
-    default=",",
-    parse=_delimiter,
-    doc="What stands between several formats of texts: one character.",
-    group=Group.TABLE,
-)
-OUTPUT_FORMAT: Final = ConfigKey(
-    key=_PREFIX + "output.dateformat",
-    aliases=(_OLD_PREFIX + "output.dateformat",),
-    default="",
-    default_text="(required for TIMESTAMP partition fields)",
-    parse=str,
-    doc="Format of the partition paths, such as `yyyy/MM/dd`; slashes make folders.",
-    group=Group.TABLE,
-)
-INPUT_ZONE: Final = ConfigKey(
-    key=_PREFIX + "input.timezone",
-    aliases=(_OLD_PREFIX + "input.timezone",),
-    default=None,
-    default_text="UTC",
-    parse=time_zone,
-    doc="Time zone of texts that do not name an offset.",
-    group=Group.TABLE,
-    hudi_default="UTC in the documentation; in fact the zone of the process",
-    reason="Two writers in two zones would make two partitions of one value. New tables store it.",
-)
-OUTPUT_ZONE: Final = ConfigKey(
-    key=_PREFIX + "output.timezone",
-    aliases=(_OLD_PREFIX + "output.timezone",),
-    default=None,
-    default_text="UTC",
-    parse=time_zone,
-    doc="Time zone of the partition paths.",
-    group=Group.TABLE,
-    hudi_default="UTC in the documentation; in fact the zone of the process, or of the text",
-    reason="As for the zone of the input. New tables store it.",
-)
-ZONE: Final = ConfigKey(
-    key=_PREFIX + "timezone",
-    aliases=(_OLD_PREFIX + "timezone",),
-    default=None,
-    default_text="(see the two others)",
-    parse=time_zone,
-    doc="Time zone of both, in place of the two others.",
-    group=Group.TABLE,
-)
-PARSER_CLASS: Final = ConfigKey(
-    key="hoodie.keygen.datetime.parser.class",
-    aliases=("hoodie.deltastreamer.keygen.datetime.parser.class",),
-    default=_PARSERS[0],
-    parse=_class,
-    doc="Hudi's name for what parses texts; no other class can be named, and none is loaded.",
-    group=Group.TABLE,
-)
-KEYS: Final[tuple[ConfigKey[Any], ...]] = (
-    TIMESTAMP_TYPE,
-    SCALAR_UNIT,
-    INPUT_FORMAT,
-    INPUT_DELIMITER,
-    OUTPUT_FORMAT,
-    INPUT_ZONE,
-    OUTPUT_ZONE,
-    ZONE,
-    PARSER_CLASS,
-)
 
-_ZONES: Final = (INPUT_ZONE, OUTPUT_ZONE, ZONE)
+
+class TimeKeys(Options, group=Group.TABLE):
+    """How partitions are made from moments."""
+
+    timestamp_type = ConfigKey[TimestampType | None](
+        _PREFIX + "timestamp.type",
+        default=None,
+        parse=_timestamp_type,
+        aliases=(_OLD_PREFIX + "timestamp.type",),
+        default_text="(required for TIMESTAMP partition fields)",
+        doc="What the values of a TIMESTAMP partition field are: UNIX_TIMESTAMP, "
+        "EPOCHMILLISECONDS or EPOCHMICROSECONDS (seconds, milliseconds or microseconds since "
+        "1970), SCALAR (numbers in another unit), or DATE_STRING and MIXED (texts). A timestamp "
+        "column takes EPOCHMICROSECONDS, its own unit; a date column SCALAR in DAYS.",
+    )
+    scalar_unit = ConfigKey(
+        _PREFIX + "timestamp.scalar.time.unit",
+        default=TimeUnit.SECONDS,
+        parse=TimeUnit,
+        choices=tuple(TimeUnit),
+        aliases=(_OLD_PREFIX + "timestamp.scalar.time.unit",),
+        doc="What numbers of the type SCALAR count since 1970.",
+    )
+    input_format = ConfigKey(
+        _PREFIX + "input.dateformat",
+        default="",
+        parse=str,
+        aliases=(_OLD_PREFIX + "input.dateformat",),
+        default_text="(required for texts)",
+        doc="Formats of the texts, such as `yyyy-MM-dd'T'HH:mm:ssZ`; the first that fits a text "
+        "is taken.",
+    )
+    input_delimiter = ConfigKey(
+        _PREFIX + "input.dateformat.list.delimiter.regex",
+        default=",",
+        parse=_delimiter,
+        aliases=(_OLD_PREFIX + "input.dateformat.list.delimiter.regex",),
+        doc="What stands between several formats of texts: one character.",
+    )
+    output_format = ConfigKey(
+        _PREFIX + "output.dateformat",
+        default="",
+        parse=str,
+        aliases=(_OLD_PREFIX + "output.dateformat",),
+        default_text="(required for TIMESTAMP partition fields)",
+        doc="Format of the partition paths, such as `yyyy/MM/dd`; slashes make folders.",
+    )
+    input_zone = ConfigKey(
+        _PREFIX + "input.timezone",
+        default=None,
+        parse=time_zone,
+        aliases=(_OLD_PREFIX + "input.timezone",),
+        default_text="UTC",
+        doc="Time zone of texts that do not name an offset.",
+        hudi_default="UTC in the documentation; in fact the zone of the process",
+        reason="Two writers in two zones would make two partitions of one value. New tables store "
+        "it.",
+    )
+    output_zone = ConfigKey(
+        _PREFIX + "output.timezone",
+        default=None,
+        parse=time_zone,
+        aliases=(_OLD_PREFIX + "output.timezone",),
+        default_text="UTC",
+        doc="Time zone of the partition paths.",
+        hudi_default="UTC in the documentation; in fact the zone of the process, or of the text",
+        reason="As for the zone of the input. New tables store it.",
+    )
+    zone = ConfigKey(
+        _PREFIX + "timezone",
+        default=None,
+        parse=time_zone,
+        aliases=(_OLD_PREFIX + "timezone",),
+        default_text="(see the two others)",
+        doc="Time zone of both, in place of the two others.",
+    )
+    parser_class = ConfigKey(
+        "hoodie.keygen.datetime.parser.class",
+        default=_PARSERS[0],
+        parse=_class,
+        aliases=("hoodie.deltastreamer.keygen.datetime.parser.class",),
+        doc="Hudi's name for what parses texts; no other class can be named, and none is loaded.",
+    )
+
+
+_ZONES: Final = (TimeKeys.input_zone, TimeKeys.output_zone, TimeKeys.zone)
 
 
 def time_based(options: Mapping[str, str]) -> TimeBased:
@@ -235,29 +223,35 @@ def time_based(options: Mapping[str, str]) -> TimeBased:
     InvalidOptionError
         Something is missing or cannot be used.
     """
-    kind = TIMESTAMP_TYPE.read(options)
+    kind = TimeKeys.timestamp_type.read(options)
     if kind is None:
-        raise _missing(TIMESTAMP_TYPE, "TIMESTAMP partition fields need it")
-    PARSER_CLASS.read(options)
+        raise _missing(TimeKeys.timestamp_type, "TIMESTAMP partition fields need it")
+    TimeKeys.parser_class.read(options)
     inputs: tuple[DatePattern, ...] = ()
     if kind.is_text:
-        between = (INPUT_DELIMITER.read(options) or ",").replace("\\s*", "").replace("\\", "")
-        formats = [part.strip() for part in INPUT_FORMAT.read(options).split(between)]
+        between = (
+            (TimeKeys.input_delimiter.read(options) or ",").replace("\\s*", "").replace("\\", "")
+        )
+        formats = [part.strip() for part in TimeKeys.input_format.read(options).split(between)]
         if not any(formats):
-            raise _missing(INPUT_FORMAT, f"values of the type {kind} need it")
-        inputs = tuple(_pattern(INPUT_FORMAT, DatePattern.to_read, each) for each in formats)
-    output = OUTPUT_FORMAT.read(options)
+            raise _missing(TimeKeys.input_format, f"values of the type {kind} need it")
+        inputs = tuple(
+            _pattern(TimeKeys.input_format, DatePattern.to_read, each) for each in formats
+        )
+    output = TimeKeys.output_format.read(options)
     if not output:
-        raise _missing(OUTPUT_FORMAT, "TIMESTAMP partition fields need it")
-    both = ZONE.is_given(options)
+        raise _missing(TimeKeys.output_format, "TIMESTAMP partition fields need it")
+    both = TimeKeys.zone.is_given(options)
     return TimeBased(
-        unit=SCALAR_UNIT.read(options) if kind is TimestampType.SCALAR else _UNITS.get(kind),
+        unit=TimeKeys.scalar_unit.read(options)
+        if kind is TimestampType.SCALAR
+        else _UNITS.get(kind),
         inputs=inputs,
-        output=_pattern(OUTPUT_FORMAT, DatePattern.to_write, output),
-        input_zone=ZONE.read(options) if both else INPUT_ZONE.read(options),
-        output_zone=ZONE.read(options) if both else OUTPUT_ZONE.read(options),
+        output=_pattern(TimeKeys.output_format, DatePattern.to_write, output),
+        input_zone=TimeKeys.zone.read(options) if both else TimeKeys.input_zone.read(options),
+        output_zone=TimeKeys.zone.read(options) if both else TimeKeys.output_zone.read(options),
         properties=tuple(
-            (key.key, given[1]) for key in KEYS if (given := key.find(options)) is not None
+            (key.key, given[1]) for key in TimeKeys.keys if (given := key.find(options)) is not None
         ),
     )
 
@@ -267,11 +261,14 @@ def chosen_time_based(options: Mapping[str, str]) -> TimeBased:
 
     Its zones are always told, so that writers in two zones make the same paths.
     """
-    given = {key.key: found[1] for key in KEYS if (found := key.find(options)) is not None}
-    if not given.get(ZONE.key):
-        given.pop(ZONE.key, None)
-        given |= {key.key: given.get(key.key) or UTC for key in (INPUT_ZONE, OUTPUT_ZONE)}
-    for key in (ZONE, INPUT_ZONE, OUTPUT_ZONE):
+    given = {key.key: found[1] for key in TimeKeys.keys if (found := key.find(options)) is not None}
+    if not given.get(TimeKeys.zone.key):
+        given.pop(TimeKeys.zone.key, None)
+        given |= {
+            key.key: given.get(key.key) or UTC
+            for key in (TimeKeys.input_zone, TimeKeys.output_zone)
+        }
+    for key in (TimeKeys.zone, TimeKeys.input_zone, TimeKeys.output_zone):
         zone = key.read(given)
         if zone is not None:
             given[key.key] = stored_zone(zone)
@@ -281,15 +278,15 @@ def chosen_time_based(options: Mapping[str, str]) -> TimeBased:
 def conflicting(options: Mapping[str, str], stored: TimeBased) -> tuple[str, str] | None:
     """Return an option, and its text, that says something else than a table does."""
     kept = dict(stored.properties)
-    for key in KEYS:
+    for key in TimeKeys.keys:
         found = key.find(options)
         if found is None:
             continue
         meant = key.parse_as(*found)
-        if key in (INPUT_ZONE, OUTPUT_ZONE) and ZONE.is_given(kept):
-            said = ZONE.read(kept)
-        elif key is ZONE and not ZONE.is_given(kept):
-            told = {INPUT_ZONE.read(kept), OUTPUT_ZONE.read(kept)} - {None}
+        if key in (TimeKeys.input_zone, TimeKeys.output_zone) and TimeKeys.zone.is_given(kept):
+            said = TimeKeys.zone.read(kept)
+        elif key is TimeKeys.zone and not TimeKeys.zone.is_given(kept):
+            told = {TimeKeys.input_zone.read(kept), TimeKeys.output_zone.read(kept)} - {None}
             if told - {meant}:
                 return found
             continue
@@ -303,12 +300,15 @@ def conflicting(options: Mapping[str, str], stored: TimeBased) -> tuple[str, str
 
 def with_zones_of(options: Mapping[str, str], stored: TimeBased) -> TimeBased:
     """Return the same with the zones that options tell, where a table does not."""
-    both = ZONE.is_given(options)
-    told = {key: (ZONE if both else key).read(options) for key in (INPUT_ZONE, OUTPUT_ZONE)}
+    both = TimeKeys.zone.is_given(options)
+    told = {
+        key: (TimeKeys.zone if both else key).read(options)
+        for key in (TimeKeys.input_zone, TimeKeys.output_zone)
+    }
     return replace(
         stored,
-        input_zone=stored.input_zone or told[INPUT_ZONE],
-        output_zone=stored.output_zone or told[OUTPUT_ZONE],
+        input_zone=stored.input_zone or told[TimeKeys.input_zone],
+        output_zone=stored.output_zone or told[TimeKeys.output_zone],
     )
 
 

@@ -18,10 +18,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_core.config.index_keys import INDEX_TYPE
+from hudi_core.config.index_keys import IndexConfig
 from hudi_core.config.kinds import IndexType
-from hudi_core.config.metadata_keys import ENABLE, PARTITIONED_RECORD_INDEX, MetadataConfig
-from hudi_core.config.metadata_keys import RECORD_INDEX as WHOLE_RECORD_INDEX
+from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.errors import CorruptMetadataError, InvalidOptionError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.damage import REBUILD
@@ -186,22 +185,25 @@ def require_record_index(client: TableMetaClient, kind: IndexType) -> None:
     InvalidOptionError
         There is none, or one of the other kind; says how it is made.
     """
-    option = WHOLE_RECORD_INDEX if kind.is_global else PARTITIONED_RECORD_INDEX
+    option = (
+        MetadataConfig.record_index if kind.is_global else MetadataConfig.partitioned_record_index
+    )
     build = f"`hudi metadata index {client.base_path} record_index --option {option.key}=true`"
     stored = client.as_stored()
     if RECORD_INDEX not in active_partitions(stored.config):
         raise InvalidOptionError(
-            INDEX_TYPE.key,
+            IndexConfig.index_type.key,
             kind.value,
             "the table has no record index",
-            f"Build it with {build}, or write with {ENABLE.key}=true and {option.key}=true.",
+            f"Build it with {build}, or write with {MetadataConfig.enabled.key}=true and "
+            f"{option.key}=true.",
         )
     definitions = read_definitions(stored.storage, stored.config)
     if definitions.is_partitioned(RECORD_INDEX) is kind.is_global:
         ours = "of the whole table" if kind.is_global else "kept by partitions"
         theirs = "kept by partitions" if kind.is_global else "of the whole table"
         raise InvalidOptionError(
-            INDEX_TYPE.key,
+            IndexConfig.index_type.key,
             kind.value,
             f"the table's record index is {theirs}, and this needs one that is {ours}",
             f"Run `hudi metadata drop {client.base_path} record_index`, then {build}.",

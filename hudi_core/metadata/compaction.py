@@ -20,7 +20,7 @@ from hudi_core.actions.compaction import (
     request_compaction,
     start_compaction,
 )
-from hudi_core.config.metadata_keys import MAX_DELTA_COMMITS_PENDING, MetadataConfig
+from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import CorruptMetadataError, TableServiceError
 from hudi_core.meta_client import TableMetaClient
@@ -104,7 +104,8 @@ def refuse_backlog(config: MetadataConfig, data_timeline: Timeline, timeline: Ti
         raise TableServiceError(
             f"{waiting} commits of the metadata table wait for a compaction, which waits for the "
             f"pending {blocker} of the table",
-            f"Finish or roll back that instant, or raise {MAX_DELTA_COMMITS_PENDING.key}.",
+            "Finish or roll back that instant, or raise "
+            f"{MetadataConfig.max_delta_commits_pending.key}.",
             instant=str(blocker),
         )
 

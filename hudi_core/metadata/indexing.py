@@ -14,9 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
-from hudi_core.config.metadata_keys import PARTITIONED_RECORD_INDEX, MetadataConfig
-from hudi_core.config.metadata_keys import RECORD_INDEX as WHOLE_RECORD_INDEX
-from hudi_core.config.stored_keys import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
+from hudi_core.config.metadata_keys import MetadataConfig
+from hudi_core.config.stored_keys import ManagedKeys
 from hudi_core.errors import (
     CorruptMetadataError,
     HudiError,
@@ -111,7 +110,11 @@ def build_partition(
         indexing = _begin(tables, partition, _BUILD)
         update_properties(
             tables.client.storage,
-            {METADATA_PARTITIONS_INFLIGHT.key: ",".join(sorted({*stored.building, partition}))},
+            {
+                ManagedKeys.metadata_partitions_inflight.key: ",".join(
+                    sorted({*stored.building, partition})
+                )
+            },
         )
         tables.metadata.storage.delete_tree(partition)
         builder = PartitionBuilder(indexing.tables, config, definitions)
@@ -122,8 +125,10 @@ def build_partition(
         update_properties(
             tables.client.storage,
             {
-                METADATA_PARTITIONS.key: ",".join(sorted({*stored.complete, partition})),
-                METADATA_PARTITIONS_INFLIGHT.key: ",".join(stored.building),
+                ManagedKeys.metadata_partitions.key: ",".join(
+                    sorted({*stored.complete, partition})
+                ),
+                ManagedKeys.metadata_partitions_inflight.key: ",".join(stored.building),
                 PATH_KEY: builder.definitions.path,
             },
         )
@@ -172,7 +177,11 @@ def _build_lacking_columns(tables: LockedMetadata, config: MetadataConfig) -> No
 def _refuse_other_kind(client: TableMetaClient, config: MetadataConfig) -> None:
     definitions = read_definitions(client.storage, client.config)
     if definitions.is_partitioned(RECORD_INDEX) is not config.partitioned_record_index:
-        asked = PARTITIONED_RECORD_INDEX if config.partitioned_record_index else WHOLE_RECORD_INDEX
+        asked = (
+            MetadataConfig.partitioned_record_index
+            if config.partitioned_record_index
+            else MetadataConfig.record_index
+        )
         theirs = "of the whole table" if config.partitioned_record_index else "kept by partitions"
         raise InvalidOptionError(
             asked.key,
@@ -361,8 +370,10 @@ def _drop(client: TableMetaClient, partition: str) -> None:
     update_properties(
         client.storage,
         {
-            METADATA_PARTITIONS.key: ",".join(one for one in stored.complete if one != partition),
-            METADATA_PARTITIONS_INFLIGHT.key: ",".join(
+            ManagedKeys.metadata_partitions.key: ",".join(
+                one for one in stored.complete if one != partition
+            ),
+            ManagedKeys.metadata_partitions_inflight.key: ",".join(
                 one for one in stored.building if one != partition
             ),
         },

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from hudi_core.config.metadata_keys import MetadataConfig
-from hudi_core.config.stored_keys import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
+from hudi_core.config.stored_keys import ManagedKeys
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.compaction import refuse_backlog
 from hudi_core.metadata.index_definitions import (
@@ -171,8 +171,8 @@ def rebuild_metadata_table(
     update_properties(
         fresh.storage,
         {
-            METADATA_PARTITIONS.key: None,
-            METADATA_PARTITIONS_INFLIGHT.key: ",".join(sorted(names)),
+            ManagedKeys.metadata_partitions.key: None,
+            ManagedKeys.metadata_partitions_inflight.key: ",".join(sorted(names)),
         },
     )
     create_metadata_table(current_client(client, timeline), options, timeline, known)
@@ -215,7 +215,7 @@ def _built(
     if builder.definitions != definitions:
         put_definitions(client.storage, builder.definitions)
     return {
-        METADATA_PARTITIONS.key: ",".join(sorted(wanted)),
-        METADATA_PARTITIONS_INFLIGHT.key: None,
+        ManagedKeys.metadata_partitions.key: ",".join(sorted(wanted)),
+        ManagedKeys.metadata_partitions_inflight.key: None,
         PATH_KEY: builder.definitions.path if builder.definitions.raw else None,
     }

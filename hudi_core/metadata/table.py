@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from hudi_core.config.kinds import TableType
-from hudi_core.config.stored_keys import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
+from hudi_core.config.stored_keys import ManagedKeys
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import (
     CorruptMetadataError,
@@ -128,12 +128,12 @@ def has_value_types(config: TableConfig) -> bool:
 def active_partitions(config: TableConfig) -> tuple[str, ...]:
     """Return the partitions of the metadata table that are complete, as a table's properties said
     when it was opened; writers ask :func:`stored_partitions`."""
-    return METADATA_PARTITIONS.read(config.raw)
+    return ManagedKeys.metadata_partitions.read(config.raw)
 
 
 def building_partitions(config: TableConfig) -> tuple[str, ...]:
     """Return the partitions of the metadata table that were being built when a table was opened."""
-    return METADATA_PARTITIONS_INFLIGHT.read(config.raw)
+    return ManagedKeys.metadata_partitions_inflight.read(config.raw)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +173,8 @@ def stored_partitions(storage: Storage) -> StoredPartitions:
     """
     properties = read_properties(storage)
     try:
-        complete = METADATA_PARTITIONS.read(properties)
-        building = METADATA_PARTITIONS_INFLIGHT.read(properties)
+        complete = ManagedKeys.metadata_partitions.read(properties)
+        building = ManagedKeys.metadata_partitions_inflight.read(properties)
     except InvalidOptionError as error:
         raise CorruptMetadataError(f"{storage.root}/{PROPERTIES_PATH}", error.what) from error
     return StoredPartitions(complete, tuple(one for one in building if one not in complete))

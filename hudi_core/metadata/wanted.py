@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hudi_core.config.metadata_keys import PARTITIONED_RECORD_INDEX, MetadataConfig
-from hudi_core.config.metadata_keys import RECORD_INDEX as WHOLE_RECORD_INDEX
+from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import InvalidOptionError
 from hudi_core.metadata.index_definitions import IndexDefinitions
@@ -31,14 +30,18 @@ def wanted_partitions(config: MetadataConfig, table: TableConfig) -> tuple[str, 
     """
     if config.partitioned_record_index and config.record_index:
         raise InvalidOptionError(
-            PARTITIONED_RECORD_INDEX.key,
+            MetadataConfig.partitioned_record_index.key,
             "true",
-            f"{WHOLE_RECORD_INDEX.key}=true asks for a record index of the whole table",
+            f"{MetadataConfig.record_index.key}=true asks for a record index of the whole table",
             "Give only one of them.",
         )
     asks_for_keys = config.partitioned_record_index or config.record_index
     if asks_for_keys and not table.populate_meta_fields:
-        key = WHOLE_RECORD_INDEX if config.record_index else PARTITIONED_RECORD_INDEX
+        key = (
+            MetadataConfig.record_index
+            if config.record_index
+            else MetadataConfig.partitioned_record_index
+        )
         raise InvalidOptionError(
             key.key,
             "true",

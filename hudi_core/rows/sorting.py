@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from hudi_core.config.kinds import BulkInsertSortMode
-from hudi_core.config.write_keys import BULK_INSERT_SORT_COLUMNS
+from hudi_core.config.write import WriteConfig
 from hudi_core.engine.arrangement import Arrangement
 from hudi_core.errors import SchemaError
 from hudi_core.keygen import KeyGenerator
@@ -65,7 +65,7 @@ def check_sort_columns(context: WriteContext) -> None:
                 "is no column of the table" if field is None else f"({field.type}) has no order"
             )
             raise SchemaError(
-                f"{BULK_INSERT_SORT_COLUMNS.key} names {name!r}, which {reason}",
+                f"{WriteConfig.bulk_insert_sort_columns.key} names {name!r}, which {reason}",
                 f"Name some of: {', '.join(context.schema.names)}.",
                 column=name,
             )

@@ -10,10 +10,10 @@ from typing import Final
 import pyarrow as pa
 
 from hudi_core.config.metadata_keys import MetadataConfig
-from hudi_core.config.schema import LOCAL_TIMESTAMPS
-from hudi_core.config.storage import FSYNC
+from hudi_core.config.schema import SchemaConfig
+from hudi_core.config.storage import StoreKeys
 from hudi_core.config.table import TableConfig
-from hudi_core.config.table_keys import FORMAT, HIVE_STYLE, NATIVE, PARTITION_PATH, RECORD_KEY
+from hudi_core.config.table_keys import NATIVE, TableKeys
 from hudi_core.errors import NotATableError
 from hudi_core.meta_client import TableMetaClient, run_in_threads, run_serially
 from hudi_core.metadata.wanted import wanted_partitions
@@ -114,7 +114,7 @@ class Folder:
     def client(self, config: TableConfig) -> TableMetaClient:
         """Return the client of the table that it is to be."""
         options = StorageOptions.from_options(self.options)
-        storage = open_storage(self.base_path, options, fsync=FSYNC.read(self.options))
+        storage = open_storage(self.base_path, options, fsync=StoreKeys.fsync.read(self.options))
         run_map = run_serially if self.is_local else run_in_threads
         counted = CountedMap(run_map, self.progress)
         return TableMetaClient(self.base_path, storage, config, options, counted, self.options)
@@ -179,12 +179,12 @@ class Folder:
     def table_options(self) -> dict[str, str]:
         """The options, and what follows from what is there."""
         found, given = self.found, dict(self.options)
-        if not FORMAT.is_given(given):
-            given[FORMAT.key] = NATIVE if found.kind == PLAIN else found.kind
-        if not PARTITION_PATH.is_given(given) and found.table.partition_by:
-            given[PARTITION_PATH.key] = ",".join(found.table.partition_by)
-        if not HIVE_STYLE.is_given(given) and found.is_hive:
-            given[HIVE_STYLE.key] = "true"
+        if not TableKeys.format.is_given(given):
+            given[TableKeys.format.key] = NATIVE if found.kind == PLAIN else found.kind
+        if not TableKeys.partition_path.is_given(given) and found.table.partition_by:
+            given[TableKeys.partition_path.key] = ",".join(found.table.partition_by)
+        if not TableKeys.hive_style.is_given(given) and found.is_hive:
+            given[TableKeys.hive_style.key] = "true"
         return given
 
 
@@ -224,7 +224,7 @@ def plan_in_place(folder: Folder) -> InPlace:
     source, options = folder.found, folder.table_options
     designed, _ = design_table(folder.base_path, source.table.schema, options)
     schema = TableSchema.adopt(source.table.schema)
-    if LOCAL_TIMESTAMPS.read(options):
+    if SchemaConfig.local_timestamps.read(options):
         schema = schema.with_local_timestamps()
     config = replace(
         designed,
@@ -258,7 +258,9 @@ def _obstacles(folder: Folder, client: TableMetaClient, files: tuple[Examined, .
             f"{own}, then `hudi table convert --to {asked}`"
         )
     if not client.config.record_key_fields:
-        found.append(f"it has no record key ({RECORD_KEY.key}), which virtual keys are made of")
+        found.append(
+            f"it has no record key ({TableKeys.record_key.key}), which virtual keys are made of"
+        )
     bad = [one for one in files if one.obstacle is not None]
     found += [f"{one.file.path}: {one.obstacle}" for one in bad[:_SHOWN]]
     if len(bad) > _SHOWN:

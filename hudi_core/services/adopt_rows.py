@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hudi_core.config.table_keys import FORMAT
+from hudi_core.config.table_keys import TableKeys
 from hudi_core.errors import DataFileError, NotATableError, SchemaError
 from hudi_core.model.found_table import FoundFile
 from hudi_core.schema.arrow_types import field_id
@@ -63,7 +63,7 @@ class AdoptedRows:
         return Adoption(
             path=parse_location(path).uri,
             source=self.folder.found.kind,
-            table_format=FORMAT.read(self.folder.table_options),
+            table_format=TableKeys.format.read(self.folder.table_options),
             files=len(files),
             rows=sum(self._row_count(one.path) for one in files),
             size=sum(one.size for one in files),

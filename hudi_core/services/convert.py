@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from hudi_core.config.format_option import LOCATION, option_key
 from hudi_core.config.stored_form import id_properties
-from hudi_core.config.table_keys import FORMAT
+from hudi_core.config.table_keys import TableKeys
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import ConcurrentWriterError, TableServiceError
 from hudi_core.meta_client import TableMetaClient
@@ -198,7 +198,7 @@ def new_properties(
     """
     client = table.client
     changes: dict[str, str | None] = {
-        FORMAT.key: host.name,
+        TableKeys.format.key: host.name,
         **host.stored_options(client.options),
         **location_property(host, receipt, client.options),
     }
@@ -224,12 +224,12 @@ def load_format(name: str) -> FormatHost:
     UnknownTableFormatError, PluginError, InvalidOptionError
         There is none, or it cannot be used.
     """
-    return FormatHost.load(FormatRegistry(), FORMAT.parse_as(FORMAT.key, name))
+    return FormatHost.load(FormatRegistry(), TableKeys.format.parse_as(TableKeys.format.key, name))
 
 
 def without_format(options: Mapping[str, str]) -> dict[str, str]:
     """Return options that do not say what the table's format is."""
-    return {key: value for key, value in options.items() if key not in FORMAT.names}
+    return {key: value for key, value in options.items() if key not in TableKeys.format.names}
 
 
 def require_recoverable(client: TableMetaClient) -> None:

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from hudi_core.config.format_option import LOCATION, option_key
 from hudi_core.config.metadata_keys import MetadataConfig
-from hudi_core.config.storage import FSYNC
+from hudi_core.config.storage import StoreKeys
 from hudi_core.config.table import TableConfig
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import (
@@ -120,7 +120,7 @@ def plan_table(path: str, schema: pa.Schema, options: Mapping[str, str]) -> NewT
     storage_options = StorageOptions.from_options(options)
     client = TableMetaClient(
         base_path,
-        open_storage(base_path, storage_options, fsync=FSYNC.read(options)),
+        open_storage(base_path, storage_options, fsync=StoreKeys.fsync.read(options)),
         TableConfig.from_properties(properties, f"{base_path}/{PROPERTIES_PATH}"),
         storage_options,
         run_serially if parse_location(base_path).is_local else run_in_threads,

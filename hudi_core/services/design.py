@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.resolve import resolve_table_config
-from hudi_core.config.schema import LOCAL_TIMESTAMPS
+from hudi_core.config.schema import SchemaConfig
 from hudi_core.config.table import TableConfig
-from hudi_core.config.table_keys import NAME
+from hudi_core.config.table_keys import TableKeys
 from hudi_core.engine.choice import arrow_schema, engine_for, is_spark_schema
 from hudi_core.errors import RecordKeyError, SchemaError
 from hudi_core.keygen import refuse_unfit_moments
@@ -67,10 +67,10 @@ def design_table(
     """
     own = pa.schema([field for field in schema if field.name not in META_COLUMNS])
     given = dict(options)
-    if not NAME.is_given(given):
-        given[NAME.key] = base_path.rsplit("/", 1)[-1]
+    if not TableKeys.name.is_given(given):
+        given[TableKeys.name.key] = base_path.rsplit("/", 1)[-1]
     table_schema = TableSchema.create(own)
-    if LOCAL_TIMESTAMPS.read(given):
+    if SchemaConfig.local_timestamps.read(given):
         table_schema = table_schema.with_local_timestamps()
     config = resolve_table_config(given, None)
     _check_columns(config, own)

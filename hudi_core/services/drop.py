@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from hudi_core.config.storage import FSYNC
+from hudi_core.config.storage import StoreKeys
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import ConcurrentWriterError, InvalidInstantTimeError
 from hudi_core.model.files import BasePath
@@ -35,7 +35,7 @@ def drop_table(path: str, options: Mapping[str, str]) -> None:
     """
     base_path = BasePath(parse_location(path).uri)
     storage = open_storage(
-        base_path, StorageOptions.from_options(options), fsync=FSYNC.read(options)
+        base_path, StorageOptions.from_options(options), fsync=StoreKeys.fsync.read(options)
     )
     config = WriteConfig.from_options(options)
     read_properties(storage)  # there must be a table; what it is does not matter any more

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from hudi_core.config.metadata_keys import MetadataConfig
-from hudi_core.config.stored_keys import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
+from hudi_core.config.stored_keys import ManagedKeys
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import CorruptMetadataError, TableServiceError
 from hudi_core.meta_client import TableMetaClient
@@ -113,7 +113,10 @@ class MetadataOperator:
                 raise _missing(client)
             update_properties(
                 client.storage,
-                {METADATA_PARTITIONS.key: None, METADATA_PARTITIONS_INFLIGHT.key: None},
+                {
+                    ManagedKeys.metadata_partitions.key: None,
+                    ManagedKeys.metadata_partitions_inflight.key: None,
+                },
             )
             kept = None
             if backup and is_there:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hudi_core.config import storage as keys
+from hudi_core.config.storage import StoreKeys
 from hudi_core.storage.location import StoreKind, parse_location
 from hudi_core.storage.options import StorageOptions
 
@@ -32,14 +32,14 @@ def hadoop_options(uri: str, options: StorageOptions) -> dict[str, str]:
     if parse_location(uri).kind is not StoreKind.S3:
         return {}
     found = {
-        keys.S3_ENDPOINT.key: options.s3_endpoint,
-        keys.S3_REGION.key: options.s3_region,
-        keys.S3_PATH_STYLE.key: "true" if options.s3_path_style else None,
+        StoreKeys.s3_endpoint.key: options.s3_endpoint,
+        StoreKeys.s3_region.key: options.s3_region,
+        StoreKeys.s3_path_style.key: "true" if options.s3_path_style else None,
     }
     for key, secret in (
-        (keys.S3_ACCESS_KEY.key, options.s3_access_key),
-        (keys.S3_SECRET_KEY.key, options.s3_secret_key),
-        (keys.S3_SESSION_TOKEN.key, options.s3_session_token),
+        (StoreKeys.s3_access_key.key, options.s3_access_key),
+        (StoreKeys.s3_secret_key.key, options.s3_secret_key),
+        (StoreKeys.s3_session_token.key, options.s3_session_token),
     ):
         found[key] = secret.reveal() if secret else None
     if options.s3_session_token:

@@ -12,20 +12,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from hudi_core.config import storage as keys
 from hudi_core.config.key import ConfigKey, Secret
+from hudi_core.config.storage import StoreKeys
 from hudi_core.errors import InvalidOptionError
 from hudi_core.storage.location import StoreKind
 
 _Value = TypeVar("_Value")
 _S3_CREDENTIALS: Final[tuple[ConfigKey[Any], ...]] = (
-    keys.S3_ACCESS_KEY,
-    keys.S3_SECRET_KEY,
-    keys.S3_SESSION_TOKEN,
+    StoreKeys.s3_access_key,
+    StoreKeys.s3_secret_key,
+    StoreKeys.s3_session_token,
 )
 _AZURE_CREDENTIALS: Final[tuple[ConfigKey[Any], ...]] = (
-    keys.AZURE_ACCOUNT_KEY,
-    keys.AZURE_SAS_TOKEN,
+    StoreKeys.azure_account_key,
+    StoreKeys.azure_sas_token,
 )
 _ENDPOINT_FOR_S3: Final = "AWS_ENDPOINT_URL_S3"
 _KEY_FILE_VARIABLE: Final = "GOOGLE_APPLICATION_CREDENTIALS"
@@ -85,7 +85,7 @@ class StorageOptions:
         source = _Source(options, os.environ if environment is None else environment)
         access, secret, token = source.group(_S3_CREDENTIALS)
         if (access is None) is not (secret is None):
-            missing, given = keys.S3_ACCESS_KEY.key, keys.S3_SECRET_KEY.key
+            missing, given = StoreKeys.s3_access_key.key, StoreKeys.s3_secret_key.key
             if secret is None:
                 missing, given = given, missing
             raise InvalidOptionError(
@@ -95,21 +95,21 @@ class StorageOptions:
                 "Give both, or neither for an instance's role.",
             )
         account_key, sas_token = source.group(_AZURE_CREDENTIALS)
-        endpoint = source.read(keys.S3_ENDPOINT, first=(_ENDPOINT_FOR_S3,))
+        endpoint = source.read(StoreKeys.s3_endpoint, first=(_ENDPOINT_FOR_S3,))
         if endpoint is not None and "://" not in endpoint:
-            endpoint = f"{'https' if source.read(keys.S3_TLS) else 'http'}://{endpoint}"
+            endpoint = f"{'https' if source.read(StoreKeys.s3_tls) else 'http'}://{endpoint}"
         path_style = endpoint is not None  # Amazon alone is sure to have a host for every bucket
-        if keys.S3_PATH_STYLE.is_given(options):
-            path_style = keys.S3_PATH_STYLE.read(options)
+        if StoreKeys.s3_path_style.is_given(options):
+            path_style = StoreKeys.s3_path_style.read(options)
         return cls(
             s3_access_key=access,
             s3_secret_key=secret,
             s3_session_token=token,
             s3_endpoint=endpoint,
-            s3_region=source.read(keys.S3_REGION),
+            s3_region=source.read(StoreKeys.s3_region),
             s3_path_style=path_style,
-            gcs_key_file=source.read(keys.GCS_KEY_FILE),
-            azure_account=source.read(keys.AZURE_ACCOUNT),
+            gcs_key_file=source.read(StoreKeys.gcs_key_file),
+            azure_account=source.read(StoreKeys.azure_account),
             azure_account_key=account_key,
             azure_sas_token=sas_token,
         )
@@ -170,7 +170,7 @@ class StorageOptions:
             case StoreKind.GCS:
                 if self.gcs_key_file not in (None, os.environ.get(_KEY_FILE_VARIABLE)):
                     raise InvalidOptionError(
-                        keys.GCS_KEY_FILE.key,
+                        StoreKeys.gcs_key_file.key,
                         self.gcs_key_file,
                         "data files are opened with the key file that the environment names",
                         f"Set {_KEY_FILE_VARIABLE} to the same path, here and on the executors.",

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from hudi_core.config.table_keys import LOCAL_ZONE
+from hudi_core.config.table_keys import TableKeys
 from hudi_core.errors import TimelineError
 from hudi_core.model.instant_time import InstantTime, next_instant_time
 from hudi_core.model.timeline_zone import UTC_TIMELINE, TimelineZone
@@ -93,7 +93,7 @@ class TimelineClock:
         far, hint = "more than a day", ""
         if self._zone.is_local:
             far = "more than two hours"
-            hint = f"Name the zone of its other writers in {LOCAL_ZONE.key}; or else s"
+            hint = f"Name the zone of its other writers in {TableKeys.local_zone.key}; or else s"
         return TimelineError(
             f"The newest time of {self._table} is {newest}, {far} ahead of this machine's clock "
             f"({shown} in {self._zone})",

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from hudi_core.config.table_keys import LOCAL_ZONE
+from hudi_core.config.table_keys import TableKeys
 from hudi_core.errors import TimelineError
 from hudi_core.model.files import FileStatus
 from hudi_core.model.instant import State
@@ -59,9 +59,9 @@ def refuse_other_zone(active: ActiveTimeline, zone: TimelineZone) -> None:
         f"The newest files of {where} were made by clocks at {_text(evidence.offset)}, such as "
         f"{evidence.name}, stored at {evidence.stored:%Y-%m-%d %H:%M:%S} UTC; the zone declared "
         f"for its instants is {zone}, then at {_text(declared)}",
-        f"Name the zone of the table's other writers in {LOCAL_ZONE.key}, such as Asia/Tokyo; or "
-        "let all of them run in this one. Where the files were copied with wrong dates, give all "
-        "files of that folder the present date.",
+        f"Name the zone of the table's other writers in {TableKeys.local_zone.key}, such as "
+        "Asia/Tokyo; or let all of them run in this one. Where the files were copied with "
+        "wrong dates, give all files of that folder the present date.",
         table=where,
         zone=str(zone),
         declared=_text(declared),

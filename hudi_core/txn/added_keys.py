@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from hudi_core.base_file.footer import read_columns, read_file_metadata
 from hudi_core.base_file.key_footer import KeyFooter, key_footer
-from hudi_core.config.index_keys import INDEX_TYPE
+from hudi_core.config.index_keys import IndexConfig
 from hudi_core.config.kinds import InsertDuplicates
 from hudi_core.config.write import WriteConfig
 from hudi_core.index.bloom import BloomIndex
@@ -107,7 +107,7 @@ class AddedKeys:
 
     @property
     def _is_global(self) -> bool:
-        return INDEX_TYPE.read(self.client.options).is_global
+        return IndexConfig.index_type.read(self.client.options).is_global
 
     def _range(self, path: str) -> _Range:
         footer = _footer(self.client, path)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 
-from hudi_core.config.lock import CONFLICT_STRATEGY
+from hudi_core.config.lock import LockConfig
 from hudi_core.errors import CommitConflictError
 from hudi_core.model.commit import CommitMetadata
 from hudi_core.model.conflicts import TouchConflicts, completed_since
@@ -26,7 +26,7 @@ def strategies(table: OpenTable) -> Sequence[ConflictResolutionStrategy]:
     """Return who decides whether writes of a table conflict; each of them can refuse."""
     client = table.client
     groups = TouchConflicts(Granularity.FILE_GROUP, client.config.buckets is not None)
-    wanted = CONFLICT_STRATEGY.read(client.options)
+    wanted = LockConfig.conflict_strategy.read(client.options)
     if wanted is None:
         further = table.host.get_conflict_resolution_strategy(client)
     else:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from hudi_core.config.stored_keys import IDEMPOTENT_WRITES
+from hudi_core.config.stored_keys import ManagedKeys
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.commit import CommitMetadata, WriteOperation
 from hudi_core.model.extras import OWN_PREFIX, CommitExtras
@@ -148,7 +148,7 @@ def _account(
     idempotency = extras.idempotency
     if idempotency is None:
         # a writer that set the property since is found by its own commit
-        is_kept = IDEMPOTENT_WRITES.read(client.config.raw)
+        is_kept = ManagedKeys.idempotent_writes.read(client.config.raw)
         return {IDEMPOTENCY_KEY: encode(done_writes(client, now.seen))} if is_kept else {}
     is_kept = is_accounted(client)
     done = done_writes(client, now.seen) if is_kept else {}

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from hudi_core.config.stored_keys import IDEMPOTENT_WRITES
+from hudi_core.config.stored_keys import ManagedKeys
 from hudi_core.errors import CorruptMetadataError, HudiError, InvalidInstantTimeError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.commit import CommitMetadata
@@ -71,7 +71,7 @@ def repeated(done: DoneWrites, idempotency: Idempotency) -> Done | None:
 
 def is_accounted(client: TableMetaClient) -> bool:
     """Whether commits of the table keep idempotent writes, as stored now."""
-    return IDEMPOTENT_WRITES.read(read_properties(client.storage))
+    return ManagedKeys.idempotent_writes.read(read_properties(client.storage))
 
 
 def keep_account(client: TableMetaClient) -> None:
@@ -79,7 +79,7 @@ def keep_account(client: TableMetaClient) -> None:
 
     Under the table's lock, and before the first such commit is visible.
     """
-    update_properties(client.storage, {IDEMPOTENT_WRITES.key: "true"})
+    update_properties(client.storage, {ManagedKeys.idempotent_writes.key: "true"})
 
 
 def done_writes(client: TableMetaClient, timeline: TimelineView) -> DoneWrites:

@@ -15,7 +15,7 @@ from typing import NoReturn
 import pyarrow as pa
 
 from hudi_core.config.stored_form import id_properties
-from hudi_core.config.stored_keys import FORMER_NAMES, LAST_COLUMN_ID
+from hudi_core.config.stored_keys import ManagedKeys
 from hudi_core.errors import CommitConflictError, UnsupportedCapabilityError
 from hudi_core.model.capability import Capability
 from hudi_core.model.instant_time import InstantTime
@@ -143,11 +143,11 @@ def settle(table: OpenTable, step: SchemaStep, now: TimelineView) -> None:
     if wanted == dict(id_properties(config.field_ids, config.last_column_id)):
         return
     properties = read_properties(client.storage)
-    if LAST_COLUMN_ID.read(properties) != config.last_column_id and latest != step.new:
+    if ManagedKeys.last_column_id.read(properties) != config.last_column_id and latest != step.new:
         _refuse()
-    former = {*FORMER_NAMES.read(properties), *step.names_given_up()}
+    former = {*ManagedKeys.former_names.read(properties), *step.names_given_up()}
     if former:
-        wanted[FORMER_NAMES.key] = ",".join(sorted(former))
+        wanted[ManagedKeys.former_names.key] = ",".join(sorted(former))
     update_properties(client.storage, wanted)
 
 

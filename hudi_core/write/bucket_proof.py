@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_core.base_file.footer import read_columns
-from hudi_core.config import index_keys
+from hudi_core.config.index_keys import IndexConfig
 from hudi_core.config.kinds import IndexType
 from hudi_core.errors import UnsupportedTableError
 from hudi_core.index.bucket import key_hashes
@@ -68,8 +68,8 @@ def refuse_other_buckets(client: TableMetaClient, slices: Sequence[FileSlice]) -
             f"has no {buckets.number} buckets by {', '.join(buckets.fields)}: stored keys are in "
             "other file groups than their hashes say"
             + (f"; they fit {fitting} buckets" if fitting > _last_bucket(slices) else ""),
-            f"Give {index_keys.BUCKET_NUMBER.key} and {index_keys.BUCKET_FIELDS.key} as the table "
-            "was written with.",
+            f"Give {IndexConfig.bucket_number.key} and {IndexConfig.bucket_fields.key} as the "
+            "table was written with.",
         )
 
 
@@ -115,8 +115,8 @@ def _refuse_buckets(client: TableMetaClient, slices: Sequence[FileSlice]) -> Non
     raise UnsupportedTableError(
         client.base_path,
         f"has buckets{number}, and the write another index, whose file groups would belong to none",
-        f"Set {index_keys.INDEX_TYPE.key}={IndexType.BUCKET.value} and "
-        f"{index_keys.BUCKET_NUMBER.key} as the table was written with.",
+        f"Set {IndexConfig.index_type.key}={IndexType.BUCKET.value} and "
+        f"{IndexConfig.bucket_number.key} as the table was written with.",
     )
 
 

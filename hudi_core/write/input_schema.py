@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from hudi_core.config.schema import FILL_MISSING, SchemaConfig
+from hudi_core.config.schema import SchemaConfig
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import RecordKeyError, SchemaError
 from hudi_core.keygen import brings_keys
@@ -97,8 +97,9 @@ def staged_schema(
             needed,
             names,
             "every column of the table must be there",
-            f"Add it, with nulls where there is no value, or set {FILL_MISSING.key}=true where it "
-            "may be null. Table.alter(drop=...) takes a column out of the table.",
+            "Add it, with nulls where there is no value, or set "
+            f"{SchemaConfig.fill_missing.key}=true where it may be null. "
+            "Table.alter(drop=...) takes a column out of the table.",
         )
         fields = list(table.arrow)
     if IS_DELETED in names and IS_DELETED not in table.arrow.names:

@@ -18,14 +18,13 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from hudi_core.base_file.footer import opened_file
-from hudi_core.config import table_keys as keys
 from hudi_core.config.key import ConfigKey
 from hudi_core.config.key_forms import form_properties
 from hudi_core.config.kinds import KeyGeneratorType
-from hudi_core.config.stored_keys import COMPLEX_ENCODING, KEYS_PROVED
+from hudi_core.config.stored_keys import ManagedKeys
 from hudi_core.config.table import TableConfig
+from hudi_core.config.table_keys import TableKeys
 from hudi_core.config.write import WriteConfig
-from hudi_core.config.write_keys import COMPLEX_VALIDATION
 from hudi_core.errors import OptionConflictError, SchemaError, UnsupportedTableError
 from hudi_core.keygen import key_generator
 from hudi_core.keygen.spelled import Spelled, spelled, without_idle_forms
@@ -54,8 +53,13 @@ def refuse_other_form(config: TableConfig, schema: TableSchema) -> None:
     """
     found = spelled(config, schema)
     stated: list[tuple[bool, ConfigKey[Any], bool | None, str, str]] = [
-        (found.timestamps, keys.CONSISTENT_TIMESTAMPS, config.consistent_timestamps, *_NUMBERS),
-        (found.floats, keys.JAVA_VERSION, config.old_floats, *_NEW_DIGITS),
+        (
+            found.timestamps,
+            TableKeys.consistent_timestamps,
+            config.consistent_timestamps,
+            *_NUMBERS,
+        ),
+        (found.floats, TableKeys.java_version, config.old_floats, *_NEW_DIGITS),
     ]
     for is_used, key, value, given, usual in stated:
         if is_used and value and key.key not in config.raw:
@@ -95,11 +99,14 @@ def proven(
 
 def form_to_keep(config: TableConfig, schema: TableSchema) -> dict[str, str]:
     """Properties by which later writes know the form of the keys."""
-    kept = {**form_properties(without_idle_forms(config, schema)), KEYS_PROVED.key: "true"}
+    kept = {
+        **form_properties(without_idle_forms(config, schema)),
+        ManagedKeys.keys_proved.key: "true",
+    }
     if _is_ambiguous(config) and config.complex_keygen_new_encoding:
-        kept[COMPLEX_ENCODING.key] = "VALUE_ONLY"
+        kept[ManagedKeys.complex_encoding.key] = "VALUE_ONLY"
     elif _is_ambiguous(config) and config.version < 9:
-        kept[COMPLEX_ENCODING.key] = "FIELD_PREFIXED"
+        kept[ManagedKeys.complex_encoding.key] = "FIELD_PREFIXED"
     return {name: value for name, value in kept.items() if name not in config.raw}
 
 
@@ -111,7 +118,7 @@ def _is_ambiguous(config: TableConfig) -> bool:
     is_single = (
         config.keygen_type is KeyGeneratorType.COMPLEX and len(config.record_key_fields) == 1
     )
-    return is_single and COMPLEX_ENCODING.key not in config.raw
+    return is_single and ManagedKeys.complex_encoding.key not in config.raw
 
 
 def _ends(slices: Iterable[FileSlice]) -> list[BaseFile]:
@@ -221,10 +228,10 @@ class _Proof:
         if _is_ambiguous(config):
             encodings.append(not encodings[0])
         timestamps: list[bool | None] = [config.consistent_timestamps]
-        if self.spelled.timestamps and keys.CONSISTENT_TIMESTAMPS.key not in config.raw:
+        if self.spelled.timestamps and TableKeys.consistent_timestamps.key not in config.raw:
             timestamps = [bool(config.consistent_timestamps), not config.consistent_timestamps]
         floats: list[bool | None] = [config.old_floats]
-        if self.spelled.floats and keys.JAVA_VERSION.key not in config.raw:
+        if self.spelled.floats and TableKeys.java_version.key not in config.raw:
             floats = [bool(config.old_floats), not config.old_floats]
         for encoding, consistent, old in product(encodings, timestamps, floats):
             if not consistent or config.local_zone or config.timezone != "LOCAL":
@@ -238,7 +245,7 @@ class _Proof:
     def _stated(self, form: TableConfig) -> tuple[str, str, str] | None:
         """An option that states another form: name, value, stored value."""
         config, options = self.client.config, self.client.options
-        encoding, timestamps = keys.COMPLEX_NEW_ENCODING, keys.CONSISTENT_TIMESTAMPS
+        encoding, timestamps = TableKeys.complex_new_encoding, TableKeys.consistent_timestamps
         flags: list[tuple[ConfigKey[Any], bool | None, bool | None]] = [
             (encoding, config.complex_keygen_new_encoding, form.complex_keygen_new_encoding),
             (timestamps, config.consistent_timestamps, form.consistent_timestamps),
@@ -248,7 +255,9 @@ class _Proof:
                 return key.key, str(given).lower(), str(stored).lower()
         if config.old_floats in (None, form.old_floats):
             return None
-        return keys.JAVA_VERSION.key, *(_NEW_DIGITS if config.old_floats else _NEW_DIGITS[::-1])
+        return TableKeys.java_version.key, *(
+            _NEW_DIGITS if config.old_floats else _NEW_DIGITS[::-1]
+        )
 
     def _only(self, agreed: Sequence[TableConfig]) -> TableConfig:
         """The first of several forms that make the same stored keys."""
@@ -259,15 +268,16 @@ class _Proof:
     def _without_rows(self, forms: Sequence[TableConfig]) -> TableConfig:
         """The form of a table without rows, where none is needed."""
         config = self.client.config
-        is_stated = keys.COMPLEX_NEW_ENCODING.is_given(self.client.options)
+        is_stated = TableKeys.complex_new_encoding.is_given(self.client.options)
         doubtful = _is_ambiguous(config) and config.version < 9 and not is_stated
         if doubtful and self.write.validates_complex_keys:
             raise UnsupportedTableError(
                 self.client.base_path,
                 "has a complex record key of one field and no rows, and Hudi 1.0.0 to 1.0.2 make "
                 "other keys of it than all later releases",
-                f"Say which keys its other writers make: {keys.COMPLEX_NEW_ENCODING.key}=true for "
-                f"the bare value, false for `field:value`. Or set {COMPLEX_VALIDATION.key}=false.",
+                "Say which keys its other writers make: "
+                f"{TableKeys.complex_new_encoding.key}=true for the bare value, false for "
+                f"`field:value`. Or set {WriteConfig.validates_complex_keys.key}=false.",
             )
         if self._java_is_unknown:
             raise self._unknown_java("it has no rows that show which")
@@ -282,8 +292,8 @@ class _Proof:
             self.client.base_path,
             "makes record keys or partition paths of floating-point numbers, which Java before 19 "
             f"spells otherwise than later releases; {why}",
-            f"Set {keys.JAVA_VERSION.key} to the release of Java that its other writers run on, "
-            "such as 17.",
+            f"Set {TableKeys.java_version.key} to the release of Java that its other writers run "
+            "on, such as 17.",
         )
 
     def _is_mixed(self, forms: Sequence[TableConfig], samples: Sequence[_Sample]) -> bool:
@@ -318,7 +328,10 @@ class _Proof:
 
     def _wrong(self, form: TableConfig, samples: Sequence[_Sample]) -> UnsupportedTableError:
         """The error that shows a row of which no form makes the key."""
-        zone = f" Where they spell moments in another time zone, name it in {keys.LOCAL_ZONE.key}."
+        zone = (
+            " Where they spell moments in another time zone, name it in "
+            f"{TableKeys.local_zone.key}."
+        )
         way_out = (
             "Rows of the write would be taken for new ones. Write with the engine that made the "
             "table, or write all rows again with insert_overwrite_table."

@@ -12,7 +12,6 @@ from dataclasses import replace
 from hudi_core.config.kinds import InsertDuplicates
 from hudi_core.config.table import TableConfig
 from hudi_core.config.write import WriteConfig
-from hudi_core.config.write_keys import COMBINE_BEFORE_INSERT, INSERT_DUP_POLICY
 from hudi_core.errors import InvalidOptionError, RecordKeyError
 from hudi_core.keygen import brings_keys
 from hudi_core.model.operation import INSERT, UPSERT, Operation
@@ -62,9 +61,9 @@ def write_config_for(
             operation=operation.word,
         )
     for key, value, is_asked in (
-        (COMBINE_BEFORE_INSERT, "true", config.combine_before_insert),
+        (WriteConfig.combine_before_insert, "true", config.combine_before_insert),
         (
-            INSERT_DUP_POLICY,
+            WriteConfig.insert_duplicates,
             config.insert_duplicates.value,
             config.insert_duplicates is not InsertDuplicates.NONE,
         ),

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from hudi_core.base_file.encoded_columns import plain
-from hudi_core.config.merge_keys import PARTIAL_UPDATE_MODE
+from hudi_core.config.merge_keys import MergeKeys
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import SchemaError
 from hudi_core.rows.combine import Positions
@@ -41,7 +41,8 @@ def check_left_out(names: Sequence[str], table: TableSchema, config: TableConfig
         if name not in names:
             raise SchemaError(
                 f"The rows lack the column {name!r}, and {reason}",
-                f"Add it; {PARTIAL_UPDATE_MODE.key}=KEEP_VALUES is for the other columns.",
+                f"Add it; {MergeKeys.partial_update_mode.key}=KEEP_VALUES is for the other "
+                "columns.",
                 columns=[name],
             )
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import hudi_core as hudi
-from hudi_core.config.table_keys import LOCAL_ZONE
+from hudi_core.config.table_keys import TableKeys
 from hudi_core.errors import TimelineError
 from tests.jvm.engines import HUDI, Engine
 
@@ -53,7 +53,7 @@ def batch(turn: int) -> pa.Table:
 
 def test_turns_in_one_declared_zone_lose_nothing(engine: Engine, tmp_path: Path) -> None:
     path, expected = tmp_path / "table", dict[int, str]()
-    given = {LOCAL_ZONE.key: engine.zone, "hoodie.index.type": "RECORD_INDEX"}
+    given = {TableKeys.local_zone.key: engine.zone, "hoodie.index.type": "RECORD_INDEX"}
     for turn in range(TURNS):
         rows = batch(turn)
         if turn % 2 == 0:
@@ -73,7 +73,7 @@ def test_turns_in_one_declared_zone_lose_nothing(engine: Engine, tmp_path: Path)
     assert table.validate().differences == ()
     before = {one for one in path.rglob("*") if ".locks" not in one.parts}
     for zone in (*{WEST, EAST} - {engine.zone}, "UTC"):
-        other = hudi.Table.open(str(path), options={**given, LOCAL_ZONE.key: zone})
+        other = hudi.Table.open(str(path), options={**given, TableKeys.local_zone.key: zone})
         with pytest.raises(TimelineError, match=zone):
             other.upsert(batch(99))
     assert {one for one in path.rglob("*") if ".locks" not in one.parts} == before
@@ -83,6 +83,6 @@ def test_the_first_commit_of_a_table_tells_its_zone(engine: Engine, tmp_path: Pa
     path = tmp_path / "table"
     engine.save(batch(0), path, OPTIONS)
     with pytest.raises(TimelineError, match=r"clocks at UTC.*declared for its instants is UTC"):
-        hudi.Table.open(str(path), options={LOCAL_ZONE.key: "UTC"}).upsert(batch(1))
-    hudi.Table.open(str(path), options={LOCAL_ZONE.key: engine.zone}).upsert(batch(1))
+        hudi.Table.open(str(path), options={TableKeys.local_zone.key: "UTC"}).upsert(batch(1))
+    hudi.Table.open(str(path), options={TableKeys.local_zone.key: engine.zone}).upsert(batch(1))
     assert len(engine.values(path, ["id"])) == 7

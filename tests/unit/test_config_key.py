@@ -11,8 +11,8 @@ import pytest
 import hudi_core as hudi
 from hudi_core.config import parsers
 from hudi_core.config.catalog import ALL_KEYS, DECLARED_NAMES
-from hudi_core.config.key import ConfigKey, Group, Secret, is_secret_name
-from hudi_core.config.stored_keys import MANAGED_KEYS
+from hudi_core.config.key import ConfigKey, Secret, is_secret_name
+from hudi_core.config.stored_keys import ManagedKeys
 from hudi_core.errors import InvalidOptionError
 
 SIZE = ConfigKey(
@@ -21,7 +21,6 @@ SIZE = ConfigKey(
     default=7,
     parse=parsers.integer(1, 10),
     doc="A size.",
-    group=Group.WRITE,
 )
 COLOUR = ConfigKey(
     key="hoodie.colour",
@@ -29,7 +28,6 @@ COLOUR = ConfigKey(
     parse=str,
     choices=("RED", "BLUE"),
     doc="A colour.",
-    group=Group.WRITE,
 )
 
 
@@ -109,7 +107,6 @@ def test_a_bad_secret_does_not_show_in_the_error() -> None:
         default=Secret(""),
         parse=refuse,
         doc="",
-        group=Group.STORAGE,
         secret=True,
     )
     with pytest.raises(InvalidOptionError) as caught:
@@ -147,13 +144,13 @@ def test_every_secret_option_is_recognised_by_its_name() -> None:
     for key in ALL_KEYS:
         if key.secret:
             assert all(is_secret_name(name) for name in key.names)
-    assert not [name for key in MANAGED_KEYS for name in key.names if is_secret_name(name)], (
+    assert not [name for key in ManagedKeys.keys for name in key.names if is_secret_name(name)], (
         "these are stored"
     )
 
 
 def test_no_name_is_declared_twice() -> None:
-    names = [name for key in (*ALL_KEYS, *MANAGED_KEYS) for name in key.names]
+    names = [name for key in (*ALL_KEYS, *ManagedKeys.keys) for name in key.names]
     assert sorted(names) == sorted(set(names))
     assert set(names) == DECLARED_NAMES
 
@@ -169,7 +166,7 @@ def test_every_declaration_is_complete(key: ConfigKey[object]) -> None:
 
 def test_a_deviation_needs_a_reason() -> None:
     with pytest.raises(ValueError, match="reason"):
-        ConfigKey(key="k", default="", parse=str, doc="", group=Group.WRITE, hudi_default="x")
+        ConfigKey(key="k", default="", parse=str, doc="", hudi_default="x")
 
 
 def test_no_member_of_a_table_shows_a_secret(tmp_path: Path) -> None:

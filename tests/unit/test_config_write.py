@@ -7,7 +7,6 @@ from operator import attrgetter
 
 import pytest
 
-from hudi_core.config import storage
 from hudi_core.config.key import Secret
 from hudi_core.config.kinds import (
     BulkInsertSortMode,
@@ -21,6 +20,7 @@ from hudi_core.config.lock import LockConfig
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.read import QueryType, ReadConfig
 from hudi_core.config.schema import SchemaConfig
+from hudi_core.config.storage import StoreKeys
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import InvalidOptionError
 from hudi_core.model.commit import WriteOperation
@@ -256,11 +256,11 @@ def test_reads_that_make_no_sense(options: dict[str, str], reason: str) -> None:
 
 def test_store_options() -> None:
     options = {"fs.s3a.secret.key": "canary", "aws_region": "eu-west-1"}
-    assert storage.S3_SECRET_KEY.read(options) == Secret("canary")
-    assert storage.S3_REGION.read(options) == "eu-west-1"
-    assert storage.S3_ACCESS_KEY.read({"fs.s3a.access.key": ""}) is None
-    assert storage.S3_TLS.read(options)
-    assert not storage.S3_PATH_STYLE.read(options)
+    assert StoreKeys.s3_secret_key.read(options) == Secret("canary")
+    assert StoreKeys.s3_region.read(options) == "eu-west-1"
+    assert StoreKeys.s3_access_key.read({"fs.s3a.access.key": ""}) is None
+    assert StoreKeys.s3_tls.read(options)
+    assert not StoreKeys.s3_path_style.read(options)
 
 
 def test_two_words_about_duplicates_must_agree() -> None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import hudi_core as hudi
-from hudi_core.config.metadata_keys import RECORD_INDEX_CACHE, MetadataConfig
+from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.errors import InvalidOptionError, StorageError
 from hudi_core.index.record_index import RecordIndex
 from hudi_core.metadata import key_cache
@@ -180,9 +180,12 @@ def test_what_was_kept_long_ago_is_removed(cache: KeyCache) -> None:
 @pytest.mark.parametrize("folder", ["s3://lake/cache", "GS://lake/cache", "abfss://c@a/cache"])
 def test_a_folder_of_no_machine_is_refused(folder: str) -> None:
     with pytest.raises(InvalidOptionError, match="local path, such as /var/cache/hudi"):
-        MetadataConfig.from_options({RECORD_INDEX_CACHE.key: folder})
+        MetadataConfig.from_options({MetadataConfig.record_index_cache.key: folder})
     for local in ("/var/cache", "file:///var/cache", "cache"):
-        assert RECORD_INDEX_CACHE.read({RECORD_INDEX_CACHE.key: local}) == local
+        assert (
+            MetadataConfig.record_index_cache.read({MetadataConfig.record_index_cache.key: local})
+            == local
+        )
 
 
 def test_a_folder_that_takes_nothing_costs_no_answer(
@@ -233,7 +236,7 @@ def test_a_table_is_written_rightly_by_what_is_kept(
         "hoodie.metadata.global.record.level.index.min.filegroup.count": "2",
         "hoodie.index.type": "RECORD_INDEX",
         "hoodie.metadata.compact.max.delta.commits": "2",
-        RECORD_INDEX_CACHE.key: str(tmp_path / "cache"),
+        MetadataConfig.record_index_cache.key: str(tmp_path / "cache"),
     }
     schema = pa.schema([("id", pa.string()), ("p", pa.string()), ("v", pa.int64())])
 

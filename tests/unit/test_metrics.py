@@ -202,7 +202,9 @@ def test_a_reporter_that_nobody_has_is_refused() -> None:
 
 def test_defaults_are_those_of_hudi() -> None:
     config = MetricsConfig.from_options({})
-    assert config == MetricsConfig(False, Reporter.PROMETHEUS, "", "127.0.0.1", 9090)
+    assert config == MetricsConfig(
+        enabled=False, reporter=Reporter.PROMETHEUS, prefix="", port=9090, host="127.0.0.1"
+    )
 
 
 _WITHOUT = """

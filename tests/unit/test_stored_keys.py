@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import hudi_core as hudi
-from hudi_core.config.stored_keys import KEYS_PROVED
+from hudi_core.config.stored_keys import ManagedKeys
 from hudi_core.errors import OptionConflictError, UnsupportedTableError
 from hudi_core.schema import widening
 from hudi_core.schema.java_float import double_text
@@ -149,7 +149,7 @@ def test_keys_of_both_forms_are_refused(tmp_path: Path) -> None:
     given = {**COMPLEX, NEW_ENCODING: "true"}
     folder = made_elsewhere(tmp_path, [rows(["1", "2"], **CITIES)], "id", "city,day", given)
     with (folder / ".hoodie" / "hoodie.properties").open("a") as properties:
-        properties.write(f"{ENCODING}=FIELD_PREFIXED\n{KEYS_PROVED.key}=true\n")
+        properties.write(f"{ENCODING}=FIELD_PREFIXED\n{ManagedKeys.keys_proved.key}=true\n")
     small = {"hoodie.parquet.small.file.limit": "0"}
     hudi.Table.open(str(folder), options=small).insert(rows(["3"], **one()))
     forget(folder)
@@ -396,4 +396,4 @@ def test_rows_are_looked_at_once_and_never_of_a_table_of_ours(
     for change in changes:
         change(hudi.Table.open(str(folder)))
     assert len(looks) == 1
-    assert stored(folder)[KEYS_PROVED.key] == "true"
+    assert stored(folder)[ManagedKeys.keys_proved.key] == "true"

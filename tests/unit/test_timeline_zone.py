@@ -14,7 +14,7 @@ import pytest
 
 import hudi_core as hudi
 from hudi_core.actions.clean_plan import CleanPolicy, CleanRules, retain
-from hudi_core.config.table_keys import LOCAL_ZONE
+from hudi_core.config.table_keys import TableKeys
 from hudi_core.config.time_zone import process_zone
 from hudi_core.errors import OptionConflictError, TimelineError, TimeOutOfRangeError
 from hudi_core.metadata.key_records import index_millis
@@ -168,7 +168,7 @@ def test_the_newest_time_may_be_two_hours_ahead_and_no_more(active: ActiveTimeli
     now, zone = datetime(2026, 7, 1, 12, tzinfo=UTC), TimelineZone(WEST)
     write(active, WEST, now + timedelta(hours=2, seconds=-6))
     assert TimelineClock(active, lambda: now, zone).next_time() == "20260701065959001"
-    with pytest.raises(TimelineError, match=f"two hours ahead.*{WEST}.*{LOCAL_ZONE.key}"):
+    with pytest.raises(TimelineError, match=f"two hours ahead.*{WEST}.*{TableKeys.local_zone.key}"):
         TimelineClock(active, lambda: now - 2 * MINUTES, zone).next_time()
 
 
@@ -256,7 +256,7 @@ def local_table(tmp_path: Path) -> Path:
 
 
 def opened(path: Path, zone: str, more: Mapping[str, str] | None = None) -> hudi.Table:
-    return hudi.Table.open(str(path), options={LOCAL_ZONE.key: zone, **(more or {})})
+    return hudi.Table.open(str(path), options={TableKeys.local_zone.key: zone, **(more or {})})
 
 
 @pytest.mark.parametrize("zone", [WEST, EAST])
@@ -275,7 +275,7 @@ def test_a_local_table_gets_instants_of_the_declared_zone(local_table: Path, zon
 
 
 def test_the_record_index_dates_its_rows_by_the_zone(local_table: Path) -> None:
-    given = {"hoodie.metadata.record.index.enable": "true", LOCAL_ZONE.key: EAST}
+    given = {"hoodie.metadata.record.index.enable": "true", TableKeys.local_zone.key: EAST}
     result = hudi.Table.open(str(local_table), options=given).upsert(ROWS)
     client = open_table(str(local_table), given).client
     millis = index_millis(result.instant.requested_time, client.config)
@@ -342,7 +342,9 @@ def test_times_of_a_query_are_in_the_zone_of_the_timeline(local_table: Path) -> 
     done = TimelineZone(EAST).moment(first.completion_time)
     assert table.incremental(begin=done.isoformat()).column("v").to_pylist() == [6, 6]
     assert hudi.read(
-        None, str(local_table), {"as.of.instant": begun.isoformat()} | {LOCAL_ZONE.key: EAST}
+        None,
+        str(local_table),
+        {"as.of.instant": begun.isoformat()} | {TableKeys.local_zone.key: EAST},
     ).column("v").to_pylist() == [6, 6]
 
 
@@ -358,7 +360,7 @@ def test_now_is_what_clocks_of_the_declared_zone_show(local_table: Path, zone: s
 
 def test_a_table_may_keep_its_zone(local_table: Path) -> None:
     with (local_table / ".hoodie/hoodie.properties").open("a") as properties:
-        properties.write(f"{LOCAL_ZONE.key}={EAST}\n")
+        properties.write(f"{TableKeys.local_zone.key}={EAST}\n")
     assert hudi.Table.open(str(local_table)).config.zone == TimelineZone(EAST)
     assert opened(local_table, "JST").config.zone == TimelineZone(EAST)
     with pytest.raises(OptionConflictError, match=EAST):
@@ -366,7 +368,7 @@ def test_a_table_may_keep_its_zone(local_table: Path) -> None:
 
 
 def test_a_table_in_utc_takes_no_notice_of_a_local_zone(tmp_path: Path) -> None:
-    given = {LOCAL_ZONE.key: EAST}
+    given = {TableKeys.local_zone.key: EAST}
     table = hudi.Table.create(str(tmp_path / "t"), ROWS.schema, record_key="id", options=given)
     requested = table.upsert(ROWS).instant.requested_time
     assert abs(UTC_TIMELINE.moment(requested) - datetime.now(UTC)) < timedelta(hours=1)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from hudi_core.config.kinds import LOCK_CLASSES, LockKind
-from hudi_core.config.lock import PATH, PROVIDER
+from hudi_core.config.lock import LockConfig
 from hudi_core.errors import InvalidOptionError
 from hudi_core.model.protocols import LockProvider
 from hudi_core.storage.location import parse_location
@@ -53,7 +53,7 @@ def lock_provider(
     kind = _NAMES.get(provider)
     if kind is None:
         raise InvalidOptionError(
-            PROVIDER.key,
+            LockConfig.provider.key,
             provider,
             "there is no such lock here",
             f"Supported: {', '.join(_NAMES)}.",
@@ -61,12 +61,12 @@ def lock_provider(
     if kind in _IN_FILES:
         # Hudi's writers may share a folder for tables in stores; ours alone have the store itself
         is_elsewhere = kind is LockKind.LOCK_FILE and folder is not None
-        _require_local(PROVIDER.key, provider, folder if is_elsewhere else base_path)
-        _require_local(PATH.key, folder, folder)
+        _require_local(LockConfig.provider.key, provider, folder if is_elsewhere else base_path)
+        _require_local(LockConfig.path.key, folder, folder)
     if kind is LockKind.STORAGE:
         if is_local or lease is None:
             raise InvalidOptionError(
-                PROVIDER.key,
+                LockConfig.provider.key,
                 provider,
                 f"it locks tables in object stores, and {base_path} is not in one",
                 f"Use {LockKind.FILE_SYSTEM.value}.",

@@ -1,0 +1,90 @@
+"""Classes of options: each option is declared once, as an attribute of the class that has it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, dataclass_transform, overload
+
+from hudi_core.config.key import ConfigKey, Group
+
+T = TypeVar("T")
+
+
+class Option(ConfigKey[T]):
+    """The declaration of an option whose value is a field of its class.
+
+    On the class it is the declaration, on an instance the value: ``WriteConfig.operation.key`` is
+    the option's name, ``config.operation`` what a user gave.
+    """
+
+    if TYPE_CHECKING:
+        # values lie in the instance's __dict__, which needs no code: this is for type checkers
+        @overload
+        def __get__(self, instance: None, owner: type) -> Self: ...
+        @overload
+        def __get__(self, instance: object, owner: type) -> T: ...
+        def __get__(self, instance: object | None, owner: type) -> Self | T: ...
+        def __set__(self, instance: object, value: T) -> None: ...
+
+
+@dataclass_transform(frozen_default=True)
+class Options:
+    """The options of one part of the project: their declarations, and the values given for them.
+
+    A subclass is a frozen dataclass. An attribute that is annotated ``Option[...]`` declares an
+    option and is a field with the option's default. A plain :class:`ConfigKey` declares an option
+    that has no field of its own. Further fields are for what :meth:`from_options` makes of several
+    options.
+
+    Attributes
+    ----------
+    group
+        Where the reference lists the options.
+    keys
+        Every option of the class, in the order of the reference.
+    """
+
+    group: ClassVar[Group]
+    keys: ClassVar[tuple[ConfigKey[Any], ...]] = ()
+
+    def __init_subclass__(cls, group: Group) -> None:
+        declared = {name: key for name, key in vars(cls).items() if isinstance(key, ConfigKey)}
+        cls.group = group
+        cls.keys = (*cls.keys, *declared.values())
+        for name, key in declared.items():
+            if isinstance(key, Option):
+                setattr(cls, name, field(default=key.default))
+        dataclass(frozen=True)(cls)
+        for name, key in declared.items():
+            setattr(cls, name, key)
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, str]) -> Self:
+        """The values of a user's options; what is not given has its default.
+
+        Raises
+        ------
+        InvalidOptionError
+            A value that cannot be used.
+        """
+        return cls._read(options)
+
+    @classmethod
+    def _read(cls, options: Mapping[str, str], **derived: Any) -> Self:
+        """The values of a user's options.
+
+        Parameters
+        ----------
+        derived
+            Values of fields; their options are not read.
+        """
+        read = {name: key.read(options) for name, key in cls._fields() if name not in derived}
+        return cls(**read, **derived)
+
+    @classmethod
+    def _fields(cls) -> Iterator[tuple[str, Option[Any]]]:
+        for name in cls.__dataclass_fields__:  # type: ignore[attr-defined]
+            option = getattr(cls, name, None)
+            if isinstance(option, Option):
+                yield name, option
