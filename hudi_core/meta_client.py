@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final, TypeVar
 
+from hudi_core.config.stored_table import stored_config
+from hudi_core.config.support import refuse_write
 from hudi_core.config.table import TableConfig
 from hudi_core.engine.threads import thread_pool
 from hudi_core.errors import SchemaError
@@ -168,7 +170,7 @@ class TableMetaClient:
     def as_stored(self) -> TableMetaClient:
         """This client with the table's properties as they are now; one read."""
         path = f"{self.base_path}/{PROPERTIES_PATH}"
-        config = TableConfig.from_properties(read_properties(self.storage), path)
+        config = stored_config(read_properties(self.storage), path)
         zone = config.local_zone or self.config.local_zone
         takes_empty = self.config.takes_empty_partitions
         config = replace(config, local_zone=zone, takes_empty_partitions=takes_empty)
@@ -247,4 +249,4 @@ class TableMetaClient:
         UnsupportedTableError
             Names the feature.
         """
-        self.config.validate_for_write(self.base_path)
+        refuse_write(self.config, self.base_path)

@@ -19,6 +19,7 @@ from hudi_core.base_file.encoded_columns import (
 )
 from hudi_core.base_file.encodings import decided_leaves, leaf_paths
 from hudi_core.base_file.key_footer import KeyFooter, key_footer
+from hudi_core.config.merge_rules import merge_rules
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import DataFileError
 from hudi_core.keygen import bare_key_field
@@ -166,7 +167,7 @@ def _key_column(files: TableFiles, stored: Sequence[pa.Field]) -> str | None:
 
 def _never_encoded(files: TableFiles) -> set[str]:
     """Return columns whose values are compared, by which rows are found or decided about."""
-    return {RECORD_KEY, *files.table.record_key_fields, *files.table.merge_rules.order}
+    return {RECORD_KEY, *files.table.record_key_fields, *merge_rules(files.table).order}
 
 
 def _read_encoded(

@@ -64,7 +64,7 @@ def parse_options(pairs: Sequence[str] | None) -> dict[str, str]:
             raise typer.BadParameter("an option is written KEY=VALUE", param_hint="'--option'")
         if options.setdefault(key, value) != value:
             raise typer.BadParameter(f"{key} is given twice", param_hint="'--option'")
-    for key in library.TableKeys.format.names:
+    for key in library.TableKeys.table_format.names:
         installed_format(options.get(key))
     return options
 

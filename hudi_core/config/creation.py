@@ -14,9 +14,10 @@ from hudi_core.config.kinds import (
     TableType,
 )
 from hudi_core.config.new_merging import new_merging
-from hudi_core.config.stored_keys import ManagedKeys
+from hudi_core.config.stored_form import properties_of
+from hudi_core.config.stored_keys import CHOSEN_ROWS, ManagedKeys
+from hudi_core.config.support import WRITABLE_VERSIONS
 from hudi_core.config.table import (
-    WRITABLE_VERSIONS,
     TableConfig,
     has_time_based,
     infer_key_generator,
@@ -49,38 +50,37 @@ def new_table_config(options: Mapping[str, str]) -> TableConfig:
     """
     for key, supported in _ONLY:
         _refuse_others(key, supported, options)
-    name, record_key = TableKeys.name.read(options), TableKeys.record_key.read(options)
-    if not name:
+    values = {name: key.read(options) for name, key in CHOSEN_ROWS.items()}
+    if not values["name"]:
         raise _missing(TableKeys.name, "a new table needs a name")
-    partition, version = TableKeys.partition_path.read(options), TableKeys.version.read(options)
+    version, record_key = values["version"], values["record_key_fields"]
+    config = TableConfig(
+        **values,
+        **_key_generation(options, record_key),
+        **new_merging(options, version),
+        initial_version=version,
+        complex_keygen_new_encoding=_new_encoding(options, version),
+        buckets=buckets_of(options, record_key),
+    )
+    _refuse_managed(options, config)
+    return config
+
+
+def _key_generation(options: Mapping[str, str], record_key: tuple[str, ...]) -> dict[str, Any]:
+    """How keys and partition paths are made: fields of ``TableConfig``."""
+    partition = TableKeys.partition_path.read(options)
     keygen = _key_generator(options, record_key, partition)
     if keygen is KeyGeneratorType.NON_PARTITION:
         partition = ()  # Hudi's class takes fields, and makes no paths of them
     types: tuple[str, ...] = ()
     if keygen is KeyGeneratorType.CUSTOM:
         partition, types = _typed_fields(partition)
-    config = TableConfig(
-        name=name,
-        database=TableKeys.database.read(options),
-        version=version,
-        initial_version=version,
-        record_key_fields=record_key,
-        partition_fields=partition,
-        partition_types=types,
-        keygen_type=keygen,
-        time_based=_time_based(options, keygen, types),
-        **new_merging(options, version),
-        hive_style=TableKeys.hive_style.read(options),
-        url_encode=TableKeys.url_encode.read(options),
-        table_format=TableKeys.format.read(options),
-        complex_keygen_new_encoding=_new_encoding(options, version),
-        consistent_timestamps=TableKeys.consistent_timestamps.read(options),
-        old_floats=TableKeys.java_version.read(options),
-        local_zone=TableKeys.local_zone.read(options),
-        buckets=buckets_of(options, record_key),
-    )
-    _refuse_managed(options, config)
-    return config
+    return {
+        "partition_fields": partition,
+        "partition_types": types,
+        "keygen_type": keygen,
+        "time_based": _time_based(options, keygen, types),
+    }
 
 
 def _missing(key: ConfigKey[Any], reason: str) -> InvalidOptionError:
@@ -174,7 +174,7 @@ def _new_encoding(options: Mapping[str, str], version: int) -> bool:
 
 
 def _refuse_managed(options: Mapping[str, str], config: TableConfig) -> None:
-    properties = config.to_properties()
+    properties = properties_of(config)
     for key in ManagedKeys.keys:
         for name in key.names:
             if name in options and options[name].strip() != properties.get(name):

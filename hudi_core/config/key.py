@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from typing import Final, Generic, TypeVar
 
 from hudi_core.errors import InvalidOptionError
@@ -119,7 +120,7 @@ class ConfigKey(Generic[T_co]):
         if (self.hudi_default is None) is not (self.reason is None):
             raise ValueError(f"{self.key}: a deviation needs both Hudi's default and the reason")
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """The name and its aliases."""
         return (self.key, *self.aliases)

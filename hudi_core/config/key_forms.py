@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from hudi_core.config.table import TableConfig
 from hudi_core.config.table_keys import TableKeys
 from hudi_core.config.time_zone import UTC, stored_zone
 from hudi_core.errors import InvalidOptionError
 from hudi_core.model.key_form import KeyForm
 
-if TYPE_CHECKING:
-    from hudi_core.config.table import TableConfig
-
-FORM_KEYS: Final = (
-    TableKeys.consistent_timestamps.key,
-    TableKeys.local_zone.key,
-    TableKeys.java_version.key,
-)
-"""The properties that keep it."""
 _JAVA: Final = {True: "17", False: "21"}
 """A release of Java for each way of spelling floating-point numbers."""
 
@@ -52,5 +44,5 @@ def form_properties(config: TableConfig) -> dict[str, str]:
         if zone not in (None, UTC) or config.timezone == "LOCAL":
             found[TableKeys.local_zone.key] = stored_zone(zone or UTC)
     if config.old_floats is not None:
-        found[TableKeys.java_version.key] = _JAVA[config.old_floats]
+        found[TableKeys.old_floats.key] = _JAVA[config.old_floats]
     return found

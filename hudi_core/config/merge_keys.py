@@ -5,6 +5,7 @@ A table keeps some of them under Hudi's prefix for what merging needs; the store
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 from hudi_core.config.key import ConfigKey, Group
@@ -21,6 +22,28 @@ from hudi_core.config.table_parsers import (
 
 MERGE_PROPERTY: Final = "hoodie.record.merge.property."
 """Prefix of the properties that readers need in order to merge."""
+
+FIRST_WITHOUT_PAYLOADS: Final = 9
+"""Table version from which on rows are merged by properties only, not by a payload class."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteMarker:
+    """A value of a column that makes a row a delete.
+
+    Attributes
+    ----------
+    field
+        The column, with dots between the names of nested fields.
+    value
+        The value as text.
+    any_case
+        Whether upper and lower case are the same.
+    """
+
+    field: str
+    value: str
+    any_case: bool = False
 
 
 class MergeKeys(Options, group=Group.TABLE):

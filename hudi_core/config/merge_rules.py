@@ -9,40 +9,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hudi_core.config.kinds import MergeMode, PartialUpdateMode, Payload
+from hudi_core.config.merge_keys import FIRST_WITHOUT_PAYLOADS, DeleteMarker
+from hudi_core.config.table import TableConfig
 
-if TYPE_CHECKING:
-    from hudi_core.config.table import TableConfig
-
-FIRST_WITHOUT_PAYLOADS: Final = 9
-"""Table version from which on rows are merged by properties only, not by a payload class."""
 DEBEZIUM_UNAVAILABLE: Final = "__debezium_unavailable_value"
 """What Debezium sends for a column of Postgres that did not change and is stored out of line."""
 
 _LSN: Final = "_event_lsn"
 _BINLOG: Final = ("_event_bin_file", "_event_pos")
 _BINLOG_SEQUENCE: Final = "_event_seq"
-
-
-@dataclass(frozen=True, slots=True)
-class DeleteMarker:
-    """A value of a column that makes a row a delete.
-
-    Attributes
-    ----------
-    field
-        The column, with dots between the names of nested fields.
-    value
-        The value as text.
-    any_case
-        Whether upper and lower case are the same.
-    """
-
-    field: str
-    value: str
-    any_case: bool = False
 
 
 _DMS_DELETE: Final = DeleteMarker("Op", "D")

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from hudi_core.config.key import ConfigKey
 from hudi_core.config.kinds import MergeMode, PartialUpdateMode, Payload
 from hudi_core.config.merge_keys import (
+    FIRST_WITHOUT_PAYLOADS,
     MERGE_PROPERTY,
     STORED_PROPERTIES,
+    DeleteMarker,
     MergeKeys,
     StoredMergeKeys,
 )
-from hudi_core.config.merge_rules import (
-    FIRST_WITHOUT_PAYLOADS,
-    DeleteMarker,
-)
+from hudi_core.config.table import TableConfig
 from hudi_core.config.table_keys import TableKeys
 from hudi_core.errors import InvalidOptionError, OptionConflictError
-
-if TYPE_CHECKING:
-    from hudi_core.config.table import TableConfig
 
 T = TypeVar("T")
 

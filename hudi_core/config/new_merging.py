@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from hudi_core.config.kinds import MergeMode, PartialUpdateMode, Payload
-from hudi_core.config.merge_keys import MergeKeys
+from hudi_core.config.merge_keys import FIRST_WITHOUT_PAYLOADS, MergeKeys
 from hudi_core.config.merge_rules import (
     DEBEZIUM_UNAVAILABLE,
-    FIRST_WITHOUT_PAYLOADS,
     delete_of,
     ordering_of,
     partial_update_of,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, dataclass_transform, overload
 
@@ -43,15 +43,19 @@ class Options:
         Where the reference lists the options.
     keys
         Every option of the class, in the order of the reference.
+    by_attribute
+        The same by the attributes that declare them.
     """
 
     group: ClassVar[Group]
     keys: ClassVar[tuple[ConfigKey[Any], ...]] = ()
+    by_attribute: ClassVar[Mapping[str, ConfigKey[Any]]] = {}
 
     def __init_subclass__(cls, group: Group) -> None:
         declared = {name: key for name, key in vars(cls).items() if isinstance(key, ConfigKey)}
         cls.group = group
-        cls.keys = (*cls.keys, *declared.values())
+        cls.by_attribute = {**cls.by_attribute, **declared}
+        cls.keys = tuple(cls.by_attribute.values())
         for name, key in declared.items():
             if isinstance(key, Option):
                 setattr(cls, name, field(default=key.default))
@@ -79,12 +83,9 @@ class Options:
         derived
             Values of fields; their options are not read.
         """
-        read = {name: key.read(options) for name, key in cls._fields() if name not in derived}
-        return cls(**read, **derived)
-
-    @classmethod
-    def _fields(cls) -> Iterator[tuple[str, Option[Any]]]:
-        for name in cls.__dataclass_fields__:  # type: ignore[attr-defined]
-            option = getattr(cls, name, None)
-            if isinstance(option, Option):
-                yield name, option
+        values = {
+            name: key.read(options)
+            for name, key in cls.by_attribute.items()
+            if isinstance(key, Option) and name not in derived
+        }
+        return cls(**values, **derived)

@@ -23,8 +23,8 @@ _WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     TableKeys.name.key: ("tablename",),
     TableKeys.table_type.key: ("tabletype",),
     TableKeys.version.key: ("tableversion",),
-    TableKeys.format.key: ("format", "tableformat"),
-    TableKeys.record_key.key: (
+    TableKeys.table_format.key: ("format", "tableformat"),
+    TableKeys.record_key_fields.key: (
         "recordkey",
         "recordkeys",
         "recordkeyfield",

@@ -12,7 +12,7 @@ from hudi_core.config.key import ConfigKey, GivenOptions, Secret
 from hudi_core.config.kinds import IndexType, KeyGeneratorType
 from hudi_core.config.merging import COMPARED, marker_for, refuse_other_merging
 from hudi_core.config.option_warnings import warn_of_options
-from hudi_core.config.stored_keys import ManagedKeys
+from hudi_core.config.stored_keys import CHOSEN_ROWS, ManagedKeys
 from hudi_core.config.table import TableConfig, has_time_based, typed_fields
 from hudi_core.config.table_keys import TableKeys
 from hudi_core.config.time_zone import process_zone
@@ -79,23 +79,16 @@ def resolve_table_config(options: Mapping[str, str], stored: TableConfig | None)
 
 def _checked_against(options: Mapping[str, str], stored: TableConfig) -> TableConfig:
     keygen, partition = _generated_as(options, stored)
+    own: dict[ConfigKey[Any], object] = {
+        TableKeys.partition_path: partition,
+        TableKeys.ordering: stored.ordering_fields,
+        TableKeys.key_generator: keygen,
+        TableKeys.key_generator_class: keygen,
+    }
     values: list[tuple[ConfigKey[Any], object]] = [
-        (TableKeys.name, stored.name),
-        (TableKeys.database, stored.database),
-        (TableKeys.table_type, stored.table_type),
-        (TableKeys.version, stored.version),
-        (TableKeys.format, stored.table_format),
-        (TableKeys.record_key, stored.record_key_fields),
-        (TableKeys.partition_path, partition),
-        (TableKeys.ordering, stored.ordering_fields),
-        (TableKeys.key_generator, keygen),
-        (TableKeys.key_generator_class, keygen),
-        (TableKeys.hive_style, stored.hive_style),
-        (TableKeys.url_encode, stored.url_encode),
-        (TableKeys.drop_partition_columns, stored.drop_partition_columns),
-        (TableKeys.populate_meta_fields, stored.populate_meta_fields),
-        (TableKeys.base_file_format, stored.base_file_format),
-        (TableKeys.timezone, stored.timezone),
+        (key, own[key] if key in own else getattr(stored, name))
+        for name, key in TableKeys.by_attribute.items()
+        if key in own or (name in CHOSEN_ROWS and not _is_open(stored, name))
     ]
     if stored.buckets is not None:
         values += [
@@ -103,15 +96,9 @@ def _checked_against(options: Mapping[str, str], stored: TableConfig) -> TableCo
             (IndexConfig.bucket_number, stored.buckets.number),
             (IndexConfig.bucket_fields, stored.buckets.fields),
         ]
-    optional = [
-        (TableKeys.local_zone, stored.local_zone),
-        (TableKeys.consistent_timestamps, stored.consistent_timestamps),
-        (TableKeys.java_version, stored.old_floats),
-    ]
-    values += [(key, value) for key, value in optional if value is not None]
     # an index other than buckets leaves no trace in a table, and may change from write to write
     compared = {TableKeys.complex_new_encoding.key, IndexConfig.index_type.key}
-    compared |= {key.key for key, _ in optional}
+    compared |= {key.key for key in CHOSEN_ROWS.values() if key.is_open}
     compared |= {name for key in TimeKeys.keys for name in key.names} | COMPARED
     for key, value in values:
         compared.update(key.names)
@@ -133,17 +120,16 @@ def _checked_against(options: Mapping[str, str], stored: TableConfig) -> TableCo
 
 def _with_forms(options: Mapping[str, str], stored: TableConfig) -> TableConfig:
     """The table with options for what it does not say itself."""
-    found: dict[str, Any] = {}
-    if stored.local_zone is None:
-        is_local = stored.timezone == "LOCAL"
-        zone = TableKeys.local_zone.read(options) or (process_zone() if is_local else None)
-        found["local_zone"] = zone
-    if stored.consistent_timestamps is None:
-        found["consistent_timestamps"] = TableKeys.consistent_timestamps.read(options)
-    if stored.old_floats is None:
-        found["old_floats"] = TableKeys.java_version.read(options)
-    said = {name: value for name, value in found.items() if value is not None}
+    given = {name: key.read(options) for name, key in CHOSEN_ROWS.items() if _is_open(stored, name)}
+    said = {name: value for name, value in given.items() if value is not None}
+    if stored.timezone == "LOCAL" and stored.local_zone is None and "local_zone" not in said:
+        said["local_zone"] = process_zone()
     return replace(stored, **said) if said else stored
+
+
+def _is_open(stored: TableConfig, name: str) -> bool:
+    """Whether the table does not say what options may say in its place."""
+    return CHOSEN_ROWS[name].is_open and getattr(stored, name) is None
 
 
 def _generated_as(

@@ -1,13 +1,14 @@
-"""How a table's typed view is spelled in ``hoodie.properties`` (``hudi-format`` section 2)."""
+"""How a table is spelled in ``hoodie.properties`` (``hudi-format`` section 2)."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields
+from functools import partial
+from typing import Any, Final
 
 from hudi_core.config.index_keys import IndexConfig
-from hudi_core.config.key_forms import FORM_KEYS, form_properties
+from hudi_core.config.key_forms import form_properties
 from hudi_core.config.kinds import (
     MERGE_STRATEGY_IDS,
     PAYLOAD_STRATEGY_ID,
@@ -17,62 +18,60 @@ from hudi_core.config.kinds import (
     PartialUpdateMode,
     Payload,
 )
-from hudi_core.config.merge_keys import MergeKeys, StoredMergeKeys
-from hudi_core.config.merge_rules import FIRST_WITHOUT_PAYLOADS
-from hudi_core.config.stored_keys import ManagedKeys
-from hudi_core.config.table_keys import NATIVE, TableKeys
+from hudi_core.config.merge_keys import FIRST_WITHOUT_PAYLOADS, MergeKeys, StoredMergeKeys
+from hudi_core.config.properties import CHECKSUM_KEY, table_checksum
+from hudi_core.config.stored import Stored
+from hudi_core.config.stored_keys import ROWS, ManagedKeys
+from hudi_core.config.support import WRITABLE_VERSIONS
+from hudi_core.config.table import TableConfig
+from hudi_core.config.table_keys import TableKeys
 from hudi_core.config.timebased import TimeKeys
 from hudi_core.model.buckets import Buckets
-
-if TYPE_CHECKING:
-    from hudi_core.config.table import TableConfig
 
 Property = tuple[str, str | None]
 
 
-def own_properties(config: TableConfig) -> list[Property]:
-    """Return what each property that this view covers has to be; ``None``: absent."""
-    partition = ",".join(
-        f"{name}:{kind}" if kind else name
-        for name, kind in zip(
-            config.partition_fields,
-            config.partition_types or ("",) * len(config.partition_fields),
-            strict=True,
-        )
-    )
-    return [
-        ("hoodie.table.name", config.name),
-        ("hoodie.database.name", config.database),
-        ("hoodie.table.type", config.table_type.value),
-        ("hoodie.table.version", str(config.version)),
-        ("hoodie.table.initial.version", str(config.initial_version)),
-        ("hoodie.timeline.layout.version", str(config.layout_version)),
-        _explicit(config, TableKeys.format.key, config.table_format, NATIVE),
-        ("hoodie.table.recordkey.fields", ",".join(config.record_key_fields) or None),
-        ("hoodie.table.partition.fields", partition or None),
-        _keygen_property(config),
-        *_time_properties(config),
-        _encoding_property(config),
-        *_form_properties(config),
-        *_merge_properties(config),
-        _explicit(config, TableKeys.hive_style.key, _flag(config.hive_style), "false"),
-        _explicit(config, TableKeys.url_encode.key, _flag(config.url_encode), "false"),
-        _explicit(
-            config,
-            TableKeys.drop_partition_columns.key,
-            _flag(config.drop_partition_columns),
-            "false",
-        ),
-        ("hoodie.populate.meta.fields", None if config.populate_meta_fields else "false"),
-        _unless(config, "hoodie.table.base.file.format", config.base_file_format, "PARQUET"),
-        ("hoodie.timeline.path", config.timeline_path),
-        ("hoodie.timeline.history.path", config.history_path),
-        ("hoodie.archivelog.folder", config.archive_folder),
-        _unless(config, "hoodie.table.timeline.timezone", config.timezone, "LOCAL"),
-        ("hoodie.table.create.schema", config.create_schema),
-        *id_properties(config.field_ids, config.last_column_id),
-        *bucket_properties(config.buckets),
-    ]
+def properties_of(config: TableConfig) -> dict[str, str]:
+    """The properties of a table as its version wants them, the checksum last.
+
+    Properties that were read and mean nothing here are kept as they are. A table of version 6 is
+    never written, so its properties are returned as read.
+    """
+    properties = dict(config.raw)
+    if config.version not in WRITABLE_VERSIONS:
+        return properties
+    for key, value in _own_properties(config):
+        if value is None:
+            properties.pop(key, None)
+        else:
+            properties[key] = value
+    properties.pop(CHECKSUM_KEY, None)
+    properties[CHECKSUM_KEY] = str(table_checksum(config.database, config.name))
+    return properties
+
+
+def _own_properties(config: TableConfig) -> Iterator[Property]:
+    """What each property has to be, in the order of the fields; ``None``: absent."""
+    for field in fields(config):
+        if field.name in _OWN_FORMS:
+            yield from _OWN_FORMS[field.name](config)
+        elif field.name in ROWS:
+            yield _row_property(config, ROWS[field.name], getattr(config, field.name))
+
+
+def _row_property(config: TableConfig, row: Stored[Any], value: object) -> Property:
+    """A property that is one field: the usual text is left out, unless it was stored."""
+    name, text = row.property_name, row.to_text(value)
+    if text != row.usual or name in config.raw or (row.is_stated and not config.raw):
+        return name, text
+    return name, None
+
+
+def _partition_property(config: TableConfig) -> list[Property]:
+    types = config.partition_types or ("",) * len(config.partition_fields)
+    named = zip(config.partition_fields, types, strict=True)
+    text = ",".join(f"{name}:{kind}" if kind else name for name, kind in named)
+    return [("hoodie.table.partition.fields", text or None)]
 
 
 def bucket_properties(buckets: Buckets | None) -> list[Property]:
@@ -94,29 +93,18 @@ def bucket_properties(buckets: Buckets | None) -> list[Property]:
 
 def id_properties(field_ids: Mapping[str, int], last_column_id: int | None) -> list[Property]:
     """Return the properties that keep a table's field ids."""
-    ids = json.dumps(dict(field_ids), separators=(",", ":")) if field_ids else None
-    last = None if last_column_id is None else str(last_column_id)
-    return [(ManagedKeys.last_column_id.key, last), (ManagedKeys.field_ids.key, ids)]
+    rows = ((ManagedKeys.last_column_id, last_column_id), (ManagedKeys.field_ids, field_ids))
+    return [(row.property_name, row.to_text(value)) for row, value in rows]
 
 
-def _unless(config: TableConfig, key: str, value: str, usual: str) -> Property:
-    """Return a property that is left out when it has its usual value, unless it was stored."""
-    return key, None if value == usual and key not in config.raw else value
-
-
-def _explicit(config: TableConfig, key: str, value: str, usual: str) -> Property:
-    """Return a property that new tables state, and that stored ones may go on leaving out."""
-    return (key, value) if not config.raw else _unless(config, key, value, usual)
-
-
-def _keygen_property(config: TableConfig) -> Property:
+def _keygen_property(config: TableConfig) -> list[Property]:
     key = "hoodie.table.keygenerator.type"
     if config.keygen_type is KeyGeneratorType.USER_PROVIDED:
-        return key, config.raw.get(key)
+        return [(key, config.raw.get(key))]
     # SIMPLE_AVRO and SIMPLE are one type; what was stored stays
     was = config.raw.get(key)
     same = was is not None and TableKeys.key_generator.parse(was) is config.keygen_type
-    return key, was if same else config.keygen_type.value
+    return [(key, was if same else config.keygen_type.value)]
 
 
 def _time_properties(config: TableConfig) -> list[Property]:
@@ -126,7 +114,7 @@ def _time_properties(config: TableConfig) -> list[Property]:
     return list(config.time_based.properties)
 
 
-def _encoding_property(config: TableConfig) -> Property:
+def _encoding_property(config: TableConfig) -> list[Property]:
     """Hudi assumes the encoding of version 9, and guesses that of version 8 unless told."""
     key = ManagedKeys.complex_encoding.key
     ambiguous = (
@@ -136,14 +124,14 @@ def _encoding_property(config: TableConfig) -> Property:
         and not config.raw
     )
     if not (ambiguous or key in config.raw):
-        return key, None
-    return key, "VALUE_ONLY" if config.complex_keygen_new_encoding else "FIELD_PREFIXED"
+        return [(key, None)]
+    text = "VALUE_ONLY" if config.complex_keygen_new_encoding else "FIELD_PREFIXED"
+    return [(key, text)]
 
 
-def _form_properties(config: TableConfig) -> list[Property]:
-    """The spelling of keys of a new table."""
-    found = form_properties(config)
-    return [(name, config.raw.get(name) if config.raw else found.get(name)) for name in FORM_KEYS]
+def _form_property(name: str, config: TableConfig) -> list[Property]:
+    """How values are spelled in keys; what a table has stored stays as it is."""
+    return [(name, (config.raw or form_properties(config)).get(name))]
 
 
 def _merge_properties(config: TableConfig) -> list[Property]:
@@ -183,5 +171,15 @@ def _merge_properties(config: TableConfig) -> list[Property]:
     ]
 
 
-def _flag(value: bool) -> str:
-    return "true" if value else "false"
+_OWN_FORMS: Final[Mapping[str, Callable[[TableConfig], list[Property]]]] = {
+    "partition_fields": _partition_property,
+    "keygen_type": _keygen_property,
+    "time_based": _time_properties,
+    "complex_keygen_new_encoding": _encoding_property,
+    "consistent_timestamps": partial(_form_property, TableKeys.consistent_timestamps.key),
+    "local_zone": partial(_form_property, TableKeys.local_zone.key),
+    "old_floats": partial(_form_property, TableKeys.old_floats.key),
+    "merge_mode": _merge_properties,
+    "buckets": lambda config: bucket_properties(config.buckets),
+}
+"""Fields that are not one property each, or not one text for each value."""

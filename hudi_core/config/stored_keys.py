@@ -2,42 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, Final
+
 from hudi_core.config.key import ConfigKey, Group
 from hudi_core.config.options import Options
 from hudi_core.config.parsers import boolean, integer, names, text_or_none
-from hudi_core.config.table_parsers import field_ids, folder
+from hudi_core.config.stored import Stored
+from hudi_core.config.table_keys import TableKeys
+from hudi_core.config.table_parsers import field_ids, field_ids_text, folder
 
 
 class ManagedKeys(Options, group=Group.TABLE):
     """What the project keeps with a table itself; no option sets it."""
 
-    initial_version = ConfigKey[int | None](
+    initial_version = Stored[int | None](
         "hoodie.table.initial.version",
         default=None,
         parse=integer(0, 99),
         default_text="(the version at creation)",
         doc="Version the table was created with.",
     )
-    layout_version = ConfigKey[int | None](
+    layout_version = Stored[int | None](
         "hoodie.timeline.layout.version",
         default=None,
         parse=integer(0, 9),
         default_text="2 (1 for tables of version 6)",
         doc="Layout of the timeline's files.",
     )
-    timeline_path = ConfigKey(
+    timeline_path = Stored(
         "hoodie.timeline.path",
         default="timeline",
         parse=folder,
         doc="Folder of the active timeline below `.hoodie`.",
     )
-    history_path = ConfigKey(
+    history_path = Stored(
         "hoodie.timeline.history.path",
         default="history",
         parse=folder,
         doc="Folder of the archived timeline below the timeline's folder.",
     )
-    archive_folder = ConfigKey(
+    archive_folder = Stored(
         "hoodie.archivelog.folder",
         default="archived",
         parse=folder,
@@ -58,26 +63,27 @@ class ManagedKeys(Options, group=Group.TABLE):
         doc="Whether stored keys of a table that another writer made were found to be those that "
         "are made here, before the first write.",
     )
-    create_schema = ConfigKey(
+    create_schema = Stored(
         "hoodie.table.create.schema",
         default=None,
         parse=text_or_none,
         default_text="(none)",
         doc="Avro schema the table was created with, as JSON.",
     )
-    last_column_id = ConfigKey[int | None](
+    last_column_id = Stored[int | None](
         "hoodie.table.schema.last-column-id",
         default=None,
         parse=integer(0),
         default_text="(none)",
         doc="Greatest field id the table has ever given out.",
     )
-    field_ids = ConfigKey[dict[str, int]](
+    field_ids = Stored[dict[str, int]](
         "hoodie.table.schema.field-ids",
         default={},
         parse=field_ids,
         default_text="(none)",
         doc="Id of every field by its dotted path, as a JSON object.",
+        to_text=field_ids_text,
     )
     former_names = ConfigKey[tuple[str, ...]](
         "hoodie.table.schema.former-names",
@@ -107,7 +113,7 @@ class ManagedKeys(Options, group=Group.TABLE):
         parse=boolean,
         doc="Whether commits say which writes applications made, for `idempotency=`.",
     )
-    bootstrap_path = ConfigKey(
+    bootstrap_base_path = ConfigKey(
         "hoodie.bootstrap.base.path",
         default=None,
         parse=text_or_none,
@@ -121,3 +127,15 @@ class ManagedKeys(Options, group=Group.TABLE):
         default_text="(computed)",
         doc="CRC 32 of database and table name.",
     )
+
+
+CHOSEN_ROWS: Final[Mapping[str, Stored[Any]]] = {
+    name: key for name, key in TableKeys.by_attribute.items() if isinstance(key, Stored)
+}
+"""What a user chooses and a table keeps, by fields of ``TableConfig``."""
+
+ROWS: Final[Mapping[str, Stored[Any]]] = {
+    **CHOSEN_ROWS,
+    **{name: key for name, key in ManagedKeys.by_attribute.items() if isinstance(key, Stored)},
+}
+"""Every property that is one field of ``TableConfig``; others have functions of their own."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hudi_core.config.kinds import (
     FIELD_TYPES,
@@ -13,13 +13,13 @@ from hudi_core.config.kinds import (
     TableType,
 )
 from hudi_core.config.merging import unknown_merging
+from hudi_core.config.table import TableConfig
 from hudi_core.config.timebased import time_based
 from hudi_core.errors import InvalidOptionError, UnsupportedTableError
 from hudi_core.model.capability import Capability
 
-if TYPE_CHECKING:
-    from hudi_core.config.table import TableConfig
-
+READABLE_VERSIONS: Final = (6, 8, 9)
+WRITABLE_VERSIONS: Final = (8, 9)
 NOT_BUILT: Final = frozenset(
     {
         Capability.MERGE_ON_READ,

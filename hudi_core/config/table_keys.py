@@ -12,13 +12,14 @@ from hudi_core.config.key import ConfigKey, Group
 from hudi_core.config.kinds import TableType
 from hudi_core.config.options import Options
 from hudi_core.config.parsers import boolean, integer, names
+from hudi_core.config.stored import Stored
 from hudi_core.config.table_parsers import (
     format_name,
     key_generator,
     key_generator_class,
     merge_mode,
     merge_strategy,
-    old_floats,
+    old_float_digits,
     payload_class,
     table_name,
 )
@@ -29,32 +30,35 @@ NATIVE: Final = "native"
 
 
 class TableKeys(Options, group=Group.TABLE):
-    """What a user chooses when a table is created."""
+    """What a user chooses when a table is created; a table keeps those that are :class:`Stored`."""
 
-    name = ConfigKey(
+    name = Stored[str | None](
         "hoodie.table.name",
         default=None,
         parse=table_name,
         aliases=("hoodie.datasource.write.table.name",),
         default_text="(the last part of the path)",
         doc="Name of the table.",
+        is_required=True,
     )
-    database = ConfigKey(
+    database = Stored(
         "hoodie.database.name",
         default=None,
         parse=table_name,
         default_text="(none)",
         doc="Name of the database the table belongs to.",
     )
-    table_type = ConfigKey(
+    table_type = Stored(
         "hoodie.datasource.write.table.type",
         default=TableType.COPY_ON_WRITE,
         parse=TableType,
         choices=tuple(TableType),
         aliases=("hoodie.table.type", "hoodie.datasource.write.storage.type"),
         doc="How updates are stored. Tables of type MERGE_ON_READ are recognised and refused.",
+        stored_as="hoodie.table.type",
+        is_required=True,
     )
-    version = ConfigKey(
+    version = Stored(
         "hoodie.write.table.version",
         default=8,
         parse=integer(0, 99),
@@ -62,8 +66,10 @@ class TableKeys(Options, group=Group.TABLE):
         doc="Version of the table's layout on storage: 8 or 9 for new tables; 6 is read.",
         hudi_default="9",
         reason="Version 8 is the newest that Hudi 1.0, 1.1 and 1.2, hudi-rs and Trino all read.",
+        stored_as="hoodie.table.version",
+        is_required=True,
     )
-    format = ConfigKey(
+    table_format = Stored(
         "hoodie.table.format",
         default=NATIVE,
         parse=format_name,
@@ -72,8 +78,10 @@ class TableKeys(Options, group=Group.TABLE):
         "from installed distributions. A name that none of them provides is an error.",
         hudi_default="native, also for an unknown name",
         reason="A silent fall-back writes commits that the format's readers never see.",
+        usual=NATIVE,
+        is_stated=True,
     )
-    record_key = ConfigKey[tuple[str, ...]](
+    record_key_fields = Stored[tuple[str, ...]](
         "hoodie.datasource.write.recordkey.field",
         default=(),
         parse=names,
@@ -81,6 +89,7 @@ class TableKeys(Options, group=Group.TABLE):
         default_text="(none: keys are generated)",
         doc="Columns that identify a row, separated by commas. They must not be null. Without "
         "them every row gets a key of its own, and the table takes inserts only.",
+        stored_as="hoodie.table.recordkey.fields",
     )
     partition_path = ConfigKey[tuple[str, ...]](
         "hoodie.datasource.write.partitionpath.field",
@@ -161,7 +170,7 @@ class TableKeys(Options, group=Group.TABLE):
         "key is the bare value instead of `field:value`. Stored with the table as "
         "`hoodie.table.complex.keygen.encoding`.",
     )
-    consistent_timestamps = ConfigKey(
+    consistent_timestamps = Stored(
         "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled",
         default=None,
         parse=boolean,
@@ -171,49 +180,59 @@ class TableKeys(Options, group=Group.TABLE):
         "hoodie.table.timeline.local.zone show them (UTC, where that is not given and the table's "
         "instants are in UTC). Otherwise they are microseconds since the epoch. Hudi's row writer "
         "always makes texts of them. Kept with the table.",
+        is_open=True,
     )
-    java_version = ConfigKey(
+    old_floats = Stored(
         "hoodie.datasource.write.keygenerator.java.version",
         default=None,
-        parse=old_floats,
+        parse=old_float_digits,
         default_text="(19 or later; for a table of Apache Hudi's, as its stored keys show)",
         doc="Release of Java whose digits floating-point numbers have in record keys and "
         "partition paths: before 19 some have a digit more. That of the table's other writers; "
         "kept with a table that has such keys. A write to a table of Apache Hudi's with such keys "
         "is refused without it where no stored key shows it.",
+        is_open=True,
     )
-    hive_style = ConfigKey(
+    hive_style = Stored(
         "hoodie.datasource.write.hive_style_partitioning",
         default=False,
         parse=boolean,
         doc="Whether partition paths read `column=value` instead of `value`.",
+        usual="false",
+        is_stated=True,
     )
-    url_encode = ConfigKey(
+    url_encode = Stored(
         "hoodie.datasource.write.partitionpath.urlencode",
         default=False,
         parse=boolean,
         doc="Whether partition values are percent-encoded in paths.",
+        usual="false",
+        is_stated=True,
     )
-    drop_partition_columns = ConfigKey(
+    drop_partition_columns = Stored(
         "hoodie.datasource.write.drop.partition.columns",
         default=False,
         parse=boolean,
         doc="Whether data files leave out the partition columns. Only false is supported.",
+        usual="false",
+        is_stated=True,
     )
-    populate_meta_fields = ConfigKey(
+    populate_meta_fields = Stored(
         "hoodie.populate.meta.fields",
         default=True,
         parse=boolean,
         doc="Whether data files hold the five meta columns. Only true is supported for writing.",
+        usual="true",
     )
-    base_file_format = ConfigKey(
+    base_file_format = Stored(
         "hoodie.table.base.file.format",
         default="PARQUET",
         parse=str.upper,
         aliases=("hoodie.base.file.format", "hoodie.table.ro.file.format"),
         doc="Format of base files. Only PARQUET is supported.",
+        usual="PARQUET",
     )
-    timezone = ConfigKey(
+    timezone = Stored(
         "hoodie.table.timeline.timezone",
         default="UTC",
         parse=str.upper,
@@ -223,8 +242,10 @@ class TableKeys(Options, group=Group.TABLE):
         "hoodie.table.timeline.local.zone.",
         hudi_default="LOCAL",
         reason="Local time repeats an hour every autumn and differs between writers.",
+        absent="LOCAL",
+        usual="LOCAL",
     )
-    local_zone = ConfigKey(
+    local_zone = Stored(
         "hoodie.table.timeline.local.zone",
         default=None,
         parse=time_zone,
@@ -234,4 +255,5 @@ class TableKeys(Options, group=Group.TABLE):
         "hoodie.table.timeline.timezone=LOCAL are in it, and so are keys and partition paths that "
         "spell timestamps as texts. A write is refused where the newest files of the timeline "
         "were made in another zone. A table may also keep it among its properties.",
+        is_open=True,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Final
 
 from hudi_core.config.kinds import (
@@ -108,7 +109,12 @@ def field_ids(text: str) -> dict[str, int]:
     return parsed
 
 
-def old_floats(text: str) -> bool | None:
+def field_ids_text(ids: Mapping[str, int]) -> str | None:
+    """The ids of a table's fields as JSON; ``None`` for none."""
+    return json.dumps(dict(ids), separators=(",", ":")) if ids else None
+
+
+def old_float_digits(text: str) -> bool | None:
     """Whether a release of Java gives floating-point numbers the older digits."""
     if not text:
         return None

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from hudi_core.config.key_forms import key_form
 from hudi_core.config.kinds import (
     TIMESTAMP_FIELD,
     WRITABLE_KEY_GENERATORS,
@@ -73,7 +74,7 @@ def key_generator(config: TableConfig, schema: TableSchema) -> KeyGenerator:
             f"Use {', '.join(each.value for each in WRITABLE_KEY_GENERATORS)}.",
         )
     columns = KeyColumns.resolve(
-        schema, config.record_key_fields, config.partition_fields, config.key_form
+        schema, config.record_key_fields, config.partition_fields, key_form(config)
     )
     if kind is KeyGeneratorType.COMPLEX:
         return ComplexKeyGenerator(

@@ -10,6 +10,7 @@ from typing import Final
 
 from hudi_core.config.kinds import TableType
 from hudi_core.config.stored_keys import ManagedKeys
+from hudi_core.config.stored_table import stored_config
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import (
     CorruptMetadataError,
@@ -58,7 +59,7 @@ def metadata_client(client: TableMetaClient) -> TableMetaClient:
         raise CorruptMetadataError(path, "it is missing", REBUILD) from error
     except CorruptMetadataError as error:
         raise CorruptMetadataError(error.path, error.reason, REBUILD) from error
-    config = TableConfig.from_properties(properties, path)
+    config = stored_config(properties, path)
     # its instants are the table's, whatever it was made with
     config = replace(config, timezone=client.config.timezone, local_zone=client.config.local_zone)
     if config.table_type is not TableType.MERGE_ON_READ or config.base_file_format != "HFILE":

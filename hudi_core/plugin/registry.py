@@ -138,11 +138,11 @@ class FormatRegistry:
         return dict(sorted(found.items()))
 
     def _claims(self, name: str) -> dict[InstalledFormat, EntryPoint]:
-        name = TableKeys.format.parse_as(TableKeys.format.key, name)
+        name = TableKeys.table_format.parse_as(TableKeys.table_format.key, name)
         claims = {_claim(found, entry): entry for found, entry in self._formats() if found == name}
         if not claims:
             ours = _formats_of_the_project()
-            package = _OWN if name == TableKeys.format.default else f"hudi-{name}-format"
+            package = _OWN if name == TableKeys.table_format.default else f"hudi-{name}-format"
             near = difflib.get_close_matches(name, sorted({*self.names(), *ours}), n=1, cutoff=0.7)
             raise UnknownTableFormatError(
                 name, self.names(), package, known=name in ours, near=near[0] if near else None
@@ -199,7 +199,10 @@ def _formats_of_the_project() -> set[str]:
     except PackageNotFoundError:  # run from a folder, not installed
         asked_for = []
     found = (_DISTRIBUTION.match(one) for one in asked_for)
-    return {TableKeys.format.default, *(match["name"] for match in found if match is not None)}
+    return {
+        TableKeys.table_format.default,
+        *(match["name"] for match in found if match is not None),
+    }
 
 
 def _claim(name: str, entry: EntryPoint) -> InstalledFormat:

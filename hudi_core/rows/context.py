@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hudi_core.config.kinds import InsertDuplicates
-from hudi_core.config.merge_rules import MergeRules
+from hudi_core.config.merge_rules import MergeRules, merge_rules
 from hudi_core.config.table import TableConfig
 from hudi_core.config.write import WriteConfig
 from hudi_core.keygen import keys_alone
@@ -82,7 +82,7 @@ class WriteContext:
     @property
     def rules(self) -> MergeRules:
         """How versions of a row are merged."""
-        return self.table.merge_rules
+        return merge_rules(self.table)
 
     def combines(self, operation: Operation) -> bool:
         """Whether incoming rows that have one key are combined."""

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from hudi_core.config.merge_rules import DeleteMarker, MergeRules
+from hudi_core.config.merge_keys import DeleteMarker
+from hudi_core.config.merge_rules import MergeRules
 from hudi_core.errors import SchemaError
 from hudi_core.rows.staging import true_mask
 from hudi_core.schema.arrow_types import children

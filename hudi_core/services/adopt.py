@@ -19,6 +19,8 @@ from dataclasses import replace
 
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.resolve import resolve_table_config
+from hudi_core.config.stored_form import properties_of
+from hudi_core.config.stored_table import stored_config
 from hudi_core.config.table import TableConfig
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import (
@@ -147,7 +149,7 @@ def _begin(folder: Folder, plan: InPlace) -> AdoptionRecord:
         )
         for number, one in enumerate(plan.files)
     )
-    properties = plan.config.to_properties()
+    properties = properties_of(plan.config)
     record = AdoptionRecord(instant, properties, folder.found.kind, placements)
     record.put(client.storage)
     return record
@@ -155,7 +157,7 @@ def _begin(folder: Folder, plan: InPlace) -> AdoptionRecord:
 
 def _carry_out(folder: Folder, record: AdoptionRecord, lock: TableLock) -> Adoption:
     where = f"{folder.base_path}/{PROPERTIES_PATH}"
-    stored = TableConfig.from_properties(record.properties, where)
+    stored = stored_config(record.properties, where)
     client = folder.client(resolve_table_config(folder.options, stored))
     _place(folder, client.storage, record)
     if _is_behind(client, record):

@@ -179,8 +179,8 @@ class Folder:
     def table_options(self) -> dict[str, str]:
         """The options, and what follows from what is there."""
         found, given = self.found, dict(self.options)
-        if not TableKeys.format.is_given(given):
-            given[TableKeys.format.key] = NATIVE if found.kind == PLAIN else found.kind
+        if not TableKeys.table_format.is_given(given):
+            given[TableKeys.table_format.key] = NATIVE if found.kind == PLAIN else found.kind
         if not TableKeys.partition_path.is_given(given) and found.table.partition_by:
             given[TableKeys.partition_path.key] = ",".join(found.table.partition_by)
         if not TableKeys.hive_style.is_given(given) and found.is_hive:
@@ -259,7 +259,8 @@ def _obstacles(folder: Folder, client: TableMetaClient, files: tuple[Examined, .
         )
     if not client.config.record_key_fields:
         found.append(
-            f"it has no record key ({TableKeys.record_key.key}), which virtual keys are made of"
+            f"it has no record key ({TableKeys.record_key_fields.key}), which virtual keys are "
+            "made of"
         )
     bad = [one for one in files if one.obstacle is not None]
     found += [f"{one.file.path}: {one.obstacle}" for one in bad[:_SHOWN]]

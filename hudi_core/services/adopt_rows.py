@@ -63,7 +63,7 @@ class AdoptedRows:
         return Adoption(
             path=parse_location(path).uri,
             source=self.folder.found.kind,
-            table_format=TableKeys.format.read(self.folder.table_options),
+            table_format=TableKeys.table_format.read(self.folder.table_options),
             files=len(files),
             rows=sum(self._row_count(one.path) for one in files),
             size=sum(one.size for one in files),

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 
 from hudi_core.config.format_option import LOCATION, option_key
 from hudi_core.config.stored_form import id_properties
+from hudi_core.config.support import refuse_write
 from hudi_core.config.table_keys import TableKeys
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import ConcurrentWriterError, TableServiceError
@@ -198,7 +199,7 @@ def new_properties(
     """
     client = table.client
     changes: dict[str, str | None] = {
-        TableKeys.format.key: host.name,
+        TableKeys.table_format.key: host.name,
         **host.stored_options(client.options),
         **location_property(host, receipt, client.options),
     }
@@ -224,12 +225,14 @@ def load_format(name: str) -> FormatHost:
     UnknownTableFormatError, PluginError, InvalidOptionError
         There is none, or it cannot be used.
     """
-    return FormatHost.load(FormatRegistry(), TableKeys.format.parse_as(TableKeys.format.key, name))
+    return FormatHost.load(
+        FormatRegistry(), TableKeys.table_format.parse_as(TableKeys.table_format.key, name)
+    )
 
 
 def without_format(options: Mapping[str, str]) -> dict[str, str]:
     """Return options that do not say what the table's format is."""
-    return {key: value for key, value in options.items() if key not in TableKeys.format.names}
+    return {key: value for key, value in options.items() if key not in TableKeys.table_format.names}
 
 
 def require_recoverable(client: TableMetaClient) -> None:
@@ -242,7 +245,7 @@ def require_recoverable(client: TableMetaClient) -> None:
     UnsupportedTableError
         Names the feature.
     """
-    replace(client.config, populate_meta_fields=True).validate_for_write(client.base_path)
+    refuse_write(replace(client.config, populate_meta_fields=True), client.base_path)
 
 
 def _refuse_unfit(table: OpenTable, host: FormatHost, timeline: Timeline) -> None:

@@ -18,7 +18,8 @@ import pyarrow as pa
 from hudi_core.config.format_option import LOCATION, option_key
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.storage import StoreKeys
-from hudi_core.config.table import TableConfig
+from hudi_core.config.stored_form import properties_of
+from hudi_core.config.stored_table import stored_config
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import (
     AlreadyExistsError,
@@ -116,12 +117,12 @@ def plan_table(path: str, schema: pa.Schema, options: Mapping[str, str]) -> NewT
     base_path = BasePath(parse_location(path).uri)
     design, _ = design_table(base_path, schema, options)
     host = FormatHost.load(FormatRegistry(), design.table_format)
-    properties = {**design.to_properties(), **host.stored_options(options)}
+    properties = {**properties_of(design), **host.stored_options(options)}
     storage_options = StorageOptions.from_options(options)
     client = TableMetaClient(
         base_path,
         open_storage(base_path, storage_options, fsync=StoreKeys.fsync.read(options)),
-        TableConfig.from_properties(properties, f"{base_path}/{PROPERTIES_PATH}"),
+        stored_config(properties, f"{base_path}/{PROPERTIES_PATH}"),
         storage_options,
         run_serially if parse_location(base_path).is_local else run_in_threads,
         options,

@@ -11,9 +11,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from hudi_core.config.merge_rules import merge_rules
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.resolve import resolve_table_config
 from hudi_core.config.schema import SchemaConfig
+from hudi_core.config.support import refuse_write
 from hudi_core.config.table import TableConfig
 from hudi_core.config.table_keys import TableKeys
 from hudi_core.engine.choice import arrow_schema, engine_for, is_spark_schema
@@ -74,8 +76,8 @@ def design_table(
         table_schema = table_schema.with_local_timestamps()
     config = resolve_table_config(given, None)
     _check_columns(config, own)
-    check_deciding_columns(config.merge_rules, table_schema)
-    check_markers(config.merge_rules, table_schema)
+    check_deciding_columns(merge_rules(config), table_schema)
+    check_markers(merge_rules(config), table_schema)
     config = without_idle_forms(config, table_schema)
     refuse_unfit_moments(config, table_schema)
     config = replace(
@@ -84,7 +86,7 @@ def design_table(
         last_column_id=table_schema.last_column_id,
         field_ids=table_schema.field_ids(),
     )
-    config.validate_for_write(base_path)
+    refuse_write(config, base_path)
     metadata = MetadataConfig.from_options(given)
     if metadata.enabled:
         wanted_partitions(metadata, config)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from hudi_core.config.resolve import resolve_table_config
 from hudi_core.config.storage import StoreKeys
-from hudi_core.config.table import TableConfig
+from hudi_core.config.stored_table import stored_config
 from hudi_core.errors import NotATableError, UnsafePathError
 from hudi_core.meta_client import TableMetaClient, run_in_threads, run_serially
 from hudi_core.metrics import meter_of
@@ -50,7 +50,7 @@ def open_table(path: str, options: Mapping[str, str]) -> OpenTable:
     storage_options = StorageOptions.from_options(options)
     storage = open_storage(base_path, storage_options, fsync=StoreKeys.fsync.read(options))
     properties = _read_properties(storage)
-    stored = TableConfig.from_properties(properties, f"{base_path}/{PROPERTIES_PATH}")
+    stored = stored_config(properties, f"{base_path}/{PROPERTIES_PATH}")
     config = resolve_table_config(options, stored)
     host = FormatHost.load(FormatRegistry(), config.table_format)
     host.check_options(options)

@@ -6,7 +6,7 @@ import contextlib
 from typing import Final
 
 from hudi_core.config.properties import MAX_BYTES, parse_properties
-from hudi_core.config.table import TableConfig
+from hudi_core.config.stored_table import stored_config
 from hudi_core.errors import CommitConflictError, CorruptMetadataError, PathNotFoundError
 from hudi_core.storage.properties_file import PROPERTIES_PATH, read_properties
 from hudi_core.table_handle import OpenTable
@@ -35,9 +35,7 @@ def require_same_table(table: OpenTable) -> None:
         if parse_properties(data, where) == client.config.raw:
             return
     stored = read_properties(client.storage)  # from the backup, if need be
-    now, then = (
-        TableConfig.from_properties(dict(one), where) for one in (stored, client.config.raw)
-    )
+    now, then = (stored_config(dict(one), where) for one in (stored, client.config.raw))
     changed = [name for name in _FIXED if getattr(now, name) != getattr(then, name)]
     if changed:
         raise CommitConflictError(

@@ -59,7 +59,7 @@ def refuse_other_form(config: TableConfig, schema: TableSchema) -> None:
             config.consistent_timestamps,
             *_NUMBERS,
         ),
-        (found.floats, TableKeys.java_version, config.old_floats, *_NEW_DIGITS),
+        (found.floats, TableKeys.old_floats, config.old_floats, *_NEW_DIGITS),
     ]
     for is_used, key, value, given, usual in stated:
         if is_used and value and key.key not in config.raw:
@@ -231,7 +231,7 @@ class _Proof:
         if self.spelled.timestamps and TableKeys.consistent_timestamps.key not in config.raw:
             timestamps = [bool(config.consistent_timestamps), not config.consistent_timestamps]
         floats: list[bool | None] = [config.old_floats]
-        if self.spelled.floats and TableKeys.java_version.key not in config.raw:
+        if self.spelled.floats and TableKeys.old_floats.key not in config.raw:
             floats = [bool(config.old_floats), not config.old_floats]
         for encoding, consistent, old in product(encodings, timestamps, floats):
             if not consistent or config.local_zone or config.timezone != "LOCAL":
@@ -255,9 +255,7 @@ class _Proof:
                 return key.key, str(given).lower(), str(stored).lower()
         if config.old_floats in (None, form.old_floats):
             return None
-        return TableKeys.java_version.key, *(
-            _NEW_DIGITS if config.old_floats else _NEW_DIGITS[::-1]
-        )
+        return TableKeys.old_floats.key, *(_NEW_DIGITS if config.old_floats else _NEW_DIGITS[::-1])
 
     def _only(self, agreed: Sequence[TableConfig]) -> TableConfig:
         """The first of several forms that make the same stored keys."""
@@ -292,7 +290,7 @@ class _Proof:
             self.client.base_path,
             "makes record keys or partition paths of floating-point numbers, which Java before 19 "
             f"spells otherwise than later releases; {why}",
-            f"Set {TableKeys.java_version.key} to the release of Java that its other writers run "
+            f"Set {TableKeys.old_floats.key} to the release of Java that its other writers run "
             "on, such as 17.",
         )
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from hudi_core.base_file.encoded_columns import plain
 from hudi_core.config.merge_keys import MergeKeys
+from hudi_core.config.merge_rules import merge_rules
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import SchemaError
 from hudi_core.rows.combine import Positions
@@ -32,7 +33,7 @@ def check_left_out(names: Sequence[str], table: TableSchema, config: TableConfig
         A column of the partition path, the ordering column, or one without nulls is missing.
     """
     needed = {name.split(".")[0]: "it is part of the partition" for name in config.partition_fields}
-    fields = (*config.ordering_fields, *config.merge_rules.order)
+    fields = (*config.ordering_fields, *merge_rules(config).order)
     needed |= {name.split(".")[0]: "it orders the versions of a row" for name in fields}
     for field in table.arrow:
         if not field.nullable:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from hudi_core.config.merge_rules import merge_rules
 from hudi_core.config.table import TableConfig
 from hudi_core.config.write import WriteConfig
 from hudi_core.model.operation import Operation
@@ -57,6 +58,6 @@ def fixed_columns(config: TableConfig) -> dict[str, str]:
     """Return the columns whose name and type stay, with what they are used for."""
     fixed = dict.fromkeys(config.record_key_fields, "part of the record key")
     fixed |= dict.fromkeys(config.partition_fields, "a partition column")
-    rules = config.merge_rules
+    rules = merge_rules(config)
     fixed |= dict.fromkeys((marker.field for marker in rules.markers), "what marks deletes")
     return fixed | dict.fromkeys((*config.ordering_fields, *rules.order), "the ordering column")

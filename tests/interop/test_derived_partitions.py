@@ -15,6 +15,7 @@ import pytest
 
 import hudi_core as hudi
 from hudi_core.config.properties import parse_properties
+from hudi_core.config.stored_table import stored_config
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import UnsupportedTableError
 from hudi_core.keygen import key_generator
@@ -37,7 +38,7 @@ def theirs(path: Path, *filters: tuple[str, str, str]) -> pa.Table:
 
 def config_of(table: Path) -> TableConfig:
     content = (table / ".hoodie" / "hoodie.properties").read_bytes()
-    return TableConfig.from_properties(parse_properties(content))
+    return stored_config(parse_properties(content))
 
 
 def test_paths_that_hudi_wrote_are_made_again(real_tables: RealTables) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from hudi_core.base_file.key_bounds import RecordKeyCollector
 from hudi_core.config.properties import parse_properties
+from hudi_core.config.stored_table import stored_config
 from hudi_core.config.table import TableConfig
 from hudi_core.hashing.bloom import TYPE_CODE, DynamicBloom
 from hudi_core.keygen import key_generator
@@ -44,7 +45,7 @@ def base_files(table: Path) -> Iterator[tuple[str, pq.ParquetFile]]:
 
 def config_of(table: Path) -> TableConfig:
     content = (table / ".hoodie" / "hoodie.properties").read_bytes()
-    return TableConfig.from_properties(parse_properties(content))
+    return stored_config(parse_properties(content))
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import hudi_core as hudi
-from hudi_core.config.table import TableConfig
+from hudi_core.config.stored_table import stored_config
 from hudi_core.errors import CorruptMetadataError, UnsupportedTableError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.lister import MetadataLister, ValidatingLister
@@ -37,7 +37,7 @@ COMPACTED = (TXNS, "mor__avro__v8_trips_8i3u1d")
 def open_client(path: Path) -> TableMetaClient:
     options = StorageOptions.from_options({})
     storage = open_storage(str(path), options)
-    config = TableConfig.from_properties(read_properties(storage))
+    config = stored_config(read_properties(storage))
     return TableMetaClient(BasePath(str(path)), storage, config, options)
 
 

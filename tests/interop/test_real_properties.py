@@ -14,6 +14,9 @@ from hudi_core.config.properties import (
     parse_properties,
     table_checksum,
 )
+from hudi_core.config.stored_form import properties_of
+from hudi_core.config.stored_table import stored_config
+from hudi_core.config.support import refuse_read, refuse_write
 from hudi_core.config.table import KeyGeneratorType, MergeMode, TableConfig, TableType
 from hudi_core.errors import UnsupportedTableError
 
@@ -60,14 +63,14 @@ def test_properties_are_whole_and_written_back_equal(name: str, real_tables: Rea
 def test_typed_view_keeps_every_property(name: str, real_tables: RealTables) -> None:
     for file in _property_files(real_tables(name)):
         properties = parse_properties(file.read_bytes())
-        config = TableConfig.from_properties(properties, str(file))
-        assert config.to_properties() == properties
+        config = stored_config(properties, str(file))
+        assert properties_of(config) == properties
         assert config.raw == properties
 
 
 def _config(table: Path) -> TableConfig:
     file = table / ".hoodie" / "hoodie.properties"
-    return TableConfig.from_properties(parse_properties(file.read_bytes()), str(file))
+    return stored_config(parse_properties(file.read_bytes()), str(file))
 
 
 def test_version_6(real_tables: RealTables) -> None:
@@ -98,7 +101,7 @@ def test_version_8(real_tables: RealTables) -> None:
     assert config.hive_style
     assert config.create_schema is not None
     assert config.create_schema.startswith('{"type":"record"')
-    config.validate_for_write("t")
+    refuse_write(config, "t")
 
 
 def test_version_9(real_tables: RealTables) -> None:
@@ -112,13 +115,13 @@ def test_version_9(real_tables: RealTables) -> None:
         "partition_stats",
         "record_index",
     )
-    config.validate_for_read("t")
+    refuse_read(config, "t")
 
 
 def test_a_table_with_a_metadata_table_can_be_written(real_tables: RealTables) -> None:
     config = _config(real_tables("cow__v9_txns_simple_meta"))
     assert len(config.metadata_partitions) == 6
-    config.validate_for_write("t")
+    refuse_write(config, "t")
 
 
 @pytest.mark.parametrize(
@@ -131,5 +134,5 @@ def test_a_table_with_a_metadata_table_can_be_written(real_tables: RealTables) -
 def test_what_cannot_be_written_is_named(name: str, feature: str, real_tables: RealTables) -> None:
     table = real_tables(name)
     with pytest.raises(UnsupportedTableError, match=feature) as caught:
-        _config(table).validate_for_write(str(table))
+        refuse_write(_config(table), str(table))
     assert caught.value.base_path == str(table)

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from hudi_core.config.table import TableConfig
+from hudi_core.config.stored_table import stored_config
 from hudi_core.errors import (
     DataFileError,
     SchemaError,
@@ -56,7 +56,7 @@ ALL_TYPES = "cow__v8_nonpartitioned"
 def open_client(path: Path) -> TableMetaClient:
     options = StorageOptions.from_options({})
     storage = open_storage(str(path), options)
-    config = TableConfig.from_properties(read_properties(storage))
+    config = stored_config(read_properties(storage))
     return TableMetaClient(BasePath(str(path)), storage, config, options)
 
 

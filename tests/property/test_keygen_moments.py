@@ -12,6 +12,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from hudi_core.config.creation import new_table_config
+from hudi_core.config.stored_form import properties_of
+from hudi_core.config.stored_table import stored_config
 from hudi_core.config.table import TableConfig
 from hudi_core.model.files import PartitionPath
 from hudi_core.read.pruning import PartitionPruner
@@ -154,11 +156,9 @@ def test_no_partition_is_left_out_that_has_a_matching_row(
     table = pa.table({"_hoodie_partition_path": made, "ts": values}, schema=schema)
     if not named:
         # a table of another writer, which made the paths in a zone that it does not tell
-        stored = config.to_properties()
+        stored = properties_of(config)
         untold = (f"{PREFIX}input.timezone", f"{PREFIX}output.timezone")
-        config = TableConfig.from_properties(
-            {name: stored[name] for name in stored if name not in untold}
-        )
+        config = stored_config({name: stored[name] for name in stored if name not in untold})
     partitions = sorted({PartitionPath(path) for path in made})
 
     kept = PartitionPruner(config, schema).keep(partitions, expression)

@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import given, settings
 
-from hudi_core.config.merge_rules import DeleteMarker, Fill, MergeRules
+from hudi_core.config.merge_keys import DeleteMarker
+from hudi_core.config.merge_rules import Fill, MergeRules
 from hudi_core.rows.combine import stored_wins, winners
 from hudi_core.rows.deciding import order_values
 from hudi_core.rows.filling import filled, folded

@@ -21,7 +21,7 @@ from hudi import HudiTableBuilder
 from hypothesis import HealthCheck, given, settings
 
 import hudi_core as hudi
-from hudi_core.config.table import TableConfig
+from hudi_core.config.stored_table import stored_config
 from hudi_core.errors import HudiError, StorageError, TableServiceError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.keys import (
@@ -94,7 +94,7 @@ def new_table(path: Path, version: int, event_time: bool, **options: str) -> hud
 
 def client_of(path: Path) -> TableMetaClient:
     storage = PosixStorage(str(path), fsync=False)
-    config = TableConfig.from_properties(read_properties(storage))
+    config = stored_config(read_properties(storage))
     return TableMetaClient(BasePath(str(path)), storage, config, StorageOptions())
 
 

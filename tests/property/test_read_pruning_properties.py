@@ -69,7 +69,7 @@ def test_every_matching_row_is_in_a_partition_that_is_kept(
     many: int,
 ) -> None:
     config = dataclasses.replace(
-        TableConfig("t", ("n",), ("city", "n")),
+        TableConfig(name="t", record_key_fields=("n",), partition_fields=("city", "n")),
         keygen_type=KeyGeneratorType.COMPLEX,
         hive_style=hive,
         url_encode=encode,

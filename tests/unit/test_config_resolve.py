@@ -11,6 +11,8 @@ from hudi_core.config.resolve import (
     resolve_table_config,
     text_options,
 )
+from hudi_core.config.stored_form import properties_of
+from hudi_core.config.stored_table import stored_config
 from hudi_core.config.table import KeyGeneratorType, MergeMode, TableConfig
 from hudi_core.errors import InvalidOptionError, OptionConflictError
 
@@ -52,7 +54,7 @@ def _new(**changes: str | None) -> TableConfig:
 
 def _stored(**changes: str | None) -> TableConfig:
     config = _new(**{PARTITION: "city", ORDERING: "ts", **changes})
-    return TableConfig.from_properties(config.to_properties())
+    return stored_config(properties_of(config))
 
 
 def test_the_options_of_a_hudi_job_describe_a_table() -> None:
@@ -66,7 +68,7 @@ def test_the_options_of_a_hudi_job_describe_a_table() -> None:
         merge_mode=MergeMode.EVENT_TIME_ORDERING,
         hive_style=True,
     )
-    stored = TableConfig.from_properties(config.to_properties())
+    stored = stored_config(properties_of(config))
     assert resolve_table_config(QUICKSTART, stored) == stored
     assert resolve_table_config({}, stored) is stored
 
@@ -86,7 +88,7 @@ def test_least_options() -> None:
 def test_format_names_are_stored_in_lower_case(key: str, given: str, stored: str) -> None:
     config = _new(**{key: given})
     assert config.table_format == stored
-    assert config.to_properties()["hoodie.table.format"] == stored
+    assert properties_of(config)["hoodie.table.format"] == stored
 
 
 @pytest.mark.parametrize(
@@ -271,7 +273,7 @@ def test_a_property_of_the_table_may_be_repeated_under_its_own_name() -> None:
 
 def test_another_writers_property_may_not_be_changed() -> None:
     config = _stored()
-    foreign = TableConfig.from_properties({**config.raw, "hoodie.table.own": "1"})
+    foreign = stored_config({**config.raw, "hoodie.table.own": "1"})
     assert resolve_table_config({"hoodie.table.own": "1"}, foreign) == foreign
     with pytest.raises(OptionConflictError, match=r"hoodie\.table\.own='2'"):
         resolve_table_config({"hoodie.table.own": "2"}, foreign)
@@ -286,7 +288,7 @@ def test_the_key_encoding_of_a_table_of_version_8() -> None:
         resolve_table_config({key: "false"}, table)
     # Hudi leaves tables of version 8 without the property: the option decides, as in Hudi
     raw = {k: v for k, v in table.raw.items() if k != "hoodie.table.complex.keygen.encoding"}
-    unrecorded = TableConfig.from_properties(raw)
+    unrecorded = stored_config(raw)
     assert not unrecorded.complex_keygen_new_encoding
     assert resolve_table_config({key: "true"}, unrecorded).complex_keygen_new_encoding
     nine = replace(table, version=9, complex_keygen_new_encoding=False)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 
 from hudi_core.config.properties import table_checksum
+from hudi_core.config.stored_form import properties_of
+from hudi_core.config.stored_keys import ROWS
+from hudi_core.config.stored_table import stored_config
+from hudi_core.config.support import refuse_read, refuse_write
 from hudi_core.config.table import KeyGeneratorType, MergeMode, TableConfig, TableType
 from hudi_core.errors import CorruptMetadataError, UnsupportedTableError
 
@@ -59,26 +63,26 @@ VERSION_9 = COMMON | {
 
 
 def test_a_new_table_of_version_8() -> None:
-    assert EVENT_TIME.to_properties() == VERSION_8
+    assert properties_of(EVENT_TIME) == VERSION_8
 
 
 def test_a_new_table_of_version_9() -> None:
     config = replace(EVENT_TIME, version=9, initial_version=9)
-    assert config.to_properties() == VERSION_9
+    assert properties_of(config) == VERSION_9
 
 
 def test_the_checksum_is_last() -> None:
-    assert list(EVENT_TIME.to_properties())[-1] == "hoodie.table.checksum"
-    loaded = TableConfig.from_properties(dict(reversed(VERSION_8.items())))
-    assert list(loaded.to_properties())[-1] == "hoodie.table.checksum"
+    assert list(properties_of(EVENT_TIME))[-1] == "hoodie.table.checksum"
+    loaded = stored_config(dict(reversed(VERSION_8.items())))
+    assert list(properties_of(loaded))[-1] == "hoodie.table.checksum"
 
 
 @pytest.mark.parametrize("properties", [VERSION_8, VERSION_9], ids=["8", "9"])
 def test_round_trip(properties: dict[str, str]) -> None:
-    config = TableConfig.from_properties(properties)
+    config = stored_config(properties)
     version = int(properties["hoodie.table.version"])
     assert config == replace(EVENT_TIME, version=version, initial_version=version)
-    assert config.to_properties() == properties
+    assert properties_of(config) == properties
     assert pickle.loads(pickle.dumps(config)) == config
     assert hash(config) == hash(replace(config))
 
@@ -87,7 +91,7 @@ def test_commit_time_without_partitions_and_database() -> None:
     config = TableConfig(
         name="t", record_key_fields=("a", "b"), keygen_type=KeyGeneratorType.NON_PARTITION
     )
-    properties = config.to_properties()
+    properties = properties_of(config)
     assert properties["hoodie.record.merge.mode"] == "COMMIT_TIME_ORDERING"
     assert properties["hoodie.record.merge.strategy.id"] == "ce9acb64-bde0-424c-9b91-f6ebba25356d"
     assert properties["hoodie.compaction.payload.class"].endswith("OverwriteWithLatestAvroPayload")
@@ -99,7 +103,7 @@ def test_commit_time_without_partitions_and_database() -> None:
         "hoodie.populate.meta.fields",
         "hoodie.table.complex.keygen.encoding",
     } & set(properties)
-    assert TableConfig.from_properties(properties) == config
+    assert stored_config(properties) == config
     assert not config.is_partitioned
 
 
@@ -118,21 +122,62 @@ def test_the_key_encoding_of_version_8_is_stored(
         partition_fields=("a", "b"),
         complex_keygen_new_encoding=new,
     )
-    properties = config.to_properties()
+    properties = properties_of(config)
     assert properties.get("hoodie.table.complex.keygen.encoding") == stored
-    again = TableConfig.from_properties(properties)
+    again = stored_config(properties)
     assert again == config
-    assert again.to_properties() == properties
+    assert properties_of(again) == properties
+
+
+def test_every_row_of_stored_properties_is_a_field_with_its_default() -> None:
+    config = TableConfig(name="t", record_key_fields=())
+    for name, row in ROWS.items():
+        if not row.is_required and row.default is not None:
+            assert getattr(config, name) == row.default, name
+    assert set(ROWS) <= {each.name for each in fields(config)}
+    names = [row.property_name for row in ROWS.values()]
+    assert all(row.property_name in row.names for row in ROWS.values())
+    assert len(set(names)) == len(names)
+
+
+def test_a_new_table_states_its_properties_in_this_order() -> None:
+    assert list(properties_of(EVENT_TIME)) == [
+        "hoodie.table.name",
+        "hoodie.database.name",
+        "hoodie.table.type",
+        "hoodie.table.version",
+        "hoodie.table.initial.version",
+        "hoodie.timeline.layout.version",
+        "hoodie.table.format",
+        "hoodie.table.recordkey.fields",
+        "hoodie.table.partition.fields",
+        "hoodie.table.keygenerator.type",
+        "hoodie.record.merge.mode",
+        "hoodie.table.precombine.field",
+        "hoodie.compaction.payload.class",
+        "hoodie.record.merge.strategy.id",
+        "hoodie.datasource.write.hive_style_partitioning",
+        "hoodie.datasource.write.partitionpath.urlencode",
+        "hoodie.datasource.write.drop.partition.columns",
+        "hoodie.timeline.path",
+        "hoodie.timeline.history.path",
+        "hoodie.archivelog.folder",
+        "hoodie.table.timeline.timezone",
+        "hoodie.table.create.schema",
+        "hoodie.table.schema.last-column-id",
+        "hoodie.table.schema.field-ids",
+        "hoodie.table.checksum",
+    ]
 
 
 def test_properties_of_others_are_kept() -> None:
     foreign = VERSION_8 | {"hoodie.table.index.defs.path": "x", "own.note": "é"}
-    changed = replace(TableConfig.from_properties(foreign), last_column_id=9)
-    assert changed.to_properties() == foreign | {"hoodie.table.schema.last-column-id": "9"}
+    changed = replace(stored_config(foreign), last_column_id=9)
+    assert properties_of(changed) == foreign | {"hoodie.table.schema.last-column-id": "9"}
 
 
 def test_raw_and_schema_stay_out_of_repr() -> None:
-    config = TableConfig.from_properties(VERSION_8 | {"some.password": "canary"})
+    config = stored_config(VERSION_8 | {"some.password": "canary"})
     assert "canary" not in repr(config)
     assert "record" not in repr(config).replace("record_key_fields", "")
 
@@ -169,7 +214,7 @@ def _changed(**changes: str | None) -> dict[str, str]:
 )
 def test_damage_is_named(key: str, value: str | None, reason: str) -> None:
     with pytest.raises(CorruptMetadataError, match=reason) as caught:
-        TableConfig.from_properties(_changed(**{key: value}), "/t/.hoodie/hoodie.properties")
+        stored_config(_changed(**{key: value}), "/t/.hoodie/hoodie.properties")
     assert caught.value.path == "/t/.hoodie/hoodie.properties"
 
 
@@ -183,7 +228,7 @@ def test_damage_is_named(key: str, value: str | None, reason: str) -> None:
 )
 def test_what_cannot_even_be_read_is_named(changes: dict[str, str | None], feature: str) -> None:
     with pytest.raises(UnsupportedTableError, match=feature) as caught:
-        TableConfig.from_properties(_changed(**changes), "/t/.hoodie/hoodie.properties")
+        stored_config(_changed(**changes), "/t/.hoodie/hoodie.properties")
     assert caught.value.base_path == "/t"
 
 
@@ -208,22 +253,22 @@ def test_what_cannot_even_be_read_is_named(changes: dict[str, str | None], featu
 def test_what_cannot_be_written_is_named(
     changes: dict[str, str | None], feature: str, readable: bool
 ) -> None:
-    config = TableConfig.from_properties(_changed(**changes))
+    config = stored_config(_changed(**changes))
     with pytest.raises(UnsupportedTableError, match=feature) as caught:
-        config.validate_for_write("/t")
+        refuse_write(config, "/t")
     assert caught.value.base_path == "/t"
     if readable:
-        config.validate_for_read("/t")
+        refuse_read(config, "/t")
     else:
         with pytest.raises(UnsupportedTableError, match=feature):
-            config.validate_for_read("/t")
+            refuse_read(config, "/t")
 
 
 def test_a_plain_table_can_be_written() -> None:
     for properties in (VERSION_8, VERSION_9):
-        TableConfig.from_properties(properties).validate_for_write("/t")
+        refuse_write(stored_config(properties), "/t")
     with_off = _changed(**{"hoodie.table.cdc.enabled": "FALSE"})
-    TableConfig.from_properties(with_off).validate_for_write("/t")
+    refuse_write(stored_config(with_off), "/t")
 
 
 def test_java_words_for_key_generators() -> None:
@@ -249,9 +294,9 @@ def test_java_words_for_key_generators() -> None:
             KeyGeneratorType.NON_PARTITION,
         ),
     ):
-        assert TableConfig.from_properties(_changed(**changes)).keygen_type is kind
+        assert stored_config(_changed(**changes)).keygen_type is kind
     kept = _changed(**{"hoodie.table.keygenerator.type": "SIMPLE_AVRO"})
-    assert TableConfig.from_properties(kept).to_properties() == kept
+    assert properties_of(stored_config(kept)) == kept
 
 
 def test_types_of_custom_partition_fields() -> None:
@@ -261,35 +306,35 @@ def test_types_of_custom_partition_fields() -> None:
             "hoodie.table.partition.fields": "city:SIMPLE,day:TIMESTAMP",
         }
     )
-    config = TableConfig.from_properties(properties)
+    config = stored_config(properties)
     assert config.partition_fields == ("city", "day")
     assert config.partition_types == ("SIMPLE", "TIMESTAMP")
-    assert config.to_properties() == properties
+    assert properties_of(config) == properties
 
 
 def test_upper_case_format_names_are_one_format() -> None:
-    config = TableConfig.from_properties(_changed(**{"hoodie.table.format": "ICEBERG"}))
+    config = stored_config(_changed(**{"hoodie.table.format": "ICEBERG"}))
     assert config.table_format == "iceberg"
 
 
 def test_merge_mode_of_older_tables() -> None:
     without = {"hoodie.record.merge.mode": None, "hoodie.record.merge.strategy.id": None}
     by_payload = _changed(**without)
-    assert TableConfig.from_properties(by_payload).merge_mode is MergeMode.EVENT_TIME_ORDERING
+    assert stored_config(by_payload).merge_mode is MergeMode.EVENT_TIME_ORDERING
     none = without | {"hoodie.compaction.payload.class": None}
     by_field = _changed(**none)
-    assert TableConfig.from_properties(by_field).merge_mode is MergeMode.EVENT_TIME_ORDERING
+    assert stored_config(by_field).merge_mode is MergeMode.EVENT_TIME_ORDERING
     plain = _changed(**none, **{"hoodie.table.precombine.field": None})
-    assert TableConfig.from_properties(plain).merge_mode is MergeMode.COMMIT_TIME_ORDERING
+    assert stored_config(plain).merge_mode is MergeMode.COMMIT_TIME_ORDERING
     own = _changed(**without | {"hoodie.compaction.payload.class": "com.example.Mine"})
-    assert TableConfig.from_properties(own).merge_mode is MergeMode.CUSTOM
+    assert stored_config(own).merge_mode is MergeMode.CUSTOM
 
 
 def test_a_table_that_names_no_zone_is_local() -> None:
-    config = TableConfig.from_properties(_changed(**{"hoodie.table.timeline.timezone": None}))
+    config = stored_config(_changed(**{"hoodie.table.timeline.timezone": None}))
     assert config.timezone == "LOCAL"
-    assert "hoodie.table.timeline.timezone" not in config.to_properties()
+    assert "hoodie.table.timeline.timezone" not in properties_of(config)
 
 
 def test_table_type_is_an_enum() -> None:
-    assert TableConfig.from_properties(VERSION_8).table_type is TableType.COPY_ON_WRITE
+    assert stored_config(VERSION_8).table_type is TableType.COPY_ON_WRITE

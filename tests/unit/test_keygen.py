@@ -48,7 +48,11 @@ def table(
     if kind is None:
         kind = KeyGeneratorType.SIMPLE if names else KeyGeneratorType.NON_PARTITION
     return TableConfig(
-        "t", tuple(keys.split(",")), partition_fields=names, keygen_type=kind, **more
+        name="t",
+        record_key_fields=tuple(keys.split(",")),
+        partition_fields=names,
+        keygen_type=kind,
+        **more,
     )
 
 

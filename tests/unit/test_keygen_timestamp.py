@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 from hudi_core.config.creation import new_table_config
-from hudi_core.config.table import TableConfig
+from hudi_core.config.stored_form import properties_of
+from hudi_core.config.stored_table import stored_config
 from tests.unit.timestamp_tables import (
     DAYS,
     ISO,
@@ -278,14 +279,14 @@ def test_texts_of_several_forms_in_one_batch() -> None:
 def test_without_any_zone_a_text_keeps_its_own_offset() -> None:
     """As Hudi has it for the tables that it made; new tables store their zones."""
     given = options("DATE_STRING", "yyyy-MM-dd HH", inputs=ISO)
-    config = TableConfig.from_properties({**new_table_config(given).to_properties()})
+    config = stored_config({**properties_of(new_table_config(given))})
     stored = {
         name: value
-        for name, value in config.to_properties().items()
+        for name, value in properties_of(config).items()
         if not name.endswith("timezone") or name == "hoodie.table.timeline.timezone"
     }
 
-    old = of_config(TableConfig.from_properties(stored), pa.string())
+    old = of_config(stored_config(stored), pa.string())
     value = "2020-04-01T23:01:33-05:00"
     assert made(old, [value], pa.string()) == ["2020-04-01 23"]
     assert made(of_config(config, pa.string()), [value], pa.string()) == ["2020-04-02 04"]

@@ -9,6 +9,9 @@ import pyarrow as pa
 import pytest
 
 from hudi_core.config.creation import new_table_config
+from hudi_core.config.stored_form import properties_of
+from hudi_core.config.stored_table import stored_config
+from hudi_core.config.support import refuse_read, refuse_write
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import (
     HudiError,
@@ -239,7 +242,7 @@ def test_a_table_stores_what_hudi_stores_and_its_zones() -> None:
         name.replace("hoodie.keygen", "hoodie.deltastreamer.keygen"): given[name] for name in given
     }
     for each in (given, old):
-        stored = new_table_config(each).to_properties()
+        stored = properties_of(new_table_config(each))
         assert {name: stored[name] for name in stored if name.startswith(PREFIX)} == {
             f"{PREFIX}timestamp.type": "SCALAR",
             f"{PREFIX}timestamp.scalar.time.unit": "days",
@@ -248,15 +251,15 @@ def test_a_table_stores_what_hudi_stores_and_its_zones() -> None:
             f"{PREFIX}input.timezone": "UTC",
         }
         assert stored["hoodie.table.keygenerator.type"] == "TIMESTAMP"
-        again = TableConfig.from_properties(stored)
+        again = stored_config(stored)
         assert again.time_based == new_table_config(each).time_based
-        assert again.to_properties() == stored
+        assert properties_of(again) == stored
 
 
 def test_a_custom_generator_stores_its_fields_with_their_types() -> None:
-    stored = custom("city:simple, ts:Timestamp").to_properties()
+    stored = properties_of(custom("city:simple, ts:Timestamp"))
     assert stored["hoodie.table.partition.fields"] == "city:SIMPLE,ts:TIMESTAMP"
-    again = TableConfig.from_properties(stored)
+    again = stored_config(stored)
     assert (again.partition_fields, again.partition_types) == (
         ("city", "ts"),
         ("SIMPLE", "TIMESTAMP"),
@@ -265,13 +268,13 @@ def test_a_custom_generator_stores_its_fields_with_their_types() -> None:
 
 
 def test_a_table_that_is_not_understood_is_read_and_not_written() -> None:
-    stored = new_table_config(options("UNIX_TIMESTAMP", "yyyy/MM/dd")).to_properties()
+    stored = properties_of(new_table_config(options("UNIX_TIMESTAMP", "yyyy/MM/dd")))
     stored[f"{PREFIX}output.dateformat"] = "yyyy/QQ"
-    config = TableConfig.from_properties(stored)
+    config = stored_config(stored)
 
     assert config.time_based is None
-    config.validate_for_read("t")
+    refuse_read(config, "t")
     with pytest.raises(HudiError, match="letter 'Q'"):
-        config.validate_for_write("t")
+        refuse_write(config, "t")
     with pytest.raises(InvalidOptionError, match="does not tell how"):
         of_config(config, pa.int64())

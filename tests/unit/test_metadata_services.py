@@ -14,7 +14,7 @@ import pytest
 
 from hudi_core.actions.compaction import plan_compaction, request_compaction
 from hudi_core.config.metadata_keys import MetadataConfig
-from hudi_core.config.table import TableConfig
+from hudi_core.config.stored_table import stored_config
 from hudi_core.errors import CorruptMetadataError, TableServiceError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.changes import PartitionChange
@@ -62,7 +62,7 @@ def config(
 
 def opened(path: Path) -> TableMetaClient:
     stored = read_properties(open_client(path).storage)
-    return open_client(path, TableConfig.from_properties(stored, str(path)))
+    return open_client(path, stored_config(stored, str(path)))
 
 
 def lock(client: TableMetaClient) -> LockedMetadata:

@@ -45,7 +45,12 @@ class Builder:
     """Writes base files and completed instants the way a writer would."""
 
     def __init__(self, root: Path) -> None:
-        self.config = TableConfig("t", ("id",), ("region",), create_schema=SCHEMA.to_avro("t"))
+        self.config = TableConfig(
+            name="t",
+            record_key_fields=("id",),
+            partition_fields=("region",),
+            create_schema=SCHEMA.to_avro("t"),
+        )
         storage = PosixStorage(str(root), fsync=False)
         self.client = TableMetaClient(BasePath(str(root)), storage, self.config, StorageOptions())
         self.root = root

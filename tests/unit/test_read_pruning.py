@@ -29,7 +29,7 @@ SCHEMA = pa.schema(
 
 
 def pruner(*fields: str, **changes: Any) -> PartitionPruner:
-    config = TableConfig("t", ("x",), fields)
+    config = TableConfig(name="t", record_key_fields=("x",), partition_fields=fields)
     return PartitionPruner(dataclasses.replace(config, **changes), SCHEMA)
 
 

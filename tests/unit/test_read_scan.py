@@ -104,7 +104,7 @@ def client(tmp_path: Path) -> TableMetaClient:
     return TableMetaClient(
         BasePath(str(tmp_path)),
         PosixStorage(str(tmp_path)),
-        TableConfig("t", ("id",)),
+        TableConfig(name="t", record_key_fields=("id",)),
         StorageOptions(),
     )
 

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from hudi_core.config.stored_form import properties_of
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import (
     AlreadyExistsError,
@@ -170,7 +171,7 @@ def record() -> AdoptionRecord:
     assert NAME is not None
     config = TableConfig(name="t", record_key_fields=("id",))
     place = Placement("a b.parquet", PartitionPath("p=1"), NAME, 5, 6)
-    return AdoptionRecord(TIME, config.to_properties(), PLAIN, (place,))
+    return AdoptionRecord(TIME, properties_of(config), PLAIN, (place,))
 
 
 def test_a_record_comes_back_as_it_was(tmp_path: Path) -> None:

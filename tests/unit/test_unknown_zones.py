@@ -10,6 +10,8 @@ import pytest
 
 import hudi_core as hudi
 from hudi_core.config.creation import new_table_config
+from hudi_core.config.stored_form import properties_of
+from hudi_core.config.stored_table import stored_config
 from hudi_core.config.table import TableConfig
 from hudi_core.config.time_zone import time_zone
 from hudi_core.config.timebased import TimeUnit
@@ -80,8 +82,8 @@ def unknown_config(kind: str, **more: str) -> TableConfig:
         f"{PREFIX}timestamp.type": kind,
         **{f"{PREFIX}{name.replace('_', '.')}": more[name] for name in more},
     }
-    stored = new_table_config(given).to_properties()
-    return TableConfig.from_properties(
+    stored = properties_of(new_table_config(given))
+    return stored_config(
         {name: stored[name] for name in stored if PREFIX not in name or "timezone" not in name}
     )
 

@@ -1,0 +1,64 @@
+"""Declarations of what a table keeps in ``hoodie.properties``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from hudi_core.config.key import ConfigKey
+
+T = TypeVar("T")
+
+
+def property_text(value: object) -> str | None:
+    """A value as properties and options spell it; ``None`` for one that is left out."""
+    match value:
+        case None | ():
+            return None
+        case bool():
+            return "true" if value else "false"
+        case tuple():
+            return ",".join(value)
+    return str(value)
+
+
+@dataclass(frozen=True, eq=False)
+class Stored(ConfigKey[T]):
+    """A property of a table: one row of what is read, written, chosen and compared.
+
+    Its attribute in :class:`hudi_core.config.table_keys.TableKeys` (what a user chooses) or in
+    :class:`hudi_core.config.stored_keys.ManagedKeys` (what the project keeps itself) is the field
+    of :class:`hudi_core.config.table.TableConfig` that holds its value. Properties are written in
+    the order of these fields.
+
+    Attributes
+    ----------
+    stored_as
+        Its name in ``hoodie.properties``, where that is an alias.
+    to_text
+        Spells the value; ``None`` for one that is left out.
+    is_required
+        Whether a table without it is damaged.
+    absent
+        What a stored table without it has; ``None`` for the default.
+    usual
+        The text that is left out, unless the table has stored it.
+    is_stated
+        Whether new tables state the usual text as well.
+    is_open
+        Whether options may say it where a stored table does not.
+    """
+
+    stored_as: str | None = None
+    to_text: Callable[[Any], str | None] = property_text
+    is_required: bool = False
+    absent: T | None = None
+    usual: str | None = None
+    is_stated: bool = False
+    is_open: bool = False
+
+    @property
+    def property_name(self) -> str:
+        """The name in ``hoodie.properties``."""
+        return self.stored_as or self.key
