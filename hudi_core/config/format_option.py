@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
 from hudi_core.config.catalog import FORMAT_PREFIX
-from hudi_core.config.key import is_secret_name
-from hudi_core.errors import InvalidOptionError
+from hudi_core.config.key import is_secret_name, parsed
 from hudi_core.model.client import MetaClientView
 
 T_co = TypeVar("T_co", covariant=True)
@@ -90,19 +89,6 @@ class FormatOption(Generic[T_co]):
 
     def value(self, key: str, text: str) -> T_co:
         """Return the value of ``text``, given under the whole name ``key``; see :meth:`read`."""
-        text = text.strip()
         hint = "`hudi formats` describes the option."
-        try:
-            if self.choices:
-                hint = f"Supported: {', '.join(self.choices)}."
-                text = self._choose(text)
-            return self.parse(text)
-        except ValueError as error:
-            shown = "***" if is_secret_name(key) else text
-            raise InvalidOptionError(key, shown, str(error), hint) from error
-
-    def _choose(self, text: str) -> str:
-        for choice in self.choices:
-            if choice.lower() == text.lower():
-                return choice
-        raise ValueError("it is not supported")
+        given = key, text.strip()
+        return parsed(self.parse, self.choices, given, hint, is_secret=is_secret_name(key))

@@ -16,7 +16,9 @@ from typing import Final, Generic, TypeVar
 
 from hudi_core.errors import InvalidOptionError
 
+T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
+_HIDDEN: Final = "***"
 
 
 class Group(StrEnum):
@@ -47,7 +49,7 @@ class Secret:
         return "Secret(***)"
 
     def __str__(self) -> str:
-        return "***"
+        return _HIDDEN
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Secret) and other._value == self._value
@@ -72,7 +74,7 @@ class GivenOptions(dict[str, str]):
     """A user's options as text, whose ``repr`` shows no secret."""
 
     def __repr__(self) -> str:
-        return repr({name: "***" if is_secret_name(name) else self[name] for name in self})
+        return repr({name: _HIDDEN if is_secret_name(name) else self[name] for name in self})
 
     def __or__(self, other: Mapping[str, str]) -> GivenOptions:  # type: ignore[override]
         return GivenOptions({**self, **other})
@@ -168,19 +170,49 @@ class ConfigKey(Generic[T_co]):
     def parse_as(self, name: str, text: str) -> T_co:
         """Return the value of ``text``, given under ``name``; see :meth:`read`."""
         hint = "docs/configuration.md describes the option."
-        try:
-            if self.choices:
-                hint = f"Supported: {', '.join(self.choices)}."
-                text = self._choose(text)
-            return self.parse(text)
-        except ValueError as error:
-            raise InvalidOptionError(name, self._shown(text), str(error), hint) from error
-
-    def _choose(self, text: str) -> str:
-        for choice in self.choices:
-            if choice.lower() == text.lower():
-                return choice
-        raise ValueError("it is not supported")
+        return parsed(self.parse, self.choices, (name, text), hint, is_secret=self.secret)
 
     def _shown(self, text: str) -> str:
-        return "***" if self.secret else text
+        return _HIDDEN if self.secret else text
+
+
+def parsed(
+    parse: Callable[[str], T],
+    choices: tuple[str, ...],
+    given: tuple[str, str],
+    hint: str,
+    *,
+    is_secret: bool,
+) -> T:
+    """The value of an option's text.
+
+    Parameters
+    ----------
+    choices
+        The texts that are supported, in any case; empty when any text may be.
+    given
+        Name and text.
+    hint
+        What to do about a text that cannot be used, where there are no choices to name.
+
+    Raises
+    ------
+    InvalidOptionError
+        The text cannot be used.
+    """
+    name, text = given
+    try:
+        if choices:
+            hint = f"Supported: {', '.join(choices)}."
+            text = _chosen(choices, text)
+        return parse(text)
+    except ValueError as error:
+        shown = _HIDDEN if is_secret else text
+        raise InvalidOptionError(name, shown, str(error), hint) from error
+
+
+def _chosen(choices: tuple[str, ...], text: str) -> str:
+    for choice in choices:
+        if choice.lower() == text.lower():
+            return choice
+    raise ValueError("it is not supported")

@@ -28,81 +28,48 @@ __all__ = ["KeyGeneratorType", "MergeMode", "TableConfig", "TableType", "infer_k
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableConfig:
-    """What one table is: a value, in the order in which ``hoodie.properties`` tells it.
+    """What one table is; the fields are in the order of its ``hoodie.properties``.
 
     :mod:`hudi_core.config.stored_table` reads it, :mod:`hudi_core.config.stored_form` writes it and
-    :mod:`hudi_core.config.support` judges it.
+    :mod:`hudi_core.config.support` judges it. A field that is one property is described where that
+    is declared, in :class:`~hudi_core.config.table_keys.TableKeys` or
+    :class:`~hudi_core.config.stored_keys.ManagedKeys`.
 
     Attributes
     ----------
-    name, database
-        Names of the table and of its database.
-    table_type
-        How updates are stored.
-    version, initial_version
-        Table version now (6, 8 or 9) and at creation.
-    layout_version
-        Layout of the timeline: 1 for version 6, else 2.
-    record_key_fields, partition_fields
-        Column names; the latter without the types a CUSTOM key generator adds to them.
-    partition_types
-        The types of the partition fields of a CUSTOM key generator, else empty.
-    keygen_type
-        How keys and partition paths are made.
+    partition_fields, partition_types
+        Columns without the types that a CUSTOM key generator adds to them; these types, else empty.
     time_based
         How TIMESTAMP partition fields are made; ``None`` where there are none, or the table does
         not tell in a way that is understood.
-    ordering_fields
-        Columns that order versions of a row, the first one first; empty when there are none. A
-        field of a struct has dots in its name.
-    merge_mode
-        Which version of a row wins.
-    payload
-        Payload class that the table was created for, where it is built in.
-    merger
-        Class or strategy that rows are merged by, where it is not built in.
+    complex_keygen_new_encoding
+        COMPLEX with one key field: the record key is the bare value, not ``field:value``.
+    local_zone
+        The zone of the other writers, as an option or the table says, else that of this process if
+        the table is LOCAL; ``None`` where it has no name, or is not needed.
+    consistent_timestamps, old_floats
+        How keys spell timestamps and floating-point numbers; ``None`` where nobody says it.
+    merge_mode, ordering_fields
+        Which version of a row wins; columns that order versions, the first one first, with dots in
+        the names of fields of structs.
+    payload, merger
+        Payload class that the table was created for, where it is built in; class or strategy that
+        rows are merged by, where it is not.
     delete_marker
         Value of a column that makes a row a delete.
     partial_update, unavailable_value
         Which values are taken from the other version of a row, a text where that is not built in;
         the text that stands for a value that a source did not send.
-    hive_style, url_encode, drop_partition_columns
-        How partition values appear in paths and files.
-    populate_meta_fields
-        Whether data files hold the meta columns.
-    base_file_format
-        Upper case, ``PARQUET`` for every table that is written here.
-    table_format
-        Name of the table format, in lower case.
-    timeline_path, history_path
-        Folders below ``.hoodie`` and below the timeline's folder.
-    archive_folder
-        Folder of the archived timeline of layout 1, below ``.hoodie``.
-    timezone
-        ``UTC`` or ``LOCAL``: that of the writers' processes.
-    local_zone
-        The zone of the other writers, as an option or the table says, else that of this process if
-        the table is LOCAL; ``None`` where it has no name, or is not needed.
-    create_schema
-        Avro schema at creation, as JSON.
     last_column_id, field_ids
         Greatest field id ever given out; id of every field by dotted path. ``None`` and empty for
         tables created by other writers.
+    buckets
+        The layout of a table with the bucket index; ``None`` for every other table.
     metadata_partitions
         Partitions of the metadata table, the ones being built included.
-    bootstrap_base_path
-        Data the table was bootstrapped from.
-    complex_keygen_new_encoding
-        COMPLEX with one key field: the record key is the bare value, not ``field:value``.
-    consistent_timestamps
-        Whether keys and paths spell timestamps as texts; ``None`` where nobody says it.
-    old_floats
-        Whether floating-point numbers have the digits of Java before 19 there; ``None`` likewise.
     takes_empty_partitions
         Whether rows with an empty text as partition value share the partition of those without
         one; not where readers of the table's format know values by their partition alone.
-    buckets
-        The layout of a table with the bucket index; ``None`` for every other table.
     raw
         Every property as read; empty for a table that has not been stored yet.
     """
