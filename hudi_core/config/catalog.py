@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from hudi_core.config.commit_keys import CommitConfig
 from hudi_core.config.foreign import foreign_options
+from hudi_core.config.index_keys import IndexConfig
 from hudi_core.config.key import ConfigKey
 from hudi_core.config.lock import LockConfig
 from hudi_core.config.merge_keys import MergeKeys
@@ -26,6 +27,7 @@ OPTIONS: Final[tuple[type[Options], ...]] = (
     TableKeys,
     MergeKeys,
     TimeKeys,
+    IndexConfig,
     WriteConfig,
     CommitConfig,
     SchemaConfig,

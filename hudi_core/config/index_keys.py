@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Self
 
 from hudi_core.config.key import ConfigKey, Group
 from hudi_core.config.kinds import IndexType
@@ -84,14 +85,16 @@ class IndexConfig(Options, group=Group.WRITE):
     )
 
     @classmethod
-    def _moves(cls, options: Mapping[str, str]) -> bool:
-        """Whether rows move to another partition: each global index has its own option."""
+    def from_options(cls, options: Mapping[str, str]) -> Self:
+        """See :meth:`Options.from_options`; each global index has its own option of moves."""
+        cls.bucket_engine.read(options)
         index_type = cls.index_type.read(options)
+        moves: ConfigKey[bool] = cls.moves_partition
         if index_type is IndexType.GLOBAL_BLOOM:
-            return cls.bloom_moves.read(options)
-        if index_type.is_record_index:
-            return cls.record_moves.read(options)
-        return cls.moves_partition.read(options)
+            moves = cls.bloom_moves
+        elif index_type.is_record_index:
+            moves = cls.record_moves
+        return cls._read(options, moves_partition=moves.read(options))
 
 
 def buckets_of(options: Mapping[str, str], record_key: tuple[str, ...]) -> Buckets | None:

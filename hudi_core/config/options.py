@@ -32,10 +32,10 @@ class Option(ConfigKey[T]):
 class Options:
     """The options of one part of the project: their declarations, and the values given for them.
 
-    A subclass is a frozen dataclass. An attribute that is annotated ``Option[...]`` declares an
-    option and is a field with the option's default. A plain :class:`ConfigKey` declares an option
-    that has no field of its own. Further fields are for what :meth:`from_options` makes of several
-    options.
+    A subclass is a frozen dataclass, and has no subclasses of its own. An attribute that is
+    annotated ``Option[...]`` declares an option and is a field with the option's default. A plain
+    :class:`ConfigKey` declares an option that has no field of its own. Further fields are for what
+    :meth:`from_options` makes of several options.
 
     Attributes
     ----------
@@ -48,14 +48,14 @@ class Options:
     """
 
     group: ClassVar[Group]
-    keys: ClassVar[tuple[ConfigKey[Any], ...]] = ()
-    by_attribute: ClassVar[Mapping[str, ConfigKey[Any]]] = {}
+    keys: ClassVar[tuple[ConfigKey[Any], ...]]
+    by_attribute: ClassVar[Mapping[str, ConfigKey[Any]]]
 
     def __init_subclass__(cls, group: Group) -> None:
         declared = {name: key for name, key in vars(cls).items() if isinstance(key, ConfigKey)}
         cls.group = group
-        cls.by_attribute = {**cls.by_attribute, **declared}
-        cls.keys = tuple(cls.by_attribute.values())
+        cls.by_attribute = declared
+        cls.keys = tuple(declared.values())
         for name, key in declared.items():
             if isinstance(key, Option):
                 setattr(cls, name, field(default=key.default))

@@ -19,7 +19,7 @@ from hudi_core.config.kinds import (
 from hudi_core.config.lock import LockConfig
 from hudi_core.config.merge_keys import MergeKeys
 from hudi_core.config.metadata_keys import MetadataConfig
-from hudi_core.config.options import Option
+from hudi_core.config.options import Option, Options
 from hudi_core.config.parsers import boolean, integer, names, number, optional
 from hudi_core.config.schema import SchemaConfig
 from hudi_core.config.storage import StoreKeys
@@ -38,16 +38,16 @@ _CODECS: Final = {
 """Codecs by Hudi's (Parquet's) word and by pyarrow's."""
 
 
-class WriteConfig(IndexConfig, group=Group.WRITE):
+class WriteConfig(Options, group=Group.WRITE):
     """How rows are written.
 
     Attributes
     ----------
     compression_codec, compression_level
         Codec as pyarrow names it; its level, ``None`` for the codec's own default.
-    schema, lock, metadata
-        How incoming columns meet those of the table, how the table's lock is taken, and what the
-        metadata table holds.
+    index, schema, lock, metadata
+        How keys find their file groups, how incoming columns meet those of the table, how the
+        table's lock is taken, and what the metadata table holds.
     partial_update_mode
         What an upsert does about columns that the rows lack.
     fsync
@@ -300,6 +300,7 @@ class WriteConfig(IndexConfig, group=Group.WRITE):
     )
 
     partial_update_mode: PartialUpdateMode = MergeKeys.partial_update_mode.default
+    index: IndexConfig = IndexConfig()
     schema: SchemaConfig = SchemaConfig()
     lock: LockConfig = LockConfig()
     metadata: MetadataConfig = MetadataConfig.from_options({})
@@ -318,11 +319,11 @@ class WriteConfig(IndexConfig, group=Group.WRITE):
     def from_options(cls, options: Mapping[str, str]) -> Self:
         """See :meth:`Options.from_options`; what this release does not do is refused."""
         foreign_options().refuse(options, Kind.REFUSED_IN_WRITES)
-        for key in (cls.bloom_type, cls.auto_upgrade, cls.markers_type, cls.bucket_engine):
+        for key in (cls.bloom_type, cls.auto_upgrade, cls.markers_type):
             key.read(options)
         derived: dict[str, Any] = {
             "insert_duplicates": _insert_duplicates(options),
-            "moves_partition": cls._moves(options),
+            "index": IndexConfig.from_options(options),
             "partial_update_mode": MergeKeys.partial_update_mode.read(options),
             "schema": SchemaConfig.from_options(options),
             "lock": LockConfig.from_options(options),

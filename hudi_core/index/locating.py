@@ -72,7 +72,7 @@ def locate(
         Which files.
     """
     candidates = FileCandidates(context, [scope.files[ordinal][1] for ordinal in ordinals])
-    index = index_of(context.write.index_type, context.table.buckets)
+    index = index_of(context.write.index.index_type, context.table.buckets)
     keys = incoming.keys.column("key").combine_chunks()
     return [
         _found(scope, incoming, context, ordinals[match.candidate], match)

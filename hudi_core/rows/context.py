@@ -67,17 +67,17 @@ class WriteContext:
     @property
     def is_global(self) -> bool:
         """Whether the index makes keys unique in the whole table."""
-        return self.table.buckets is None and self.write.index_type.is_global
+        return self.table.buckets is None and self.write.index.index_type.is_global
 
     @property
     def asks_record_index(self) -> bool:
         """Whether the metadata table is asked where keys are."""
-        return self.table.buckets is None and self.write.index_type.is_record_index
+        return self.table.buckets is None and self.write.index.index_type.is_record_index
 
     @property
     def moves(self) -> bool:
         """Whether a row whose key is stored in another partition moves to its own."""
-        return self.is_global and self.write.moves_partition
+        return self.is_global and self.write.index.moves_partition
 
     @property
     def rules(self) -> MergeRules:

@@ -122,7 +122,7 @@ class WriteClient:
                 context, staged, step, layout = self._prepared(data, operation)
             transaction.schema_step = step
             if context.asks_record_index:
-                require_record_index(client, context.write.index_type)
+                require_record_index(client, context.write.index.index_type)
             tracked = key_tracking(client, context.schema, self.engine.shares_memory)
             began_at = transaction.instant.requested_time
             context = replace(context, instant=began_at, tracked=tracked)
@@ -209,7 +209,7 @@ class WriteClient:
         """
         context, staged, _, _ = self._prepared(data, operation)
         if context.asks_record_index and not self._builds_record_index:
-            require_record_index(self.table.client, context.write.index_type)
+            require_record_index(self.table.client, context.write.index.index_type)
         rehearsal = Rehearsal(self.table, self.table.timeline())
         view = self.table.views().view(rehearsal.began)
         steps = WriteSteps(
@@ -283,7 +283,7 @@ class WriteClient:
         layout = proven_layout(self.table, config, operation, step.base)
         client = layout.table.client
         keep_values = config.partial_update_mode is PartialUpdateMode.KEEP_VALUES
-        buckets, index = client.config.buckets, config.index_type
+        buckets, index = client.config.buckets, config.index.index_type
         staged = staged_schema(
             incoming,
             step.new,

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Mapping
+from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
+from typing import Self
 
 import pyarrow as pa
 import pytest
@@ -11,7 +14,8 @@ import pytest
 import hudi_core as hudi
 from hudi_core.config import parsers
 from hudi_core.config.catalog import ALL_KEYS, DECLARED_NAMES
-from hudi_core.config.key import ConfigKey, Secret, is_secret_name
+from hudi_core.config.key import ConfigKey, Group, Secret, is_secret_name
+from hudi_core.config.options import Option, Options
 from hudi_core.config.stored_keys import ManagedKeys
 from hudi_core.errors import InvalidOptionError
 
@@ -38,6 +42,34 @@ def test_default_key_and_alias() -> None:
     assert SIZE.read({"hoodie.old.size": "4", "hoodie.size": "4"}) == 4
     assert SIZE.is_given({"hoodie.old.size": "4"})
     assert not SIZE.is_given({"hoodie.siz": "4"})
+
+
+class Shape(Options, group=Group.WRITE):
+    """An example of what options describe."""
+
+    size: Option[int] = Option(
+        "hoodie.size", default=7, parse=parsers.integer(1), doc="A size.", aliases=("size",)
+    )
+    colour = ConfigKey("hoodie.colour", default="RED", parse=str, doc="A colour.")
+    is_red: bool = True
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, str]) -> Self:
+        return cls._read(options, is_red=cls.colour.read(options) == "RED")
+
+
+def test_a_field_is_the_declaration_of_its_option() -> None:
+    assert [key.key for key in Shape.keys] == ["hoodie.size", "hoodie.colour"]
+    assert (Shape.group, Shape.size.key) == (Group.WRITE, "hoodie.size")
+    assert Shape() == Shape(size=7, is_red=True) == Shape.from_options({"other": "1"})
+    given = Shape.from_options({"size": "3", "hoodie.colour": "BLUE"})
+    assert given == Shape(size=3, is_red=False)
+    assert replace(given, size=4).size == 4
+    assert pickle.loads(pickle.dumps(given)) == given
+    with pytest.raises(FrozenInstanceError):
+        given.size = 5  # type: ignore[misc]
+    with pytest.raises(InvalidOptionError, match="less than 1"):
+        Shape.from_options({"hoodie.size": "0"})
 
 
 def test_names_that_contradict_each_other() -> None:

@@ -7,6 +7,7 @@ from operator import attrgetter
 
 import pytest
 
+from hudi_core.config.index_keys import IndexConfig
 from hudi_core.config.key import Secret
 from hudi_core.config.kinds import (
     BulkInsertSortMode,
@@ -55,8 +56,7 @@ def test_defaults_are_hudis_but_for_the_deviations() -> None:
         bulk_insert_sort_columns=(),
         bulk_insert_parallelism=0,
         allow_duplicate_on_insert=True,
-        index_type=IndexType.SIMPLE,
-        moves_partition=True,
+        index=IndexConfig(index_type=IndexType.SIMPLE, moves_partition=True),
         bloom_enabled=True,
         bloom_entries=None,
         bloom_fpp=1e-9,
@@ -105,8 +105,8 @@ def test_defaults_are_hudis_but_for_the_deviations() -> None:
         ("hoodie.combine.before.delete", "false", "combine_before_delete", False),
         ("hoodie.merge.allow.duplicate.on.inserts", "false", "allow_duplicate_on_insert", False),
         ("hoodie.parquet.bloom.filter.enabled", "false", "bloom_enabled", False),
-        ("hoodie.index.type", "global_bloom", "index_type", IndexType.GLOBAL_BLOOM),
-        ("hoodie.simple.index.update.partition.path", "false", "moves_partition", False),
+        ("hoodie.index.type", "global_bloom", "index.index_type", IndexType.GLOBAL_BLOOM),
+        ("hoodie.simple.index.update.partition.path", "false", "index.moves_partition", False),
         ("hoodie.index.bloom.num_entries", "60000", "bloom_entries", 60_000),
         ("hoodie.index.bloom.fpp", "0.01", "bloom_fpp", 0.01),
         ("hoodie.bloom.index.filter.dynamic.max.entries", "5", "bloom_max_entries", 5),
