@@ -135,9 +135,9 @@ class ConfigKey(Generic[T_co]):
         InvalidOptionError
             Two of its names are given with different texts.
         """
-        given = [(name, options[name].strip()) for name in self.names if name in options]
-        if not given:
+        if options.keys().isdisjoint(self.names):
             return None
+        given = [(name, options[name].strip()) for name in self.names if name in options]
         first = given[0]
         for name, text in given[1:]:
             if text != first[1]:
@@ -151,7 +151,7 @@ class ConfigKey(Generic[T_co]):
 
     def is_given(self, options: Mapping[str, str]) -> bool:
         """Tell whether the option is given under any of its names."""
-        return any(name in options for name in self.names)
+        return not options.keys().isdisjoint(self.names)
 
     def read(self, options: Mapping[str, str]) -> T_co:
         """Return the option's value, or its default when it is not given.

@@ -122,6 +122,8 @@ class _Reader:
 
     def row(self, key: Stored[T]) -> T:
         """The value of a property that is one field."""
+        if key.absent is None and not key.is_required:
+            return self(key)
         is_given = key.is_given(self._properties)
         if not is_given and key.absent is not None:
             return key.absent
