@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
+from hudi_core.config.resolve import resolve_again
 from hudi_core.config.stored_table import stored_config
 from hudi_core.config.support import refuse_write
 from hudi_core.config.table import TableConfig
@@ -80,6 +81,8 @@ class TableMetaClient:
     seen
         The timeline that :meth:`timeline` returns; by default it is read each time. See
         :meth:`seeing`.
+    metadata
+        The metadata table, where it was opened already, with the timeline that goes with ``seen``.
     meter
         Takes down what is measured of the metadata table.
     """
@@ -91,6 +94,7 @@ class TableMetaClient:
     run_map: RunMap = run_serially
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
     seen: Timeline | None = field(default=None, repr=False)
+    metadata: TableMetaClient | None = field(default=None, repr=False)
     meter: Meter = field(default=NO_METER, repr=False)
 
     @cached_property
@@ -146,7 +150,24 @@ class TableMetaClient:
 
         For steps under the table's lock, where nobody else changes it.
         """
-        return replace(self, seen=timeline)
+        return self._with(seen=timeline)
+
+    def _with(self, **at_hand: Any) -> TableMetaClient:
+        """This client with other things at hand, and what its timeline has read already."""
+        made = replace(self, **at_hand)
+        now, then = made.config, self.config
+        if (now.layout_version, now.timeline_path) == (then.layout_version, then.timeline_path):
+            made.__dict__["active"] = self.active
+        return made
+
+    def over(self, metadata: TableMetaClient) -> TableMetaClient:
+        """This client with its metadata table at hand."""
+        return self._with(metadata=metadata)
+
+    @property
+    def afresh(self) -> TableMetaClient:
+        """This client with nothing at hand: timelines are read when they are asked for."""
+        return replace(self, seen=None, metadata=None)
 
     def instant_time(self, text: str, *, end_of_second: bool = False) -> InstantTime:
         """The instant time that a user names.
@@ -169,12 +190,18 @@ class TableMetaClient:
 
     def as_stored(self) -> TableMetaClient:
         """This client with the table's properties as they are now; one read."""
+        return self.with_properties(read_properties(self.storage))
+
+    def with_properties(self, properties: Mapping[str, str]) -> TableMetaClient:
+        """This client with properties that the table has by now; without its metadata table, which
+        they may have changed."""
+        if properties == self.config.raw:
+            return self
         path = f"{self.base_path}/{PROPERTIES_PATH}"
-        config = stored_config(read_properties(self.storage), path)
-        zone = config.local_zone or self.config.local_zone
+        config = resolve_again(self.options, stored_config(properties, path))
         takes_empty = self.config.takes_empty_partitions
-        config = replace(config, local_zone=zone, takes_empty_partitions=takes_empty)
-        return replace(self, config=config)
+        config = replace(config, takes_empty_partitions=takes_empty)
+        return self._with(config=config, metadata=None)
 
     def read_instant(self, instant: Instant) -> bytes:
         """Return the bytes of the file of ``instant`` in its state.

@@ -6,7 +6,7 @@ in this process. People who bring Hudi's options come in by :mod:`hudi_core.door
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -566,7 +566,7 @@ class Table:
             One of them holds no rows; nothing is deleted.
         """
         writer = self._writer(options, engine_for(None), (extra_metadata, idempotency))
-        return writer.delete_partitions(partitions)
+        return self._done(writer, lambda: writer.delete_partitions(partitions))
 
     def plan(
         self,
@@ -590,10 +590,14 @@ class Table:
         """
         wanted = operation_named(operation)
         if wanted is DELETE_PARTITION:
-            return self._writer(options, engine_for(None)).plan_deletion(data)
+            writer = self._writer(options, engine_for(None))
+            writer.table = writer.table.as_stored()
+            return writer.plan_deletion(data)
         engine = engine or engine_for(data)
         data = engine.take(data)
-        return self._writer(options, engine).plan(data, wanted)
+        writer = self._writer(options, engine)
+        writer.table = writer.table.as_stored()
+        return writer.plan(data, wanted)
 
     def perform(
         self,
@@ -608,9 +612,10 @@ class Table:
             data = engine.take(data)
             operation = default_operation(self._opened.client.config, engine.schema_of(data).names)
         if operation is not DELETE_PARTITION:
-            return writer.write(engine.take(data), operation)
-        named = writer.config.partitions_to_delete
-        return writer.delete_partitions(named or writer.partitions_of(data))
+            wanted = operation
+            return self._done(writer, lambda: writer.write(engine.take(data), wanted))
+        named = writer.config.partitions_to_delete or writer.partitions_of(data)
+        return self._done(writer, lambda: writer.delete_partitions(named))
 
     def _write(
         self,
@@ -622,16 +627,24 @@ class Table:
     ) -> CommitResult:
         engine = engine or engine_for(data)
         data = engine.take(data)
-        return self._writer(options, engine, extras).write(data, operation)
+        writer = self._writer(options, engine, extras)
+        return self._done(writer, lambda: writer.write(data, operation))
+
+    def _done(self, writer: WriteClient, write: Callable[[], CommitResult]) -> CommitResult:
+        """What a write returns; its table, as it was when the write began, is read from then on."""
+        try:
+            return write()
+        finally:
+            self._opened = writer.table
 
     def _writer(
         self, options: Options | None, engine: Engine, extras: Extras = (None, None)
     ) -> WriteClient:
-        merged = self._options | text_options(options or {})
-        opened = open_table(self.path, merged)
+        merged, opened = self._options | text_options(options or {}), self._opened
+        if merged != opened.client.options:
+            opened = open_table(self.path, merged, opened.client.config.raw)
         config = WriteConfig.from_options(merged)
         config = replace(config, extras=config.extras.given(*extras))
-        self._opened = opened
         return WriteClient(opened, table_lock(opened, config), engine, config)
 
     # --- operating a table ------------------------------------------------------------------------

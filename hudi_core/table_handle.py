@@ -6,9 +6,11 @@ from dataclasses import dataclass, replace
 
 from hudi_core.errors import LostCompletionError
 from hudi_core.meta_client import TableMetaClient
+from hudi_core.model.capability import Capability
 from hudi_core.model.instant import Instant
 from hudi_core.model.protocols import FileLister, TimelineView
 from hudi_core.plugin.host import FormatHost
+from hudi_core.plugin.registry import FormatRegistry
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.manager import ViewManager
 
@@ -63,6 +65,37 @@ class OpenTable:
         """Return this table with the Hudi timeline that was read under the lock that is held, so
         that neither its client nor its format lists it again."""
         return replace(self, client=self.client.seeing(timeline))
+
+    def as_stored(self) -> OpenTable:
+        """This table with the properties and the format that it has by now; one read.
+
+        Raises
+        ------
+        NotATableError
+            It was dropped.
+        OptionConflictError, InvalidOptionError
+            An option contradicts what it has become.
+        UnknownTableFormatError, PluginError
+            Its format has changed, and the new one cannot be used.
+        """
+        client = self.client.as_stored()
+        name = client.config.table_format
+        if name == self.client.config.table_format:
+            return replace(self, client=client)
+        host = FormatHost.load(FormatRegistry(), name)
+        host.check_options(client.options)
+        return OpenTable(client, host).fitted()
+
+    def fitted(self) -> OpenTable:
+        """This table with what its format says of it."""
+        takes_empty = Capability.EMPTY_PARTITION_VALUES in self.host.capabilities
+        config = replace(self.client.config, takes_empty_partitions=takes_empty)
+        return replace(self, client=replace(self.client, config=config))
+
+    @property
+    def afresh(self) -> OpenTable:
+        """This table with nothing at hand; see :attr:`TableMetaClient.afresh`."""
+        return replace(self, client=self.client.afresh)
 
     def lister(self) -> FileLister:
         """Return who tells the table's files."""

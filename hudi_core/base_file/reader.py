@@ -48,20 +48,22 @@ class TableFiles(Protocol):
     def schema(self) -> TableSchema: ...
 
 
-def read_record_keys(files: TableFiles, path: str) -> pa.ChunkedArray:
+def read_record_keys(files: TableFiles, path: str, size: int | None = None) -> pa.ChunkedArray:
     """Return the record keys of a base file, in file order.
 
     Parameters
     ----------
     path
         Path of the file relative to the base path.
+    size
+        Its bytes, where they are known.
 
     Raises
     ------
     DataFileError
         The file cannot be read, or has no record keys.
     """
-    with _opened(files, path) as file:
+    with _opened(files, path, size) as file:
         if RECORD_KEY not in file.schema_arrow.names:
             raise _without_keys(files, path)
         return file.read(columns=[RECORD_KEY]).column(RECORD_KEY).cast(pa.string())
@@ -104,7 +106,9 @@ class StoredFile:
     dictionaries: Mapping[str, bool] | None = None
 
 
-def read_base_file(files: TableFiles, path: str, partition_path: PartitionPath) -> StoredFile:
+def read_base_file(
+    files: TableFiles, path: str, partition_path: PartitionPath, size: int | None = None
+) -> StoredFile:
     """Read a base file, in the columns of the table; those added after it was written are null.
 
     What is known without reading it is not read: the partition path, the file name, and record keys
@@ -115,7 +119,7 @@ def read_base_file(files: TableFiles, path: str, partition_path: PartitionPath) 
     DataFileError
         The file cannot be read, or has no record keys.
     """
-    with _source(files, path) as source, _parquet(source) as file:
+    with _source(files, path, size) as source, _parquet(source) as file:
         wanted = files.schema.with_meta()
         fields = stored_fields(file.schema_arrow)
         key = _key_column(files, fields)
@@ -191,8 +195,8 @@ def _without_keys(files: TableFiles, path: str) -> DataFileError:
 
 
 @contextmanager
-def _opened(files: TableFiles, path: str) -> Iterator[pq.ParquetFile]:
-    with _source(files, path) as source, _parquet(source) as file:
+def _opened(files: TableFiles, path: str, size: int | None = None) -> Iterator[pq.ParquetFile]:
+    with _source(files, path, size) as source, _parquet(source) as file:
         yield file
 
 
@@ -201,10 +205,10 @@ def _parquet(source: pa.NativeFile) -> pq.ParquetFile:
 
 
 @contextmanager
-def _source(files: TableFiles, path: str) -> Iterator[pa.NativeFile]:
+def _source(files: TableFiles, path: str, size: int | None = None) -> Iterator[pa.NativeFile]:
     physical = layout_of(files.table.raw).physical(path)
     try:
-        with open_data_file(files.base_path, files.storage_options, physical) as source:
+        with open_data_file(files.base_path, files.storage_options, physical, size) as source:
             yield source
     except (OSError, pa.ArrowInvalid) as error:
         raise DataFileError(files.base_path, f"{path}: {error}") from error

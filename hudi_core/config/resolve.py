@@ -77,6 +77,17 @@ def resolve_table_config(options: Mapping[str, str], stored: TableConfig | None)
     return new_table_config(options) if stored is None else _checked_against(options, stored)
 
 
+def resolve_again(options: Mapping[str, str], stored: TableConfig) -> TableConfig:
+    """What a table is whose properties have changed since it was opened; nothing is warned of.
+
+    Raises
+    ------
+    OptionConflictError, InvalidOptionError
+        As :func:`resolve_table_config`.
+    """
+    return _checked_against(options, stored)
+
+
 def _checked_against(options: Mapping[str, str], stored: TableConfig) -> TableConfig:
     keygen, partition = _generated_as(options, stored)
     own: dict[ConfigKey[Any], object] = {

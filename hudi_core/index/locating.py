@@ -37,7 +37,8 @@ class FileCandidates:
         return read_known_keys(self.context, self.files[ordinal].path)
 
     def keys(self, ordinal: int) -> pa.ChunkedArray:
-        return read_record_keys(self.context, self.files[ordinal].path)
+        file = self.files[ordinal]
+        return read_record_keys(self.context, file.path, file.size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +92,14 @@ def locate_hinted(
         Ordinals of the keys that are said to be in a file, ascending, by the file's ordinal.
     """
     keys = incoming.keys.column("key").combine_chunks()
-    return [
-        _found(scope, incoming, context, ordinal, match)
-        for ordinal, chosen in hinted.items()
-        if len(chosen)
-        for match in join_keys(
-            ordinal, read_record_keys(context, scope.files[ordinal][1].path), keys, chosen
-        )
-    ]
+    found: list[Found] = []
+    for ordinal, chosen in hinted.items():
+        if len(chosen):
+            _, file = scope.files[ordinal]
+            held = read_record_keys(context, file.path, file.size)
+            matches = join_keys(ordinal, held, keys, chosen)
+            found += [_found(scope, incoming, context, ordinal, match) for match in matches]
+    return found
 
 
 def _found(

@@ -32,7 +32,7 @@ from hudi_core.metadata.partition_types import RECORD_INDEX, shards_of
 from hudi_core.metadata.record_codec import RecordDecoder
 from hudi_core.metadata.records import RecordLocation
 from hudi_core.metadata.snapshot import MetadataSnapshot
-from hudi_core.metadata.table import METADATA_FOLDER, active_partitions
+from hudi_core.metadata.table import METADATA_FOLDER, StoredPartitions
 from hudi_core.model.files import BasePath, FileGroupId, FileId, PartitionPath
 from hudi_core.model.protocols import TimelineView
 from hudi_core.rows.combine import IntArray
@@ -141,8 +141,7 @@ class RecordIndex:
         CorruptMetadataError
             The metadata table is damaged or stale.
         """
-        # a write may have built the index itself
-        snapshot = MetadataSnapshot.open(client.as_stored(), timeline)
+        snapshot = MetadataSnapshot.open(client, timeline)
         cache = MetadataConfig.from_options(client.options).record_index_cache
         shards = snapshot.shards(RECORD_INDEX)
         return cls(client.base_path, client.storage_options, shards, cache)
@@ -173,8 +172,8 @@ class RecordIndex:
 
 
 def has_record_index(client: TableMetaClient) -> bool:
-    """Tell whether a table has a record index now; one read."""
-    return RECORD_INDEX in active_partitions(client.as_stored().config)
+    """Whether a table has a record index, as its properties say."""
+    return RECORD_INDEX in StoredPartitions.of(client.config).complete
 
 
 def require_record_index(client: TableMetaClient, kind: IndexType) -> None:
@@ -189,8 +188,7 @@ def require_record_index(client: TableMetaClient, kind: IndexType) -> None:
         MetadataConfig.record_index if kind.is_global else MetadataConfig.partitioned_record_index
     )
     build = f"`hudi metadata index {client.base_path} record_index --option {option.key}=true`"
-    stored = client.as_stored()
-    if RECORD_INDEX not in active_partitions(stored.config):
+    if not has_record_index(client):
         raise InvalidOptionError(
             IndexConfig.index_type.key,
             kind.value,
@@ -198,7 +196,7 @@ def require_record_index(client: TableMetaClient, kind: IndexType) -> None:
             f"Build it with {build}, or write with {MetadataConfig.enabled.key}=true and "
             f"{option.key}=true.",
         )
-    definitions = read_definitions(stored.storage, stored.config)
+    definitions = read_definitions(client.storage, client.config)
     if definitions.is_partitioned(RECORD_INDEX) is kind.is_global:
         ours = "of the whole table" if kind.is_global else "kept by partitions"
         theirs = "kept by partitions" if kind.is_global else "of the whole table"

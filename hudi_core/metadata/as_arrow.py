@@ -29,7 +29,7 @@ from hudi_core.metadata.records import (
     RecordLocation,
 )
 from hudi_core.metadata.snapshot import MetadataSnapshot
-from hudi_core.metadata.table import active_partitions, stored_partitions
+from hudi_core.metadata.table import StoredPartitions
 from hudi_core.model.protocols import TimelineView
 from hudi_core.schema.arrow_types import walk
 
@@ -102,13 +102,13 @@ def metadata_partition(client: TableMetaClient, timeline: TimelineView, partitio
     CorruptMetadataError
         The metadata table is missing, damaged or stale.
     """
-    _require(client, partition, active_partitions(client.config))
+    _require(client, partition, StoredPartitions.of(client.config).complete)
     try:
         snapshot = MetadataSnapshot.open(client, timeline)
         records = list(snapshot.scan(partition))
     except CorruptMetadataError:
         # it may have been dropped since the table was opened
-        _require(client, partition, stored_partitions(client.storage).complete)
+        _require(client, partition, StoredPartitions.of(client.as_stored().config).complete)
         raise
     if partition in (COLUMN_STATS, PARTITION_STATS):
         schema = client.schema_at(timeline).with_meta()

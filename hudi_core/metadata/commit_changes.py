@@ -26,6 +26,7 @@ from hudi_core.metadata.partition_types import (
 )
 from hudi_core.metadata.range_changes import RangeChanges
 from hudi_core.metadata.records import BloomFilterEntry, FileEntry, MetadataRecord
+from hudi_core.metadata.state import MetadataState
 from hudi_core.metadata.tracked_keys import TrackedKeys
 from hudi_core.metadata.upkeep import Upkeep, is_key_index
 from hudi_core.metadata.value_index import has_repeated_keys, with_repeated_keys
@@ -41,8 +42,8 @@ def record_commit(
     metadata: CommitMetadata,
     statuses: Sequence[WriteStatus],
     base: TableSchema | None = None,
-) -> None:
-    """Record what a write is about to commit.
+) -> MetadataState:
+    """Record what a write is about to commit; returns the tables after it.
 
     Parameters
     ----------
@@ -55,7 +56,7 @@ def record_commit(
     base
         The schema that it builds on; ``None`` where it says nothing of columns.
     """
-    upkeep.write(time, _Commit(upkeep, time, metadata, statuses, base).changes())
+    return upkeep.write(time, _Commit(upkeep, time, metadata, statuses, base).changes())
 
 
 @dataclass(frozen=True)

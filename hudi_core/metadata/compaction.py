@@ -29,14 +29,12 @@ from hudi_core.metadata.counted import CountedInstants
 from hudi_core.metadata.damage import REBUILD
 from hudi_core.metadata.file_bytes import encode_base_entries
 from hudi_core.metadata.group_reader import GroupReader
-from hudi_core.metadata.index_definitions import read_definitions
-from hudi_core.metadata.locked import LockedMetadata
 from hudi_core.metadata.merged_group import merge_group
 from hudi_core.metadata.partition_types import shard_number
 from hudi_core.metadata.record_codec import RecordEncoder
 from hudi_core.metadata.record_schema import record_schema, table_schema
 from hudi_core.metadata.recorded import OTHER_GROUPS, other_groups
-from hudi_core.metadata.table import stored_partitions
+from hudi_core.metadata.state import MetadataState
 from hudi_core.model.actions import CompactionOperation
 from hudi_core.model.commit import NO_PREVIOUS_COMMIT, SCHEMA_KEY, WriteStat
 from hudi_core.model.files import (
@@ -110,7 +108,7 @@ def refuse_backlog(config: MetadataConfig, data_timeline: Timeline, timeline: Ti
         )
 
 
-def compact_if_due(locked: LockedMetadata, config: MetadataConfig) -> Instant | None:
+def compact_if_due(locked: MetadataState, config: MetadataConfig) -> Instant | None:
     """Compact the metadata table if enough was committed; runs under the table's lock.
 
     Returns
@@ -123,22 +121,20 @@ def compact_if_due(locked: LockedMetadata, config: MetadataConfig) -> Instant | 
     CorruptMetadataError
         A file of the metadata table is damaged.
     """
-    metadata = locked.metadata
-    timeline = metadata.timeline()
+    metadata, timeline = locked.metadata, locked.timeline
     if len(deltas_since_compaction(timeline)) < config.compact_delta_commits:
         return None
     if compaction_waits_for(locked.data_timeline, timeline) is not None:
         return None
     # a partition that is dropped or built just now may have any files
-    partitions = [PartitionPath(one) for one in stored_partitions(locked.client.storage).complete]
+    partitions = [PartitionPath(one) for one in locked.partitions.complete]
     lister = StorageLister(metadata.storage, partitioned=True, run_map=metadata.run_map)
     slices = list(FileSystemView(lister, timeline, {}).latest_slices(partitions))
-    definitions = read_definitions(locked.client.storage, locked.client.config)
     root = metadata.storage.root
     for partition in partitions:
         # what is missing now would not be missed any more
         own = [one for one in slices if one.partition_path == partition]
-        if own or not definitions.is_partitioned(partition):
+        if own or not locked.definitions.is_partitioned(partition):
             in_shard_order(partition, own, timeline, metadata.read_commit, root)
         else:
             counts = CountedInstants.of(locked.data_timeline, timeline)
@@ -146,10 +142,10 @@ def compact_if_due(locked: LockedMetadata, config: MetadataConfig) -> Instant | 
     plan = plan_compaction(slices)
     if plan is None:
         return None
-    return _run(locked, request_compaction(metadata, locked.next_time(timeline), plan))
+    return _run(locked, request_compaction(metadata, locked.next_time(), plan))
 
 
-def finish_compactions(locked: LockedMetadata) -> bool:
+def finish_compactions(locked: MetadataState) -> bool:
     """Finish the compactions that dead writers began; runs under the table's lock.
 
     Returns
@@ -157,16 +153,16 @@ def finish_compactions(locked: LockedMetadata) -> bool:
     bool
         Whether there were any.
     """
-    pending = pending_compactions(locked.metadata.timeline())
+    pending = pending_compactions(locked.timeline)
     for one in pending:
         _run(locked, one)
     return bool(pending)
 
 
-def _run(locked: LockedMetadata, instant: Instant) -> Instant:
+def _run(locked: MetadataState, instant: Instant) -> Instant:
     metadata = locked.metadata
     work = start_compaction(metadata, instant)
-    timeline = metadata.timeline()
+    timeline = locked.timeline
     completion = {one.requested_time: one.effective_completion_time for one in timeline.completed()}
     listed = _listed(metadata, work)
     merge_one = _MergeSlice(
@@ -182,7 +178,7 @@ def _run(locked: LockedMetadata, instant: Instant) -> Instant:
         OTHER_GROUPS: other_groups(listed, touched),
     }
     body = merge_slices(metadata, work, merge_one, extra)
-    return complete_compaction(metadata, work, locked.next_time(timeline), body)
+    return complete_compaction(metadata, work, locked.next_time(), body)
 
 
 def _listed(metadata: TableMetaClient, work: CompactionWork) -> Mapping[str, FileStatus]:

@@ -32,7 +32,6 @@ from hudi_core.metadata.index_definitions import (
 )
 from hudi_core.metadata.indexed_columns import IndexableColumns
 from hudi_core.metadata.initialize import PartitionBuilder
-from hudi_core.metadata.locked import LockedMetadata
 from hudi_core.metadata.partition_types import (
     BLOOM_FILTERS,
     COLUMN_STATS,
@@ -41,12 +40,8 @@ from hudi_core.metadata.partition_types import (
     RECORD_INDEX,
     SECONDARY_INDEX,
 )
-from hudi_core.metadata.table import (
-    has_value_types,
-    metadata_client,
-    metadata_storage,
-    stored_partitions,
-)
+from hudi_core.metadata.state import MetadataState
+from hudi_core.metadata.table import StoredPartitions, has_value_types, metadata_storage
 from hudi_core.metadata.undo import recover
 from hudi_core.metadata.wanted import wanted_partitions
 from hudi_core.model.actions import IndexCommitMetadata, IndexPartitionInfo, IndexPlan
@@ -63,8 +58,8 @@ _BUILD, _DROP = "build", "drop"
 
 
 def build_partition(
-    tables: LockedMetadata, config: MetadataConfig, partition: str, column: str | None = None
-) -> Instant:
+    tables: MetadataState, config: MetadataConfig, partition: str, column: str | None = None
+) -> Indexing:
     """Add a partition to the metadata table, built from the table's files.
 
     Parameters
@@ -80,8 +75,8 @@ def build_partition(
 
     Returns
     -------
-    Instant
-        The completed indexing.
+    Indexing
+        The completed one, and the tables after it.
 
     Raises
     ------
@@ -89,7 +84,7 @@ def build_partition(
         There is such a partition already, or no such kind, or no list of files to add it to.
     """
     _refuse_pending(tables.data_timeline)
-    stored = stored_partitions(tables.client.storage)
+    stored = tables.partitions
     if FILES not in stored.complete:
         raise TableServiceError(
             f"The table at {tables.client.base_path} has no metadata table to add {partition} to",
@@ -105,11 +100,12 @@ def build_partition(
             f"{PARTITION_STATS} is made from {COLUMN_STATS}, which the metadata table lacks",
             f"Run `hudi metadata index PATH {COLUMN_STATS}` first.",
         )
-    definitions = _defined(tables.client, partition, column)
-    with _made_good_on_failure(tables):
+    definitions = _defined(tables, partition, column)
+    storage = tables.client.storage
+    with _made_good_on_failure(tables.client):
         indexing = _begin(tables, partition, _BUILD)
         update_properties(
-            tables.client.storage,
+            storage,
             {
                 ManagedKeys.metadata_partitions_inflight.key: ",".join(
                     sorted({*stored.building, partition})
@@ -121,9 +117,9 @@ def build_partition(
         # not at a time before all others: what was committed to an earlier one of that name is no
         # part of it
         builder.build(partition, indexing.instant.requested_time)
-        put_definitions(tables.client.storage, builder.definitions)
-        update_properties(
-            tables.client.storage,
+        put_definitions(storage, builder.definitions)
+        properties = update_properties(
+            storage,
             {
                 ManagedKeys.metadata_partitions.key: ",".join(
                     sorted({*stored.complete, partition})
@@ -132,51 +128,53 @@ def build_partition(
                 PATH_KEY: builder.definitions.path,
             },
         )
-        return _complete(indexing)
+        built = replace(builder.tables, definitions=builder.definitions)
+        return _complete(built.with_properties(properties), indexing.instant)
 
 
-def build_wanted(tables: LockedMetadata, config: MetadataConfig) -> None:
-    """Add the partitions that the options ask for and the metadata table does not have.
+def build_wanted(tables: MetadataState, config: MetadataConfig) -> MetadataState:
+    """Add the partitions that the options ask for and the metadata table does not have; returns the
+    tables with them.
 
     Raises
     ------
     InvalidOptionError
         The options ask for another kind of record index than there is.
     """
-    stored = stored_partitions(tables.client.storage).all
+    stored = tables.partitions.all
     wanted = wanted_partitions(config, tables.client.config)
     if COLUMN_STATS in stored and COLUMN_STATS in wanted and config.chooses_columns:
-        _build_lacking_columns(tables, config)
+        tables = _build_lacking_columns(tables, config)
     for name in wanted:
         if name not in stored:
-            build_partition(tables, config, name)
+            tables = build_partition(tables, config, name).tables
         elif name == RECORD_INDEX:
-            _refuse_other_kind(tables.client, config)
+            _refuse_other_kind(tables, config)
+    return tables
 
 
-def _build_lacking_columns(tables: LockedMetadata, config: MetadataConfig) -> None:
+def _build_lacking_columns(tables: MetadataState, config: MetadataConfig) -> MetadataState:
     """Build the ranges of columns anew where the options name a column that has none.
 
     Files that are there may have values of it, and a range has to be made of all of them.
     """
-    client = tables.client
-    definitions = read_definitions(client.storage, client.config)
-    known = definitions.columns(COLUMN_STATS)
+    client, known = tables.client, tables.definitions.columns(COLUMN_STATS)
     if config.stats_columns and {*config.stats_columns} <= {*known}:
-        return
+        return tables
     indexable = IndexableColumns.of(client.schema_at(tables.data_timeline), client.config)
     if indexable.wanted(config, known).keys() <= {*known}:
-        return
+        return tables
     asked = replace(config, stats_columns=(*indexable.asked(config), *known))
-    names = [PARTITION_STATS] if PARTITION_STATS in stored_partitions(client.storage).all else []
-    drop_partition(tables, COLUMN_STATS)
+    names = [PARTITION_STATS] if PARTITION_STATS in tables.partitions.all else []
+    tables = drop_partition(tables, COLUMN_STATS).tables
     for name in (COLUMN_STATS, *names):
-        build_partition(replace(tables, data_timeline=client.active.load()), asked, name)
+        tables = build_partition(tables, asked, name).tables
+    return tables
 
 
-def _refuse_other_kind(client: TableMetaClient, config: MetadataConfig) -> None:
-    definitions = read_definitions(client.storage, client.config)
-    if definitions.is_partitioned(RECORD_INDEX) is not config.partitioned_record_index:
+def _refuse_other_kind(tables: MetadataState, config: MetadataConfig) -> None:
+    client = tables.client
+    if tables.definitions.is_partitioned(RECORD_INDEX) is not config.partitioned_record_index:
         asked = (
             MetadataConfig.partitioned_record_index
             if config.partitioned_record_index
@@ -191,13 +189,13 @@ def _refuse_other_kind(client: TableMetaClient, config: MetadataConfig) -> None:
         )
 
 
-def drop_partition(tables: LockedMetadata, partition: str) -> Instant:
+def drop_partition(tables: MetadataState, partition: str) -> Indexing:
     """Take a partition out of the metadata table and delete it; what is made from it goes first.
 
     Returns
     -------
-    Instant
-        The completed indexing.
+    Indexing
+        The completed one, and the tables after it.
 
     Raises
     ------
@@ -205,7 +203,7 @@ def drop_partition(tables: LockedMetadata, partition: str) -> Instant:
         There is no such partition, or others cannot be without it.
     """
     _refuse_pending(tables.data_timeline)
-    stored = stored_partitions(tables.client.storage)
+    stored = tables.partitions
     if partition not in stored.all:
         raise TableServiceError(
             f"The metadata table has no partition {partition}",
@@ -224,15 +222,16 @@ def drop_partition(tables: LockedMetadata, partition: str) -> Instant:
         )
     if partition == COLUMN_STATS and PARTITION_STATS in stored.all:
         # they are made from the ranges of files, and would go stale
-        drop_partition(tables, PARTITION_STATS)
-        tables = replace(tables, data_timeline=tables.client.active.load())
-    with _made_good_on_failure(tables):
+        tables = drop_partition(tables, PARTITION_STATS).tables
+    with _made_good_on_failure(tables.client):
         indexing = _begin(tables, partition, _DROP)
-        _drop(tables.client, partition)
-        return _complete(indexing)
+        client = _drop(indexing.tables.client, partition)
+        dropped = indexing.tables.with_properties(client.config.raw)
+        definitions = read_definitions(client.storage, client.config)
+        return _complete(replace(dropped, definitions=definitions), indexing.instant)
 
 
-def abandon(client: TableMetaClient, timeline: Timeline, *, is_lost: bool = False) -> bool:
+def abandon(client: TableMetaClient, *, is_lost: bool = False) -> bool:
     """Make good what a dead indexing of ours left; runs under the table's lock.
 
     An addition whose partition readers use by now is completed, any other is taken back; so is a
@@ -242,9 +241,7 @@ def abandon(client: TableMetaClient, timeline: Timeline, *, is_lost: bool = Fals
     Parameters
     ----------
     client
-        The table.
-    timeline
-        Its timeline, loaded since the lock is held.
+        The table, its properties and its timeline read since the lock is held.
     is_lost
         Whether the metadata table is about to be made anew.
 
@@ -254,7 +251,7 @@ def abandon(client: TableMetaClient, timeline: Timeline, *, is_lost: bool = Fals
         Whether there was one.
     """
     found = False
-    for pending in timeline.pending():
+    for pending in client.timeline().pending():
         if pending.action is not Action.INDEXING:
             continue
         info = _own_plan(client, pending)
@@ -263,30 +260,38 @@ def abandon(client: TableMetaClient, timeline: Timeline, *, is_lost: bool = Fals
         found = True
         partition = info.metadata_partition_path or ""
         is_drop = (info.extra_metadata or {}).get(_OURS) == _DROP
-        if partition not in stored_partitions(client.storage).complete:
-            _drop(client, partition)
+        if partition not in StoredPartitions.of(client.config).complete:
+            client = _drop(client, partition)
         elif not (is_drop or is_lost):
-            _complete(_Indexing(LockedMetadata(client, metadata_client(client), timeline), pending))
-            continue
+            tables = MetadataState.load(client)
+            if tables is not None:
+                client = _complete(tables, pending).tables.client
+                continue
         for state in (State.INFLIGHT, State.REQUESTED):
             client.active.delete(pending.to(state))
     return found
 
 
 @contextmanager
-def _made_good_on_failure(tables: LockedMetadata) -> Iterator[None]:
+def _made_good_on_failure(client: TableMetaClient) -> Iterator[None]:
     """Do at once what the next writer would, when the block fails: see :func:`abandon`."""
     try:
         yield
     except BaseException as error:
-        client = tables.client
         try:
-            abandon(client, client.active.load())
-            recover(replace(tables, data_timeline=client.active.load()))
+            abandon(_afresh(client))
+            tables = MetadataState.load(_afresh(client))
+            if tables is not None:
+                recover(tables)
         except HudiError as again:
             # what went wrong first is what the caller must hear of; the next writer repairs
             error.add_note(f"Undoing the indexing failed as well: {again}")
         raise
+
+
+def _afresh(client: TableMetaClient) -> TableMetaClient:
+    now = client.afresh.as_stored()
+    return now.seeing(now.active.load())
 
 
 def _refuse_pending(timeline: Timeline) -> None:
@@ -300,14 +305,22 @@ def _refuse_pending(timeline: Timeline) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Indexing:
-    """An indexing under way: the tables, the timeline with it, and the instant."""
+class Indexing:
+    """An indexing, and the tables with it.
 
-    tables: LockedMetadata
+    Attributes
+    ----------
+    tables
+        Their timelines have the instant.
+    instant
+        As far as it has come.
+    """
+
+    tables: MetadataState
     instant: Instant
 
 
-def _begin(tables: LockedMetadata, partition: str, what: str) -> _Indexing:
+def _begin(tables: MetadataState, partition: str, what: str) -> Indexing:
     active = tables.client.active
     writes = tables.data_timeline.completed_writes()
     info = IndexPartitionInfo(
@@ -318,18 +331,20 @@ def _begin(tables: LockedMetadata, partition: str, what: str) -> _Indexing:
     requested = Instant(tables.next_time(), Action.INDEXING, State.REQUESTED)
     active.create_requested(requested, encode(IndexPlan(index_partition_infos=(info,))))
     inflight = active.to_inflight(requested)
-    return _Indexing(replace(tables, data_timeline=active.load()), inflight)
+    timeline = tables.data_timeline.with_instant(inflight)
+    return Indexing(tables.with_data_timeline(timeline), inflight)
 
 
-def _complete(indexing: _Indexing) -> Instant:
-    client, instant = indexing.tables.client, indexing.instant
+def _complete(tables: MetadataState, instant: Instant) -> Indexing:
+    client, timeline = tables.client, tables.data_timeline
     requested = instant.to(State.REQUESTED)
     where = f"{client.storage.root}/{client.active.path(requested)}"
     plan = decode_index_plan(client.active.read(requested), where)
     body = IndexCommitMetadata(index_partition_infos=plan.index_partition_infos)
     if instant.state is State.REQUESTED:
         instant = client.active.to_inflight(instant)
-    return client.active.complete(instant, indexing.tables.next_time(), encode(body))
+    completed = client.active.complete(instant, tables.next_time(), encode(body), timeline)
+    return Indexing(tables.with_data_timeline(timeline.with_instant(completed)), completed)
 
 
 def is_own_indexing(client: TableMetaClient, pending: Instant) -> bool:
@@ -364,10 +379,11 @@ def _checked(partition: str, where: str) -> None:
         )
 
 
-def _drop(client: TableMetaClient, partition: str) -> None:
-    """Take a partition out of the properties, then out of the definitions, then away."""
-    stored = stored_partitions(client.storage)
-    update_properties(
+def _drop(client: TableMetaClient, partition: str) -> TableMetaClient:
+    """Take a partition out of the properties, then out of the definitions, then away; returns the
+    table with the properties that it has then."""
+    stored = StoredPartitions.of(client.config)
+    properties = update_properties(
         client.storage,
         {
             ManagedKeys.metadata_partitions.key: ",".join(
@@ -382,11 +398,12 @@ def _drop(client: TableMetaClient, partition: str) -> None:
     if partition in definitions.raw:
         put_definitions(client.storage, without_index(definitions, partition))
     metadata_storage(client).delete_tree(partition)
+    return client.with_properties(properties)
 
 
-def _defined(client: TableMetaClient, partition: str, column: str | None) -> IndexDefinitions:
+def _defined(tables: MetadataState, partition: str, column: str | None) -> IndexDefinitions:
     """Return the definitions with that of a new partition."""
-    definitions = read_definitions(client.storage, client.config)
+    client, definitions = tables.client, tables.definitions
     if partition in BUILDABLE:
         return definitions
     if not partition.startswith(SECONDARY_INDEX) or partition == SECONDARY_INDEX:

@@ -29,7 +29,6 @@ from hudi_core.metadata.index_definitions import IndexDefinitions, with_index
 from hudi_core.metadata.indexed_columns import IndexableColumns, IndexedColumns
 from hudi_core.metadata.key_records import DataFile, all_entries, all_locations
 from hudi_core.metadata.keys import partition_path
-from hudi_core.metadata.locked import LockedMetadata
 from hudi_core.metadata.merging import present
 from hudi_core.metadata.partition_types import (
     COLUMN_STATS,
@@ -45,6 +44,7 @@ from hudi_core.metadata.records import (
     MetadataRecord,
     RecordLocation,
 )
+from hudi_core.metadata.state import MetadataState
 from hudi_core.metadata.stored_statistics import stored_statistics
 from hudi_core.metadata.value_index import repeats_keys, with_repeated_keys, with_type
 from hudi_core.metadata.writer import (
@@ -80,14 +80,14 @@ class PartitionBuilder:
     Attributes
     ----------
     tables
-        The table and its metadata table.
+        The table and its metadata table, with the partitions built so far.
     config
         What the options say.
     definitions
         The table's indexes; those of built partitions are added.
     """
 
-    tables: LockedMetadata
+    tables: MetadataState
     config: MetadataConfig
     definitions: IndexDefinitions
 
@@ -171,8 +171,7 @@ class PartitionBuilder:
         """
         records = list(self.records(partition))
         by_value = self.definitions.is_by_value(partition)
-        metadata = self.tables.metadata
-        instant = begin_deltacommit(metadata, time)
+        self.tables = begin_deltacommit(self.tables, time)
         files = [
             NewFile(join_path(partition, PARTITION_METADATA_FILE), encode_partition_mark(time))
         ]
@@ -192,7 +191,7 @@ class PartitionBuilder:
                 )
                 some = [own[number] for _, number in found]
                 files.append(self._base_file(partition, name, now, some))
-        complete_deltacommit(self.tables, instant, files, BULK_INSERT)
+        self.tables = complete_deltacommit(self.tables, time, files, BULK_INSERT)
 
     def _by_owner(
         self, partition: str, records: list[MetadataRecord]

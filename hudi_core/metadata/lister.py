@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import compress
 from typing import TypeVar
@@ -14,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_core.config.metadata_keys import MetadataConfig
-from hudi_core.errors import CorruptMetadataError, UnsafePathError
+from hudi_core.errors import CorruptMetadataError, InstantNotFoundError, UnsafePathError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.column_ranges import file_ranges, partition_ranges
 from hudi_core.metadata.comparison import Difference, compare_files
@@ -24,7 +25,7 @@ from hudi_core.metadata.keys import ALL_PARTITIONS, partition_name, partition_pa
 from hudi_core.metadata.partition_types import COLUMN_STATS, FILES, PARTITION_STATS
 from hudi_core.metadata.records import FileList, MetadataRecord
 from hudi_core.metadata.snapshot import MetadataSnapshot
-from hudi_core.metadata.table import active_partitions, is_readable, stored_partitions
+from hudi_core.metadata.table import StoredPartitions, is_readable
 from hudi_core.metadata.value_index import groups_of_values
 from hudi_core.model.client import MetaClientView
 from hudi_core.model.files import FileGroupId, FileStatus, PartitionPath
@@ -49,7 +50,7 @@ def table_lister(client: MetaClientView) -> FileLister:
     if not isinstance(client, TableMetaClient) or not is_readable(client.config):
         return storage
     config = MetadataConfig.from_options(client.options)
-    if FILES not in active_partitions(client.config) or config.is_refused:
+    if FILES not in StoredPartitions.of(client.config).complete or config.is_refused:
         return storage
     metadata = DroppableLister(client, storage)
     return ValidatingLister(metadata, storage) if config.validate else metadata
@@ -183,7 +184,7 @@ class DroppableLister(MetadataLister):
 
     A table that was opened before its metadata table, or a partition of it, was dropped looks for
     what is not there. Only then its properties are read again, and what was dropped is done
-    without.
+    without. A metadata table that was at hand and has been made anew since is opened again.
 
     Parameters
     ----------
@@ -253,11 +254,18 @@ class DroppableLister(MetadataLister):
             return without()
         try:
             return ask()
-        except CorruptMetadataError:
-            had = set(active_partitions(self.client.config))
-            gone = had - {*stored_partitions(self.client.storage).complete}
+        except (CorruptMetadataError, InstantNotFoundError):
+            now = self.client.as_stored()
+            gone = {*StoredPartitions.of(self.client.config).complete}
+            gone -= {*StoredPartitions.of(now.config).complete}
             if not (gone if partition is None else partition in gone):
-                raise
+                if self.client.metadata is None:
+                    raise
+                # the one at hand was made anew since
+                self.client = replace(self.client, metadata=None)
+                self.__dict__.pop("snapshot", None)
+                self.__dict__.pop("_known", None)
+                return self._told(partition, ask, without)
             _log.info("%s were dropped from the metadata table", ", ".join(sorted(gone)))
             self._dropped = gone
             return without()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from hudi_core.config.metadata_keys import MetadataConfig
@@ -19,12 +20,12 @@ from hudi_core.metadata.index_definitions import (
 )
 from hudi_core.metadata.indexing import build_wanted
 from hudi_core.metadata.initialize import PartitionBuilder
-from hudi_core.metadata.locked import LockedMetadata
 from hudi_core.metadata.partition_types import (
     RECORD_INDEX,
     SECONDARY_INDEX,
     group_place,
 )
+from hudi_core.metadata.state import MetadataState, refuse_unmaintained
 from hudi_core.metadata.table import (
     BOOTSTRAP_PREFIX,
     METADATA_FOLDER,
@@ -32,10 +33,8 @@ from hudi_core.metadata.table import (
     metadata_client,
     metadata_properties,
     metadata_storage,
-    stored_partitions,
 )
 from hudi_core.metadata.undo import recover
-from hudi_core.metadata.upkeep import current_client, open_upkeep, refuse_unmaintained
 from hudi_core.metadata.wanted import options_for, wanted_partitions
 from hudi_core.model.files import BaseFileName, LogFileName
 from hudi_core.model.instant_time import InstantTime
@@ -47,20 +46,29 @@ from hudi_core.timeline.timeline import Timeline
 _log: Final = logging.getLogger(__name__)
 
 
-def prepare(client: TableMetaClient, config: MetadataConfig, timeline: Timeline) -> None:
+def prepare(
+    client: TableMetaClient, config: MetadataConfig, found: MetadataState | None = None
+) -> TableMetaClient:
     """Make good what dead writers left in the metadata table, and build what it lacks.
 
     One that somebody died while making anew is made anew, with the partitions that it had: the one
     write that finds it pays for that, with a listing of the table and all footers. Runs under the
-    table's lock, after the table itself was recovered. Where nothing is to be done it costs a few
-    reads of small files and one listing.
+    table's lock, after the table itself was recovered. Where nothing is to be done it costs nothing
+    but the state.
 
     Parameters
     ----------
+    client
+        The table, its properties and its timeline read since the lock is held.
     config
         What the options say: whether a table without a metadata table gets one.
-    timeline
-        The table's, loaded since the lock is held.
+    found
+        The two tables, where they are at hand.
+
+    Returns
+    -------
+    TableMetaClient
+        The table after it, with its metadata table at hand where it has one.
 
     Raises
     ------
@@ -73,26 +81,26 @@ def prepare(client: TableMetaClient, config: MetadataConfig, timeline: Timeline)
     TableServiceError
         Too much waits for a compaction, which a pending instant keeps from running.
     """
-    upkeep = open_upkeep(client, config, timeline)
-    if upkeep is None and config.enabled and stored_partitions(client.storage).is_made_anew:
-        for name in rebuild_metadata_table(client, config, timeline):
+    tables = found or MetadataState.load(client)
+    if tables is None and config.enabled:
+        if not StoredPartitions.of(client.config).is_made_anew:
+            return create_metadata_table(client, config)
+        client, gone = rebuild_metadata_table(client, config)
+        for name in gone:
             _log.warning("nothing tells what %s is an index of; it is gone", name)
-        upkeep = open_upkeep(client, config, timeline)
-    if upkeep is not None:
-        recover(upkeep.tables)
-        refuse_backlog(config, timeline, upkeep.tables.metadata.timeline())
-        if config.enabled:
-            build_wanted(upkeep.tables, config)
-    elif config.enabled:
-        create_metadata_table(current_client(client, timeline), config, timeline)
+        tables = MetadataState.load(client)
+    if tables is None:
+        return client
+    tables = recover(tables)
+    refuse_backlog(config, tables.data_timeline, tables.timeline)
+    if config.enabled:
+        tables = build_wanted(tables, config)
+    return tables.client
 
 
 def create_metadata_table(
-    client: TableMetaClient,
-    config: MetadataConfig,
-    timeline: Timeline,
-    indexes: Sequence[str] = (),
-) -> None:
+    client: TableMetaClient, config: MetadataConfig, indexes: Sequence[str] = ()
+) -> TableMetaClient:
     """Make the metadata table of a table, with all that the options ask for.
 
     Its partitions are built at times before every other. Readers go by the table's property, which
@@ -101,11 +109,14 @@ def create_metadata_table(
     Parameters
     ----------
     client
-        The table, its properties as they are now.
-    timeline
-        Its timeline, loaded since the lock is held.
+        The table, its properties and its timeline read since the lock is held.
     indexes
         Names of secondary indexes, each defined with one column of the table, that it gets as well.
+
+    Returns
+    -------
+    TableMetaClient
+        The table with the properties that it has then, the metadata table at hand.
 
     Raises
     ------
@@ -113,20 +124,21 @@ def create_metadata_table(
         An option asks for what cannot be built.
     """
     with client.meter.time(Metric.INITIALIZE):
-        update_properties(client.storage, _built(client, config, timeline, indexes))
+        built, changes = _built(client, config, indexes)
+        return built.with_properties(update_properties(client.storage, changes)).client
 
 
 def new_metadata_table(client: TableMetaClient, config: MetadataConfig) -> dict[str, str]:
     """Make the metadata table of a table that is not there yet; return the properties that name
     it."""
     with client.meter.time(Metric.INITIALIZE):
-        built = _built(client, config, Timeline.of(()), ())
-    return {key: value for key, value in built.items() if value is not None}
+        _, changes = _built(client.seeing(Timeline.of(())), config, ())
+    return {key: value for key, value in changes.items() if value is not None}
 
 
 def rebuild_metadata_table(
-    client: TableMetaClient, config: MetadataConfig, timeline: Timeline
-) -> tuple[str, ...]:
+    client: TableMetaClient, config: MetadataConfig
+) -> tuple[TableMetaClient, tuple[str, ...]]:
     """Make a table's metadata table anew, with the partitions that it had.
 
     Before anything of it goes, the table's properties name its partitions as under construction:
@@ -135,15 +147,16 @@ def rebuild_metadata_table(
 
     Parameters
     ----------
-    client, timeline
-        As :func:`create_metadata_table` takes them, the client of any age.
+    client
+        As :func:`create_metadata_table` takes it.
     config
         How partitions are laid out; which there are is not asked of it.
 
     Returns
     -------
-    tuple of str
-        The indexes that nothing tells the column of: they are gone.
+    tuple
+        The table with the properties that it has then, and the indexes that nothing tells the
+        column of: they are gone.
 
     Raises
     ------
@@ -154,29 +167,28 @@ def rebuild_metadata_table(
     CorruptMetadataError
         What tells of the indexes is damaged.
     """
-    fresh = current_client(client, timeline)
-    names = stored_partitions(fresh.storage).all
-    stored = read_definitions(fresh.storage, fresh.config)
-    definitions = _with_kind(fresh, stored, names)
+    names = StoredPartitions.of(client.config).all
+    stored = read_definitions(client.storage, client.config)
+    definitions = _with_kind(client, stored, names)
     indexes = [one for one in names if one.startswith(SECONDARY_INDEX)]
-    known = [one for one in indexes if _is_defined(fresh.schema, definitions, one)]
+    known = [one for one in indexes if _is_defined(client.schema, definitions, one)]
     gone = tuple(one for one in indexes if one not in known)
     kept = StoredPartitions(tuple(one for one in names if one not in gone))
-    refuse_unmaintained(kept, definitions, fresh.base_path)
+    refuse_unmaintained(kept, definitions, client.base_path)
     options = options_for(config, names, definitions)
-    wanted_partitions(options, fresh.config)
+    wanted_partitions(options, client.config)
     if definitions != stored:
         # at once: after a death nothing else may tell
-        put_definitions(fresh.storage, definitions)
-    update_properties(
-        fresh.storage,
+        put_definitions(client.storage, definitions)
+    properties = update_properties(
+        client.storage,
         {
             ManagedKeys.metadata_partitions.key: None,
             ManagedKeys.metadata_partitions_inflight.key: ",".join(sorted(names)),
         },
     )
-    create_metadata_table(current_client(client, timeline), options, timeline, known)
-    return gone
+    client = client.with_properties(properties)
+    return create_metadata_table(client, options, known), gone
 
 
 def _with_kind(
@@ -201,20 +213,22 @@ def _is_defined(schema: TableSchema, definitions: IndexDefinitions, index: str) 
 
 
 def _built(
-    client: TableMetaClient, config: MetadataConfig, timeline: Timeline, indexes: Sequence[str]
-) -> dict[str, str | None]:
-    """Make a metadata table; return the changes of the properties by which readers use it."""
+    client: TableMetaClient, config: MetadataConfig, indexes: Sequence[str]
+) -> tuple[MetadataState, dict[str, str | None]]:
+    """Make a metadata table; return it, and the changes of the properties by which readers use
+    it."""
     wanted = (*wanted_partitions(config, client.config), *indexes)
     client.storage.delete_tree(METADATA_FOLDER)
     write_new(metadata_storage(client), metadata_properties(client.config))
     definitions = read_definitions(client.storage, client.config)
-    tables = LockedMetadata(client, metadata_client(client), timeline)
+    metadata = metadata_client(replace(client, metadata=None)).seeing(Timeline.of(()))
+    tables = MetadataState(client.over(metadata), definitions)
     builder = PartitionBuilder(tables, config, definitions)
     for number, name in enumerate(wanted):
         builder.build(name, InstantTime(f"{BOOTSTRAP_PREFIX}{number:03d}"))
     if builder.definitions != definitions:
         put_definitions(client.storage, builder.definitions)
-    return {
+    return replace(builder.tables, definitions=builder.definitions), {
         ManagedKeys.metadata_partitions.key: ",".join(sorted(wanted)),
         ManagedKeys.metadata_partitions_inflight.key: None,
         PATH_KEY: builder.definitions.path if builder.definitions.raw else None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from hudi_core.hashing.bloom import TYPE_CODE
 from hudi_core.metadata.changes import Changes, PartitionChange
@@ -22,6 +23,7 @@ from hudi_core.metadata.partition_types import (
     PARTITION_STATS,
 )
 from hudi_core.metadata.records import BloomFilterEntry, MetadataRecord
+from hudi_core.metadata.state import MetadataState
 from hudi_core.metadata.undo import is_compacted, undo
 from hudi_core.metadata.upkeep import Upkeep, is_key_index
 from hudi_core.model.actions import CleanMetadata, RollbackMetadata
@@ -33,8 +35,8 @@ Names = Mapping[PartitionPath, Sequence[str]]
 """Names of files by partition."""
 
 
-def record_rollback(upkeep: Upkeep, time: InstantTime, metadata: RollbackMetadata) -> None:
-    """Record what a rollback deleted, before it completes.
+def record_rollback(upkeep: Upkeep, time: InstantTime, metadata: RollbackMetadata) -> MetadataState:
+    """Record what a rollback deleted, before it completes; returns the tables after it.
 
     The deltacommits of what it rolls back are taken out first, where no compaction has taken them
     in.
@@ -47,30 +49,30 @@ def record_rollback(upkeep: Upkeep, time: InstantTime, metadata: RollbackMetadat
         The body that its completed instant gets.
     """
     for target in metadata.commits_rollback:
-        undo(upkeep.tables, InstantTime(target))
+        upkeep = replace(upkeep, tables=undo(upkeep.tables, InstantTime(target)))
     gone = {
         PartitionPath(partition): _names(found.success_delete_files)
         for partition, found in metadata.partition_metadata.items()
     }
-    upkeep.write(time, _removal(upkeep, gone, ()))
+    return upkeep.write(time, _removal(upkeep, gone, ()))
 
 
-def record_clean(upkeep: Upkeep, time: InstantTime, metadata: CleanMetadata) -> None:
-    """Record what a clean deleted, before it completes."""
+def record_clean(upkeep: Upkeep, time: InstantTime, metadata: CleanMetadata) -> MetadataState:
+    """Record what a clean deleted, before it completes; returns the tables after it."""
     found = {PartitionPath(path): one for path, one in metadata.partition_metadata.items()}
     gone = {path: _names(one.success_delete_files) for path, one in found.items()}
     dropped = [path for path, one in found.items() if one.is_partition_deleted]
-    upkeep.write(time, _removal(upkeep, gone, dropped))
+    return upkeep.write(time, _removal(upkeep, gone, dropped))
 
 
-def can_undo(upkeep: Upkeep, time: InstantTime) -> bool:
+def can_undo(tables: MetadataState, time: InstantTime) -> bool:
     """Tell whether the indexes of keys can be brought back to before a write.
 
     They can as long as no compaction of the metadata table has taken it in.
     """
-    if not any(map(is_key_index, upkeep.partitions.all)):
+    if not any(map(is_key_index, tables.partitions.all)):
         return True
-    return not is_compacted(upkeep.tables.metadata.timeline(), time)
+    return not is_compacted(tables.timeline, time)
 
 
 def _names(paths: Sequence[str]) -> list[str]:

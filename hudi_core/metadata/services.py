@@ -8,7 +8,6 @@ the table, and every step that is cut short is finished by the next call.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
@@ -35,7 +34,7 @@ from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.compaction import compact_if_due, finish_compactions
 from hudi_core.metadata.damage import naming_the_rebuild
-from hudi_core.metadata.locked import LockedMetadata
+from hudi_core.metadata.state import MetadataState
 from hudi_core.model.actions import CleanerPlan, CleanMetadata
 from hudi_core.model.files import PartitionPath
 from hudi_core.model.instant import Action, Instant
@@ -49,7 +48,7 @@ _AFTER_COMPACTION: Final = 3
 """Instants after a compaction before a clean: readers that began before it may be at work."""
 
 
-def run_services(locked: LockedMetadata, config: MetadataConfig) -> None:
+def run_services(locked: MetadataState, config: MetadataConfig) -> None:
     """Compact, clean and archive the metadata table where it is due; under the table's lock.
 
     To be called before the deltacommit of an instant, or after that instant is complete. In between
@@ -68,30 +67,25 @@ def run_services(locked: LockedMetadata, config: MetadataConfig) -> None:
         The metadata table is damaged; the error names the file.
     """
     with naming_the_rebuild():
-        seen = _seen(locked)
-        if finish_compactions(seen) or _finish_cleans(seen):
-            seen = _seen(locked)
-        if clean_if_due(seen, config) is not None:
-            seen = _seen(locked)
-        if compact_if_due(seen, config) is not None:
-            seen = _seen(locked)
-        archive_if_due(seen, config)
+        # mostly nothing is due
+        if finish_compactions(locked) or _finish_cleans(locked):
+            locked = locked.reloaded()
+        if clean_if_due(locked, config) is not None:
+            locked = locked.reloaded()
+        if compact_if_due(locked, config) is not None:
+            locked = locked.reloaded()
+        archive_if_due(locked, config)
 
 
-def _seen(locked: LockedMetadata) -> LockedMetadata:
-    """Return the tables with the metadata table's timeline as it is now: mostly nothing is due."""
-    return replace(locked, metadata=locked.metadata.seeing(locked.metadata.active.load()))
-
-
-def _finish_cleans(locked: LockedMetadata) -> bool:
+def _finish_cleans(locked: MetadataState) -> bool:
     """Finish the cleans that dead writers began; tell whether there were any."""
-    pending = pending_cleans(locked.metadata.timeline())
+    pending = pending_cleans(locked.timeline)
     for one in pending:
         _run_clean(locked, one)
     return bool(pending)
 
 
-def clean_if_due(locked: LockedMetadata, config: MetadataConfig) -> Instant | None:
+def clean_if_due(locked: MetadataState, config: MetadataConfig) -> Instant | None:
     """Delete the slices that none of the last commits reads; runs under the table's lock.
 
     Returns
@@ -99,8 +93,7 @@ def clean_if_due(locked: LockedMetadata, config: MetadataConfig) -> Instant | No
     Instant or None
         The completed clean; ``None`` when there is nothing to delete.
     """
-    metadata = locked.metadata
-    timeline = metadata.timeline()
+    metadata, timeline = locked.metadata, locked.timeline
     retention = retain(
         timeline,
         CleanRules(commits_retained=config.clean_commits_retained),
@@ -116,10 +109,10 @@ def clean_if_due(locked: LockedMetadata, config: MetadataConfig) -> Instant | No
     plan = _clean_plan(metadata, timeline, retention, last)
     if plan is None:
         return None
-    return _run_clean(locked, request_clean(metadata, locked.next_time(timeline), plan))
+    return _run_clean(locked, request_clean(metadata, locked.next_time(), plan))
 
 
-def archive_if_due(locked: LockedMetadata, config: MetadataConfig) -> tuple[Instant, ...]:
+def archive_if_due(locked: MetadataState, config: MetadataConfig) -> tuple[Instant, ...]:
     """Move old instants of the metadata table into its history; runs under the table's lock.
 
     An instant stays as long as the table's own timeline has one that is not younger: readers ask
@@ -130,8 +123,7 @@ def archive_if_due(locked: LockedMetadata, config: MetadataConfig) -> tuple[Inst
     tuple of Instant
         What was archived.
     """
-    metadata = locked.metadata
-    timeline = metadata.timeline()
+    metadata, timeline = locked.metadata, locked.timeline
     if len(timeline.completed_writes()) <= config.keep_max_commits:
         return ()
     rules = ArchiveRules(
@@ -206,7 +198,7 @@ def _clean_plan(
     return make_clean_plan(metadata.storage.root, retention, found, timeline)
 
 
-def _run_clean(locked: LockedMetadata, instant: Instant) -> Instant | None:
+def _run_clean(locked: MetadataState, instant: Instant) -> Instant | None:
     work = start_clean(locked.metadata, instant)
     if work is None:
         return None

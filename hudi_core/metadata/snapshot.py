@@ -24,7 +24,7 @@ from hudi_core.metadata.merging import present
 from hudi_core.metadata.partition_types import RECORD_INDEX, SECONDARY_INDEX, shards_of
 from hudi_core.metadata.records import MetadataRecord
 from hudi_core.metadata.table import (
-    active_partitions,
+    StoredPartitions,
     has_value_types,
     metadata_client,
     require_readable,
@@ -91,7 +91,7 @@ class MetadataSnapshot:
         require_readable(client)
         # the table's timeline first: what is complete there is complete in the metadata table
         seen = client.timeline() if timeline is None else timeline
-        partitions = active_partitions(client.config)
+        partitions = StoredPartitions.of(client.config).complete
         metadata = metadata_client(client)
         with naming_the_rebuild():
             own = metadata.timeline()

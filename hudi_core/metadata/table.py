@@ -44,13 +44,15 @@ def metadata_storage(client: TableMetaClient) -> Storage:
 
 
 def metadata_client(client: TableMetaClient) -> TableMetaClient:
-    """Open the metadata table of a table; one read.
+    """The metadata table of a table: the one at hand, else opened with one read.
 
     Raises
     ------
     CorruptMetadataError
         There is none, or its properties are damaged.
     """
+    if client.metadata is not None:
+        return client.metadata
     storage = metadata_storage(client)
     path = f"{storage.root}/{PROPERTIES_PATH}"
     try:
@@ -126,17 +128,6 @@ def has_value_types(config: TableConfig) -> bool:
     return config.version >= 9
 
 
-def active_partitions(config: TableConfig) -> tuple[str, ...]:
-    """Return the partitions of the metadata table that are complete, as a table's properties said
-    when it was opened; writers ask :func:`stored_partitions`."""
-    return ManagedKeys.metadata_partitions.read(config.raw)
-
-
-def building_partitions(config: TableConfig) -> tuple[str, ...]:
-    """Return the partitions of the metadata table that were being built when a table was opened."""
-    return ManagedKeys.metadata_partitions_inflight.read(config.raw)
-
-
 @dataclass(frozen=True, slots=True)
 class StoredPartitions:
     """The partitions of the metadata table.
@@ -153,6 +144,22 @@ class StoredPartitions:
     complete: tuple[str, ...]
     building: tuple[str, ...] = ()
 
+    @classmethod
+    def of(cls, config: TableConfig) -> StoredPartitions:
+        """Those that a table's properties name.
+
+        Raises
+        ------
+        CorruptMetadataError
+            The properties are damaged.
+        """
+        try:
+            complete = ManagedKeys.metadata_partitions.read(config.raw)
+            building = ManagedKeys.metadata_partitions_inflight.read(config.raw)
+        except InvalidOptionError as error:
+            raise CorruptMetadataError(PROPERTIES_PATH, error.what) from error
+        return cls(complete, tuple(one for one in building if one not in complete))
+
     @property
     def is_made_anew(self) -> bool:
         """Whether all of the metadata table is being made anew, or was, by somebody who died."""
@@ -162,20 +169,3 @@ class StoredPartitions:
     def all(self) -> tuple[str, ...]:
         """Both."""
         return tuple(dict.fromkeys(self.complete + self.building))
-
-
-def stored_partitions(storage: Storage) -> StoredPartitions:
-    """Return what a table's properties say now, under its lock; one read.
-
-    Raises
-    ------
-    CorruptMetadataError
-        The properties are damaged.
-    """
-    properties = read_properties(storage)
-    try:
-        complete = ManagedKeys.metadata_partitions.read(properties)
-        building = ManagedKeys.metadata_partitions_inflight.read(properties)
-    except InvalidOptionError as error:
-        raise CorruptMetadataError(f"{storage.root}/{PROPERTIES_PATH}", error.what) from error
-    return StoredPartitions(complete, tuple(one for one in building if one not in complete))

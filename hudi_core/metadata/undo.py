@@ -16,8 +16,7 @@ from hudi_core.actions.rollback import (
     relative_files,
 )
 from hudi_core.errors import TableServiceError
-from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata.locked import LockedMetadata
+from hudi_core.metadata.state import MetadataState
 from hudi_core.metadata.table import BOOTSTRAP_PREFIX
 from hudi_core.model.files import PartitionPath
 from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant, State
@@ -27,8 +26,11 @@ from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.storage_lister import StorageLister
 
 
-def undo(tables: LockedMetadata, time: InstantTime) -> bool:
+def undo(tables: MetadataState, time: InstantTime) -> MetadataState:
     """Take a deltacommit out of the metadata table.
+
+    One that is not there, or is part of a base file already, stays as it is: out of a base file
+    nothing can be taken.
 
     Parameters
     ----------
@@ -37,16 +39,13 @@ def undo(tables: LockedMetadata, time: InstantTime) -> bool:
 
     Returns
     -------
-    bool
-        Whether it was there, and not part of a base file yet. Out of a base file nothing can be
-        taken.
+    MetadataState
+        The tables without it.
     """
-    timeline = tables.metadata.timeline()
-    target = timeline.find(time, Action.DELTACOMMIT)
-    if target is None or is_compacted(timeline, time):
-        return False
-    _roll_back(tables, target, timeline)
-    return True
+    target = tables.timeline.find(time, Action.DELTACOMMIT)
+    if target is None or is_compacted(tables.timeline, time):
+        return tables
+    return _roll_back(tables, target)
 
 
 def is_compacted(timeline: Timeline, time: InstantTime) -> bool:
@@ -61,22 +60,20 @@ def is_compacted(timeline: Timeline, time: InstantTime) -> bool:
     )
 
 
-def recover(tables: LockedMetadata) -> None:
+def recover(tables: MetadataState) -> MetadataState:
     """Make good what dead writers left, after the table itself has been recovered.
 
     Rollbacks that were begun are finished. Deltacommits that are not complete, or that tell of an
     instant the table does not have, are undone.
     """
-    metadata = tables.metadata
-    timeline = metadata.timeline()
-    for pending in timeline.pending():
+    for pending in tables.timeline.pending():
         if pending.action is Action.ROLLBACK:
-            _resume(tables, pending)
-    timeline = metadata.timeline()
-    _finish_undone(metadata, timeline)
-    for target in _orphans(timeline, tables.data_timeline):
-        if not is_compacted(timeline, target.requested_time):
-            _roll_back(tables, target, metadata.timeline())
+            tables = _resume(tables, pending)
+    tables = _finish_undone(tables)
+    for target in _orphans(tables.timeline, tables.data_timeline):
+        if not is_compacted(tables.timeline, target.requested_time):
+            tables = _roll_back(tables, target)
+    return tables
 
 
 def _orphans(timeline: Timeline, data_timeline: Timeline) -> Sequence[Instant]:
@@ -102,18 +99,18 @@ def _orphans(timeline: Timeline, data_timeline: Timeline) -> Sequence[Instant]:
     return found
 
 
-def _roll_back(tables: LockedMetadata, target: Instant, timeline: Timeline) -> None:
+def _roll_back(tables: MetadataState, target: Instant) -> MetadataState:
     metadata = tables.metadata
     lister = StorageLister(metadata.storage, partitioned=True, run_map=metadata.run_map)
     partitions = [PartitionPath(path) for path in metadata.storage.list_folders() if path[0] != "."]
     files = files_of_instant(lister.list_files(partitions), target.requested_time)
     plan = make_plan(metadata.storage.root, target, files)
-    requested = Instant(tables.next_time(timeline), Action.ROLLBACK, State.REQUESTED)
+    requested = Instant(tables.next_time(), Action.ROLLBACK, State.REQUESTED)
     metadata.active.create_requested(requested, encode(plan))
-    _resume(tables, requested)
+    return _resume(tables.with_instant(requested), requested)
 
 
-def _resume(tables: LockedMetadata, rollback: Instant) -> None:
+def _resume(tables: MetadataState, rollback: Instant) -> MetadataState:
     metadata, active = tables.metadata, tables.metadata.active
     requested = rollback.to(State.REQUESTED)
     where = active.path(requested)
@@ -121,7 +118,7 @@ def _resume(tables: LockedMetadata, rollback: Instant) -> None:
     if plan.instant_to_rollback is None:
         for state in (State.INFLIGHT, State.REQUESTED):
             active.delete(rollback.to(state))
-        return
+        return tables.with_timeline(tables.timeline.without(rollback))
     time = parse_instant_time(plan.instant_to_rollback.commit_time)
     action = Action(plan.instant_to_rollback.action)
     if action.completed_action not in WRITE_ACTIONS:
@@ -130,33 +127,36 @@ def _resume(tables: LockedMetadata, rollback: Instant) -> None:
             "Let the engine that started it finish it, then write again.",
             instant=time,
         )
-    target = metadata.timeline().find(time, action) or Instant(time, action, State.INFLIGHT)
+    target = tables.timeline.find(time, action) or Instant(time, action, State.INFLIGHT)
     files = relative_files(plan, metadata.storage.root, time, where)
     if rollback.state is State.REQUESTED:
         rollback = active.to_inflight(rollback)
     if target.is_completed:
         active.delete(target)  # from here on no reader counts it
     done = delete_files(metadata.storage, files, target, rollback.requested_time)
-    active.complete(rollback, tables.next_time(), encode(done))
-    _delete_pending(metadata, target)
+    completed = active.complete(rollback, tables.next_time(), encode(done), tables.timeline)
+    return _delete_pending(tables.with_instant(completed), target)
 
 
-def _finish_undone(metadata: TableMetaClient, timeline: Timeline) -> None:
+def _finish_undone(tables: MetadataState) -> MetadataState:
     """Remove what is left on the timeline of deltacommits whose rollback is complete."""
-    pending = {one.requested_time: one for one in timeline.pending()}
+    active = tables.metadata.active
+    pending = {one.requested_time: one for one in tables.timeline.pending()}
     if not pending:
-        return
-    for rollback in timeline.completed():
+        return tables
+    for rollback in tables.timeline.completed():
         if rollback.action is Action.ROLLBACK and rollback.requested_time > min(pending):
-            data = metadata.active.read(rollback)
-            named = decode_rollback(data, metadata.active.path(rollback)).commits_rollback
+            named = decode_rollback(active.read(rollback), active.path(rollback)).commits_rollback
             for time in pending.keys() & set(named):
-                _delete_pending(metadata, pending[time])
+                tables = _delete_pending(tables, pending[time])
+    return tables
 
 
-def _delete_pending(metadata: TableMetaClient, target: Instant) -> None:
-    for late in metadata.active.scan().late:
+def _delete_pending(tables: MetadataState, target: Instant) -> MetadataState:
+    active = tables.metadata.active
+    for late in active.scan().late:
         if late.requested_time == target.requested_time:
-            metadata.active.delete(late)
+            active.delete(late)
     for state in (State.INFLIGHT, State.REQUESTED):
-        metadata.active.delete(Instant(target.requested_time, target.action, state))
+        active.delete(Instant(target.requested_time, target.action, state))
+    return tables.with_timeline(tables.timeline.without(target))

@@ -8,39 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from hudi_core.config.metadata_keys import MetadataConfig
-from hudi_core.errors import UnsupportedTableError
-from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.changes import Changes
 from hudi_core.metadata.column_records import partition_record
-from hudi_core.metadata.index_definitions import IndexDefinitions, read_definitions
+from hudi_core.metadata.index_definitions import IndexDefinitions
 from hudi_core.metadata.indexed_columns import IndexedColumns
 from hudi_core.metadata.key_records import DataFile
 from hudi_core.metadata.keys import id64, id128, partition_name, partition_stats_key
-from hudi_core.metadata.locked import LockedMetadata
 from hudi_core.metadata.partition_types import (
-    BLOOM_FILTERS,
     COLUMN_STATS,
     FILES,
-    PARTITION_STATS,
     RECORD_INDEX,
     SECONDARY_INDEX,
 )
 from hudi_core.metadata.records import ColumnRange, FileList, MetadataRecord
 from hudi_core.metadata.snapshot import MetadataSnapshot
-from hudi_core.metadata.table import StoredPartitions, metadata_client, stored_partitions
+from hudi_core.metadata.state import MetadataState
+from hudi_core.metadata.table import StoredPartitions
 from hudi_core.metadata.writer import write_deltacommit
 from hudi_core.model.files import FileStatus, PartitionPath, join_path
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.metering import Metric
-from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_system import FileSystemView
 from hudi_core.view.replaced import replaced_groups, written_files
-
-_MAINTAINED: Final = (FILES, COLUMN_STATS, PARTITION_STATS, BLOOM_FILTERS, RECORD_INDEX)
-_ELSEWHERE: Final = "Drop that index with Apache Hudi, or write with Apache Hudi."
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,25 +42,35 @@ class Upkeep:
     ----------
     tables
         The table and its metadata table.
-    partitions
-        Those that have to be kept.
     config
         What the options say.
-    definitions
-        The table's indexes.
     """
 
-    tables: LockedMetadata
-    partitions: StoredPartitions
+    tables: MetadataState
     config: MetadataConfig
-    definitions: IndexDefinitions
 
-    def write(self, time: InstantTime, changes: Changes) -> None:
-        """Commit what an instant of the table changes, which is about to complete."""
+    @property
+    def partitions(self) -> StoredPartitions:
+        """Those that have to be kept."""
+        return self.tables.partitions
+
+    @property
+    def definitions(self) -> IndexDefinitions:
+        """The table's indexes."""
+        return self.tables.definitions
+
+    def write(self, time: InstantTime, changes: Changes) -> MetadataState:
+        """Commit what an instant of the table changes, which is about to complete.
+
+        Returns
+        -------
+        MetadataState
+            The two tables after it.
+        """
         by_value = [name for name in changes if self.definitions.is_by_value(name)]
         least, _ = self.config.partitioned_index_groups
         with self.tables.client.meter.time(Metric.SYNC):
-            write_deltacommit(self.tables, time, changes, by_value, least)
+            return write_deltacommit(self.tables, time, changes, by_value, least)
 
     def current_files(self, partitions: Sequence[PartitionPath]) -> list[DataFile]:
         """Return the base files of some partitions that readers see, as the metadata table lists
@@ -188,65 +189,3 @@ def _statuses(partition: PartitionPath, record: MetadataRecord | None) -> list[F
 def is_key_index(partition: str) -> bool:
     """Tell whether a partition of the metadata table is an index of keys."""
     return partition == RECORD_INDEX or partition.startswith(SECONDARY_INDEX)
-
-
-def refuse_unmaintained(
-    partitions: StoredPartitions, definitions: IndexDefinitions, base_path: str
-) -> None:
-    """Refuse to write to a table with a partition of the metadata table that would go stale.
-
-    Raises
-    ------
-    UnsupportedTableError
-        Names it.
-    """
-    for name in partitions.all:
-        if name in _MAINTAINED:
-            continue
-        if not name.startswith(SECONDARY_INDEX):
-            raise UnsupportedTableError(
-                base_path, f"has the index {name}, which would go stale", _ELSEWHERE
-            )
-        if len(definitions.columns(name)) != 1 or definitions.function(name) not in _PLAIN:
-            raise UnsupportedTableError(
-                base_path, f"has the index {name} of no one plain column", _ELSEWHERE
-            )
-
-
-_PLAIN: Final = ("", "identity")
-
-
-def open_upkeep(
-    client: TableMetaClient, config: MetadataConfig, timeline: Timeline
-) -> Upkeep | None:
-    """Return what keeps a table's metadata table; ``None`` where it has none.
-
-    Parameters
-    ----------
-    client
-        The table, however long it has been open: its properties are read anew.
-    config
-        What the options say.
-    timeline
-        The table's timeline, loaded since the lock is held.
-
-    Raises
-    ------
-    UnsupportedTableError
-        A partition of the metadata table would go stale.
-    CorruptMetadataError
-        The metadata table, or what says which indexes there are, is missing or damaged.
-    """
-    partitions = stored_partitions(client.storage)
-    if FILES not in partitions.complete:
-        return None
-    fresh = current_client(client, timeline)
-    definitions = read_definitions(client.storage, fresh.config)
-    refuse_unmaintained(partitions, definitions, client.base_path)
-    tables = LockedMetadata(fresh, metadata_client(fresh), timeline)
-    return Upkeep(tables, partitions, config, definitions)
-
-
-def current_client(client: TableMetaClient, timeline: Timeline) -> TableMetaClient:
-    """Return a client with the table's properties and timeline as they are now."""
-    return client.as_stored().seeing(timeline)

@@ -23,7 +23,6 @@ from hudi_core.metadata.indexed_columns import IndexedColumns
 from hudi_core.metadata.initialize import PartitionBuilder
 from hudi_core.metadata.keys import partition_path, split_secondary_key
 from hudi_core.metadata.lister import MetadataLister
-from hudi_core.metadata.locked import LockedMetadata
 from hudi_core.metadata.merging import present
 from hudi_core.metadata.partition_types import (
     BLOOM_FILTERS,
@@ -35,7 +34,7 @@ from hudi_core.metadata.partition_types import (
 )
 from hudi_core.metadata.records import ColumnRange, MetadataRecord, RecordLocation
 from hudi_core.metadata.snapshot import MetadataSnapshot
-from hudi_core.metadata.table import metadata_client
+from hudi_core.metadata.state import MetadataState
 from hudi_core.model.files import BaseFileName, FileStatus, PartitionPath
 from hudi_core.model.instant import Action, State
 from hudi_core.timeline.serde import decode_cleaner_plan
@@ -158,7 +157,7 @@ class _Validation:
         self._definitions = read_definitions(client.storage, client.config)
         config = MetadataConfig.from_options({})
         columns = self._definitions.columns(COLUMN_STATS)
-        tables = LockedMetadata(self._client, metadata_client(client), timeline)
+        tables = MetadataState(self._client, self._definitions)
         self._builder = PartitionBuilder(
             tables, replace(config, stats_columns=columns), self._definitions
         )

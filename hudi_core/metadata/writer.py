@@ -14,16 +14,15 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.changes import AlikeRecords, Changes, PartitionChange
 from hudi_core.metadata.completeness import refuse_lost_groups, refuse_lost_index
 from hudi_core.metadata.counted import CountedInstants
 from hudi_core.metadata.file_bytes import encode_first_log_file, encode_log_file
 from hudi_core.metadata.groups import ListedGroup, MetadataGroups, list_all_groups
-from hudi_core.metadata.locked import LockedMetadata
 from hudi_core.metadata.partition_types import shard_file_id, shards_of
 from hudi_core.metadata.record_schema import table_schema
 from hudi_core.metadata.records import MetadataRecord
+from hudi_core.metadata.state import MetadataState
 from hudi_core.metadata.undo import undo
 from hudi_core.model.commit import SCHEMA_KEY, CommitMetadata, WriteStat
 from hudi_core.model.files import FileId, LogFileName, join_path
@@ -66,12 +65,12 @@ class _Put:
 
 
 def write_deltacommit(
-    tables: LockedMetadata,
+    tables: MetadataState,
     time: InstantTime,
     changes: Changes,
     by_value: Collection[str] = (),
     new_groups: int = 1,
-) -> Instant:
+) -> MetadataState:
     """Commit what an instant of the table changes.
 
     What an earlier attempt at the same instant left is undone first.
@@ -89,14 +88,12 @@ def write_deltacommit(
 
     Returns
     -------
-    Instant
-        The completed deltacommit.
+    MetadataState
+        The tables after it.
     """
-    metadata = tables.metadata
-    timeline = metadata.timeline()
-    if timeline.find(time, Action.DELTACOMMIT) is not None:
-        undo(tables, time)
-        timeline = metadata.timeline()
+    if tables.timeline.find(time, Action.DELTACOMMIT) is not None:
+        tables = undo(tables, time)
+    metadata, timeline = tables.metadata, tables.timeline
     names = [name for name, change in changes.items() if change]
     groups = list_all_groups(metadata, names, [name for name in names if changes[name].owned])
     counts = CountedInstants.of(tables.data_timeline, timeline)
@@ -107,7 +104,8 @@ def write_deltacommit(
             refuse_lost_groups(partition, there, timeline, metadata.read_commit, root)
         else:
             refuse_lost_index(partition, timeline, counts, metadata.read_commit, root)
-    instant, now = begin_deltacommit(metadata, time), tables.next_time(timeline)
+    now = tables.next_time()
+    tables = begin_deltacommit(tables, time)
     files: list[NewFile] = []
     for partition, found in groups.items():
         change = changes[partition]
@@ -127,19 +125,21 @@ def write_deltacommit(
             )
             name = LogFileName(file_id, time, 1, f"{shard}-0-0")
             files.append(_log_file(partition, name, data, part))
-    return complete_deltacommit(tables, instant, files, UPSERT)
+    return complete_deltacommit(tables, time, files, UPSERT)
 
 
-def begin_deltacommit(metadata: TableMetaClient, time: InstantTime) -> Instant:
-    """Put the requested and the inflight file of a deltacommit."""
+def begin_deltacommit(tables: MetadataState, time: InstantTime) -> MetadataState:
+    """Put the requested and the inflight file of a deltacommit; returns the tables with it."""
+    active = tables.metadata.active
     requested = Instant(time, Action.DELTACOMMIT, State.REQUESTED)
-    return metadata.active.to_inflight(metadata.active.create_requested(requested))
+    return tables.with_instant(active.to_inflight(active.create_requested(requested)))
 
 
 def complete_deltacommit(
-    tables: LockedMetadata, instant: Instant, files: Sequence[NewFile], operation: str
-) -> Instant:
-    """Put the files of a deltacommit that was begun, then its completed file."""
+    tables: MetadataState, time: InstantTime, files: Sequence[NewFile], operation: str
+) -> MetadataState:
+    """Put the files of a deltacommit that was begun, then its completed file; returns the tables
+    with it."""
     metadata = tables.metadata
     # every put is waited for before the next step
     list(metadata.run_map(_Put(metadata.storage), files))
@@ -152,9 +152,11 @@ def complete_deltacommit(
         extra_metadata={SCHEMA_KEY: table_schema()},
         operation_type=operation,
     )
-    timeline = metadata.timeline()
-    completion = tables.next_time(timeline)
-    return metadata.active.complete(instant, completion, encode(body), timeline)
+    inflight = Instant(time, Action.DELTACOMMIT, State.INFLIGHT)
+    completion = tables.next_time()
+    return tables.with_instant(
+        metadata.active.complete(inflight, completion, encode(body), tables.timeline)
+    )
 
 
 _GroupPart = tuple[FileId, int, PartitionChange]

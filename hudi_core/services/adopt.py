@@ -330,4 +330,4 @@ def _make_metadata_table(folder: Folder) -> None:
     config = MetadataConfig.from_options(folder.options)
     if config.enabled:
         client = open_table(folder.base_path, folder.options).client
-        prepare(client, config, client.timeline())
+        prepare(client.seeing(client.timeline()), config)

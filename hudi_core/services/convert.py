@@ -36,6 +36,7 @@ from hudi_core.storage.properties_file import update_properties
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.recovery import recover
+from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import table_lock
 from hudi_core.view.manager import ViewManager
 
@@ -154,7 +155,7 @@ def convert_table(
         timeline = client.timeline()
         _refuse_unfit(table, host, timeline)
         _refuse_impossible(table, host, timeline)
-        timeline = recover(table, config)
+        timeline = recover(TableState.load(table, timeline), config).timeline
         for pending in timeline.pending():
             # it would complete in the format that it began with
             raise ConcurrentWriterError(client.base_path, pending.requested_time)

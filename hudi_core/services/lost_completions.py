@@ -39,6 +39,7 @@ from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.lost_completion import completion_evidence, recorded_at
 from hudi_core.txn.recovery import is_writing
 from hudi_core.txn.rollback import files_written
+from hudi_core.txn.state import TableState
 from hudi_core.view.file_system import FileSystemView
 from hudi_core.view.replaced import replaced_groups, written_files
 from hudi_core.view.storage_lister import StorageLister
@@ -74,10 +75,11 @@ class LostCompletion:
 def lost_completions(table: OpenTable, timeline: Timeline) -> list[LostCompletion]:
     """The commits of a timeline that look pending and were complete, the oldest first."""
     config = WriteConfig.from_options(table.client.options)
+    state = TableState(table.seeing(timeline))
     found = []
     for pending in timeline.pending():
         if not is_writing(table, pending, config):
-            evidence = completion_evidence(table, timeline, pending)
+            evidence = completion_evidence(state, pending)
             if evidence is not None:
                 found.append(LostCompletion(pending, evidence))
     return found
@@ -107,7 +109,7 @@ def _completion_time(table: OpenTable, timeline: Timeline, instant: Instant) -> 
     held = table.host.find_publication(table.client, instant)
     if held is not None and held.completion_time is not None:
         return held.completion_time
-    after = recorded_at(table, timeline, instant) or instant.requested_time
+    after = recorded_at(TableState(table.seeing(timeline)), instant) or instant.requested_time
     return next_instant_time(after, after)
 
 

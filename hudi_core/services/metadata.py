@@ -18,21 +18,19 @@ from hudi_core.metadata.counted import refuse_stale
 from hudi_core.metadata.index_definitions import discard_damaged
 from hudi_core.metadata.keys import partition_path
 from hudi_core.metadata.lister import MetadataLister
-from hudi_core.metadata.locked import LockedMetadata
 from hudi_core.metadata.partition_types import FILES, RECORD_INDEX
 from hudi_core.metadata.preparation import prepare
 from hudi_core.metadata.records import RecordLocation
 from hudi_core.metadata.services import run_services
 from hudi_core.metadata.snapshot import MetadataSnapshot
+from hudi_core.metadata.state import MetadataState
 from hudi_core.metadata.table import (
     METADATA_FOLDER,
-    active_partitions,
+    StoredPartitions,
     is_readable,
     metadata_client,
     require_readable,
-    stored_partitions,
 )
-from hudi_core.metadata.upkeep import current_client
 from hudi_core.model.files import FileStatus, PartitionPath
 from hudi_core.model.instant import Action, Instant
 from hudi_core.model.instant_time import InstantTime
@@ -40,6 +38,7 @@ from hudi_core.model.protocols import FileLister, Storage
 from hudi_core.storage.properties_file import update_properties
 from hudi_core.table_handle import OpenTable
 from hudi_core.txn.recovery import recover
+from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import TableLock
 from hudi_core.view.storage_lister import StorageLister
 
@@ -76,14 +75,16 @@ class MetadataOperator:
         client = self.table.client
         with self.lock.held():
             client.require_writable()
-            if FILES in stored_partitions(client.storage).complete:
+            state = TableState.load(self.table)
+            if FILES in StoredPartitions.of(state.client.config).complete:
                 raise TableServiceError(
                     f"The table at {client.base_path} has a metadata table already",
                     "Run `hudi metadata delete PATH` before it is made anew.",
                 )
-            timeline = recover(self.table, self.config)
-            prepare(client, replace(self._options, enabled=True), timeline)
-            return stored_partitions(client.storage).complete
+            state = recover(state, self.config)
+            options = replace(self._options, enabled=True)
+            client = prepare(state.client, options, state.metadata)
+            return StoredPartitions.of(client.config).complete
 
     def delete(self, *, backup: bool = False) -> str | None:
         """Delete the metadata table; from then on the table's folders are listed.
@@ -109,7 +110,7 @@ class MetadataOperator:
         client = self.table.client
         with self.lock.held():
             is_there = any(True for _ in client.storage.list(METADATA_FOLDER, recursive=True))
-            if not is_there and not stored_partitions(client.storage).all:
+            if not is_there and not StoredPartitions.of(client.as_stored().config).all:
                 raise _missing(client)
             update_properties(
                 client.storage,
@@ -144,40 +145,46 @@ class MetadataOperator:
         CorruptMetadataError
             It is damaged, or lacks an instant of the table.
         """
-        with self._locked() as tables:
-            prepare(tables.client, replace(self._options, enabled=True), tables.data_timeline)
-            own = tables.metadata.timeline()
+        with self._locked() as found:
+            options = replace(self._options, enabled=True)
+            tables = _present(prepare(found.client, options, found))
             folder = f"{tables.metadata.storage.root}/{tables.metadata.active.folder}"
-            refuse_stale(tables.data_timeline, own, folder)
+            refuse_stale(tables.data_timeline, tables.timeline, folder)
             run_services(tables, self._options)
-            return stored_partitions(tables.client.storage).complete
+            return tables.partitions.complete
 
     def index(self, partition: str, column: str | None = None) -> Instant:
         """Add a partition; see :func:`hudi_core.metadata.indexing.build_partition`."""
         with self._locked() as tables:
-            return indexing.build_partition(tables, self._options, partition, column)
+            return indexing.build_partition(tables, self._options, partition, column).instant
 
     def drop(self, partition: str) -> Instant:
         """Drop a partition; see :func:`hudi_core.metadata.indexing.drop_partition`."""
         with self._locked() as tables:
-            return indexing.drop_partition(tables, partition)
+            return indexing.drop_partition(tables, partition).instant
 
     @property
     def _options(self) -> MetadataConfig:
         return MetadataConfig.from_options(self.table.client.options)
 
     @contextmanager
-    def _locked(self) -> Iterator[LockedMetadata]:
+    def _locked(self) -> Iterator[MetadataState]:
         """Hold the lock; give the two tables after what dead writers left was made good."""
-        client = self.table.client
         with self.lock.held():
-            client.require_writable()
-            if FILES not in stored_partitions(client.storage).complete:
-                raise _missing(client)
-            timeline = recover(self.table, self.config)
-            prepare(client, replace(self._options, enabled=False), timeline)
-            fresh = replace(current_client(client, timeline), seen=None)
-            yield LockedMetadata(fresh, metadata_client(fresh), timeline)
+            self.table.client.require_writable()
+            state = TableState.load(self.table)
+            if FILES not in StoredPartitions.of(state.client.config).complete:
+                raise _missing(state.client)
+            state = recover(state, self.config)
+            options = replace(self._options, enabled=False)
+            yield _present(prepare(state.client, options, state.metadata))
+
+
+def _present(client: TableMetaClient) -> MetadataState:
+    tables = MetadataState.load(client)
+    if tables is None:
+        raise _missing(client)
+    return tables
 
 
 def _missing(client: TableMetaClient) -> TableServiceError:
@@ -289,7 +296,7 @@ def require_metadata(client: TableMetaClient) -> None:
 def has_metadata(client: TableMetaClient) -> bool:
     """Tell whether a table has a metadata table of a form that is read; before version 8 of tables
     it was another one."""
-    return is_readable(client.config) and FILES in active_partitions(client.config)
+    return is_readable(client.config) and FILES in StoredPartitions.of(client.config).complete
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,7 +354,7 @@ def look_up_keys(
     TableServiceError
         The table has no record index.
     """
-    if RECORD_INDEX not in active_partitions(client.config):
+    if RECORD_INDEX not in StoredPartitions.of(client.config).complete:
         raise TableServiceError(
             f"The table at {client.base_path} has no record index",
             f"Run `hudi metadata index PATH {RECORD_INDEX}` first.",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from hudi_core.config.resolve import resolve_table_config
 from hudi_core.config.storage import StoreKeys
@@ -25,13 +24,17 @@ from hudi_core.table_handle import OpenTable
 from hudi_core.txn.creation import is_begun
 
 
-def open_table(path: str, options: Mapping[str, str]) -> OpenTable:
+def open_table(
+    path: str, options: Mapping[str, str], properties: Mapping[str, str] | None = None
+) -> OpenTable:
     """Open the table at ``path``.
 
     Parameters
     ----------
     options
         Hudi options, checked against what the table stores, and credentials of the store.
+    properties
+        What the table stores, where that is at hand; by default it is read.
 
     Raises
     ------
@@ -49,12 +52,12 @@ def open_table(path: str, options: Mapping[str, str]) -> OpenTable:
     base_path = BasePath(parse_location(path).uri)
     storage_options = StorageOptions.from_options(options)
     storage = open_storage(base_path, storage_options, fsync=StoreKeys.fsync.read(options))
-    properties = _read_properties(storage)
+    if properties is None:
+        properties = _read_properties(storage)
     stored = stored_config(properties, f"{base_path}/{PROPERTIES_PATH}")
     config = resolve_table_config(options, stored)
     host = FormatHost.load(FormatRegistry(), config.table_format)
     host.check_options(options)
-    config = replace(config, takes_empty_partitions=takes_empty_partitions(host))
     # a request to an object store is waited for, one to a disk is answered by the processor
     run_map = run_serially if parse_location(base_path).is_local else run_in_threads
     client = TableMetaClient(
@@ -66,7 +69,7 @@ def open_table(path: str, options: Mapping[str, str]) -> OpenTable:
         options,
         meter=meter_of(options, config.name, base_path),
     )
-    return OpenTable(client, host)
+    return OpenTable(client, host).fitted()
 
 
 def open_within(

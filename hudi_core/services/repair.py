@@ -46,6 +46,7 @@ from hudi_core.storage.properties_file import update_properties
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.recovery import is_writing, recover, refuse_unknown_actions
+from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import table_lock
 
 
@@ -238,7 +239,7 @@ def _recovered(table: OpenTable, config: WriteConfig, is_rebuilt: bool) -> tuple
     """
     is_stuck = False
     try:
-        return recover(table, config), False
+        return recover(TableState.load(table), config).timeline, False
     except ConcurrentWriterError:
         raise
     except IncompleteCommitError:
@@ -249,24 +250,28 @@ def _recovered(table: OpenTable, config: WriteConfig, is_rebuilt: bool) -> tuple
     ):
         if not is_rebuilt:
             raise
-    return recover(replace(table, host=load_format(NATIVE)), config), is_stuck
+    native = OpenTable(table.client.as_stored(), load_format(NATIVE))
+    state = TableState(native.seeing(native.client.active.load()))
+    return recover(state, config).timeline, is_stuck
 
 
 def _refuse_others(table: OpenTable, config: WriteConfig) -> None:
     """Refuse a table at which others are at work, before anything of it changes; forget what a dead
     indexing of ours began."""
     client, timeline = table.client, table.client.timeline()
-    refuse_unknown_actions(table, timeline)
+    refuse_unknown_actions(client.seeing(timeline))
     for pending in timeline.pending():
         if is_writing(table, pending, config):
             raise ConcurrentWriterError(client.base_path, pending.requested_time)
     discard_damaged(client.storage, client.config)
-    abandon(client, timeline, is_lost=True)
+    abandon(client.seeing(timeline), is_lost=True)
 
 
 def _rebuild_metadata_table(client: TableMetaClient) -> tuple[Difference, ...]:
     config = MetadataConfig.from_options(client.options)
-    return tuple(map(_undefined, rebuild_metadata_table(client, config, client.timeline())))
+    client = client.as_stored()
+    _, lost = rebuild_metadata_table(client.seeing(client.timeline()), config)
+    return tuple(map(_undefined, lost))
 
 
 def _undefined(index: str) -> Difference:

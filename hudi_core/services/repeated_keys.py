@@ -13,7 +13,7 @@ from hudi_core.base_file.footer import read_columns
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.index_definitions import read_definitions
 from hudi_core.metadata.partition_types import RECORD_INDEX
-from hudi_core.metadata.table import active_partitions
+from hudi_core.metadata.table import StoredPartitions
 from hudi_core.model.files import FileSlice
 from hudi_core.schema.table_schema import RECORD_KEY
 
@@ -75,7 +75,7 @@ def find_repeated_keys(client: TableMetaClient, slices: Mapping[str, FileSlice])
     DataFileError
         A file cannot be read.
     """
-    is_indexed = RECORD_INDEX in active_partitions(client.config)
+    is_indexed = RECORD_INDEX in StoredPartitions.of(client.config).complete
     everywhere = is_indexed and not read_definitions(client.storage, client.config).is_partitioned(
         RECORD_INDEX
     )

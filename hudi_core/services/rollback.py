@@ -8,13 +8,13 @@ from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant
 from hudi_core.model.instant_time import InstantTime, parse_instant_time
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.serde import decode_rollback
-from hudi_core.timeline.timeline import Timeline
 from hudi_core.timeline.zone_evidence import refuse_other_zone
 from hudi_core.txn import rollback
 from hudi_core.txn.lost_completion import completion_evidence
 from hudi_core.txn.publication import is_two_step
 from hudi_core.txn.recovery import finish_undone, is_writing, refuse_unknown_actions
 from hudi_core.txn.rollback_checks import check_can_be_undone
+from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import TableLock
 
 
@@ -50,39 +50,39 @@ def roll_back_instant(
     time = parse_instant_time(instant)
     with lock.held():
         client.require_writable()
+        state = TableState.load(table)
+        table, client = state.table, state.client
         refuse_other_zone(client.active, client.config.zone)
-        timeline = client.timeline()
-        refuse_unknown_actions(table, timeline)
-        finished = _finish_begun(table, timeline, time)
+        refuse_unknown_actions(client)
+        state, finished = _finish_begun(state, time)
         if finished is not None:
             return finished
-        timeline = client.timeline()
-        target = timeline.find(time)
+        target = state.timeline.find(time)
         if target is None or target.action not in WRITE_ACTIONS:
             raise InstantNotFoundError(instant, f"the active timeline of {client.base_path}")
-        for pending in timeline.pending():
+        for pending in state.timeline.pending():
             if pending.action in WRITE_ACTIONS and is_writing(table, pending, config):
                 raise ConcurrentWriterError(client.base_path, pending.requested_time)
         published = None
-        if target.is_completed or completion_evidence(table, timeline, target) is not None:
-            check_can_be_undone(table, timeline, target)
+        if target.is_completed or completion_evidence(state, target) is not None:
+            check_can_be_undone(state, target)
         if not target.is_completed and is_two_step(table):
             published = table.host.find_publication(client, target)
-        return rollback.roll_back(table, target, published)
+        return rollback.roll_back(state, target, published)[1]
 
 
-def _finish_begun(table: OpenTable, timeline: Timeline, time: InstantTime) -> Instant | None:
+def _finish_begun(state: TableState, time: InstantTime) -> tuple[TableState, Instant | None]:
     """Finish the rollbacks under way, and those that are complete but for the files of what they
     undid; return the one of the write of that time.
 
     A second plan for the same write would find its files gone already and say so in the timeline.
     """
-    active = table.client.active
+    active = state.client.active
     found = None
-    begun = [one for one in timeline.pending() if one.action is Action.ROLLBACK]
-    for pending in begun:
-        done = rollback.resume(table, pending)
+    for pending in state.timeline.pending().of_actions(Action.ROLLBACK):
+        state, done = rollback.resume(state, pending)
         if done is not None:
             metadata = decode_rollback(active.read(done), active.path(done))
             found = done if time in metadata.commits_rollback else found
-    return finish_undone(table, table.client.timeline()).get(time, found)
+    state, finished = finish_undone(state)
+    return state, finished.get(time, found)

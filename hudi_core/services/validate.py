@@ -29,8 +29,7 @@ from hudi_core.meta_client import META_FOLDER, TableMetaClient
 from hudi_core.metadata.partition_types import FILES
 from hudi_core.metadata.table import (
     METADATA_FOLDER,
-    active_partitions,
-    building_partitions,
+    StoredPartitions,
     is_readable,
 )
 from hudi_core.metadata.validator import ALL_CHECKS, Check, ValidationReport
@@ -376,8 +375,8 @@ class _Comparison:
         if not is_readable(client.config):
             self._skipped["metadata table"] = f"that of version {client.config.version} is not read"
             return
-        if FILES not in active_partitions(client.config):
-            if FILES not in building_partitions(client.config):
+        if FILES not in StoredPartitions.of(client.config).complete:
+            if FILES not in StoredPartitions.of(client.config).building:
                 self._skipped["metadata table"] = "there is none"
                 return
             self._skipped["metadata table"] = "it is being made anew"

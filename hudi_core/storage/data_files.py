@@ -6,12 +6,14 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from hudi_core.errors import StorageError, UnsafePathError
+from hudi_core.errors import PathNotFoundError, StorageError, UnsafePathError
 from hudi_core.storage.location import StoreKind, parse_location
+from hudi_core.storage.open import open_storage
 from hudi_core.storage.options import StorageOptions
 
 
@@ -33,8 +35,15 @@ def data_filesystem(uri: str, options: StorageOptions | None = None) -> tuple[pa
     return filesystem, f"{location.bucket}/{location.key}".rstrip("/")
 
 
+_WHOLE_BYTES: Final = 2 << 20
+"""Files of an object store up to this size are fetched whole: one request takes about as long as
+the transfer of so many bytes."""
+
+
 @contextmanager
-def open_data_file(uri: str, options: StorageOptions | None, path: str) -> Iterator[pa.NativeFile]:
+def open_data_file(
+    uri: str, options: StorageOptions | None, path: str, size: int | None = None
+) -> Iterator[pa.NativeFile]:
     """A data file of a table, opened to be read.
 
     Parameters
@@ -43,6 +52,8 @@ def open_data_file(uri: str, options: StorageOptions | None, path: str) -> Itera
         The table's folder.
     path
         Physical path below it.
+    size
+        Its bytes, where they are known: a small one is fetched with one request.
 
     Raises
     ------
@@ -52,9 +63,22 @@ def open_data_file(uri: str, options: StorageOptions | None, path: str) -> Itera
         The file is missing, or the store does not answer.
     """
     refuse_links(uri, [path])
+    if size is not None and size <= _WHOLE_BYTES and not parse_location(uri).is_local:
+        with pa.BufferReader(_whole(uri, options, path)) as source:
+            yield source
+        return
     filesystem, root = data_filesystem(uri, options)
     with filesystem.open_input_file(f"{root}/{path}") as source:
         yield source
+
+
+def _whole(uri: str, options: StorageOptions | None, path: str) -> bytes:
+    try:
+        return open_storage(uri, options).read(path)
+    except PathNotFoundError as error:
+        raise FileNotFoundError(path) from error
+    except StorageError as error:
+        raise OSError(error.what) from error
 
 
 def refuse_links(uri: str, paths: Iterable[str]) -> None:

@@ -160,6 +160,8 @@ class StorageOptions:
                     "secret_key": _revealed(self.s3_secret_key),
                     "session_token": _revealed(self.s3_session_token),
                     "region": self.s3_region,
+                    # a small file takes one request instead of three
+                    "allow_delayed_open": True,
                 }
                 if self.s3_endpoint is not None:
                     scheme, _, host = self.s3_endpoint.partition("://")

@@ -196,13 +196,6 @@ def _full(storage: Storage, path: str) -> str:
 
 
 def _load(storage: Storage, path: str) -> dict[str, str]:
-    status = storage.head(path)
-    if status is None:
-        raise PathNotFoundError(_full(storage, path))
-    if status.size > MAX_BYTES:
-        raise CorruptMetadataError(
-            _full(storage, path), f"it has {status.size} bytes, more than {MAX_BYTES}"
-        )
     return _decode(storage.read(path, MAX_BYTES), _full(storage, path))
 
 

@@ -81,6 +81,17 @@ class Timeline:
     def __len__(self) -> int:
         return len(self.instants)
 
+    # --- changes -------------------------------------------------------------------------------
+
+    def with_instant(self, instant: Instant) -> Timeline:
+        """The timeline once a file of ``instant`` in its state was put."""
+        return Timeline.of((*self.instants, instant), self.unknown)
+
+    def without(self, instant: Instant) -> Timeline:
+        """The timeline once all files of ``instant`` were deleted."""
+        gone = instant_key(instant)
+        return Timeline.of((one for one in self.instants if instant_key(one) != gone), self.unknown)
+
     # --- filters -------------------------------------------------------------------------------
 
     def where(self, keep: Callable[[Instant], bool]) -> Timeline:

@@ -16,15 +16,15 @@ from dataclasses import replace
 from hudi_core.errors import HudiError, IncompleteCommitError, TableServiceError
 from hudi_core.model.format import Publication
 from hudi_core.model.instant import Instant, State
-from hudi_core.table_handle import OpenTable
 from hudi_core.txn import rollback
 from hudi_core.txn.publication import unknown
 from hudi_core.txn.rollback_checks import check_can_be_taken_back
+from hudi_core.txn.state import TableState
 
 _log = logging.getLogger(__name__)
 
 
-def take_back(table: OpenTable, target: Instant, why: str) -> Publication | None:
+def take_back(state: TableState, target: Instant, why: str) -> Publication | None:
     """Undo a write that is pending publication; runs under the table's lock.
 
     Parameters
@@ -46,9 +46,10 @@ def take_back(table: OpenTable, target: Instant, why: str) -> Publication | None
     CommitStateUnknownError
         It could not be fenced off, so that it may be published yet; nothing was deleted.
     """
-    client, host = table.client, table.host
+    state = state.reloaded()
+    table, client, host = state.table, state.client, state.table.host
     try:
-        check_can_be_taken_back(table, client.timeline(), target)
+        check_can_be_taken_back(state, target)
     except TableServiceError as kept:
         raise IncompleteCommitError(
             f"Instant {target.requested_time} is complete on the Hudi timeline, cannot be "
@@ -66,5 +67,5 @@ def take_back(table: OpenTable, target: Instant, why: str) -> Publication | None
     if held is not None:
         return held
     _log.warning("%s is rolled back: it cannot be published, for %s", target, why)
-    rollback.roll_back(table, target)
+    rollback.roll_back(state, target)
     return None

@@ -8,8 +8,6 @@ rollback gives the commit up.
 
 from __future__ import annotations
 
-from hudi_core.config.metadata_keys import MetadataConfig
-from hudi_core.metadata.upkeep import open_upkeep
 from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.storage.temp_folders import temp_folder
@@ -18,55 +16,55 @@ from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.heartbeat import heartbeat_path
 from hudi_core.txn.publication import is_two_step
 from hudi_core.txn.rollback import files_written
+from hudi_core.txn.state import TableState
 
 
-def refuse_lost_completion(table: OpenTable, timeline: Timeline, pending: Instant) -> None:
+def refuse_lost_completion(state: TableState, pending: Instant) -> None:
     """Refuse to undo a pending write that was complete.
 
     Parameters
     ----------
-    timeline, pending
-        The Hudi timeline, read under the lock, and a write of it whose writer is gone.
+    state, pending
+        The table, and a write of it whose writer is gone.
 
     Raises
     ------
     LostCompletionError
         Names the instant, and what shows that it was complete.
     """
-    evidence = completion_evidence(table, timeline, pending)
+    evidence = completion_evidence(state, pending)
     if evidence is not None:
-        raise table.lost(pending, evidence)
+        raise state.table.lost(pending, evidence)
 
 
-def completion_evidence(table: OpenTable, timeline: Timeline, pending: Instant) -> str | None:
+def completion_evidence(state: TableState, pending: Instant) -> str | None:
     """What shows that a pending write was complete; ``None`` where nothing does.
 
     Looked for only where a writer is gone, so it may read the commits that came later.
     """
     if pending.action.completed_action not in WRITE_ACTIONS:
         return None
+    table = state.table
     if is_two_step(table):
         held = table.host.find_publication(table.client, pending)
         if held is not None:
             return f"the {table.host.name} format holds it, as version {held.version}"
-    later = _built_upon(table, timeline, pending)
+    later = _built_upon(table, state.timeline, pending)
     if later is not None:
         return f"instant {later.requested_time} builds on files of it"
-    is_recorded = _is_tidied(table, pending) and recorded_at(table, timeline, pending) is not None
+    is_recorded = _is_tidied(table, pending) and recorded_at(state, pending) is not None
     if is_recorded and files_written(table, pending):
         # a writer removes its markers and its heartbeat last, once its commit is complete
         return "the metadata table holds it, and its writer has removed its markers"
     return None
 
 
-def recorded_at(table: OpenTable, timeline: Timeline, pending: Instant) -> InstantTime | None:
+def recorded_at(state: TableState, pending: Instant) -> InstantTime | None:
     """When the metadata table completed its part of a write; ``None`` where it did not."""
-    config = MetadataConfig.from_options(table.client.options)
-    upkeep = open_upkeep(table.client, config, timeline)
-    if upkeep is None:
+    tables = state.metadata
+    if tables is None:
         return None
-    own = upkeep.tables.metadata.timeline()
-    found = own.find(pending.requested_time, Action.DELTACOMMIT)
+    found = tables.timeline.find(pending.requested_time, Action.DELTACOMMIT)
     return None if found is None else found.completion_time
 
 

@@ -33,18 +33,19 @@ from hudi_core.txn import heartbeat, rollback
 from hudi_core.txn.lost_completion import refuse_lost_completion
 from hudi_core.txn.markers import Markers
 from hudi_core.txn.settlement import record_service, settled
+from hudi_core.txn.state import TableState
 
 _OWN_WRITES: Final = frozenset({Action.COMMIT, Action.REPLACECOMMIT})
 
 
-def recover(table: OpenTable, config: WriteConfig) -> Timeline:
+def recover(state: TableState, config: WriteConfig) -> TableState:
     """Bring the timeline to a state that a new write can build on; runs under the table's lock.
 
     Returns
     -------
-    Timeline
-        That state. Where there is nothing to make good it costs one listing of the timeline, one of
-        the heartbeats and one of the temporary folders.
+    TableState
+        That state. Where there is nothing to make good it costs one listing of the heartbeats and
+        one of the temporary folders.
 
     Raises
     ------
@@ -59,36 +60,26 @@ def recover(table: OpenTable, config: WriteConfig) -> Timeline:
     CorruptMetadataError
         The completed file of an instant is lost: see :mod:`hudi_core.txn.lost_completion`.
     """
-    client = table.client
+    client = state.client
     refuse_other_zone(client.active, client.config.zone)
-    timeline = client.timeline()
-    if timeline.unknown and _remove_surplus(client):
-        timeline = client.timeline()
-    if abandon(client, timeline):
-        timeline = client.timeline()
-    refuse_unknown_actions(table, timeline)
-    timeline = settled(table, timeline).timeline
-    begun = [one for one in timeline.pending() if one.action is Action.ROLLBACK]
-    for pending in begun:
-        rollback.resume(table, pending)
-    if begun:
-        timeline = client.timeline()
-    undone = finish_undone(table, timeline)
-    is_changed = bool(undone)
-    for pending in timeline.pending():
-        if pending.requested_time in undone:
-            continue
-        if is_writing(table, pending, config):
+    if state.timeline.unknown and _remove_surplus(client):
+        state = state.reloaded()
+    if abandon(state.client):
+        state = TableState.load(state.table)
+    refuse_unknown_actions(state.client)
+    state = settled(state).state
+    for pending in state.timeline.pending().of_actions(Action.ROLLBACK):
+        state, _ = rollback.resume(state, pending)
+    state, _ = finish_undone(state)
+    for pending in state.timeline.pending():
+        if is_writing(state.table, pending, config):
             if config.concurrency_mode is ConcurrencyMode.SINGLE_WRITER:
                 raise ConcurrentWriterError(client.base_path, pending.requested_time)
         else:
-            refuse_lost_completion(table, timeline, pending)
-            rollback.roll_back(table, pending)
-            is_changed = True
-    if is_changed:
-        timeline = client.timeline()
-    _sweep(table, config, timeline)
-    return timeline
+            refuse_lost_completion(state, pending)
+            state, _ = rollback.roll_back(state, pending)
+    _sweep(state.table, config, state.timeline)
+    return state
 
 
 def _remove_surplus(client: TableMetaClient) -> bool:
@@ -151,39 +142,40 @@ def _delete_uncounted(table: OpenTable, time: InstantTime, timeline: Timeline) -
         storage.delete(path)
 
 
-def refuse_unknown_actions(table: OpenTable, timeline: Timeline) -> None:
+def refuse_unknown_actions(client: TableMetaClient) -> None:
     """Refuse a table with pending actions of kinds that this release does not write."""
+    timeline = client.timeline()
     strange = [
         str(instant)
         for instant in timeline.pending()
         if instant.action not in _OWN_WRITES
         and instant.action is not Action.ROLLBACK
-        and not is_own_indexing(table.client, instant)
+        and not is_own_indexing(client, instant)
     ]
     # what landed after another writer had finished it is removed, see _remove_surplus
     strange += timeline.unknown
     if strange:
         raise UnsupportedTableError(
-            table.client.base_path,
+            client.base_path,
             f"has pending actions that this release does not write: {', '.join(strange)}",
             "Let the engine that started them finish or roll them back, then write again.",
         )
 
 
-def finish_undone(table: OpenTable, timeline: Timeline) -> dict[InstantTime, Instant]:
+def finish_undone(state: TableState) -> tuple[TableState, dict[InstantTime, Instant]]:
     """Remove what is left of instants whose rollback is complete; runs under the table's lock.
 
     Files of theirs that were not all removed, and a completed one that landed after the rollback.
 
     Returns
     -------
-    dict
-        Their completed rollbacks by their requested times.
+    tuple
+        The table without them, and their completed rollbacks by their requested times.
     """
-    active = table.client.active
+    active, timeline = state.client.active, state.timeline
     pending = {instant.requested_time: instant for instant in timeline.pending()}
     if not pending:
-        return {}
+        return state, {}
     oldest = min(pending)
     found: dict[InstantTime, Instant] = {}
     for instant in timeline.completed():
@@ -192,6 +184,7 @@ def finish_undone(table: OpenTable, timeline: Timeline) -> dict[InstantTime, Ins
             named = pending.keys() & set(metadata.commits_rollback)
             found |= dict.fromkeys(named, instant)
     for time in sorted(found):
-        record_service(table, found[time])
-        rollback.finish(table, pending[time])
-    return found
+        record_service(state.table, found[time])
+        rollback.finish(state.table, pending[time])
+        state = state.without(pending[time])
+    return state, found

@@ -17,9 +17,10 @@ from hudi_core.actions.rollback import (
 )
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.errors import ConcurrentWriterError, PluginContractError, TableServiceError
+from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.removal_changes import record_rollback
 from hudi_core.metadata.undo import undo
-from hudi_core.metadata.upkeep import open_upkeep
+from hudi_core.metadata.upkeep import Upkeep
 from hudi_core.model.actions import InstantInfo, RollbackPlan
 from hudi_core.model.files import PartitionPath
 from hudi_core.model.format import Publication
@@ -32,12 +33,15 @@ from hudi_core.txn.heartbeat import heartbeat_path, is_of_this_boot, remove_hear
 from hudi_core.txn.markers import Markers
 from hudi_core.txn.publication import is_two_step, recorded
 from hudi_core.txn.rollback_checks import check_can_be_undone
+from hudi_core.txn.state import TableState
 from hudi_core.view.storage_lister import StorageLister
 
 _log = logging.getLogger(__name__)
 
 
-def roll_back(table: OpenTable, target: Instant, published: Publication | None = None) -> Instant:
+def roll_back(
+    state: TableState, target: Instant, published: Publication | None = None
+) -> tuple[TableState, Instant]:
     """Undo ``target``, which no reader counts, or which is the last completed write.
 
     Parameters
@@ -49,21 +53,22 @@ def roll_back(table: OpenTable, target: Instant, published: Publication | None =
 
     Returns
     -------
-    Instant
-        The completed rollback.
+    tuple
+        The table after it, and the completed rollback.
 
     Raises
     ------
     ConcurrentWriterError
         It was pending, and its writer has completed it meanwhile; nothing has changed.
     """
-    active = table.client.active
-    files = files_written(table, target)
-    plan = make_plan(table.client.storage.root, target, files)
-    requested = Instant(table.client.clock.next_time(), Action.ROLLBACK, State.REQUESTED)
-    active.create_requested(requested, encode(plan))  # step plan-rollback
-    _refuse_alive(table, requested, target)
-    return _execute(table, requested, plan, target, published)
+    client = state.client
+    files = files_written(state.table, target)
+    plan = make_plan(client.storage.root, target, files)
+    time = client.clock.next_time(state.timeline)
+    requested = Instant(time, Action.ROLLBACK, State.REQUESTED)
+    client.active.create_requested(requested, encode(plan))  # step plan-rollback
+    _refuse_alive(state.table, requested, target)
+    return _execute(state.with_instant(requested), requested, plan, target, published)
 
 
 def _refuse_alive(table: OpenTable, rollback: Instant, target: Instant) -> None:
@@ -75,41 +80,41 @@ def _refuse_alive(table: OpenTable, rollback: Instant, target: Instant) -> None:
     if target.is_completed:
         return
     # step look-at-target
-    found = table.client.timeline().find(target.requested_time, target.action)
+    found = table.client.active.load().find(target.requested_time, target.action)
     if found is not None and found.is_completed:
-        _drop(table, rollback)
+        _delete(table, rollback)
         raise ConcurrentWriterError(table.client.base_path, target.requested_time)
 
 
-def resume(table: OpenTable, rollback: Instant) -> Instant | None:
+def resume(state: TableState, rollback: Instant) -> tuple[TableState, Instant | None]:
     """Finish a rollback that an earlier writer began.
 
     Returns
     -------
-    Instant or None
-        The completed rollback; ``None`` when it was dropped, because its plan names no instant, or
-        a completed write that must stay by now and has lost nothing yet.
+    tuple
+        The table after it, and the completed rollback; ``None`` when it was dropped, because its
+        plan names no instant, or a completed write that must stay by now and has lost nothing yet.
     """
-    active = table.client.active
+    table, active = state.table, state.client.active
     requested = rollback.to(State.REQUESTED)
     plan = decode_rollback_plan(active.read(requested), active.path(requested))
     if plan.instant_to_rollback is None:
-        _drop(table, rollback)
-        return None
-    target = _target(table, plan.instant_to_rollback)
-    if target.is_completed and _must_stay(table, target):
-        _drop(table, rollback)
-        return None
+        _delete(table, rollback)
+        return state.without(rollback), None
+    target = _target(state.timeline, plan.instant_to_rollback)
+    if target.is_completed and _must_stay(state, target):
+        _delete(table, rollback)
+        return state.without(rollback), None
     published = None
     if not target.is_completed and is_two_step(table):
         published = table.host.find_publication(table.client, target)
-    return _execute(table, rollback, plan, target, published)
+    return _execute(state, rollback, plan, target, published)
 
 
-def planned(table: OpenTable, timeline: Timeline, target: Instant) -> Instant | None:
-    """Return the pending rollback of ``timeline`` whose plan names ``target``; ``None`` when there
-    is none."""
-    active = table.client.active
+def planned(client: TableMetaClient, timeline: Timeline, target: Instant) -> Instant | None:
+    """The pending rollback of ``timeline`` whose plan names ``target``; ``None`` when there is
+    none."""
+    active = client.active
     for pending in timeline.pending():
         if pending.action is Action.ROLLBACK:
             requested = pending.to(State.REQUESTED)
@@ -120,18 +125,11 @@ def planned(table: OpenTable, timeline: Timeline, target: Instant) -> Instant | 
     return None
 
 
-def drop_unwritten(table: OpenTable, target: Instant, timeline: Timeline) -> None:
-    """Undo an instant that has made no data file; no trace of it is left.
-
-    Parameters
-    ----------
-    timeline
-        The table's, loaded since the lock is held.
-    """
-    upkeep = open_upkeep(table.client, _options(table), timeline)
-    if upkeep is not None:
-        undo(upkeep.tables, target.requested_time)
-    finish(table, target)
+def drop_unwritten(state: TableState, target: Instant) -> None:
+    """Undo an instant that has made no data file; no trace of it is left."""
+    if state.metadata is not None:
+        undo(state.metadata, target.requested_time)
+    finish(state.table, target)
 
 
 def finish(table: OpenTable, target: Instant) -> None:
@@ -148,33 +146,37 @@ def finish(table: OpenTable, target: Instant) -> None:
 
 
 def _execute(
-    table: OpenTable,
+    state: TableState,
     rollback: Instant,
     plan: RollbackPlan,
     target: Instant,
     published: Publication | None,
-) -> Instant:
-    client = table.client
+) -> tuple[TableState, Instant]:
+    table, client = state.table, state.client
     where = client.active.path(rollback.to(State.REQUESTED))
     files = relative_files(plan, client.storage.root, target.requested_time, where)
     if rollback.state is State.REQUESTED:
         rollback = client.active.to_inflight(rollback)
+        state = state.with_instant(rollback)
     if published is not None:
         completion = published.completion_time or target.requested_time
         _leave_format(table, target.to(State.COMPLETED, completion))
     if target.is_completed:
         _leave_format(table, target)
         client.active.delete(target)  # from here on no reader counts it
+        state = state.without(target).with_instant(target.to(State.INFLIGHT))
     # step undo
     metadata = delete_files(client.storage, files, target, rollback.requested_time)
-    upkeep = open_upkeep(client, _options(table), client.active.load())
-    if upkeep is not None:
-        record_rollback(upkeep, rollback.requested_time, metadata)
-    completion = client.clock.next_time()
-    completed = client.active.complete(rollback, completion, encode(metadata))
+    if state.metadata is not None:
+        upkeep = Upkeep(state.metadata, MetadataConfig.from_options(client.options))
+        state = state.with_metadata(record_rollback(upkeep, rollback.requested_time, metadata))
+    completion = client.clock.next_time(state.timeline)
+    completed = client.active.complete(rollback, completion, encode(metadata), state.timeline)
+    state = state.with_instant(completed)
+    table, client = state.table, state.client
     recorded(table, completed, lambda: table.host.complete_rollback(client, metadata, completed))
     finish(table, target)
-    return completed
+    return state.without(target), completed
 
 
 def _leave_format(table: OpenTable, target: Instant) -> None:
@@ -193,29 +195,26 @@ def _leave_format(table: OpenTable, target: Instant) -> None:
         )
 
 
-def _options(table: OpenTable) -> MetadataConfig:
-    return MetadataConfig.from_options(table.client.options)
-
-
-def _drop(table: OpenTable, rollback: Instant) -> None:
+def _delete(table: OpenTable, rollback: Instant) -> None:
     for state in (State.INFLIGHT, State.REQUESTED):
         table.client.active.delete(rollback.to(state))
 
 
-def _must_stay(table: OpenTable, target: Instant) -> bool:
+def _must_stay(state: TableState, target: Instant) -> bool:
     """Tell whether the rollback of a completed write is to be given up, now that time has passed.
 
     Other engines may have saved it, cleaned before it or written after it. A write whose heartbeat
     is left was taken for dead and landed late: its writer may have been told that it failed. Nor is
     there a way back once a file is gone.
     """
+    table = state.table
     if is_two_step(table) and table.host.find_publication(table.client, target) is None:
         return False  # it never counted, and the format will not take it any more
     storage = table.client.storage
     if storage.head(heartbeat_path(target.requested_time)) is not None:
         return False
     try:
-        check_can_be_undone(table, table.client.timeline(), target)
+        check_can_be_undone(state, target)
     except TableServiceError as refused:
         stats = table.client.read_commit(target).stats
         if all(storage.head(stat.path) is not None for stat in stats if stat.path):
@@ -224,9 +223,9 @@ def _must_stay(table: OpenTable, target: Instant) -> bool:
     return False
 
 
-def _target(table: OpenTable, info: InstantInfo) -> Instant:
+def _target(timeline: Timeline, info: InstantInfo) -> Instant:
     time = parse_instant_time(info.commit_time)
-    found = table.client.timeline().find(time)
+    found = timeline.find(time)
     return found or Instant(time, Action(info.action), State.INFLIGHT)
 
 

@@ -4,38 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.errors import TableServiceError
 from hudi_core.metadata.removal_changes import can_undo
-from hudi_core.metadata.upkeep import open_upkeep
 from hudi_core.model.commit import NO_PREVIOUS_COMMIT, ReplaceCommitMetadata
 from hudi_core.model.files import BaseFileName, PartitionPath, join_path
 from hudi_core.model.instant import Action, Instant
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.timeline import Timeline
+from hudi_core.txn.state import TableState
 from hudi_core.view.storage_lister import StorageLister
 
 
-def check_can_be_undone(table: OpenTable, timeline: Timeline, target: Instant) -> None:
+def check_can_be_undone(state: TableState, target: Instant) -> None:
     """Refuse to roll a completed write back where rows of others would be lost.
 
     Parameters
     ----------
-    timeline
-        The Hudi timeline, read under the lock.
+    state
+        The table, read under the lock.
 
     Raises
     ------
     TableServiceError
         Later writes build on it, a savepoint holds it, or files it took the place of are gone.
     """
-    _refuse_built_upon(timeline, target)
-    _refuse_saved(timeline, target)
-    _refuse_cleaned(table, target)
-    _refuse_compacted(table, timeline, target)
+    _refuse_built_upon(state.timeline, target)
+    _refuse_saved(state.timeline, target)
+    _refuse_cleaned(state.table, target)
+    _refuse_compacted(state, target)
 
 
-def check_can_be_taken_back(table: OpenTable, timeline: Timeline, target: Instant) -> None:
+def check_can_be_taken_back(state: TableState, target: Instant) -> None:
     """Refuse to take back a write that is pending publication where rows of others would be lost.
 
     Later writes do not matter by themselves: they have not seen it. One of a writer that does not
@@ -43,18 +42,18 @@ def check_can_be_taken_back(table: OpenTable, timeline: Timeline, target: Instan
 
     Parameters
     ----------
-    timeline
-        The Hudi timeline, read under the lock.
+    state
+        The table, read under the lock.
 
     Raises
     ------
     TableServiceError
         A later write builds on it, a savepoint holds it, or files it took the place of are gone.
     """
-    for later in timeline.completed_writes():
+    for later in state.timeline.completed_writes():
         if later.effective_completion_time > target.effective_completion_time and any(
             stat.prev_commit == target.requested_time
-            for stat in table.client.read_commit(later).stats
+            for stat in state.client.read_commit(later).stats
         ):
             raise TableServiceError(
                 f"instant {later.requested_time} builds on files of it",
@@ -62,9 +61,9 @@ def check_can_be_taken_back(table: OpenTable, timeline: Timeline, target: Instan
                 instant=target.requested_time,
                 later=[later.requested_time],
             )
-    _refuse_saved(timeline, target)
-    _refuse_cleaned(table, target)
-    _refuse_compacted(table, timeline, target)
+    _refuse_saved(state.timeline, target)
+    _refuse_cleaned(state.table, target)
+    _refuse_compacted(state, target)
 
 
 def _refuse_built_upon(timeline: Timeline, target: Instant) -> None:
@@ -93,11 +92,10 @@ def _refuse_saved(timeline: Timeline, target: Instant) -> None:
         )
 
 
-def _refuse_compacted(table: OpenTable, timeline: Timeline, target: Instant) -> None:
+def _refuse_compacted(state: TableState, target: Instant) -> None:
     """Refuse where an index of keys cannot be brought back to before the write."""
-    config = MetadataConfig.from_options(table.client.options)
-    upkeep = open_upkeep(table.client, config, timeline)
-    if upkeep is not None and not can_undo(upkeep, target.requested_time):
+    tables = state.metadata
+    if tables is not None and not can_undo(tables, target.requested_time):
         instant = target.requested_time
         raise TableServiceError(
             f"Instant {instant} cannot be rolled back: a compaction of the metadata table has "

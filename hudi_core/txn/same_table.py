@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import Final
 
-from hudi_core.config.properties import MAX_BYTES, parse_properties
 from hudi_core.config.stored_table import stored_config
-from hudi_core.errors import CommitConflictError, CorruptMetadataError, PathNotFoundError
-from hudi_core.storage.properties_file import PROPERTIES_PATH, read_properties
-from hudi_core.table_handle import OpenTable
+from hudi_core.errors import CommitConflictError
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.storage.properties_file import PROPERTIES_PATH
 
 _FIXED: Final = (
     *("name", "table_type", "version", "table_format", "record_key_fields", "partition_fields"),
@@ -20,26 +18,27 @@ _FIXED: Final = (
 """What decides where a row goes and how it is stored."""
 
 
-def require_same_table(table: OpenTable) -> None:
+def require_same_table(opened: TableMetaClient, now: TableMetaClient) -> None:
     """Refuse a table that is not the one that was opened; runs under the table's lock.
+
+    Parameters
+    ----------
+    opened, now
+        The table with the properties that it had then, and that it has.
 
     Raises
     ------
-    NotATableError, CommitConflictError
-        It was dropped, or another one has taken its place.
+    CommitConflictError
+        Another one has taken its place.
     """
-    client = table.client
-    where = f"{client.base_path}/{PROPERTIES_PATH}"
-    with contextlib.suppress(CorruptMetadataError, PathNotFoundError):
-        data = client.storage.read(PROPERTIES_PATH, MAX_BYTES)
-        if parse_properties(data, where) == client.config.raw:
-            return
-    stored = read_properties(client.storage)  # from the backup, if need be
-    now, then = (stored_config(dict(one), where) for one in (stored, client.config.raw))
-    changed = [name for name in _FIXED if getattr(now, name) != getattr(then, name)]
+    if now.config is opened.config:
+        return
+    where = f"{opened.base_path}/{PROPERTIES_PATH}"
+    after, before = (stored_config(one.config.raw, where) for one in (now, opened))
+    changed = [name for name in _FIXED if getattr(after, name) != getattr(before, name)]
     if changed:
         raise CommitConflictError(
-            f"Another table has taken the place of the one at {client.base_path} since it was "
+            f"Another table has taken the place of the one at {opened.base_path} since it was "
             f"opened: its {', '.join(changed)} differ",
             "Open it again, and see whether the rows still belong there.",
         )

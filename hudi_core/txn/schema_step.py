@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from hudi_core.config.stored_form import id_properties
 from hudi_core.config.stored_keys import ManagedKeys
+from hudi_core.config.table import TableConfig
 from hudi_core.errors import CommitConflictError, UnsupportedCapabilityError
 from hudi_core.model.capability import Capability
 from hudi_core.model.instant_time import InstantTime
@@ -23,8 +24,9 @@ from hudi_core.model.protocols import TimelineView
 from hudi_core.schema.arrow_types import children, field_id, walk
 from hudi_core.schema.promotions import promotion
 from hudi_core.schema.table_schema import TableSchema
-from hudi_core.storage.properties_file import read_properties, update_properties
+from hudi_core.storage.properties_file import update_properties
 from hudi_core.table_handle import OpenTable
+from hudi_core.txn.state import TableState
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,36 +121,44 @@ def last_write(timeline: TimelineView) -> InstantTime | None:
     return max(times, default=None)
 
 
-def settle(table: OpenTable, step: SchemaStep, now: TimelineView) -> None:
+def settle(
+    state: TableState, planned: TableConfig, step: SchemaStep, now: TimelineView
+) -> TableState:
     """Make sure of the schema, and keep the ids it gave out; runs under the table's lock.
 
     Ids are kept before the commit is visible: one that is lost with it is never given out again.
 
     Parameters
     ----------
+    planned
+        The properties that the write was planned with.
     now
         The timeline as it is, read under the lock.
+
+    Returns
+    -------
+    TableState
+        The table with the ids in its properties.
 
     Raises
     ------
     CommitConflictError
         Another writer changed the schema, or gave out ids, since this write was planned.
     """
-    client = table.client
+    client = state.client
     latest = step.base if last_write(now) == step.last_write else client.schema_at(now)
     if latest not in (step.base, step.new):
         _refuse()
-    config = client.config
     wanted = dict(id_properties(step.new.field_ids(), step.new.last_column_id))
-    if wanted == dict(id_properties(config.field_ids, config.last_column_id)):
-        return
-    properties = read_properties(client.storage)
-    if ManagedKeys.last_column_id.read(properties) != config.last_column_id and latest != step.new:
+    if wanted == dict(id_properties(planned.field_ids, planned.last_column_id)):
+        return state
+    properties = client.config.raw
+    if ManagedKeys.last_column_id.read(properties) != planned.last_column_id and latest != step.new:
         _refuse()
     former = {*ManagedKeys.former_names.read(properties), *step.names_given_up()}
     if former:
         wanted[ManagedKeys.former_names.key] = ",".join(sorted(former))
-    update_properties(client.storage, wanted)
+    return state.with_properties(update_properties(client.storage, wanted))
 
 
 def _refuse() -> None:

@@ -42,6 +42,7 @@ from hudi_core.txn.publication import (
     recorded,
     tell,
 )
+from hudi_core.txn.state import TableState
 
 _log = logging.getLogger(__name__)
 _RECORDED: Final = frozenset({Action.ROLLBACK, Action.CLEAN})
@@ -54,24 +55,24 @@ class Settled:
 
     Attributes
     ----------
-    timeline
-        The Hudi timeline.
+    state
+        The table.
     seen
         The timeline as the format sees it.
     """
 
-    timeline: Timeline
+    state: TableState
     seen: TimelineView
 
+    @property
+    def timeline(self) -> Timeline:
+        """The Hudi timeline."""
+        return self.state.timeline
 
-def settled(table: OpenTable, timeline: Timeline) -> Settled:
+
+def settled(state: TableState) -> Settled:
     """Publish, or take back, what the Hudi timeline holds and the format does not; runs under the
     table's lock.
-
-    Parameters
-    ----------
-    timeline
-        The Hudi timeline, loaded since the lock is held.
 
     Raises
     ------
@@ -80,18 +81,18 @@ def settled(table: OpenTable, timeline: Timeline) -> Settled:
     IncompleteCommitError
         An instant can neither be published nor taken back; it is named.
     """
-    seen = table.seeing(timeline).timeline()
+    seen = state.table.timeline()
     pending = pending_publications(seen)
     if not pending:
-        return Settled(timeline, seen)
+        return Settled(state, seen)
     for instant in pending:
-        _settle(table, timeline, instant)
-    now = table.client.timeline()
-    return Settled(now, table.seeing(now).timeline())
+        _settle(state, instant)
+        state = state.reloaded()
+    return Settled(state, state.table.timeline())
 
 
 def publish(
-    table: OpenTable,
+    state: TableState,
     metadata: CommitMetadata,
     completed: Instant,
     statuses: Sequence[WriteStatus] = (),
@@ -101,6 +102,8 @@ def publish(
 
     Parameters
     ----------
+    state
+        The table, with the write completed.
     metadata
         The body of the completed instant, with the state of the format that it builds on.
     statuses
@@ -118,21 +121,22 @@ def publish(
     CommitStateUnknownError, IncompleteCommitError
         See :func:`settled`.
     """
-    due = _Due(table, metadata, completed, statuses, before)
+    due = _Due(state, metadata, completed, statuses, before)
     return due.publish()
 
 
-def _settle(table: OpenTable, timeline: Timeline, instant: Instant) -> None:
-    begun = rollback.planned(table, timeline, instant)
+def _settle(state: TableState, instant: Instant) -> None:
+    table = state.table
+    begun = rollback.planned(table.client, state.timeline, instant)
     if begun is not None:
-        rollback.resume(table, begun)
+        rollback.resume(state, begun)
         return
     if instant.action not in WRITE_ACTIONS:
         record_service(table, instant)
         return
     if table.host.find_publication(table.client, instant) is None:
         _log.warning("%s is published again: its writer did not get that far", instant)
-        due = _Due(table, table.client.read_commit(instant), instant)
+        due = _Due(state, table.client.read_commit(instant), instant)
         due.publish(is_replay=True)
 
 
@@ -158,19 +162,20 @@ class _Due:
 
     Parameters
     ----------
-    table, metadata, instant, statuses, before
+    state, metadata, instant, statuses, before
         See :func:`publish`.
     """
 
     def __init__(
         self,
-        table: OpenTable,
+        state: TableState,
         metadata: CommitMetadata,
         instant: Instant,
         statuses: Sequence[WriteStatus] = (),
         before: Callable[[], None] = lambda: None,
     ) -> None:
-        self._table, self._instant, self._statuses = table, instant, statuses
+        self._state, self._instant, self._statuses = state, instant, statuses
+        self._table = state.table
         self._metadata, self._before = metadata, before
         self._knew_format = PARENT_KEY in metadata.extra_metadata
 
@@ -183,7 +188,7 @@ class _Due:
         except NotDueError as why:
             if not self._knew_format and is_two_step(self._table):
                 raise self._ignored(why) from why
-            held = take_back(self._table, self._instant, why.what)
+            held = take_back(self._state, self._instant, why.what)
             return why if held is None else receipt_of(self._table, held)
 
     def _call(self) -> FormatCommit:
@@ -219,7 +224,7 @@ def refuse_overtaken(table: OpenTable, instant: Instant, metadata: CommitMetadat
     NotDueError
         A write that completed later is there, or one that touched the same, or other columns.
     """
-    seen = table.timeline()
+    seen = table.seeing(table.client.active.load()).timeline()
     done = instant.effective_completion_time
     others = [one for one in seen.completed_writes() if one != instant]
     later = next((one for one in others if one.effective_completion_time > done), None)

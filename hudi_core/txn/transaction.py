@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.write import WriteConfig
@@ -22,10 +22,10 @@ from hudi_core.errors import (
     StorageError,
 )
 from hudi_core.metadata.commit_changes import record_commit
-from hudi_core.metadata.locked import LockedMetadata
 from hudi_core.metadata.preparation import prepare
 from hudi_core.metadata.services import run_services
-from hudi_core.metadata.upkeep import Upkeep, open_upkeep
+from hudi_core.metadata.state import MetadataState
+from hudi_core.metadata.upkeep import Upkeep
 from hudi_core.model.commit import CommitMetadata, WriteOperation, WriteStatus
 from hudi_core.model.extras import CommitExtras
 from hudi_core.model.files import join_path
@@ -56,6 +56,7 @@ from hudi_core.txn.recovery import recover
 from hudi_core.txn.same_table import require_same_table
 from hudi_core.txn.schema_step import SchemaStep, settle
 from hudi_core.txn.settlement import Settled, publish, settled
+from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import TableLock
 
 _log = logging.getLogger(__name__)
@@ -168,73 +169,74 @@ class Transaction:
             this again with the same arguments, or leave it to the next writer.
         """
         started = time.monotonic()
-        client = self.table.client
         with self.lock.held() as hold:
             parent = parent_of(self.table)
-            read_at, timeline = time.monotonic(), client.timeline()
-            done = self._done(timeline)
+            read_at, loaded = time.monotonic(), TableState.load(self.table)
+            done = self._done(loaded)
             if done is not None:
                 hold.is_done = True
                 self._tidy()
                 return done
-            self._require_pending(timeline)
-            now = settled(self.table, timeline)
-            seen = now.seen
-            if now.timeline is not timeline:  # the format has moved on
-                parent, timeline = parent_of(self.table), client.timeline()
-                seen = self.table.seeing(timeline).timeline()
-            metadata = with_extras(
-                client, self.extras, self.instant, Settled(timeline, seen), metadata
-            )
+            self._require_pending(loaded.timeline)
+            now = settled(loaded)
+            if now.state is not loaded:  # the format has moved on
+                parent, state = parent_of(self.table), now.state.reloaded()
+                now = Settled(state, state.table.timeline())
+            state, table = now.state, now.state.table
+            metadata = with_extras(table.client, self.extras, self.instant, now, metadata)
             # step decide
-            refuse_conflicts(self.table, metadata, self.instant, self.began, seen)
+            refuse_conflicts(table, metadata, self.instant, self.began, now.seen)
             if self.schema_step is not None:
-                settle(self.table, self.schema_step, seen)
-            self.table.host.check_write(client, metadata, self.instant)
+                planned = self.table.client.config
+                state = settle(state, planned, self.schema_step, now.seen)
+            table.host.check_write(state.client, metadata, self.instant)
             self._delete_lost_attempts(statuses)
-            metadata = building_on(self.table, parent, metadata)
+            metadata = building_on(table, parent, metadata)
             self.lock.require_lease()
-            upkeep = self._record(metadata, statuses, timeline)
+            state = self._record(metadata, statuses, state)
             self.lock.require_lease()
-            completed = self._complete(metadata, timeline)
+            completed = self._complete(metadata, state)
+            state = state.with_instant(completed)
             self._require_in_time(read_at)
             publishing = time.monotonic()
-            receipt = publish(self.table, metadata, completed, statuses, self._require_lock)
+            receipt = publish(state, metadata, completed, statuses, self._require_lock)
             self.timings["publish"] = time.monotonic() - publishing
             if isinstance(receipt, NotDueError):
-                raise taken_back(self.instant, self.table.host.name, receipt) from receipt
+                raise taken_back(self.instant, table.host.name, receipt) from receipt
             hold.is_done = True
-            if upkeep is not None:
-                now_complete = Timeline.of((*timeline.instants, completed), timeline.unknown)
-                self._keep_small(replace(upkeep.tables, data_timeline=now_complete))
+            if state.metadata is not None:
+                self._keep_small(state.metadata)
         self.timings["commit"] = time.monotonic() - started
         self._tidy()
         return Committed(completed, receipt, metadata)
 
-    def _done(self, timeline: Timeline) -> Committed | None:
+    def _done(self, state: TableState) -> Committed | None:
         """Return what came of the write where an earlier call has completed it already."""
-        found = timeline.find(self.instant.requested_time, self.instant.action)
+        found = state.timeline.find(self.instant.requested_time, self.instant.action)
         if found is None or not found.is_completed:
             return None
-        now = settled(self.table, timeline)
+        now = settled(state)
         found = now.seen.find(self.instant.requested_time, self.instant.action)
         if found is None or not found.is_completed:
             raise overtaken(self.instant, self.table.host.name)
-        metadata, held = self.table.client.read_commit(found), found
-        receipt = recorded(self.table, held, lambda: tell(self.table, metadata, held))
+        table, held = now.state.table, found
+        metadata = table.client.read_commit(found)
+        receipt = recorded(table, held, lambda: tell(table, metadata, held))
         return Committed(found, receipt, metadata)
 
     def _record(
-        self, metadata: CommitMetadata, statuses: Sequence[WriteStatus], timeline: Timeline
-    ) -> Upkeep | None:
+        self, metadata: CommitMetadata, statuses: Sequence[WriteStatus], state: TableState
+    ) -> TableState:
         """Tell the metadata table, where there is one, what is about to be committed."""
-        upkeep = open_upkeep(self.table.client, self.metadata, timeline)
-        if upkeep is not None:
-            base = None if self.schema_step is None else self.schema_step.base
+        if state.metadata is None:
+            return state
+        upkeep = Upkeep(state.metadata, self.metadata)
+        base = None if self.schema_step is None else self.schema_step.base
+        return state.with_metadata(
             record_commit(upkeep, self.instant.requested_time, metadata, statuses, base)
-        return upkeep
+        )
 
-    def _keep_small(self, tables: LockedMetadata) -> None:
+    def _keep_small(self, tables: MetadataState) -> None:
         """Compact, clean and archive the metadata table where it is due.
 
         The commit has taken place: what fails now is for the next one to make good, or to tell.
@@ -259,24 +261,25 @@ class Transaction:
             self.heartbeat.stop()
 
     def _undo(self) -> None:
-        timeline = self.table.client.timeline()
+        timeline = self.table.client.active.load()
         found = timeline.find(self.instant.requested_time, self.instant.action)
         if found is None or found.is_completed:
             return
+        state = TableState.load(self.table, timeline)
         markers = Markers(self.table.client.scratch, self.instant.requested_time)
         markers.seal()
-        begun = rollback.planned(self.table, timeline, self.instant)
+        begun = rollback.planned(state.client, timeline, self.instant)
         if begun is not None:
-            rollback.resume(self.table, begun)
+            rollback.resume(state, begun)
         elif markers.list():
-            rollback.roll_back(self.table, self.instant)
+            rollback.roll_back(state, self.instant)
         else:
-            rollback.drop_unwritten(self.table, self.instant, timeline)
+            rollback.drop_unwritten(state, self.instant)
 
     def _require_pending(self, timeline: Timeline) -> None:
         found = timeline.find(self.instant.requested_time, self.instant.action)
         undone = found is None or found.is_completed or self.heartbeat.is_lost
-        if undone or rollback.planned(self.table, timeline, self.instant) is not None:
+        if undone or rollback.planned(self.table.client, timeline, self.instant) is not None:
             raise rolled_back(self.instant)
 
     def _require_in_time(self, read_at: float) -> None:
@@ -288,13 +291,13 @@ class Transaction:
         if self.lock.keeps_others_out or time.monotonic() - read_at < self.heartbeat.interval_s:
             return
         try:
-            timeline = self.table.client.timeline()  # step look-for-plan
+            timeline = self.table.client.active.load()  # step look-for-plan
         except StorageError as error:
             raise unknown_outcome(self.instant, "The timeline cannot be read since") from error
         found = timeline.find(self.instant.requested_time, self.instant.action)
         if found is None or not found.is_completed:
             raise rolled_back(self.instant)
-        if rollback.planned(self.table, timeline, self.instant) is not None:
+        if rollback.planned(self.table.client, timeline, self.instant) is not None:
             # who planned it leaves it alone where a third writer has published it before
             raise unknown_outcome(self.instant, "Another writer planned its rollback while")
 
@@ -314,16 +317,16 @@ class Transaction:
         for path in sorted(self.lost):
             storage.delete(path)
 
-    def _complete(self, metadata: CommitMetadata, timeline: Timeline) -> Instant:
-        active = self.table.client.active
-        completion = self.table.client.clock.next_time(timeline)
+    def _complete(self, metadata: CommitMetadata, state: TableState) -> Instant:
+        active = state.client.active
+        completion = state.client.clock.next_time(state.timeline)
         body = encode(metadata)
         try:
-            return active.complete(self.instant, completion, body, timeline)  # step complete
+            return active.complete(self.instant, completion, body, state.timeline)  # step complete
         except StorageError as error:
             # the store may have applied the put before it failed: only the timeline can tell
             try:
-                found = self.table.client.timeline().find(self.instant.requested_time)
+                found = active.load().find(self.instant.requested_time)
             except StorageError as unread:
                 raise unknown_outcome(self.instant, "The store failed while") from unread
             if found is not None and found.completion_time == completion:
@@ -356,6 +359,7 @@ def begin(
     operation: WriteOperation,
     *,
     requested_body: bytes = b"",
+    plan: Callable[[OpenTable], None] | None = None,
 ) -> Transaction:
     """Put a new write on the timeline.
 
@@ -367,6 +371,10 @@ def begin(
         What the inflight file says is being done, as in Hudi.
     requested_body
         Bytes of the requested file.
+    plan
+        Plans the write on the table as it is once dead writers' instants were made good, its
+        properties and timeline at hand; refuses what cannot be written before anything of the write
+        is there. Without it the write was planned on the table as it was opened.
 
     Raises
     ------
@@ -377,32 +385,39 @@ def begin(
     LockError
         The lock stays taken.
     """
-    client = table.client
     with _given_up_unless_unlocked(table) as begun, lock.held():
-        client.require_writable()
-        require_same_table(table)
-        timeline = recover(table, config)
-        prepare(client, config.metadata, timeline)
-        if not timeline.instants:
+        table.client.require_writable()
+        state = TableState.load(table)
+        if plan is None:
+            require_same_table(table.client, state.client)
+        state.client.require_writable()
+        state = recover(state, config)
+        tables = state.metadata
+        if tables is not None:
+            state = state.with_metadata(tables)
+        if plan is not None:
+            plan(state.table)
+        state = state.with_client(prepare(state.client, config.metadata, tables))
+        table, client = state.table, state.client
+        if not state.timeline.instants:
             end_creation(client.storage)  # its creator may have died between the last two steps
-        seeing = table.seeing(timeline)
-        table.host.initialize(seeing.client, create=False)
-        began = seeing.timeline()
-        time_ = client.clock.next_time(timeline)
+        table.host.initialize(client, create=False)
+        began = table.timeline()
+        time_ = client.clock.next_time(state.timeline)
         requested = Instant(time_, action, State.REQUESTED)
         # the heart beats before the instant can be seen, so that nobody takes it for dead
         heartbeat = Heartbeat(client.scratch, time_, config.heartbeat_interval_ms)
         heartbeat.start()
         try:
             client.active.create_requested(requested, requested_body)  # step begin
-            plan = CommitMetadata(operation_type=operation.value)
-            inflight = client.active.to_inflight(requested, encode(plan))
+            body = encode(CommitMetadata(operation_type=operation.value))
+            inflight = client.active.to_inflight(requested, body)
         except AlreadyExistsError:
             heartbeat.stop()
             raise  # somebody else's instant
         except BaseException as error:
             try:
-                rollback.drop_unwritten(table, requested, timeline)
+                rollback.drop_unwritten(state, requested)
             except HudiError as undo:
                 # what went wrong first is what the caller must hear of; the next writer repairs
                 error.add_note(f"Undoing the write failed as well: {undo}")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -24,7 +24,7 @@ from hudi_core.engine.base import Engine
 from hudi_core.errors import CommitStateUnknownError, HudiError
 from hudi_core.index.record_index import require_record_index
 from hudi_core.metadata.partition_types import RECORD_INDEX
-from hudi_core.metadata.table import stored_partitions
+from hudi_core.metadata.table import StoredPartitions
 from hudi_core.model.actions import RequestedReplaceMetadata
 from hudi_core.model.capability import Capability
 from hudi_core.model.commit import (
@@ -40,7 +40,6 @@ from hudi_core.model.files import PartitionPath
 from hudi_core.model.instant import Action
 from hudi_core.model.instant_time import EARLIEST
 from hudi_core.model.operation import DELETE_PARTITION, Operation
-from hudi_core.model.protocols import TimelineView
 from hudi_core.model.result import CommitResult
 from hudi_core.rows.context import WriteContext
 from hudi_core.rows.deciding import check_deciding_columns, check_markers
@@ -50,7 +49,7 @@ from hudi_core.schema.table_schema import PARTITION_PATH, TableSchema
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.serde import encode
 from hudi_core.txn.idempotency import AlreadyDoneError
-from hudi_core.txn.schema_step import SchemaStep, last_write
+from hudi_core.txn.schema_step import SchemaStep
 from hudi_core.txn.table_lock import TableLock
 from hudi_core.txn.transaction import Transaction, begin
 from hudi_core.write.input_schema import staged_schema
@@ -76,6 +75,11 @@ from hudi_core.write.replacing import (
 )
 from hudi_core.write.schema_plan import plan_schema, unchanged
 from hudi_core.write.steps import WriteSteps
+
+_Prepared = tuple[WriteContext, TableSchema, SchemaStep, ProvenLayout]
+"""All that a write knows before it begins: the context of its tasks, but for the time; the columns
+that are staged; the change of the table's columns; the table's layout."""
+Plan = TypeVar("Plan")
 
 
 @dataclass(slots=True)
@@ -112,21 +116,20 @@ class WriteClient:
 
     def _write(self, data: Any, operation: Operation) -> CommitResult:
         started = time.monotonic()
-        client = self.table.client
-        context, staged, step, layout = self._prepared(data, operation)
-        transaction = self._begin(operation)
+        incoming = self.engine.schema_of(data)
+        self._require(operation)
+        transaction, (context, staged, step, layout) = self._begun(
+            operation, lambda table: self._prepared(table, incoming, operation)
+        )
+        table, client = transaction.table, transaction.table.client
         with undone_on_failure(transaction):
-            self._refuse_repetition(transaction.began)
-            if last_write(transaction.began) != step.last_write:
-                # what a dead writer left was made good, or somebody was faster: its columns count
-                context, staged, step, layout = self._prepared(data, operation)
             transaction.schema_step = step
             if context.asks_record_index:
                 require_record_index(client, context.write.index.index_type)
             tracked = key_tracking(client, context.schema, self.engine.shares_memory)
             began_at = transaction.instant.requested_time
             context = replace(context, instant=began_at, tracked=tracked)
-            view = self.table.views().view(transaction.began)
+            view = table.views().view(transaction.began)
             layout.keep(self.lock)
             steps = WriteSteps(
                 self.engine, context.write, transaction, context, staged, operation, view
@@ -161,19 +164,20 @@ class WriteClient:
         self, partitions: Iterable[PartitionLike], operation: Operation
     ) -> CommitResult:
         started = time.monotonic()
-        client = self.table.client
         self._require(operation)
-        step = unchanged(self.table)
-        paths = self._paths_of(partitions, step.new)
-        require_known(self.table.views().view(), paths)
-        transaction = self._begin(operation)
+        named = list(partitions)
+
+        def plan(table: OpenTable) -> tuple[SchemaStep, list[PartitionPath]]:
+            step = unchanged(table)
+            paths = self._paths_of(table, named, step.new)
+            require_known(table.views().view(), paths)
+            return step, paths
+
+        transaction, (step, paths) = self._begun(operation, plan)
+        client = transaction.table.client
         with undone_on_failure(transaction):
-            self._refuse_repetition(transaction.began)
-            if last_write(transaction.began) != step.last_write:
-                step = unchanged(self.table)  # for the same reason as in write()
             transaction.schema_step = step
-            view = self.table.views().view(transaction.began)
-            require_known(view, paths)
+            view = transaction.table.views().view(transaction.began)
             replaced = replaced_groups(view, operation, paths)
             rows = rows_of(client, replaced_slices(view, operation, paths))
             metadata = commit_metadata((), step.new, client.config.name, operation.word, replaced)
@@ -188,14 +192,14 @@ class WriteClient:
         if self.config.extras.idempotency is None:
             return do()
         try:
-            self._refuse_repetition(self.table.timeline())
+            self._refuse_repetition(self.table)
             return do()
         except AlreadyDoneError as repetition:
             return stored_result(self.table, repetition.done, operation.word)
 
-    def _refuse_repetition(self, timeline: TimelineView) -> None:
-        """Raise ``AlreadyDoneError`` for a write that a timeline already has."""
-        first = repetition_of(self.table, timeline, self.config.extras.idempotency)
+    def _refuse_repetition(self, table: OpenTable) -> None:
+        """Raise ``AlreadyDoneError`` for a write that a table already has."""
+        first = repetition_of(table, table.timeline(), self.config.extras.idempotency)
         if first is not None:
             raise AlreadyDoneError(first)
 
@@ -207,7 +211,9 @@ class WriteClient:
         SchemaError
             The rows do not fit the table, or it has no record key to do this by.
         """
-        context, staged, _, _ = self._prepared(data, operation)
+        self._require(operation)
+        incoming = self.engine.schema_of(data)
+        context, staged, _, _ = self._prepared(self.table, incoming, operation)
         if context.asks_record_index and not self._builds_record_index:
             require_record_index(self.table.client, context.write.index.index_type)
         rehearsal = Rehearsal(self.table, self.table.timeline())
@@ -227,7 +233,7 @@ class WriteClient:
         """Return what :meth:`delete_partitions` would do; nothing is written."""
         client = self.table.client
         self._require(DELETE_PARTITION)
-        paths = self._paths_of(partitions, client.schema)
+        paths = self._paths_of(self.table, partitions, client.schema)
         view = self.table.views().view()
         require_known(view, paths)
         return rehearse_deletion(client, view, paths, self.config.metadata)
@@ -235,7 +241,7 @@ class WriteClient:
     def partitions_of(self, data: Any) -> list[PartitionPath]:
         """Return the paths of the partitions that rows belong to, each once, in order."""
         schema = self.table.client.schema
-        config = self._proven_config(schema)
+        config = self._proven_config(self.table, schema)
         names = dict.fromkeys(name.split(".")[0] for name in config.partition_fields)
         needed = replace(schema, arrow=pa.schema([schema.arrow.field(name) for name in names]))
         function = partial(partitions_of_rows, config=config, schema=needed, how=self.config.schema)
@@ -243,17 +249,17 @@ class WriteClient:
         return sorted({path for paths in found for path in paths})
 
     def _paths_of(
-        self, partitions: Iterable[PartitionLike], schema: TableSchema
+        self, table: OpenTable, partitions: Iterable[PartitionLike], schema: TableSchema
     ) -> list[PartitionPath]:
         """The paths of partitions; values are spelled as the stored rows show."""
         named = list(partitions)
         has_values = any(not isinstance(one, str) for one in named)
-        config = self._proven_config(schema) if has_values else self.table.client.config
+        config = self._proven_config(table, schema) if has_values else table.client.config
         return partition_paths_of(named, config, schema)
 
-    def _proven_config(self, schema: TableSchema) -> TableConfig:
+    def _proven_config(self, table: OpenTable, schema: TableSchema) -> TableConfig:
         operation = DELETE_PARTITION
-        return proven_layout(self.table, self.config, operation, schema).table.client.config
+        return proven_layout(table, self.config, operation, schema).table.client.config
 
     @property
     def _builds_record_index(self) -> bool:
@@ -262,25 +268,16 @@ class WriteClient:
         metadata = self.config.metadata
         if not metadata.enabled:
             return False
-        stored = stored_partitions(self.table.client.storage)
+        stored = StoredPartitions.of(self.table.client.config)
         is_anew = stored.is_made_anew and RECORD_INDEX in stored.building
         return is_anew or metadata.record_index or metadata.partitioned_record_index
 
-    def _prepared(
-        self, data: Any, operation: Operation
-    ) -> tuple[WriteContext, TableSchema, SchemaStep, ProvenLayout]:
-        """All that a write knows before it begins.
-
-        The context of its tasks, but for the time; the columns that are staged; the change of the
-        table's columns; the table's layout.
-        """
-        self._require(operation)
-        client = self.table.client
+    def _prepared(self, table: OpenTable, incoming: pa.Schema, operation: Operation) -> _Prepared:
+        client = table.client
         refuse_unknown_zone(client.config, client.base_path)
-        incoming = self.engine.schema_of(data)
         config = write_config_for(client.config, self.config, operation, incoming.names)
-        step = plan_schema(self.table, incoming, config, operation)
-        layout = proven_layout(self.table, config, operation, step.base)
+        step = plan_schema(table, incoming, config, operation)
+        layout = proven_layout(table, config, operation, step.base)
         client = layout.table.client
         keep_values = config.partial_update_mode is PartialUpdateMode.KEEP_VALUES
         buckets, index = client.config.buckets, config.index.index_type
@@ -308,7 +305,7 @@ class WriteClient:
         if context.merges(operation):
             check_deciding_columns(context.rules, context.schema)
             if context.rules.fill is not None:
-                schema = client.schema_text_at(self.table.timeline())
+                schema = client.schema_text_at(table.timeline())
                 refuse_defaults(schema, context.rules)
         return context, staged, step, layout
 
@@ -318,16 +315,28 @@ class WriteClient:
         if operation.is_replacing:
             self.table.host.require(Capability.REPLACE)
 
-    def _begin(self, operation: Operation) -> Transaction:
+    def _begun(
+        self, operation: Operation, plan: Callable[[OpenTable], Plan]
+    ) -> tuple[Transaction, Plan]:
+        """The write, on the timeline, and what was planned for it on the table as it is."""
+        planned: list[Plan] = []
+
+        def check(table: OpenTable) -> None:
+            self._refuse_repetition(table)
+            planned.append(plan(table))
+
         is_replacing = operation.is_replacing
-        return begin(
+        transaction = begin(
             self.table,
             self.lock,
             self.config,
             Action.REPLACECOMMIT if is_replacing else Action.COMMIT,
             operation.word,
             requested_body=encode(RequestedReplaceMetadata()) if is_replacing else b"",
+            plan=check,
         )
+        self.table = transaction.table.afresh
+        return transaction, planned[0]
 
 
 @contextmanager

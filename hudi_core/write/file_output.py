@@ -33,7 +33,7 @@ def mark(
     Markers(storage, context.instant).create(partition_path, file_name, kind)
     storage = open_storage(context.base_path, context.storage_options, fsync=context.write.fsync)
     metadata = join_path(partition_path, PARTITION_METADATA_FILE)
-    if storage.head(metadata) is None:
+    if kind is not MarkerKind.MERGE and storage.head(metadata) is None:
         if can_nest(context.table):
             refuse_nested_partition(storage, context.table, partition_path, context.instant)
         depth = len(partition_path.split("/")) if partition_path else 0

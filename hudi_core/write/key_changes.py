@@ -14,13 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_core.base_file.encoded_columns import plain
-from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.engine.base import TaskContext
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.index_definitions import read_definitions
 from hudi_core.metadata.key_changes import DELETED, INSERTED, UPDATED, change_table
 from hudi_core.metadata.partition_types import RECORD_INDEX, SECONDARY_INDEX
-from hudi_core.metadata.table import active_partitions, stored_partitions
+from hudi_core.metadata.table import StoredPartitions
 from hudi_core.rows.context import KeyTracking, WriteContext
 from hudi_core.rows.merging import Merged
 from hudi_core.rows.stage_files import Left, leave
@@ -40,10 +39,7 @@ def key_tracking(
     in_memory
         Whether tasks hand on what they leave in memory.
     """
-    wanted = MetadataConfig.from_options(client.options).enabled
-    if not (wanted or active_partitions(client.config)):
-        return None
-    stored = stored_partitions(client.storage).all
+    stored = StoredPartitions.of(client.config).all
     secondary = [name for name in stored if name.startswith(SECONDARY_INDEX)]
     if not secondary and RECORD_INDEX not in stored:
         return None

@@ -131,7 +131,7 @@ def _stored(context: WriteContext, item: GroupTask) -> StoredFile:
     base_file = item.group.base_file
     if base_file is None:
         return StoredFile(context.schema.with_meta().empty_table(), KeyFooter(None, None, None, 0))
-    return read_base_file(context, base_file.path, item.group.partition_path)
+    return read_base_file(context, base_file.path, item.group.partition_path, base_file.size)
 
 
 def _merged(context: WriteContext, item: GroupTask, arrived: Arrivals, stored: pa.Table) -> Merged:

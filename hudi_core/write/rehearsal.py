@@ -34,13 +34,12 @@ from hudi_core.write.steps import WritePlan, WriteSteps
 
 _FILE_BYTES: Final = 3000
 """What a base file of few columns has beside its rows: schemas, statistics, key range."""
-_PROTOCOL_READS: Final = 4
-"""The table's properties when it is opened and when the write begins, and its latest schema."""
+_PROTOCOL_READS: Final = 3
+"""The table's properties under each of the two locks, and its latest schema."""
 _PROTOCOL_WRITES: Final = 5
 """Heartbeat, requested and inflight file, the seal on the markers, completed file."""
-_PROTOCOL_LISTS: Final = 6
-"""The timeline for the plan, and under each of the two locks; heartbeats, markers, what is left of
-other writes."""
+_PROTOCOL_LISTS: Final = 5
+"""The timeline under each of the two locks; heartbeats, markers, what is left of other writes."""
 
 
 @dataclass(slots=True)
@@ -156,10 +155,10 @@ def expected_requests(
         Commits whose metadata is read.
     """
     written = sum(file.change is not FileChange.REPLACE for file in files)
-    rewritten = sum(file.change is FileChange.REWRITE for file in files)
     return StorageRequests(
-        # partition and seal are looked at around each marker
-        reads=_PROTOCOL_READS + commits + listed + looked_up + rewritten + 3 * written,
+        # heartbeat and seal are looked at after each file; before it the last version is read, or
+        # the metadata of the partition is looked for
+        reads=_PROTOCOL_READS + commits + looked_up + 3 * written,
         # a marker comes before each file
         writes=_PROTOCOL_WRITES + 2 * written + new_partitions,
         lists=_PROTOCOL_LISTS + listed,

@@ -9,16 +9,16 @@ from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.groups import list_all_groups
 from hudi_core.metadata.index_definitions import read_definitions
 from hudi_core.metadata.partition_types import FILES
-from hudi_core.metadata.table import metadata_client, stored_partitions
+from hudi_core.metadata.table import StoredPartitions, metadata_client
 from hudi_core.metadata.wanted import wanted_partitions
 from hudi_core.model.dry_run import StorageRequests
 
 _TIMELINE_WRITES: Final = 3
 """The requested, inflight and completed file of a deltacommit."""
-_READS: Final = 9
-"""Properties of both tables, what says which indexes there are, the last compaction."""
-_LISTS: Final = 8
-"""The metadata table's timeline when the write begins, around the deltacommit and for services."""
+_READS: Final = 3
+"""The metadata table's properties, and twice what says which indexes there are."""
+_LISTS: Final = 3
+"""The metadata table's timeline under each of the two locks, and its folders."""
 _BOOTSTRAP_WRITES: Final = 2
 """The metadata table's own properties, and the table's that name its partitions."""
 
@@ -47,7 +47,7 @@ def metadata_requests(client: TableMetaClient, config: MetadataConfig) -> Storag
     CorruptMetadataError
         The metadata table is damaged.
     """
-    stored = stored_partitions(client.storage)
+    stored = StoredPartitions.of(client.config)
     if FILES not in stored.complete:
         if not config.enabled:
             return StorageRequests(0, 0, 0, 0)
@@ -62,7 +62,7 @@ def metadata_requests(client: TableMetaClient, config: MetadataConfig) -> Storag
     listed = list_all_groups(metadata, list(partitions), with_owners)
     groups = sum(len(groups) for found in listed.values() for groups in found.owned.values())
     return StorageRequests(
-        reads=_READS + 2 * len(partitions),
+        reads=_READS,
         writes=_TIMELINE_WRITES + groups,
         lists=_LISTS + len(partitions),
         deletes=0,

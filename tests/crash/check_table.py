@@ -29,7 +29,7 @@ from hudi_core.config.write import WriteConfig
 from hudi_core.errors import LockError
 from hudi_core.metadata.index_definitions import read_definitions
 from hudi_core.metadata.partition_types import FILES
-from hudi_core.metadata.table import active_partitions, building_partitions, metadata_client
+from hudi_core.metadata.table import StoredPartitions, metadata_client
 from hudi_core.metadata.validator import ALL_CHECKS, Check, validate
 from hudi_core.model.files import BaseFileName
 from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant
@@ -198,7 +198,7 @@ class _Check:
     # --- files -----------------------------------------------------------------------------------
 
     def metadata(self) -> None:
-        building = building_partitions(self.client.config)
+        building = StoredPartitions.of(self.client.config).building
         if FILES in building and not self.at_rest:
             return  # it is being made anew: who comes now lists the folders
         self.require(
@@ -206,7 +206,7 @@ class _Check:
         )
         if self.at_rest:
             defined = read_definitions(self.client.storage, self.client.config).raw
-            lost = set(defined) - set(active_partitions(self.client.config))
+            lost = set(defined) - set(StoredPartitions.of(self.client.config).complete)
             self.require(3, not lost, f"defined, and not in the metadata table: {lost}")
         report = validate(self.client, ALL_CHECKS if self.at_rest else frozenset({Check.FILES}))
         for finding in (*report.findings, *report.unreadable.items()):

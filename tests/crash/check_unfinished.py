@@ -18,7 +18,7 @@ from hudi_core.config.table_keys import NATIVE
 from hudi_core.errors import HudiError, NotATableError
 from hudi_core.metadata.hfile.layout import DATA_MAGIC
 from hudi_core.metadata.partition_types import FILES
-from hudi_core.metadata.table import building_partitions
+from hudi_core.metadata.table import StoredPartitions
 from hudi_core.metadata.validator import Check, validate
 from tests.crash.check_table import ACKED, Report, Tried, check_table
 from tests.crash.found_folders import READERS
@@ -96,7 +96,7 @@ def _lists_folders(path: Path, source: str | None) -> bool:
     """Tell whether the metadata table is being made anew: it is in nobody's way any more."""
     if source is not None:
         return False
-    return FILES in building_partitions(hudi.Table.open(str(path), OPTIONS).config)
+    return FILES in StoredPartitions.of(hudi.Table.open(str(path), OPTIONS).config).building
 
 
 def _damaged(path: Path) -> list[str]:

@@ -21,7 +21,7 @@ from hudi_core.actions.archive import archive
 from hudi_core.actions.archive_plan import ArchiveRules, plan_archive
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.local import LocalEngine
-from hudi_core.metadata.table import metadata_client, stored_partitions
+from hudi_core.metadata.table import StoredPartitions, metadata_client
 from hudi_core.model.instant import Action
 from hudi_core.services.metadata import MetadataOperator
 from hudi_core.services.opening import open_table
@@ -364,7 +364,7 @@ def pending_instants(path: str) -> list[str]:
     """Return the pending instants of a table and of its metadata table."""
     client = open_table(path, _FAST).client
     clients = [client]
-    if stored_partitions(client.storage).complete:
+    if StoredPartitions.of(client.as_stored().config).complete:
         clients.append(metadata_client(client))
     return [str(instant) for one in clients for instant in one.timeline().pending()]
 

@@ -18,8 +18,8 @@ from hudi_core.storage.properties_file import write_instead, write_new
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.clock import TimelineClock
 from hudi_core.timeline.serde import encode
-from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn import publication, recovery, rollback, settlement, transaction
+from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import TableLock
 from hudi_core.txn.transaction import Transaction
 
@@ -44,13 +44,13 @@ def _nothing(*_: Any, **__: Any) -> None:
 # --- what a write does in which order ------------------------------------------------------------
 
 
-def _format_first(self: Transaction, metadata: CommitMetadata, timeline: Timeline) -> Instant:
+def _format_first(self: Transaction, metadata: CommitMetadata, state: TableState) -> Instant:
     """Step 2 before step 1."""
     active = self.table.client.active
-    completion = TimelineClock(active).next_time(timeline)
+    completion = TimelineClock(active).next_time(state.timeline)
     done = replace(self.instant, state=State.COMPLETED, completion_time=completion)
-    publication.tell(self.table, metadata, done)
-    return active.complete(self.instant, completion, encode(metadata), timeline)
+    publication.tell(state.table, metadata, done)
+    return active.complete(self.instant, completion, encode(metadata), state.timeline)
 
 
 def _metadata_last() -> AbstractContextManager[None]:
@@ -58,8 +58,10 @@ def _metadata_last() -> AbstractContextManager[None]:
     record, complete = Transaction._record, Transaction._complete
     told: list[tuple[Any, ...]] = []
 
-    def later(self: Transaction, *given: Any) -> None:
+    def later(self: Transaction, *given: Any) -> TableState:
         told.append(given)
+        state: TableState = given[-1]
+        return state
 
     def complete_first(self: Transaction, *given: Any) -> Instant:
         completed = complete(self, *given)
@@ -69,11 +71,11 @@ def _metadata_last() -> AbstractContextManager[None]:
     return changed((Transaction, "_record", later), (Transaction, "_complete", complete_first))
 
 
-def _believing(self: Transaction, metadata: CommitMetadata, timeline: Timeline) -> Instant:
+def _believing(self: Transaction, metadata: CommitMetadata, state: TableState) -> Instant:
     """An error of the store means that nothing has happened."""
     active = self.table.client.active
-    completion = TimelineClock(active).next_time(timeline)
-    return active.complete(self.instant, completion, encode(metadata), timeline)
+    completion = TimelineClock(active).next_time(state.timeline)
+    return active.complete(self.instant, completion, encode(metadata), state.timeline)
 
 
 def _recorded_at_once(_: Any, instant: Instant, call: Callable[[], T], *__: Any) -> T:
@@ -87,11 +89,12 @@ def _recorded_at_once(_: Any, instant: Instant, call: Callable[[], T], *__: Any)
 # --- what recovery does --------------------------------------------------------------------------
 
 
-def _rolled_back_plainly(table: OpenTable, timeline: Timeline) -> settlement.Settled:
+def _rolled_back_plainly(state: TableState) -> settlement.Settled:
     """What only step 1 holds is undone, without a word to the format."""
-    for instant in pending_publications(table.seeing(timeline).timeline()):
-        rollback.roll_back(table, instant)
-    return settlement.Settled(table.client.timeline(), table.timeline())
+    for instant in pending_publications(state.table.timeline()):
+        state, _ = rollback.roll_back(state, instant)
+    state = state.reloaded()
+    return settlement.Settled(state, state.table.timeline())
 
 
 def _plain_rollback() -> AbstractContextManager[None]:

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 import hudi_core as hudi
 from hudi_core.errors import NotATableError, SchemaError
-from hudi_core.metadata.table import active_partitions
+from hudi_core.metadata.table import StoredPartitions
 from tests.crash.found_folders import MAKERS, PARTITION, PLAIN
 from tests.crash.metadata_scenes import operator
 
@@ -139,7 +139,7 @@ def _repair(table: hudi.Table) -> None:
     assert not done.left, done.left
     defined = json.loads((Path(table.path) / INDEXES).read_text())["indexDefinitions"]
     now = hudi.Table.open(table.path, OPTIONS)
-    lost = defined.keys() - set(active_partitions(now.config))
+    lost = defined.keys() - set(StoredPartitions.of(now.config).complete)
     assert not lost, f"indexes are gone: {lost}"
 
 

@@ -25,7 +25,7 @@ from typing import NamedTuple
 import pytest
 from hudi import HudiTableBuilder
 
-from hudi_core.metadata.table import metadata_client, stored_partitions
+from hudi_core.metadata.table import StoredPartitions, metadata_client
 from hudi_core.model.files import BaseFileName, LogFileName
 from hudi_core.storage.posix_reader import TEMPORARY_PREFIX
 from tests.crash.counting_storage import ERRORS, KILLS, Fault, in_fork, pinned
@@ -201,7 +201,7 @@ def check_finished(path: Path, scene: Scene, rows: Rows) -> None:
     """Nothing is left to do, nor of what was not done."""
     assert read(path) == rows
     client = client_of(path)
-    partitions = stored_partitions(client.storage)
+    partitions = StoredPartitions.of(client.as_stored().config)
     assert partitions.building == ()
     if not partitions.complete:
         # deleted, and nobody has written since

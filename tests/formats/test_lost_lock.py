@@ -15,6 +15,7 @@ from hudi_core.errors import CommitConflictError, ConcurrentWriterError
 from hudi_core.model.instant import Action
 from hudi_core.txn import rollback
 from hudi_core.txn.conflicts import refuse_conflicts
+from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import Hold, TableLock
 from tests.formats.two_steps import FAST, FORMATS, READ, batch, new_table
 
@@ -67,7 +68,7 @@ def test_a_write_that_completes_while_its_rollback_is_planned_stays(
         done: list[Any] = []
         monkeypatch.setattr(rollback, "make_plan", slow)
         with pytest.raises(ConcurrentWriterError) as caught:
-            rollback.roll_back(opened, pending)
+            rollback.roll_back(TableState.load(opened), pending)
         refused.append(caught.value)
         monkeypatch.setattr(rollback, "make_plan", plan)
         return done[0]

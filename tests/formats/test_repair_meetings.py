@@ -11,7 +11,7 @@ import hudi_core as hudi
 from hudi_core.errors import CorruptMetadataError, HudiError, UnsupportedTableError
 from hudi_core.metadata.index_definitions import read_definitions
 from hudi_core.metadata.partition_types import RECORD_INDEX
-from hudi_core.metadata.table import active_partitions, building_partitions
+from hudi_core.metadata.table import StoredPartitions
 from hudi_core.model.actions import IndexPartitionInfo, IndexPlan
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.services.opening import open_table
@@ -31,8 +31,9 @@ EMPTY = "hudi_core.metadata.preparation.write_new"
 
 def partitions(path: Path) -> tuple[str, ...]:
     config = hudi.Table.open(str(path)).config
-    assert building_partitions(config) == ()
-    return tuple(sorted(active_partitions(config)))
+    partitions = StoredPartitions.of(config)
+    assert partitions.building == ()
+    return tuple(sorted(partitions.complete))
 
 
 @pytest.fixture
@@ -59,7 +60,7 @@ def roll_back(path: Path) -> None:
 
 def write_without(path: Path) -> None:
     hudi.Table.open(str(path), WITHOUT).upsert(batch(4, "c", "z"))
-    assert active_partitions(hudi.Table.open(str(path)).config) == ()
+    assert StoredPartitions.of(hudi.Table.open(str(path)).config).complete == ()
 
 
 def write_by_index(path: Path) -> None:

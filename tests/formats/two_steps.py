@@ -22,8 +22,8 @@ from hudi_core.model.instant import Instant
 from hudi_core.plugin.host import FormatHost
 from hudi_core.services.opening import open_table
 from hudi_core.table_handle import OpenTable
-from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.settlement import Settled
+from hudi_core.txn.state import TableState
 from hudi_core.txn.transaction import Transaction
 
 SCHEMA = pa.schema(
@@ -167,8 +167,8 @@ def blind(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     It is what a writer does that lost its lock without noticing.
     """
 
-    def passed(table: OpenTable, timeline: Timeline) -> Settled:
-        return Settled(timeline, table.seeing(timeline).timeline())
+    def passed(state: TableState) -> Settled:
+        return Settled(state, state.table.timeline())
 
     with monkeypatch.context() as patched:
         for room in (hudi_core.txn.recovery, hudi_core.txn.transaction):

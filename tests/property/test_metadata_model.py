@@ -39,7 +39,7 @@ from hudi_core.metadata.partition_types import (
 )
 from hudi_core.metadata.records import BloomFilterEntry, ColumnRange, FileList, RecordLocation
 from hudi_core.metadata.snapshot import MetadataSnapshot
-from hudi_core.metadata.table import active_partitions
+from hudi_core.metadata.table import StoredPartitions
 from hudi_core.model.files import BaseFileName, BasePath, FileId, PartitionPath
 from hudi_core.storage.options import StorageOptions
 from hudi_core.storage.posix import PosixStorage
@@ -101,7 +101,7 @@ def client_of(path: Path) -> TableMetaClient:
 def check_metadata(path: Path, must: bool, columns: tuple[str, ...] = COLUMNS) -> None:
     """Compare every partition of the metadata table with what the storage holds."""
     client = client_of(path)
-    if FILES not in active_partitions(client.config):
+    if FILES not in StoredPartitions.of(client.config).complete:
         assert not must
         return
     snapshot, timeline = MetadataSnapshot.open(client), client.timeline()

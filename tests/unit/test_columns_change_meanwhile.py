@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import hudi_core as hudi
 from hudi_core.errors import SchemaError
-from hudi_core.model.operation import Operation
-from hudi_core.txn.transaction import Transaction
+from hudi_core.txn.transaction import Transaction, begin
 from hudi_core.write.client import WriteClient
 
 ROWS = pa.table({"id": ["a"], "part": ["x"], "n": pa.array([1], pa.int32())})
@@ -26,15 +27,14 @@ def table(tmp_path: Path) -> hudi.Table:
 
 
 def alter_first(monkeypatch: pytest.MonkeyPatch, path: str, **change: object) -> None:
-    """Let somebody change the columns after the next write has planned its own."""
-    begin = WriteClient._begin
+    """Let somebody change the columns before the next write has the lock."""
 
-    def begun(client: WriteClient, operation: Operation) -> Transaction:
+    def begun(*arguments: Any, **named: Any) -> Transaction:
         monkeypatch.undo()
         hudi.Table.open(path).alter(**change)  # type: ignore[arg-type]
-        return begin(client, operation)
+        return begin(*arguments, **named)
 
-    monkeypatch.setattr(WriteClient, "_begin", begun)
+    monkeypatch.setattr(sys.modules[WriteClient.__module__], "begin", begun)
 
 
 def test_rows_are_written_with_the_types_that_the_table_has_by_then(

@@ -29,7 +29,7 @@ from hudi_core.metadata.keys import partition_stats_key
 from hudi_core.metadata.partition_types import COLUMN_STATS, PARTITION_STATS
 from hudi_core.metadata.records import ColumnRange, ValueType
 from hudi_core.metadata.snapshot import MetadataSnapshot
-from hudi_core.metadata.table import active_partitions
+from hudi_core.metadata.table import StoredPartitions
 from hudi_core.model.files import PartitionPath
 from hudi_core.schema.arrow_types import leaves
 from tests.unit.test_metadata_validator import a_record, client_of, operator, plant
@@ -321,7 +321,7 @@ def test_ranges_of_partitions_go_with_those_of_files(tmp_path: Path) -> None:
     """They are made from these, and would go stale without them."""
     made = table_of(tmp_path / "t", "8", rows("A", 1, x=[1]), rows("B", 2, x=[2]))
     operator(Path(made.path)).drop(COLUMN_STATS)
-    kept = active_partitions(client_of(Path(made.path)).config)
+    kept = StoredPartitions.of(client_of(Path(made.path)).config).complete
     assert {COLUMN_STATS, PARTITION_STATS}.isdisjoint(kept)
     with pytest.raises(TableServiceError, match="made from column_stats"):
         operator(Path(made.path)).index(PARTITION_STATS)

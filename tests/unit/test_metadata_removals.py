@@ -21,9 +21,10 @@ from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.records import FileList
 from hudi_core.metadata.removal_changes import record_clean
 from hudi_core.metadata.snapshot import MetadataSnapshot
+from hudi_core.metadata.state import MetadataState
 from hudi_core.metadata.table import metadata_client
 from hudi_core.metadata.undo import is_compacted
-from hudi_core.metadata.upkeep import open_upkeep
+from hudi_core.metadata.upkeep import Upkeep
 from hudi_core.metadata.validator import validate
 from hudi_core.model.actions import ActionInstant, CleanerPlan, CleanFileInfo
 from hudi_core.model.instant import Action, Instant, State
@@ -79,8 +80,9 @@ def clean(path: Path, files: dict[str, list[str]], dropped: tuple[str, ...] = ()
     work = start_clean(client, request_clean(client, clock.next_time(), plan))
     assert work is not None
     metadata = delete_cleaned(client, work)
-    upkeep = open_upkeep(client, MetadataConfig.from_options(OPTIONS), client.timeline())
-    assert upkeep is not None
+    tables = MetadataState.load(client)
+    assert tables is not None
+    upkeep = Upkeep(tables, MetadataConfig.from_options(OPTIONS))
     record_clean(upkeep, work.instant.requested_time, metadata)
     complete_clean(client, work, clock.next_time(), metadata)
 

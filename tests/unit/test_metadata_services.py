@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +24,12 @@ from hudi_core.metadata.compaction import (
     refuse_backlog,
 )
 from hudi_core.metadata.hfile import HFileReader
-from hudi_core.metadata.locked import LockedMetadata
 from hudi_core.metadata.partition_types import FILES, PARTITION_STATS, RecordType
 from hudi_core.metadata.record_codec import RecordDecoder
 from hudi_core.metadata.records import FileEntry, FileList, MetadataRecord
 from hudi_core.metadata.services import archive_if_due, clean_if_due, run_services
 from hudi_core.metadata.snapshot import MetadataSnapshot
+from hudi_core.metadata.state import MetadataState
 from hudi_core.metadata.table import metadata_client
 from hudi_core.metadata.writer import write_deltacommit
 from hudi_core.model.files import FileId, PartitionPath
@@ -65,8 +64,10 @@ def opened(path: Path) -> TableMetaClient:
     return open_client(path, stored_config(stored, str(path)))
 
 
-def lock(client: TableMetaClient) -> LockedMetadata:
-    return LockedMetadata(client, metadata_client(client), client.timeline())
+def lock(client: TableMetaClient) -> MetadataState:
+    tables = MetadataState.load(client)
+    assert tables is not None
+    return tables
 
 
 def scans(client: TableMetaClient) -> dict[str, list[MetadataRecord]]:
@@ -87,9 +88,9 @@ def add_instant(client: TableMetaClient, changes: Mapping[str, PartitionChange])
         Instant(both.next_time(), Action.COMMIT, State.REQUESTED)
     )
     client.active.to_inflight(requested)
-    both = replace(both, data_timeline=client.timeline())
+    both = both.with_data_timeline(client.timeline())
     write_deltacommit(both, requested.requested_time, changes)
-    now = replace(both, data_timeline=client.timeline()).next_time()
+    now = both.with_data_timeline(client.timeline()).next_time()
     return client.active.complete(requested, now, some_commit(client))
 
 
@@ -191,18 +192,18 @@ def test_compaction_waits_for_what_is_pending(real_tables: Callable[[str], Path]
     pending = Instant(both.next_time(), Action.COMMIT, State.REQUESTED)
     client.active.create_requested(pending)
     inflight = client.active.to_inflight(pending)
-    assert compaction_waits_for(client.timeline(), both.metadata.timeline()) is None
+    assert compaction_waits_for(client.timeline(), metadata_client(client).timeline()) is None
     write_deltacommit(lock(client), pending.requested_time, more_files("region=eu", a=1))
-    assert compaction_waits_for(client.timeline(), both.metadata.timeline()) == inflight
+    assert compaction_waits_for(client.timeline(), metadata_client(client).timeline()) == inflight
     assert compact_if_due(lock(client), config(compact=1)) is None
     assert scans(client) == before
     assert foreign_rows(path).equals(rows)
     few = config(**{"max.deltacommits.when_pending": 3})
     with pytest.raises(TableServiceError, match=str(pending.requested_time)):
-        refuse_backlog(few, client.timeline(), both.metadata.timeline())
-    refuse_backlog(config(), client.timeline(), both.metadata.timeline())
+        refuse_backlog(few, client.timeline(), metadata_client(client).timeline())
+    refuse_backlog(config(), client.timeline(), metadata_client(client).timeline())
     client.active.complete(inflight, lock(client).next_time(), some_commit(client))
-    refuse_backlog(few, client.timeline(), both.metadata.timeline())
+    refuse_backlog(few, client.timeline(), metadata_client(client).timeline())
     assert compact_if_due(lock(client), config(compact=1)) is not None
 
 

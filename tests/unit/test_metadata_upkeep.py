@@ -21,11 +21,11 @@ from hudi_core.errors import (
 from hudi_core.metadata.changes import PartitionChange
 from hudi_core.metadata.file_records import list_records, partitions_record
 from hudi_core.metadata.index_definitions import DEFAULT_PATH, PATH_KEY, read_definitions
-from hudi_core.metadata.locked import LockedMetadata
 from hudi_core.metadata.partition_types import COLUMN_STATS, FILES
 from hudi_core.metadata.records import ColumnRange, FileEntry
 from hudi_core.metadata.snapshot import MetadataSnapshot
-from hudi_core.metadata.table import active_partitions, metadata_client
+from hudi_core.metadata.state import MetadataState
+from hudi_core.metadata.table import StoredPartitions, metadata_client
 from hudi_core.metadata.writer import write_deltacommit
 from hudi_core.model.files import PartitionPath
 from hudi_core.model.instant import Action, Instant, State
@@ -77,7 +77,11 @@ def check(path: Path) -> None:
 
 def test_a_table_gets_its_metadata_table_when_it_is_created(path: Path) -> None:
     create(path, ON)
-    assert active_partitions(client_of(path).config) == ("column_stats", "files", "partition_stats")
+    assert StoredPartitions.of(client_of(path).config).complete == (
+        "column_stats",
+        "files",
+        "partition_stats",
+    )
     assert ids(path) == []
     hudi.Table.open(str(path), OFF).insert(rows("a"))
     check(path)
@@ -144,7 +148,8 @@ def test_a_commit_of_an_instant_that_the_table_does_not_have_is_undone(path: Pat
     table = create(path, ON)
     result = table.insert(rows("a"))
     client = client_of(path)
-    tables = LockedMetadata(client, metadata_client(client), client.timeline())
+    tables = MetadataState.load(client)
+    assert tables is not None
     time, rome = tables.next_time(), PartitionPath("rome")
     lists = {rome: {"x_0-0-0_20260101000000000.parquet": FileEntry(5)}}
     change = PartitionChange((partitions_record(lists), *list_records(lists)))
@@ -163,8 +168,9 @@ def test_a_commit_of_a_live_writer_is_left_alone(path: Path) -> None:
     table = create(path, {**ON, **TOGETHER})
     table.insert(rows("a"))
     client = client_of(path)
-    own = metadata_client(client)
-    time = LockedMetadata(client, own, client.timeline()).next_time()
+    tables = MetadataState.load(client)
+    assert tables is not None
+    own, time = metadata_client(client), tables.next_time()
     for active, action in ((client.active, Action.COMMIT), (own.active, Action.DELTACOMMIT)):
         begun = Instant(time, action, State.REQUESTED)
         active.create_requested(begun, b"")
@@ -192,10 +198,10 @@ def test_partitions_are_what_the_options_ask_for(path: Path) -> None:
     }
     table = create(path, options)
     table.insert(rows("a"))
-    assert active_partitions(client_of(path).config) == ("bloom_filters", "files")
+    assert StoredPartitions.of(client_of(path).config).complete == ("bloom_filters", "files")
     later = hudi.Table.open(str(path), ON)
     later.insert(rows("b"))
-    assert "column_stats" in active_partitions(client_of(path).config)
+    assert "column_stats" in StoredPartitions.of(client_of(path).config).complete
     check(path)
     assert ids(path) == ["a", "b"]
 

@@ -16,7 +16,6 @@ from hudi_core.config.write import WriteConfig
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.changes import PartitionChange
-from hudi_core.metadata.locked import LockedMetadata
 from hudi_core.metadata.partition_types import (
     BLOOM_FILTERS,
     COLUMN_STATS,
@@ -35,6 +34,7 @@ from hudi_core.metadata.records import (
     SecondaryEntry,
 )
 from hudi_core.metadata.snapshot import MetadataSnapshot
+from hudi_core.metadata.state import MetadataState
 from hudi_core.metadata.table import metadata_client
 from hudi_core.metadata.validator import Check, Finding, ValidationReport, validate
 from hudi_core.metadata.writer import write_deltacommit
@@ -92,10 +92,11 @@ def client_of(path: Path) -> TableMetaClient:
 def plant(path: Path, partition: str, *records: MetadataRecord, deleted: str | None = None) -> None:
     """Commit records to the metadata table with an instant that changes nothing."""
     client = client_of(path)
-    both = LockedMetadata(client, metadata_client(client), client.timeline())
+    both = MetadataState.load(client)
+    assert both is not None
     requested = Instant(both.next_time(), Action.COMMIT, State.REQUESTED)
     inflight = client.active.to_inflight(client.active.create_requested(requested))
-    both = replace(both, data_timeline=client.timeline())
+    both = both.with_data_timeline(client.timeline())
     change = PartitionChange(records, () if deleted is None else (deleted,))
     write_deltacommit(both, requested.requested_time, {partition: change})
     client.active.complete(inflight, both.next_time(), encode(CommitMetadata()))

@@ -24,7 +24,7 @@ from hudi_core.metadata.partition_types import (
     RECORD_INDEX,
 )
 from hudi_core.metadata.snapshot import MetadataSnapshot
-from hudi_core.metadata.table import active_partitions, metadata_client
+from hudi_core.metadata.table import StoredPartitions, metadata_client
 from hudi_core.metadata.validator import validate
 from hudi_core.model.actions import IndexPartitionInfo, IndexPlan
 from hudi_core.model.instant import Action, Instant, State
@@ -115,7 +115,7 @@ def test_create_delete_and_back(tmp_path: Path) -> None:
     assert kept is not None
     assert kept.startswith(".hoodie/.metadata_")
     assert not (path / ".hoodie/metadata").exists()
-    assert active_partitions(opened(path).config) == ()
+    assert StoredPartitions.of(opened(path).config).complete == ()
     require_right(path)
     with pytest.raises(TableServiceError, match="no metadata table"):
         operator(opened(path)).delete()
@@ -194,7 +194,7 @@ def test_a_partition_comes_and_goes_without_the_others(tmp_path: Path) -> None:
     hudi.Table.open(str(path), OPTIONS).upsert(rows("x", ts=5))
     assert validate(opened(path)).checked[BLOOM_FILTERS] == 4
     operator(opened(path)).drop(BLOOM_FILTERS)
-    assert BLOOM_FILTERS not in active_partitions(opened(path).config)
+    assert BLOOM_FILTERS not in StoredPartitions.of(opened(path).config).complete
     assert not (path / ".hoodie/metadata" / BLOOM_FILTERS).exists()
     require_right(path)
     # commits to the first one are no part of the second
@@ -215,7 +215,7 @@ def test_a_dropped_partition_comes_back_with_the_next_write_that_asks_for_it(
     operator(opened(path)).drop(COLUMN_STATS)
     assert COLUMN_STATS not in read_definitions(opened(path).storage, opened(path).config).raw
     hudi.Table.open(str(path), OPTIONS).upsert(rows("x", ts=5))
-    assert COLUMN_STATS not in active_partitions(opened(path).config)
+    assert COLUMN_STATS not in StoredPartitions.of(opened(path).config).complete
     hudi.Table.open(str(path), ENABLED).upsert(rows("x", ts=5))
     assert validate(opened(path)).checked[COLUMN_STATS] > 0
     assert validate(opened(path)).is_valid
@@ -314,7 +314,7 @@ def test_metadata_tables_of_old_tables_are_not_asked(real_tables: Callable[[str]
     said = "hoodie.table.metadata.partitions=files"
     properties.write_text(properties.read_text() + said + "\n")
     client = opened(path)
-    assert active_partitions(client.config) == (FILES,)
+    assert StoredPartitions.of(client.config).complete == (FILES,)
     listing = lister_of(client)
     assert (listing.is_metadata, len(listing.lister.list_partitions())) == (False, 3)
     for ask in (metadata_stats, require_metadata, MetadataSnapshot.open):
@@ -329,7 +329,7 @@ def test_metadata_tables_of_old_tables_are_not_asked(real_tables: Callable[[str]
 
 
 def create(client: TableMetaClient) -> None:
-    if FILES not in active_partitions(opened(Path(client.base_path)).config):
+    if FILES not in StoredPartitions.of(opened(Path(client.base_path)).config).complete:
         operator(client).create()
 
 
@@ -339,12 +339,12 @@ def delete(client: TableMetaClient) -> None:
 
 
 def index(client: TableMetaClient) -> None:
-    if BLOOM_FILTERS not in active_partitions(opened(Path(client.base_path)).config):
+    if BLOOM_FILTERS not in StoredPartitions.of(opened(Path(client.base_path)).config).complete:
         operator(client).index(BLOOM_FILTERS)
 
 
 def drop(client: TableMetaClient) -> None:
-    if PARTITION_STATS in active_partitions(opened(Path(client.base_path)).config):
+    if PARTITION_STATS in StoredPartitions.of(opened(Path(client.base_path)).config).complete:
         operator(client).drop(PARTITION_STATS)
 
 
@@ -368,13 +368,13 @@ def test_a_death_at_any_step_is_made_good(
         require_right(path)
         client = opened(path)
         assert not client.timeline().pending().instants
-        if active_partitions(client.config):
+        if StoredPartitions.of(client.config).complete:
             assert not metadata_client(client).timeline().pending().instants
             assert validate(client).is_valid
             folders = metadata_client(client).storage.list_folders()
-            assert {*folders} == {".hoodie", *active_partitions(client.config)}
+            assert {*folders} == {".hoodie", *StoredPartitions.of(client.config).complete}
         if seen % 2:
-            partitions = active_partitions(client.config)
+            partitions = StoredPartitions.of(client.config).complete
             expected = {"create": 3, "delete": 0, "index": 4, "drop": 2}
             assert len(partitions) == expected[act.__name__]
     assert seen * DEATHS_APART > 20

@@ -161,7 +161,7 @@ def test_s3_for_obstore_with_the_bucket_in_the_host() -> None:
 
 
 def test_s3_for_pyarrow() -> None:
-    assert options({}).for_pyarrow(StoreKind.S3) == {}
+    assert options({}).for_pyarrow(StoreKind.S3) == {"allow_delayed_open": True}
     given = {
         **KEYS,
         "fs.s3a.session.token": "t",
@@ -176,6 +176,7 @@ def test_s3_for_pyarrow() -> None:
         "scheme": "http",
         "endpoint_override": "h:1",
         "force_virtual_addressing": False,
+        "allow_delayed_open": True,
     }
 
 

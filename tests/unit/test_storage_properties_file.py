@@ -29,6 +29,7 @@ from hudi_core.storage.properties_file import (
     update_properties,
     write_new,
 )
+from hudi_core.storage.safe_path import check_size
 
 PROPERTIES = {"hoodie.table.name": "t", "hoodie.table.type": "COPY_ON_WRITE"}
 CHECKSUM = {"hoodie.table.checksum": str(table_checksum(None, "t"))}
@@ -64,7 +65,7 @@ class MemoryStorage:
     def read(self, path: str, max_bytes: int | None = None) -> bytes:
         if path not in self.files:
             raise PathNotFoundError(path)
-        assert max_bytes is None or len(self.files[path]) <= max_bytes
+        check_size(path, len(self.files[path]), max_bytes)
         return self.files[path]
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
@@ -321,10 +322,10 @@ def test_what_was_written_is_verified() -> None:
 class UpdatedMeanwhile(MemoryStorage):
     """Java ends a change between a reader's look at the file and its look at the backup."""
 
-    def head(self, path: str) -> FileStatus | None:
+    def read(self, path: str, max_bytes: int | None = None) -> bytes:
         if path == BACKUP_PATH and PROPERTIES_PATH not in self.files:
             self.files = {PROPERTIES_PATH: format_properties(PROPERTIES | CHECKSUM)}
-        return super().head(path)
+        return super().read(path, max_bytes)
 
 
 def test_a_reader_looks_again_when_a_change_ends_under_it() -> None:

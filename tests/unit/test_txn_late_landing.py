@@ -19,6 +19,7 @@ from hudi_core.services.opening import open_table
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.timeline.late_writes import late_writes
 from hudi_core.txn import rollback
+from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import TableLock
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64())])
@@ -144,7 +145,7 @@ def test_a_writer_learns_that_it_was_rolled_back_meanwhile(
         if is_completion(path) and not path.endswith(".rollback"):
             opened = open_table(table.path, FAST)
             (mine,) = opened.client.timeline().pending()
-            rollback.roll_back(opened, mine)
+            rollback.roll_back(TableState.load(opened), mine)
             time.sleep(0.02)
         put_if_absent(self, path, data)
 

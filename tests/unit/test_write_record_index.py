@@ -191,9 +191,9 @@ def test_only_files_that_hold_a_key_are_read(
     read: list[str] = []
     keys = stored_file.read_record_keys
 
-    def counted(context: Any, path: str) -> Any:
+    def counted(context: Any, path: str, size: int | None = None) -> Any:
         read.append(path)
-        return keys(context, path)
+        return keys(context, path, size)
 
     monkeypatch.setattr(locating, "read_record_keys", counted)
     result = table.upsert(rows([12, 33, 90], ["rome", "oslo"], 2))

@@ -1,0 +1,155 @@
+"""A table and its metadata table while the table's lock is held: what every change works on.
+
+Both are read once per hold. Whoever changes one of them hands on the state that this leads to, so
+that nobody lists a timeline to learn what was just put there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from hudi_core.errors import UnsupportedTableError
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata.index_definitions import IndexDefinitions, read_definitions
+from hudi_core.metadata.partition_types import (
+    BLOOM_FILTERS,
+    COLUMN_STATS,
+    FILES,
+    PARTITION_STATS,
+    RECORD_INDEX,
+    SECONDARY_INDEX,
+)
+from hudi_core.metadata.table import StoredPartitions, metadata_client
+from hudi_core.model.instant import Instant
+from hudi_core.model.instant_time import InstantTime
+from hudi_core.timeline.timeline import Timeline
+
+_MAINTAINED: Final = (FILES, COLUMN_STATS, PARTITION_STATS, BLOOM_FILTERS, RECORD_INDEX)
+_PLAIN: Final = ("", "identity")
+_ELSEWHERE: Final = "Drop that index with Apache Hudi, or write with Apache Hudi."
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataState:
+    """The two tables. The metadata table has no lock of its own.
+
+    Attributes
+    ----------
+    client
+        The table, with its properties and its timeline, and the metadata table with its own.
+    definitions
+        The table's indexes.
+    """
+
+    client: TableMetaClient
+    definitions: IndexDefinitions
+
+    @classmethod
+    def load(
+        cls, client: TableMetaClient, definitions: IndexDefinitions | None = None
+    ) -> MetadataState | None:
+        """The state of a table and its metadata table; ``None`` where it has none.
+
+        Costs the metadata table's properties, its timeline and the definitions, as far as they are
+        not at hand.
+
+        Parameters
+        ----------
+        client
+            The table, with its properties as they are now, and its timeline if that is at hand.
+        definitions
+            Its indexes, where they are at hand.
+
+        Raises
+        ------
+        UnsupportedTableError
+            A partition of the metadata table would go stale.
+        CorruptMetadataError
+            The metadata table, or what says which indexes there are, is missing or damaged.
+        """
+        partitions = StoredPartitions.of(client.config)
+        if FILES not in partitions.complete:
+            return None
+        if definitions is None:
+            definitions = read_definitions(client.storage, client.config)
+        refuse_unmaintained(partitions, definitions, client.base_path)
+        metadata, timeline = metadata_client(client), client.timeline()
+        metadata = metadata.seeing(metadata.timeline())
+        return cls(client.seeing(timeline).over(metadata), definitions)
+
+    @property
+    def metadata(self) -> TableMetaClient:
+        """The metadata table."""
+        return metadata_client(self.client)
+
+    @property
+    def timeline(self) -> Timeline:
+        """The metadata table's timeline."""
+        return self.metadata.timeline()
+
+    @property
+    def data_timeline(self) -> Timeline:
+        """The table's timeline."""
+        return self.client.timeline()
+
+    @property
+    def partitions(self) -> StoredPartitions:
+        """The partitions of the metadata table."""
+        return StoredPartitions.of(self.client.config)
+
+    def next_time(self) -> InstantTime:
+        """A time greater than any on either timeline.
+
+        Both take their times from one clock: most instants of the metadata table have the time of
+        an instant of the table, and the others must not look like one.
+        """
+        both = Timeline.of((*self.data_timeline.instants, *self.timeline.instants))
+        return self.client.clock.next_time(both)
+
+    # --- what a change leads to ------------------------------------------------------------------
+
+    def with_instant(self, instant: Instant) -> MetadataState:
+        """The state once a file of an instant was put on the metadata table's timeline."""
+        return self.with_timeline(self.timeline.with_instant(instant))
+
+    def with_timeline(self, timeline: Timeline) -> MetadataState:
+        """The state with another timeline of the metadata table."""
+        return replace(self, client=self.client.over(self.metadata.seeing(timeline)))
+
+    def with_data_timeline(self, timeline: Timeline) -> MetadataState:
+        """The state with another timeline of the table."""
+        return replace(self, client=self.client.seeing(timeline))
+
+    def with_properties(self, properties: Mapping[str, str]) -> MetadataState:
+        """The state once its holder has changed properties of the table."""
+        client = self.client.with_properties(properties)
+        return replace(self, client=client.over(self.metadata))
+
+    def reloaded(self) -> MetadataState:
+        """The state with the metadata table's timeline as it is now; one listing."""
+        return self.with_timeline(self.metadata.active.load())
+
+
+def refuse_unmaintained(
+    partitions: StoredPartitions, definitions: IndexDefinitions, base_path: str
+) -> None:
+    """Refuse to write to a table with a partition of the metadata table that would go stale.
+
+    Raises
+    ------
+    UnsupportedTableError
+        Names it.
+    """
+    for name in partitions.all:
+        if name in _MAINTAINED:
+            continue
+        if not name.startswith(SECONDARY_INDEX):
+            raise UnsupportedTableError(
+                base_path, f"has the index {name}, which would go stale", _ELSEWHERE
+            )
+        if len(definitions.columns(name)) != 1 or definitions.function(name) not in _PLAIN:
+            raise UnsupportedTableError(
+                base_path, f"has the index {name} of no one plain column", _ELSEWHERE
+            )

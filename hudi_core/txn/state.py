@@ -1,0 +1,122 @@
+"""A table while its lock is held: what was read of it once, and is handed on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata.index_definitions import IndexDefinitions
+from hudi_core.metadata.state import MetadataState
+from hudi_core.model.instant import Instant
+from hudi_core.table_handle import OpenTable
+from hudi_core.timeline.timeline import Timeline
+
+
+@dataclass(frozen=True)
+class TableState:
+    """Properties and timelines of a table, as they are until its lock is given back.
+
+    Loaded when the lock is taken, and replaced by whoever changes the table; it must not outlive
+    the hold, as others may change everything after that.
+
+    Attributes
+    ----------
+    table
+        The table, its properties and its Hudi timeline at hand.
+    definitions
+        Its indexes, where they are at hand.
+    """
+
+    table: OpenTable
+    definitions: IndexDefinitions | None = None
+
+    @classmethod
+    def load(cls, table: OpenTable, timeline: Timeline | None = None) -> TableState:
+        """The state of a table whose lock was just taken.
+
+        Costs one read of its properties and one listing of its timeline. What is at hand of its
+        metadata table counts no more but for its properties, where the table's are the same.
+
+        Parameters
+        ----------
+        timeline
+            The table's, where it was loaded since the lock is held.
+
+        Raises
+        ------
+        NotATableError
+            The table was dropped since it was opened.
+        CorruptMetadataError
+            Its properties are damaged.
+        """
+        now = table.as_stored()
+        if timeline is None:
+            timeline = now.client.active.load()
+        return cls(now).with_timeline(timeline).without_listing()
+
+    @property
+    def client(self) -> TableMetaClient:
+        """The table's client."""
+        return self.table.client
+
+    @property
+    def timeline(self) -> Timeline:
+        """The Hudi timeline, without any fence."""
+        return self.client.timeline()
+
+    @cached_property
+    def metadata(self) -> MetadataState | None:
+        """The table and its metadata table, read when they are first asked for; ``None`` where the
+        table has none."""
+        return MetadataState.load(self.client, self.definitions)
+
+    # --- what a change leads to ------------------------------------------------------------------
+
+    def with_metadata(self, tables: MetadataState) -> TableState:
+        """The state once the metadata table has changed."""
+        return self.with_client(tables.client, tables.definitions)
+
+    def with_client(
+        self, client: TableMetaClient, definitions: IndexDefinitions | None = None
+    ) -> TableState:
+        """The state with other properties and timelines, and the indexes where they are at hand."""
+        return TableState(replace(self.table, client=client), definitions)
+
+    def with_properties(self, properties: Mapping[str, str]) -> TableState:
+        """The state once its holder has changed properties; the metadata table stays."""
+        loaded = self.__dict__.get("metadata")
+        if loaded is not None:
+            return self.with_metadata(loaded.with_properties(properties))
+        client = self.client.with_properties(properties)
+        if self.client.metadata is not None:
+            client = client.over(self.client.metadata)
+        return self.with_client(client, self.definitions)
+
+    def with_timeline(self, timeline: Timeline) -> TableState:
+        """The state with another timeline of the table; the metadata table stays."""
+        loaded = self.__dict__.get("metadata")
+        state = self if loaded is None else self.with_metadata(loaded)
+        return replace(state, table=state.table.seeing(timeline))
+
+    def with_instant(self, instant: Instant) -> TableState:
+        """The state once a file of an instant was put on the table's timeline."""
+        return self.with_timeline(self.timeline.with_instant(instant))
+
+    def without(self, instant: Instant) -> TableState:
+        """The state once the files of an instant were deleted from the table's timeline."""
+        return self.with_timeline(self.timeline.without(instant))
+
+    def reloaded(self) -> TableState:
+        """The state with the timelines as they are now, after steps that do not say what they did;
+        one listing, and another one where the metadata table is asked for."""
+        timeline = self.client.active.load()
+        return TableState(self.table).with_timeline(timeline).without_listing()
+
+    def without_listing(self) -> TableState:
+        """The state in which the metadata table's timeline is still to be listed."""
+        metadata = self.client.metadata
+        if metadata is None or metadata.seen is None:
+            return self
+        return self.with_client(self.client.over(replace(metadata, seen=None)))
