@@ -20,6 +20,15 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+CHANGED_BY_HUDI = (
+    "spark.sql.parquet.enableVectorizedReader",
+    "spark.sql.parquet.filterPushdown",
+    "spark.sql.parquet.recordLevelFilter.enabled",
+)
+"""Settings of the session that Hudi-Spark changes when it reads some tables, for all later queries.
+
+With filters of records, Parquet takes -0.0 for another number than 0.0."""
+
 
 class Session:
     """What can be asked for; paths name folders of Parquet files on this machine."""
@@ -30,7 +39,19 @@ class Session:
             builder = builder.config(name, value)
         self._spark = builder.getOrCreate()
         self._locks: dict[str, Any] = {}
+        self._own = {name: self._spark.conf.get(name, None) for name in CHANGED_BY_HUDI}
         self._spark.sparkContext.setLogLevel("ERROR")
+
+    def restore(self) -> None:
+        """Take back what earlier queries have done to settings of the session."""
+        for name in CHANGED_BY_HUDI:
+            value = self._own.get(name)
+            if self._spark.conf.get(name, None) == value:
+                continue
+            if value is None:
+                self._spark.conf.unset(name)
+            else:
+                self._spark.conf.set(name, value)
 
     def versions(self) -> dict[str, str]:
         """Versions of what the session runs on, by name."""
@@ -50,6 +71,8 @@ class Session:
                 self._spark.conf.unset(name)
             else:
                 self._spark.conf.set(name, value)
+            if name in self._own:
+                self._own[name] = self._spark.conf.get(name, None)
         return before
 
     def load(
@@ -223,6 +246,7 @@ def main() -> None:
     for line in sys.stdin:
         method, arguments = json.loads(line)
         try:
+            session.restore()
             answer = {"result": getattr(session, method)(**arguments)}
         except Py4JNetworkError:  # Java has ended, and so does this process
             raise
