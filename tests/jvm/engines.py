@@ -6,10 +6,12 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
+import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -20,6 +22,7 @@ import pyarrow.parquet as pq
 from tests.jvm.prepare import FOLDER
 
 SERVER: Final = Path(__file__).with_name("server.py")
+_SHUTDOWN_S: Final = 30.0
 POMS: Final = Path(__file__).with_name("jars")
 
 
@@ -299,11 +302,12 @@ class Engine:
     # --- the process -----------------------------------------------------------------------------
 
     def stop(self) -> None:
-        """End the process."""
+        """End the process, and wait for its Java, which tidies its folders up until it is gone."""
         if self._process is not None:
             with self._process as process:
                 process.kill()
             self._process = None
+            _await_end(process.pid)
 
     def _ask(self, method: str, **arguments: Any) -> Any:
         process = self._running()
@@ -347,6 +351,7 @@ class Engine:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
+                process_group=0,
             )
         self.versions = _exchange(self._process, conf)["result"]
         return self._process
@@ -354,6 +359,16 @@ class Engine:
     def _new_folder(self) -> Path:
         self.folder.mkdir(parents=True, exist_ok=True)
         return self.folder / f"rows-{uuid.uuid4().hex}"
+
+
+def _await_end(group: int) -> None:
+    """Wait until no process of a group is left, and kill what does not end by itself."""
+    last = time.monotonic() + _SHUTDOWN_S
+    with suppress(ProcessLookupError):
+        while time.monotonic() < last:
+            os.killpg(group, 0)
+            time.sleep(0.05)
+        os.killpg(group, signal.SIGKILL)
 
 
 def _answer(found: Mapping[str, Any]) -> Answer:
