@@ -96,7 +96,7 @@ bench-formats: setup
 bench-keys: setup
 	$(RUN) benchmarks/long_keys.py $(ARGS)
 
-docs: setup  ## Write the generated pages of docs/ anew
+docs: setup  ## Write the generated pages of docs/
 	$(BIN)/python -m hudi_core.config.docs
 	$(BIN)/python -m hudi_core.plugin.option_page
 

@@ -188,7 +188,7 @@ def locked(name: str, lock: str) -> str:
     """Return the lines of one package of the lock file."""
     found = re.search(rf"^{name}==.*(?:\n .*)*", lock, re.MULTILINE)
     if found is None:
-        raise trouble(f"{LOCK.name} does not name {name}.", "Make it anew: make lock")
+        raise trouble(f"{LOCK.name} does not name {name}.", "Make it again: make lock")
     return found.group() + "\n"
 
 
@@ -251,7 +251,7 @@ def ask_java(executable: Path) -> Java | None:
 
 
 def spark_environment(java: Java) -> dict[str, str]:
-    """Return what a local Spark needs to know of this machine."""
+    """Settings that a local Spark needs on this machine."""
     environment = {
         "JAVA_HOME": str(java.home),
         # the workers run this Python, not whichever comes first on the path

@@ -50,7 +50,7 @@ class Case:
         return self.share is None and not self.single
 
     def source(self, rows: int) -> Source:
-        """Return what the table of a run with so many rows is made of."""
+        """Rows that the table of a run begins with."""
         if self.single:
             return ONE_FILE
         if self.big:
@@ -58,7 +58,7 @@ class Case:
         return Source("base", rows)
 
     def change(self, source: Source) -> Change:
-        """Return what the batch does to the table."""
+        """The change that the batch makes to the table."""
         if self.single:
             return Change(1, inserts=0)
         changed = round(source.rows * (self.share or 0))

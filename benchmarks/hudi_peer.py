@@ -33,7 +33,7 @@ def hudi_session(folder: Path) -> HudiSession:
 
 
 def peer_versions(session: HudiSession) -> dict[str, str]:
-    """Return what a session runs on, by name; nothing where it never ran."""
+    """Versions that a session runs on, by name; empty where it never ran."""
     if not session.versions:
         return {}
     name, _, number = session.kind.version.rpartition("-")

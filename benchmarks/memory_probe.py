@@ -23,7 +23,7 @@ def main() -> None:
     rows = _read(batch)
     gc.collect()
     pa.default_memory_pool().release_unused()
-    # from here on the kernel keeps the peak anew
+    # from here on the kernel restarts the peak
     Path("/proc/self/clear_refs").write_text("5")
     before = resident("VmRSS")
     _upsert(table, rows)

@@ -123,7 +123,7 @@ class Found(Circumstances):
 
 
 def _ratio(target: Target, measured: Mapping[tuple[str, str], Sequence[float]]) -> float | None:
-    """Return what was measured of a target; ``None`` where a part of it was not."""
+    """The measured value of a target; ``None`` where a part of it was not."""
     some = measured.get((target.case, target.variant))
     others = measured.get((target.case, target.yardstick))
     return ratio_of(some, others) if some and others else None

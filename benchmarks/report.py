@@ -181,7 +181,7 @@ class Report:
         return table
 
     def _values(self) -> dict[tuple[str, str], float]:
-        """Return what targets compare: medians of seconds, and of the growth of a process."""
+        """Values that targets compare: medians of seconds, and of the growth of a process."""
         seconds = {(one.case, one.variant): one.median for one in self.results if one.seconds}
         return seconds | {(MEMORY, one.variant): one.growth for one in self.memory}
 

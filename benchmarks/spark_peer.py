@@ -65,7 +65,7 @@ class SparkFiles:
         layout = "a folder per city" if self._partitioned else "flat"
         return Traits(
             layout=layout + (", 5 meta columns" if self._meta_columns else ""),
-            index="anti-join with the whole table, which is written anew" if self.upserts else "-",
+            index="anti-join with the whole table, which is rewritten" if self.upserts else "-",
             ordering="no" if self.upserts else "-",
             codec=CODEC,
             statistics="parquet footers",
@@ -95,7 +95,7 @@ class SparkFiles:
 
 
 def _meta_columns() -> dict[str, Column]:
-    """Return what Hudi adds to every row, as expressions of Spark."""
+    """Hudi's meta columns as Spark expressions."""
     instant = "20260101000000000"
     number = fn.monotonically_increasing_id().cast("string")
     return {

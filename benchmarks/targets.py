@@ -36,14 +36,14 @@ class Target:
         return f"{self.case}: {self.variant} / {self.yardstick}"
 
     def ratio(self, values: Mapping[tuple[str, str], float]) -> float | None:
-        """Return what was measured; ``None`` where one of the two was not."""
+        """The measured ratio; ``None`` where one of the two was not measured."""
         pair = (self.case, self.variant), (self.case, self.yardstick)
         if any(one not in values for one in pair):
             return None
         return values[pair[0]] / values[pair[1]]
 
     def verdict(self, ratio: float | None) -> str:
-        """Return what the measured ratio means: ``met``, ``missed``, ..."""
+        """Verdict on the measured ratio: ``met``, ``missed``, ..."""
         if ratio is None:
             return "not measured"
         if self.allowed is None:

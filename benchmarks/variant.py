@@ -123,7 +123,7 @@ def inspect(files: Sequence[Path]) -> Contents:
 
 
 def verify(variant: Variant, table: Path, rows: int, changed: int) -> Contents:
-    """Return what a table holds: ``rows`` keys, each once, ``changed`` of them by the newest
+    """Contents of a table: ``rows`` keys, each once, ``changed`` of them by the newest
     version of the batch and none by a late one.
 
     Raises

@@ -1,6 +1,6 @@
 """The rows of the benchmark: trips of twenty cities, made from their numbers alone.
 
-Every value is a hash of the row's number, so any part of the data can be made anew, equal on every
+Every value is a hash of the row's number, so any part of the data can be made again, equal on every
 machine: 17 columns, about 198 bytes a row in Arrow. The upsert batches change rows of the table (a
 newer ``ts``, new values elsewhere, the same city) and add new ones.
 """

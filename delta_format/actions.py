@@ -19,7 +19,7 @@ from hudi_core.spi import CommitError, MetaClientView
 
 
 def file_actions(meta_client: MetaClientView, head: Head, change: Change) -> list[LogAction]:
-    """Return what takes the old files of a change out of a table and brings the new ones.
+    """Delta actions that replace the old files of a change by the new ones.
 
     Raises
     ------
@@ -43,7 +43,7 @@ def file_actions(meta_client: MetaClientView, head: Head, change: Change) -> lis
 def new_adds(
     meta_client: MetaClientView, change: Change, partition_by: Sequence[str]
 ) -> list[LogAction]:
-    """Return what brings the new files of a change to a table that is partitioned so.
+    """Delta actions that add the new files of a change.
 
     Raises
     ------

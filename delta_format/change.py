@@ -81,7 +81,7 @@ def change_of_write(
     *,
     same_rows: bool = False,
 ) -> Change:
-    """Return what a write changes.
+    """The files that a write adds and removes.
 
     Parameters
     ----------

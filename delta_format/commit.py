@@ -54,7 +54,7 @@ class Record:
     parent: str | None = None
 
     def keys(self) -> dict[str, Any]:
-        """Return what the version reports of itself."""
+        """Commit information of the version."""
         instant = self.instant
         found = {
             INSTANT_KEY: instant.requested_time,

@@ -1,8 +1,8 @@
 """Making a table's Delta log, and finding it.
 
-A log is made with a new table, when a table that has rows is given the format, and when it is made
-anew. The present files come in one version, with the watermark for the instants before. A log that
-is there and can go on gets that version as its next one. One whose columns cannot become the
+A log is made with a new table, when a table that has rows is given the format, and when it is
+rebuilt. The present files come in one version, with the watermark for the instants before. A log
+that is there and can go on gets that version as its next one. One whose columns cannot become the
 table's is replaced by its next version; one that is damaged gives way to a new log.
 """
 
@@ -24,12 +24,12 @@ from delta_format.declarations import (
     first_declaration,
     is_plain,
     next_declaration,
-    refuse_append_only,
+    require_removals_allowed,
     require_writable,
 )
 from delta_format.footers import described
 from delta_format.handles import forget_handles
-from delta_format.location import LOG_FOLDER, refuse_other_root, root_of
+from delta_format.location import LOG_FOLDER, require_same_root, root_of
 from delta_format.log import Head, completion_millis, has_log, open_log, watermark_at
 from delta_format.log_actions import LogAction
 from delta_format.options import RETENTION_DAYS
@@ -77,7 +77,7 @@ def check(meta_client: MetaClientView) -> None:
         The log of another writer that is there has rules that cannot be kept.
     """
     _properties(meta_client)
-    refuse_other_root(meta_client)
+    require_same_root(meta_client)
     delta_schema(file_schema(meta_client))
     head = _readable(meta_client) if has_log(meta_client) else None
     if head is not None and not head.is_of_hudi:
@@ -103,7 +103,7 @@ def find_or_make(
     if create and not has_log(meta_client):
         _make(meta_client, _first(meta_client, view_manager))
     elif rebuild:
-        _make_anew(meta_client, _first(meta_client, view_manager))
+        _rebuild(meta_client, _first(meta_client, view_manager))
     head = open_log(meta_client, is_anew=True)
     head.require_ours()
     require_writable(head)
@@ -123,7 +123,7 @@ def check_files(meta_client: MetaClientView, view_manager: FileSystemViewManager
     _adds(meta_client, first)
     head = _readable(meta_client) if has_log(meta_client) else None
     if head is not None and is_plain(head):
-        refuse_append_only(head)
+        require_removals_allowed(head)
 
 
 # --- what there is ---------------------------------------------------------------------------
@@ -174,14 +174,14 @@ def _make(meta_client: MetaClientView, first: _First) -> None:
             ) from error
 
 
-def _make_anew(meta_client: MetaClientView, first: _First) -> None:
+def _rebuild(meta_client: MetaClientView, first: _First) -> None:
     head = _readable(meta_client)
     live = [] if head is None else list(Snapshot(head).files())
     is_respelled = head is not None and head.is_of_hudi and _is_misspelled(meta_client, live)
     if head is None or not is_plain(head) or is_respelled:
         _begin_again(meta_client, first)
         return
-    refuse_append_only(head)
+    require_removals_allowed(head)
     wanted = {file.path for file in first.files}
     declaration = _continued(meta_client, head, first)
     if declaration is None:
@@ -300,7 +300,7 @@ def _with_properties(meta_client: MetaClientView, known: Mapping[str, str]) -> d
 
 
 def _properties(meta_client: MetaClientView) -> dict[str, str]:
-    """Return what other engines are to respect, and how often they leave a checkpoint.
+    """Table properties for other engines: protections, and the checkpoint interval.
 
     File slices of before are Hudi's to delete: readers travel to them, savepoints keep them. So a
     vacuum of another engine must not find a file old enough; and reports of versions stay.

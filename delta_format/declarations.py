@@ -133,10 +133,10 @@ def require_writable(head: Head) -> None:
             "Have the engine that set it drop it. Where the log is that of a Hudi table, "
             f"`hudi table repair {head.root}` makes it from the timeline.",
         )
-    refuse_append_only(head)
+    require_removals_allowed(head)
 
 
-def refuse_append_only(head: Head) -> None:
+def require_removals_allowed(head: Head) -> None:
     """Refuse a log from which no file may be removed.
 
     Upserts remove files, and so do inserts: a new file takes the place of a small one.

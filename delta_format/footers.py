@@ -41,7 +41,7 @@ def described(meta_client: MetaClientView, path: str, schema: pa.Schema) -> tupl
         The file is damaged or missing.
     """
     footer = _footer(meta_client, path, schema)
-    _refuse_other_columns(meta_client, path, footer.schema, schema)
+    _require_table_columns(meta_client, path, footer.schema, schema)
     return footer.rows, without_float_bounds(footer.columns, schema)
 
 
@@ -56,7 +56,7 @@ def _footer(meta_client: MetaClientView, path: str, schema: pa.Schema) -> Footer
     return read_footer(meta_client, path, schema)
 
 
-def _refuse_other_columns(
+def _require_table_columns(
     meta_client: MetaClientView, path: str, stored: pa.Schema, schema: pa.Schema
 ) -> None:
     ids = {field_id(field): name for name, field in leaves(schema)}
@@ -75,7 +75,7 @@ def _refuse_other_columns(
 
 
 def _is_other(stored: pa.DataType, wanted: pa.DataType) -> bool:
-    """Tell whether two types are two of Delta's as well."""
+    """Whether two types are two of Delta's as well."""
     number = (pt.is_integer, pt.is_floating, pt.is_decimal)
     if any(is_kind(stored) or is_kind(wanted) for is_kind in number):
         return not stored.equals(wanted)

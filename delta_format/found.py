@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from delta_format.declarations import refuse_append_only, says_rows
+from delta_format.declarations import require_removals_allowed, says_rows
 from delta_format.log import has_log, open_log
 from delta_format.paths import plain
 from hudi_core.spi import FoundFile, FoundTable, MetaClientView, UnsupportedTableError
@@ -26,7 +26,7 @@ def find_table(meta_client: MetaClientView) -> FoundTable | None:
     if not has_log(meta_client):
         return None
     head = open_log(meta_client)
-    refuse_append_only(head)
+    require_removals_allowed(head)
     with head.reading():
         protocol = head.table.protocol()
         if not says_rows(protocol):

@@ -19,7 +19,7 @@ from deltalake import DeltaTable
 
 from delta_format.library import LIBRARY_ERRORS
 from delta_format.location import store_options, table_uri
-from delta_format.log_files import file_of, refuse_unfit
+from delta_format.log_files import file_of, require_readable_log
 from hudi_core.spi import MetaClientView, StorageError
 
 _MOST: Final = 4
@@ -77,9 +77,9 @@ def at_version(meta_client: MetaClientView, version: int | None = None) -> Delta
     Raises
     ------
     UnsafePathError, CorruptMetadataError
-        See :func:`~delta_format.log_files.refuse_unfit`.
+        See :func:`~delta_format.log_files.require_readable_log`.
     """
-    refuse_unfit(meta_client)
+    require_readable_log(meta_client)
     return DeltaTable(
         table_uri(meta_client), version=version, storage_options=store_options(meta_client)
     )
@@ -107,7 +107,7 @@ def forget_handles() -> None:
 def _brought_up(meta_client: MetaClientView, kept: Handle) -> Handle | None:
     """Return a handle with what has come since; ``None`` where its log may be another."""
     table, version = kept.table, kept.version
-    refuse_unfit(meta_client, since=version)
+    require_readable_log(meta_client, since=version)
     # what has moved by itself, as changes of columns do, is at a version without proof
     if int(table.version()) != version or _tag(meta_client, version) != kept.tag:
         return None
@@ -124,7 +124,7 @@ def _brought_up(meta_client: MetaClientView, kept: Handle) -> Handle | None:
 
 
 def _was_there(meta_client: MetaClientView, version: int, began_ms: float) -> bool:
-    """Tell whether a version's file was there before a log was opened, which has read it then.
+    """Whether a version's file was there before a log was opened, which has read it then.
 
     In between, however seldom, the table may have been dropped and made again. The times are the
     store's and this machine's: where a store's clock is behind, only what was made again in between

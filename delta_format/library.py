@@ -21,7 +21,7 @@ def translated(root: str) -> Iterator[None]:
     """Turn what deltalake raises while it reads into errors of the project."""
     where = f"{root}/{LOG_FOLDER}"
     remedy = (
-        f"`hudi table repair {root}` makes the log anew from the timeline and the data files, "
+        f"`hudi table repair {root}` rebuilds the log from the timeline and the data files, "
         "which are not touched."
     )
     try:

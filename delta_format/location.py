@@ -18,7 +18,7 @@ def root_of(meta_client: MetaClientView) -> str:
     return str(meta_client.base_path)
 
 
-def refuse_other_root(meta_client: MetaClientView) -> None:
+def require_same_root(meta_client: MetaClientView) -> None:
     """Refuse an option that names another root.
 
     Raises
@@ -44,7 +44,7 @@ def table_uri(meta_client: MetaClientView) -> str:
 
 
 def store_options(meta_client: MetaClientView) -> dict[str, str]:
-    """Return what deltalake needs to reach the table's store; empty for local tables."""
+    """deltalake's storage options of the table's store; empty for local tables."""
     options = StorageOptions()
     if isinstance(meta_client, TableMetaClient):
         options = meta_client.storage_options

@@ -134,7 +134,7 @@ class Head:
         return self._recorded[name]
 
     def holds(self, instant: Instant) -> bool:
-        """Tell whether the table counts an instant; so a head is a
+        """Whether the table counts an instant; so a head is a
         :class:`~hudi_core.spi.PublishedInstants`."""
         recorded = self.recorded(instant)
         if recorded is not None:
@@ -166,7 +166,7 @@ class Head:
         return Publication(instant.requested_time, action, str(named["version"]), completion)
 
     def among(self, instants: int) -> Recent:
-        """Return what the newest versions report, enough of them for so many instants."""
+        """Commit information of the newest versions, enough for so many instants."""
         with self.reading():
             reports = self.table.history(_FEW + 2 * instants)
         stranger = _foreign(reports)
@@ -200,7 +200,7 @@ class Head:
         return self.watermark is not None or any(map(_is_ours, self.versions()))
 
     def report(self, instant: Instant) -> Mapping[str, Any] | None:
-        """Return what the version that holds an instant reports; ``None`` when it is cleaned
+        """Commit information of the version that holds an instant; ``None`` when it is cleaned
         away."""
         identity = (instant.requested_time, instant.action.completed_action)
         return next(
@@ -228,8 +228,8 @@ class Head:
             raise CommitConflictError(
                 f"{stranger.text} of the Delta log of {self.root} was not written through Hudi",
                 "Nothing was written. See what that version changed; where it may go, take its "
-                f"file out of {LOG_FOLDER}, or let `hudi table repair {self.root}` make the log "
-                "anew, and write to this table through Hudi only.",
+                f"file out of {LOG_FOLDER}, or let `hudi table repair {self.root}` rebuild the "
+                "log, and write to this table through Hudi only.",
                 version=stranger.version,
                 operation=stranger.operation,
             )
@@ -292,11 +292,11 @@ def _foreign(newest_first: Iterable[Mapping[str, Any]]) -> _Stranger | None:
 
 @lru_cache(maxsize=256)
 def _tell_of(root: str, version: int, text: str) -> None:
-    """Tell of a foreign version, once."""
+    """Warn of a foreign version, once."""
     del version
     _log.warning(
         "%s of the Delta log of %s was not written through Hudi: rows that it added are not read, "
-        "and files that it removed are missing. `hudi table repair %s` makes the log anew.",
+        "and files that it removed are missing. `hudi table repair %s` rebuilds the log.",
         text,
         root,
         root,
@@ -321,7 +321,7 @@ class Recent:
     held: frozenset[tuple[Any, Any]]
 
     def holds(self, instant: Instant) -> bool:
-        """Tell whether the table counts an instant; see :meth:`Head.holds`."""
+        """Whether the table counts an instant; see :meth:`Head.holds`."""
         return self.names(instant) or self.head.holds(instant)
 
     def names(self, instant: Instant) -> bool:
@@ -330,7 +330,7 @@ class Recent:
 
 
 def has_log(meta_client: MetaClientView) -> bool:
-    """Tell whether a table has a Delta log: a file, damaged or not, where one would be."""
+    """Whether a table has a Delta log: a file, damaged or not, where one would be."""
     return any(True for _ in meta_client.storage.list(LOG_FOLDER))
 
 
@@ -351,7 +351,7 @@ def open_log(
     CorruptMetadataError
         There is no log, or it is damaged.
     UnsafePathError
-        See :func:`~delta_format.log_files.refuse_unfit`.
+        See :func:`~delta_format.log_files.require_readable_log`.
     StorageError
         The store does not answer.
     """

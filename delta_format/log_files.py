@@ -7,7 +7,7 @@ import time
 from typing import Final
 
 from delta_format.location import LOG_FOLDER
-from hudi_core.spi import CorruptMetadataError, FileStatus, MetaClientView, refuse_links
+from hudi_core.spi import CorruptMetadataError, FileStatus, MetaClientView, require_no_links
 
 MAX_BYTES: Final = 1 << 28
 """No file of a sound log comes near this size, and deltalake reads each as a whole."""
@@ -22,7 +22,7 @@ def file_of(version: int) -> str:
     return f"{LOG_FOLDER}/{version:020}.json"
 
 
-def refuse_unfit(meta_client: MetaClientView, since: int | None = None) -> None:
+def require_readable_log(meta_client: MetaClientView, since: int | None = None) -> None:
     """Refuse a log with files that deltalake must not open.
 
     Parameters
@@ -45,14 +45,14 @@ def refuse_unfit(meta_client: MetaClientView, since: int | None = None) -> None:
             raise CorruptMetadataError(
                 f"{meta_client.base_path}/{one.path}",
                 f"its {one.size} bytes are more than the {MAX_BYTES} accepted",
-                f"`hudi table repair {meta_client.base_path}` makes the log anew from the timeline "
+                f"`hudi table repair {meta_client.base_path}` rebuilds the log from the timeline "
                 "and the data files.",
             )
 
 
 def _all(meta_client: MetaClientView) -> list[FileStatus]:
     found = list(meta_client.storage.list(LOG_FOLDER, recursive=True))
-    refuse_links(meta_client.base_path, [one.path for one in found])
+    require_no_links(meta_client.base_path, [one.path for one in found])
     return found
 
 

@@ -2,8 +2,8 @@
 
 Delta's readers take the value of a partition column from the log, not from the file. So a column is
 one only where its value is exact in the log; a table with partitions of another kind, such as those
-that a key generator makes of moments, is not partitioned in Delta, where statistics leave out files
-instead.
+that a key generator makes of timestamps, is not partitioned in Delta, where statistics leave out
+files instead.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from hudi_core.spi import CommitError, FileStats, MetaClientView, PartitionTrans
 
 
 def is_partition_type(kind: pa.DataType) -> bool:
-    """Tell whether Delta keeps values of a type exactly, and in one way, as partition values."""
+    """Whether Delta keeps values of a type exactly, and in one way, as partition values."""
     return bool(
         pt.is_string(kind)
         or pt.is_boolean(kind)

@@ -17,9 +17,9 @@ from delta_format.location import LOG_FOLDER
 from delta_format.log import open_log
 from delta_format.metadata import DeltaMetadataFactory
 from delta_format.options import OPTIONS
-from delta_format.schema import refuse_unknown
+from delta_format.schema import require_supported_columns
 from delta_format.timeline import DeltaTimelineFactory
-from delta_format.undo import forget, refuse_live_files, refuse_missing, take_back
+from delta_format.undo import forget, require_named_files, require_no_live_files, take_back
 from hudi_core.spi import (
     PARENT_KEY,
     Capability,
@@ -109,7 +109,7 @@ class DeltaTableFormat:
     @hookimpl
     def check_schema(self, schema: TableSchema) -> None:
         """Delta has no times of day, and names that differ in case only are one to it."""
-        refuse_unknown(schema.with_meta())
+        require_supported_columns(schema.with_meta())
 
     @hookimpl
     def check_files(self, meta_client: MetaClientView, view_manager: FileSystemViewManager) -> None:
@@ -152,7 +152,7 @@ class DeltaTableFormat:
         """The newest version names the files of file groups that go, but for those without rows."""
         gone = outgoing_groups(commit_metadata)
         if gone:
-            refuse_missing(meta_client, view_manager, gone, instant)
+            require_named_files(meta_client, view_manager, gone, instant)
 
     @hookimpl
     def complete_write(
@@ -192,7 +192,7 @@ class DeltaTableFormat:
     def before_clean(self, meta_client: MetaClientView, clean_plan: CleanerPlan) -> None:
         """Versions of before stay, and cannot be read any more: readers are told which file is
         missing."""
-        refuse_live_files(meta_client, clean_plan)
+        require_no_live_files(meta_client, clean_plan)
 
     @hookimpl
     def complete_clean(self, meta_client: MetaClientView, instant: Instant) -> FormatCommit:

@@ -40,15 +40,15 @@ def delta_schema(schema: pa.Schema) -> Document:
     Raises
     ------
     SchemaError
-        See :func:`refuse_unknown`.
+        See :func:`require_supported_columns`.
     """
-    refuse_unknown(schema)
+    require_supported_columns(schema)
     found = Schema.from_arrow(pa.schema([_plain(field) for field in schema]))
     document: Document = json.loads(found.to_json())
     return document
 
 
-def refuse_unknown(schema: pa.Schema) -> None:
+def require_supported_columns(schema: pa.Schema) -> None:
     """Refuse columns that a Delta table cannot have.
 
     Raises
@@ -57,7 +57,7 @@ def refuse_unknown(schema: pa.Schema) -> None:
         A column has a type that Delta lacks, or a name that differs from another in case only;
         names both.
     """
-    _refuse_members(list(schema), "")
+    _require_distinct_members(list(schema), "")
 
 
 def grown(meta_client: MetaClientView, old: Document, new: Document) -> Document:
@@ -115,7 +115,7 @@ def _plain(field: pa.Field) -> pa.Field:
     return pa.field(field.name, kind, nullable=True)
 
 
-def _refuse_unknown(field: pa.Field, path: str) -> None:
+def _require_supported(field: pa.Field, path: str) -> None:
     kind = field.type
     if pt.is_time(kind):
         raise SchemaError(
@@ -124,10 +124,10 @@ def _refuse_unknown(field: pa.Field, path: str) -> None:
             column=path,
             type=str(kind),
         )
-    _refuse_members(_children(kind), f"{path}.")
+    _require_distinct_members(_children(kind), f"{path}.")
 
 
-def _refuse_members(fields: Sequence[pa.Field], above: str) -> None:
+def _require_distinct_members(fields: Sequence[pa.Field], above: str) -> None:
     seen: dict[str, str] = {}
     for field in fields:
         other = seen.setdefault(field.name.lower(), field.name)
@@ -139,7 +139,7 @@ def _refuse_members(fields: Sequence[pa.Field], above: str) -> None:
                 column=f"{above}{field.name}",
                 type=str(field.type),
             )
-        _refuse_unknown(field, f"{above}{field.name}")
+        _require_supported(field, f"{above}{field.name}")
 
 
 def _children(kind: pa.DataType) -> list[pa.Field]:

@@ -79,7 +79,7 @@ def _leaf(field: pa.Field, known: ColumnStats, low: Shaped, high: Shaped, nulls:
 
 
 def without_float_bounds(columns: FileStats, schema: pa.Schema) -> FileStats:
-    """Return what a footer tells for sure: it does not tell whether there is NaN.
+    """Statistics that a footer has for sure: not whether there is NaN.
 
     Parameters
     ----------

@@ -74,7 +74,7 @@ def take_back(meta_client: MetaClientView, target: Instant) -> None:
             instant=target.requested_time,
         )
     version = int(report["version"])
-    _refuse_built_upon(meta_client, head, version, target)
+    _require_not_built_upon(meta_client, head, version, target)
     base = _before(head, version, target)
     actions = [revoked(target, zone), *_back_to(meta_client, head, base)]
     step(meta_client, head, REVERT_STEP, actions, of=target, operation=_RESTORE)
@@ -99,7 +99,7 @@ def _back_to(meta_client: MetaClientView, head: Head, version: int) -> list[LogA
     ]
 
 
-def _refuse_built_upon(
+def _require_not_built_upon(
     meta_client: MetaClientView, head: Head, version: int, target: Instant
 ) -> None:
     if version == head.version:
@@ -126,7 +126,7 @@ def _before(head: Head, version: int, target: Instant) -> int:
     return version - 1
 
 
-def refuse_live_files(meta_client: MetaClientView, plan: CleanerPlan) -> None:
+def require_no_live_files(meta_client: MetaClientView, plan: CleanerPlan) -> None:
     """Refuse a clean that would delete a file of the present state.
 
     Raises
@@ -145,7 +145,7 @@ def refuse_live_files(meta_client: MetaClientView, plan: CleanerPlan) -> None:
         )
 
 
-def refuse_missing(
+def require_named_files(
     meta_client: MetaClientView,
     view_manager: FileSystemViewManager,
     gone: frozenset[FileGroupId],
@@ -174,7 +174,7 @@ def refuse_missing(
                     f"its Delta log does not name {path}, which instant {instant.requested_time} "
                     "replaces",
                     f"`hudi table validate {base_path}` lists what differs. Where the timeline is "
-                    f"right, `hudi table repair {base_path}` makes the log anew from it; otherwise "
+                    f"right, `hudi table repair {base_path}` rebuilds the log from it; otherwise "
                     "restore the damaged file of the timeline from a backup.",
                 )
 

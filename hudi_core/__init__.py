@@ -13,7 +13,7 @@ from hudi_core.lazy import lazy_names
 from hudi_core.spark_python import name_this_python
 
 if TYPE_CHECKING:
-    from hudi_core.doors import read, write
+    from hudi_core.datasource import read, write
     from hudi_core.engine.local import LocalEngine
     from hudi_core.model.commit import WriteOperation
     from hudi_core.model.dry_run import DryRun
@@ -45,8 +45,8 @@ _HOMES: Final = {
     "State": "hudi_core.model.instant",
     "Table": "hudi_core.table",
     "WriteOperation": "hudi_core.model.commit",
-    "read": "hudi_core.doors",
-    "write": "hudi_core.doors",
+    "read": "hudi_core.datasource",
+    "write": "hudi_core.datasource",
 }
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

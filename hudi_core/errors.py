@@ -290,7 +290,7 @@ class DataFileError(StorageError):
         self.base_path, self.reason = base_path, reason
         super().__init__(
             f"A data file of the table at {base_path} cannot be read: {reason}",
-            "Open the table anew, in case clean removed the file meanwhile; if the error stays, "
+            "Open the table again, in case clean removed the file meanwhile; if the error stays, "
             "the file is damaged or lost: restore it from a backup, or roll its instant back.",
             base_path=base_path,
             reason=reason,

@@ -255,12 +255,12 @@ class TableFormatHooks(Protocol):
 
     @hookspec(firstresult=True)
     def find_publication(self, meta_client: MetaClientView, instant: Instant) -> Publication | None:
-        """Tell whether the format's current lineage holds ``instant``. Required.
+        """Whether the format's current lineage holds ``instant``. Required.
 
         Called under the lock: before a ``complete_*`` hook is replayed, after one failed, and
         before a rollback deletes anything; also by ``validate``, without the lock. Reads the
-        format's metadata anew and changes nothing. Added to RFC-93: without it neither replay nor a
-        lost answer can be decided.
+        format's metadata again and changes nothing. Added to RFC-93: without it neither replay nor
+        a lost answer can be decided.
 
         Parameters
         ----------
@@ -276,7 +276,7 @@ class TableFormatHooks(Protocol):
 
     @hookspec(firstresult=True)
     def get_timeline_factory(self) -> TimelineFactory:
-        """Return what makes the timeline as the format sees it. Required.
+        """Factory of the timeline as the format sees it. Required.
 
         Called without lock, for every reader, planner, cleaner and archiver. RFC-93
         ``getTimelineFactory``.
@@ -284,7 +284,7 @@ class TableFormatHooks(Protocol):
 
     @hookspec(firstresult=True)
     def get_metadata_factory(self) -> MetadataFactory:
-        """Return what answers from the format's metadata which files there are. Required.
+        """Factory of the index of files that the format's metadata names. Required.
 
         Called without lock when a table is opened. RFC-93 ``getMetadataFactory``.
         """

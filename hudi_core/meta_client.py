@@ -1,7 +1,7 @@
 """One Hudi table: where it is, what its properties say, its timeline and its schema.
 
 The first argument of every hook. A value: it is made when a table is opened, reads what it is asked
-for anew each time, and remembers nothing of it.
+for each time, and remembers nothing of it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 
 from hudi_core.config.resolve import resolve_again
 from hudi_core.config.stored_table import stored_config
-from hudi_core.config.support import refuse_write
+from hudi_core.config.support import require_writable_table
 from hudi_core.config.table import TableConfig
 from hudi_core.engine.threads import thread_pool
 from hudi_core.errors import SchemaError
@@ -35,7 +35,7 @@ from hudi_core.timeline.active import LAYOUT_1, ActiveTimeline
 from hudi_core.timeline.archived import ArchivedTimeline
 from hudi_core.timeline.clock import TimelineClock
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.timeline.zone_evidence import refuse_other_zone
+from hudi_core.timeline.zone_evidence import require_same_zone
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -185,7 +185,7 @@ class TableMetaClient:
         named = parse_query_time(text, end_of_second=end_of_second)
         if isinstance(named, str):
             return named
-        refuse_other_zone(self.active, self.config.zone)
+        require_same_zone(self.active, self.config.zone)
         return self.config.zone.digits(named)
 
     def as_stored(self) -> TableMetaClient:
@@ -276,4 +276,4 @@ class TableMetaClient:
         UnsupportedTableError
             Names the feature.
         """
-        refuse_write(self.config, self.base_path)
+        require_writable_table(self.config, self.base_path)

@@ -63,7 +63,7 @@ class PrometheusMeter:
 
 
 def meter_of(options: Mapping[str, str], table: str, base_path: str) -> Meter:
-    """Return what takes the measures of a table down, as its options say; by default nothing does.
+    """Meter that a table's options ask for; by default none.
 
     Parameters
     ----------

@@ -113,7 +113,7 @@ from hudi_core.plugin.host import FormatHost
 from hudi_core.plugin.registry import FORMAT_GROUP, OBSERVER_GROUP
 from hudi_core.schema.arrow_types import field_id, leaves
 from hudi_core.schema.table_schema import TableSchema
-from hudi_core.storage.data_files import refuse_links
+from hudi_core.storage.data_files import require_no_links
 from hudi_core.storage.options import StorageOptions
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.locks import InProcessLock
@@ -239,7 +239,7 @@ __all__ = [
     "pending_publications",
     "read_footer",
     "read_statistics",
-    "refuse_links",
+    "require_no_links",
     "table_lister",
     "to_datetime",
     "to_epoch_millis",

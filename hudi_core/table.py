@@ -1,7 +1,7 @@
 """The facade: a table to create, open, write and read, named and typed.
 
 Rows are a Spark DataFrame, which is written by Spark, or anything Arrow can read, which is written
-in this process. People who bring Hudi's options come in by :mod:`hudi_core.doors`.
+in this process. People who bring Hudi's options come in by :mod:`hudi_core.datasource`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from hudi_core.config.key import GivenOptions
-from hudi_core.config.resolve import text_options
+from hudi_core.config.resolve import options_as_strings
 from hudi_core.config.table import TableConfig
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.base import Engine
@@ -56,8 +56,8 @@ from hudi_core.services.validate import validate_table
 from hudi_core.storage.location import PathLike, location_of
 from hudi_core.table_handle import OpenTable
 from hudi_core.txn.table_lock import table_lock
+from hudi_core.write.auto_record_keys import default_operation
 from hudi_core.write.client import WriteClient
-from hudi_core.write.keyless import default_operation
 from hudi_core.write.replacing import PartitionLike
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from hudi_core.read.dataset import HudiDataset
 
 Options = Mapping[str, object]
-"""Hudi options: texts, numbers, truth values, lists of names."""
+"""Hudi options: strings, numbers, booleans, lists of names."""
 Columns = str | Sequence[str]
 """Names of columns; a text is one name."""
 Extras = tuple[Mapping[str, str] | None, tuple[str, int] | None]
@@ -171,7 +171,7 @@ class Table:
             The store failed, and the table may be there, without rows.
         """
         named = named_options(name, record_key, partition_by, ordering_field, format)
-        merged = text_options({**(options or {}), **named})
+        merged = options_as_strings({**(options or {}), **named})
         return cls(create_table(location_of(path), as_arrow_schema(schema), merged), merged)
 
     @classmethod
@@ -196,7 +196,7 @@ class Table:
         OptionConflictError
             An option contradicts what the table stores.
         """
-        given = text_options(options or {})
+        given = options_as_strings(options or {})
         return cls(open_table(location_of(path), given), given)
 
     @classmethod
@@ -253,7 +253,7 @@ class Table:
             What is there is damaged.
         """
         named = named_options(name, record_key, partition_by, ordering_field, format)
-        given = text_options({**(options or {}), **named})
+        given = options_as_strings({**(options or {}), **named})
         folder = Folder(location_of(path), given, source, progress)
         if rewrite is None:
             return plan_adoption(folder) if dry_run else adopt_in_place(folder)
@@ -640,7 +640,7 @@ class Table:
     def _writer(
         self, options: Options | None, engine: Engine, extras: Extras = (None, None)
     ) -> WriteClient:
-        merged, opened = self._options | text_options(options or {}), self._opened
+        merged, opened = self._options | options_as_strings(options or {}), self._opened
         if merged != opened.client.options:
             opened = open_table(self.path, merged, opened.client.config.raw)
         config = WriteConfig.from_options(merged)
@@ -685,7 +685,7 @@ class Table:
         UnsupportedTableError
             A column would be renamed or dropped, and other writers' files carry no field ids.
         """
-        merged = self._options | text_options(options or {})
+        merged = self._options | options_as_strings(options or {})
         opened = open_table(self.path, merged)
         config = WriteConfig.from_options(merged)
         config = replace(config, extras=config.extras.given(extra_metadata, None))
@@ -771,7 +771,7 @@ class Table:
         CommitConflictError, CommitStateUnknownError
             The metadata could not be made; the table has the format it had. Run it again.
         """
-        merged = self._options | text_options(options or {})
+        merged = self._options | options_as_strings(options or {})
         if dry_run:
             return plan_conversion(self.path, merged, to, progress)
         done = convert_table(self.path, merged, to, progress)
@@ -783,7 +783,7 @@ class Table:
     def repair(
         self, *, force: bool = False, dry_run: bool = False, progress: Progress = no_progress
     ) -> Repair:
-        """Make anew what is missing or wrong of the metadata table and of the format's metadata.
+        """Rebuild what is missing or wrong of the metadata table and of the format's metadata.
 
         Both come from the Hudi timeline and the data files, which themselves are only checked.
         Commits of other writers than Hudi are not in the format's metadata any more. A repair that
@@ -792,7 +792,7 @@ class Table:
         Parameters
         ----------
         force
-            Whether the format's metadata is made anew where nothing is wrong with it, too.
+            Whether the format's metadata is rebuilt where nothing is wrong with it, too.
         dry_run
             Whether to say only what would be done.
         progress
@@ -805,7 +805,7 @@ class Table:
         ConcurrentWriterError, LockError
             Another writer is at work.
         CorruptMetadataError
-            The timeline or the properties are damaged; these cannot be made anew.
+            The timeline or the properties are damaged; these cannot be rebuilt.
         """
         if dry_run:
             return plan_repair(self.path, self._options, force=force, progress=progress)

@@ -102,5 +102,5 @@ class OpenTable:
         return self.host.get_metadata_factory().create(self.client)
 
     def views(self) -> ViewManager:
-        """Return what makes views of the table's files."""
+        """Factory of views of the table's files."""
         return ViewManager(self.client.read_commit, self.lister(), self.timeline)

@@ -27,7 +27,7 @@ from hudi_core.spi import (
     StorageError,
     UnfinishedMoveError,
 )
-from iceberg_format.files import MAX_BYTES, TableFiles, refuse_unknown_version
+from iceberg_format.files import MAX_BYTES, TableFiles, require_numbered_versions
 
 HINT: Final = "version-hint.text"
 KEPT_VERSIONS: Final = 100
@@ -64,7 +64,7 @@ class IcebergCatalog(Protocol):
     """Finds and replaces the current version of one table."""
 
     def load(self) -> TableState | None:
-        """Return the current version, read anew; ``None`` where there is no table."""
+        """Return the current version, read again; ``None`` where there is no table."""
         ...
 
     def check(self) -> None:
@@ -237,7 +237,7 @@ class FolderCatalog:
 
     def replace(self, metadata: TableMetadataV2, seen: int) -> TableState:
         if not seen:
-            refuse_unknown_version(self.files, self.folder)
+            require_numbered_versions(self.files, self.folder)
         made = self._put(metadata, seen + 1)
         # what came before may be damaged, or may name files that are about to go
         self._point_at(seen + 1)
@@ -330,7 +330,7 @@ def checked(metadata: TableMetadata, where: str) -> TableMetadataV2:
 
 
 def parse_metadata(data: bytes, path: str) -> TableMetadataV2:
-    """Return what a metadata file says.
+    """The table metadata in a metadata file.
 
     Raises
     ------
@@ -343,7 +343,7 @@ def parse_metadata(data: bytes, path: str) -> TableMetadataV2:
         raise CorruptMetadataError(
             path,
             f"it is no metadata of an Iceberg table ({type(error).__name__})",
-            "`hudi table repair` with the table's path makes it anew from the timeline and the "
+            "`hudi table repair` with the table's path rebuilds it from the timeline and the "
             "data files.",
         ) from error
 
@@ -361,7 +361,7 @@ def missing(client: MetaClientView, folder: str) -> CorruptMetadataError:
         f"{client.base_path}/{folder}",
         "the table has the format iceberg, and no Iceberg metadata is there",
         "If the table is in a catalog, give its hoodie.table.format.iceberg.catalog.* options; "
-        f"otherwise `hudi table repair {client.base_path}` makes it anew from the timeline and the "
+        f"otherwise `hudi table repair {client.base_path}` rebuilds it from the timeline and the "
         "data files.",
     )
 

@@ -1,7 +1,7 @@
 """One commit of the Iceberg table per instant, by compare-and-set, decided once.
 
 A commit is a list of requirements and a list of updates, sent in one attempt: nothing is repeated
-or rebased by the library. After *any* error the table is read anew, and only what is found there
+or rebased by the library. After *any* error the table is read again, and only what is found there
 decides: the answer to a commit that took place may be lost.
 """
 
@@ -44,7 +44,7 @@ from iceberg_format.lineage import (
     is_taken_out,
     lineage_of,
     records_up_to,
-    refuse_foreign,
+    require_hudi_lineage,
     summary_of,
 )
 from iceberg_format.manifests import ManifestStore
@@ -111,7 +111,7 @@ def publish(
     held = lineage_of(state.metadata).find(instant)
     if held is not None:
         return FormatCommit(held.version, table.location)
-    refuse_foreign(state.metadata, table.location)
+    require_hudi_lineage(state.metadata, table.location)
     if is_taken_out(state.metadata, instant):
         raise IncompleteCommitError(
             f"Instant {instant.requested_time} was taken out of the Iceberg table at "
@@ -178,7 +178,7 @@ def change_once(
 
 
 def requirements(metadata: TableMetadata) -> tuple[TableRequirement, ...]:
-    """Return what must still hold when a change of this version takes place."""
+    """Requirements of a change of this version."""
     current = metadata.current_snapshot_id
     return (
         AssertTableUUID(uuid=metadata.table_uuid),
@@ -219,7 +219,9 @@ def change_updates(
     return (*schema_updates, *as_current(snapshot))
 
 
-def refuse_missing(table: IcebergTable, gone: frozenset[FileGroupId], instant: Instant) -> None:
+def require_named_files(
+    table: IcebergTable, gone: frozenset[FileGroupId], instant: Instant
+) -> None:
     """Refuse to take file groups out of which one has no live file; nothing is changed.
 
     Raises
@@ -328,7 +330,7 @@ def _lacking(
         f"the Iceberg table has no file of {named}, which instant {instant.requested_time} "
         "replaces",
         f"`hudi table validate {path}` lists what differs. Where the timeline is right, `hudi "
-        f"table repair {path}` makes the Iceberg metadata anew from it; otherwise restore the "
+        f"table repair {path}` rebuilds the Iceberg metadata from it; otherwise restore the "
         "damaged file of the timeline from a backup.",
     )
 

@@ -1,7 +1,7 @@
 """The first state of an Iceberg table: columns, partitions, and the files there are.
 
 It is made with a new table, when a table that has rows is given the format, and when metadata is
-made anew. Files that other writers made carry no field ids; their columns are told by name then
+rebuilt. Files that other writers made carry no field ids; their columns are told by name then
 (``schema.name-mapping.default``). These are the names of the day: a file without ids is as old, and
 a column that gets another name later keeps its id.
 """
@@ -35,7 +35,7 @@ from hudi_core.spi import (
 from iceberg_format.catalog import KEPT_VERSIONS, MOVED_KEY, TableState
 from iceberg_format.commit import make_snapshot, new_snapshot_id
 from iceberg_format.external import ExternalCatalog
-from iceberg_format.lineage import FIRST, STATE_KEY, lineage_of, refuse_foreign
+from iceberg_format.lineage import FIRST, STATE_KEY, lineage_of, require_hudi_lineage
 from iceberg_format.manifests import ManifestStore
 from iceberg_format.partition import partition_specs
 from iceberg_format.schema import iceberg_schema, name_mapping
@@ -88,7 +88,7 @@ def create(table: IcebergTable, view_manager: FileSystemViewManager) -> TableSta
 
 
 def rebuild(table: IcebergTable, view_manager: FileSystemViewManager) -> TableState:
-    """Make the Iceberg table of a Hudi table anew, whatever its catalog has: one new version.
+    """Rebuild the Iceberg table of a Hudi table, whatever its catalog has: one new version.
 
     The table keeps its id, where that can be read; snapshots of before are not in it any more. A
     catalog that does not have the table yet takes it over from the folder as it is, where that
@@ -145,7 +145,7 @@ def _from_folder(table: IcebergTable) -> TableMetadataV2 | None:
         state = table.catalog.former.last_state()
         if state is None or state.metadata.location != table.files.root:
             return None
-        refuse_foreign(state.metadata, table.location)
+        require_hudi_lineage(state.metadata, table.location)
     except (CorruptMetadataError, TableServiceError):
         return None
     lineage = lineage_of(state.metadata)

@@ -154,7 +154,7 @@ class ExternalCatalog:
         state = _state(found)
         if self._is_mine(state.metadata.properties):
             return state
-        self._refuse_behind_folder(state)
+        self._require_not_behind(state)
         return self._no_copy(state)
 
     def check(self) -> None:
@@ -175,13 +175,13 @@ class ExternalCatalog:
             if self._is_held():
                 self._ask(lambda: self.catalog.drop_table(self.identifier))
             else:
-                self._refuse_second()
+                self._require_only_catalog()
         except NoSuchTableError:
-            self._refuse_second()
+            self._require_only_catalog()
         return self._register(metadata, seen)
 
     def _found(self) -> Table | None:
-        """Return what the catalog has under the name, of whatever version: this table.
+        """The table that the catalog has under the name, of whatever version.
 
         Raises
         ------
@@ -194,11 +194,11 @@ class ExternalCatalog:
             found = self._ask(lambda: self.catalog.load_table(self.identifier))
         except NoSuchTableError:
             return None
-        self._refuse_another(found.location())
+        self._require_same_location(found.location())
         return found
 
     def _is_held(self) -> bool:
-        """Tell whether the catalog has the table, damaged or not; see :meth:`_found`."""
+        """Whether the catalog has the table, damaged or not; see :meth:`_found`."""
         try:
             return self._found() is not None
         except CorruptMetadataError as error:
@@ -289,7 +289,7 @@ class ExternalCatalog:
         return self._ask(has)
 
     def _is_refused(self, error: BaseException) -> bool:
-        """Tell whether a request to register the table is known not to have taken place.
+        """Whether a request to register the table is known not to have taken place.
 
         Of any other error it is not known, and the folder stays closed.
         """
@@ -313,7 +313,7 @@ class ExternalCatalog:
         table = ".".join(self.identifier)
         return held.startswith(f"{self.kind} ") and held.endswith(f" {table}")
 
-    def _refuse_behind_folder(self, state: TableState) -> None:
+    def _require_not_behind(self, state: TableState) -> None:
         """Refuse what somebody has registered here of a table that its folder has.
 
         Raises
@@ -347,7 +347,7 @@ class ExternalCatalog:
         found = self._found()  # a commit may have come before the folder was listed
         state = state if found is None else _state(found)
         if _is_behind(state, newest) and not self._is_mine(state.metadata.properties):
-            self._refuse_second()
+            self._require_only_catalog()
         return state
 
     def _numbered(self) -> list[str]:
@@ -355,7 +355,7 @@ class ExternalCatalog:
         names = (one.name for one in self.files.storage.list(self.folder))
         return [name for name in names if CATALOG_FILE.fullmatch(name)]
 
-    def _refuse_second(self) -> None:
+    def _require_only_catalog(self) -> None:
         """Refuse a table that another catalog has, which would go on with what it is now.
 
         Raises
@@ -397,7 +397,7 @@ class ExternalCatalog:
             raise self._damaged(f"that is no metadata ({type(error).__name__})") from error
         raise failed_catalog(self.kind, outcome) from error
 
-    def _refuse_another(self, location: str) -> None:
+    def _require_same_location(self, location: str) -> None:
         """Refuse a table in another folder: it would be replaced, and its readers lose it."""
         here, there = (_SCHEME.sub("", one).rstrip("/") for one in (self.files.root, location))
         if here != there:
@@ -424,8 +424,8 @@ class ExternalCatalog:
         return CorruptMetadataError(
             f"{self.name}, the Iceberg table of {self.files.root},",
             reason,
-            "`hudi table repair` with the table's path and the options of the catalog makes its "
-            "metadata anew from the timeline and the data files.",
+            "`hudi table repair` with the table's path and the options of the catalog rebuilds its "
+            "metadata from the timeline and the data files.",
         )
 
 

@@ -57,7 +57,7 @@ class TableFiles(FileIO):
         return self.uri(path if self._layout is None else self._layout.physical(path))
 
     def data_path(self, uri: str) -> str:
-        """Return what the table calls a data file; see :meth:`path`."""
+        """The table's name of a data file; see :meth:`path`."""
         path = self.path(uri)
         return path if self._layout is None else self._layout.logical(path)
 
@@ -105,7 +105,7 @@ class TableFiles(FileIO):
         self.storage.delete(self.path(uri))
 
 
-def refuse_unknown_version(files: TableFiles, folder: str) -> None:
+def require_numbered_versions(files: TableFiles, folder: str) -> None:
     """Refuse metadata whose versions have no numbers, as those that a catalog keeps.
 
     Raises

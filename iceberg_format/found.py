@@ -13,7 +13,7 @@ from pyiceberg.types import DateType, TimestampType, TimestamptzType, TimeType
 
 from hudi_core.spi import FoundFile, FoundTable, UnsupportedTableError
 from iceberg_format.catalog import TableState
-from iceberg_format.files import refuse_unknown_version
+from iceberg_format.files import require_numbered_versions
 from iceberg_format.manifests import CACHE, ManifestStore
 from iceberg_format.table import IcebergTable, version_of
 
@@ -34,7 +34,7 @@ def find_table(table: IcebergTable) -> FoundTable | None:
     """
     state = table.catalog.load()
     if state is None:
-        refuse_unknown_version(table.files, table.folder)
+        require_numbered_versions(table.files, table.folder)
         return None
     metadata = state.metadata
     fields = metadata.spec().fields

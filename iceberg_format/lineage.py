@@ -46,7 +46,7 @@ XTABLE_KEY: Final = "XTABLE_METADATA"
 
 
 def lineage_of(metadata: TableMetadata) -> Lineage:
-    """Return what the current lineage holds."""
+    """Publications in the current lineage."""
     found = [one for one in map(_of_snapshot, ancestors(metadata)) if one is not None]
     found += _recorded(metadata.properties)
     watermark = watermark_of(metadata)
@@ -100,17 +100,17 @@ def snapshot_of(metadata: TableMetadata, instant: Instant) -> Snapshot | None:
 
 
 def taken_out(instant: Instant) -> str:
-    """Return what the state is called that a rollback of an instant goes on from."""
+    """Name of the state that a rollback of an instant goes on from."""
     return f"rolled-back {instant.requested_time}"
 
 
 def is_taken_out(metadata: TableMetadata, instant: Instant) -> bool:
-    """Tell whether the lineage has gone on without an instant: it does not come back."""
+    """Whether the lineage has gone on without an instant: it does not come back."""
     name = taken_out(instant)
     return any(summary_of(one).get(STATE_KEY) == name for one in ancestors(metadata))
 
 
-def refuse_foreign(metadata: TableMetadata, where: str) -> None:
+def require_hudi_lineage(metadata: TableMetadata, where: str) -> None:
     """Refuse a lineage with a snapshot that no Hudi writer made.
 
     Raises
@@ -124,13 +124,13 @@ def refuse_foreign(metadata: TableMetadata, where: str) -> None:
             f"Snapshot {_named(snapshot)} of the Iceberg table at {where} was not made by a Hudi "
             "writer",
             "Roll the Iceberg table back to the snapshot before it, or let `hudi table repair` "
-            "make its metadata anew: a table of this format is written through Hudi only.",
+            "rebuild its metadata: a table of this format is written through Hudi only.",
             snapshot_id=snapshot.snapshot_id,
         )
 
 
 def tell_of_foreign(metadata: TableMetadata, where: str) -> None:
-    """Tell the log of a snapshot that no Hudi writer made, once: reads go on."""
+    """Warn of a snapshot that no Hudi writer made, once: reads go on."""
     snapshot = _foreign(metadata)
     if snapshot is not None:
         _tell_of(_named(snapshot), where)
@@ -140,8 +140,8 @@ def tell_of_foreign(metadata: TableMetadata, where: str) -> None:
 def _tell_of(name: str, where: str) -> None:
     _log.warning(
         "Snapshot %s of the Iceberg table at %s was not made by a Hudi writer: rows that it added "
-        "are not read, and files that it removed are missing. `hudi table repair` makes the "
-        "metadata anew.",
+        "are not read, and files that it removed are missing. `hudi table repair` rebuilds "
+        "the metadata.",
         name,
         where,
     )
@@ -161,7 +161,7 @@ def _named(snapshot: Snapshot) -> str:
 
 
 def instant_keys(instant: Instant, operation: str | None) -> dict[str, str]:
-    """Return what a format records per instant."""
+    """Publication from the properties that a format records per instant."""
     keys = {
         INSTANT_KEY: str(instant.requested_time),
         ACTION_KEY: instant.action.completed_action.value,

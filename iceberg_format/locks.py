@@ -153,7 +153,7 @@ class SqlLease:
         return _Renewal(self, owner, started)
 
     def _is_left(self, row: _Row) -> bool:
-        """Tell whether a row has been seen unchanged for its lease."""
+        """Whether a row has been seen unchanged for its lease."""
         now = time.monotonic()
         if self._watched is None or self._watched[0] != row:
             self._watched = row, now

@@ -1,6 +1,6 @@
 """Manifests: which files a snapshot has, and those of the next one.
 
-A manifest never changes, so its entries are kept in memory once read. A commit writes anew only the
+A manifest never changes, so its entries are kept in memory once read. A commit rewrites only the
 manifests that name a file it takes out; added files go to manifests of at most :data:`CHUNK` files,
 sorted by partition, so that a later commit to few partitions touches few of them. Small manifests
 are put together once there are many. The cost of a commit follows the manifests it touches.
@@ -218,7 +218,7 @@ class ManifestStore:
         }
 
     def _may_hold(self, manifest: ManifestFile, added: Sequence[DataFile]) -> bool:
-        """Tell whether a manifest may have files in the partitions of the added ones."""
+        """Whether a manifest may have files in the partitions of the added ones."""
         spec_id = manifest.partition_spec_id
         fields = self._partition_fields(spec_id)
         if not fields:
@@ -310,7 +310,7 @@ class ManifestStore:
 
 
 def readable(uri: str, read: Callable[[], Iterable[T]]) -> list[T]:
-    """Return what a file of the metadata holds.
+    """Contents of a metadata file.
 
     Raises
     ------
@@ -329,7 +329,7 @@ def readable(uri: str, read: Callable[[], Iterable[T]]) -> list[T]:
 
 
 def within(value: Any, bounds: tuple[Any, Any]) -> bool:
-    """Tell whether a value lies within bounds of its type."""
+    """Whether a value lies within bounds of its type."""
     low, high = bounds
     return bool(low <= value <= high)
 

@@ -81,7 +81,7 @@ def partition_specs(settings: TableSettings, schema: Schema) -> tuple[PartitionS
     return PartitionSpec(*made, spec_id=IDENTITY), PartitionSpec(spec_id=WITHOUT)
 
 
-def refuse_taken_names(settings: TableSettings, before: Schema, after: Schema) -> None:
+def require_free_partition_names(settings: TableSettings, before: Schema, after: Schema) -> None:
     """Refuse new columns that are called as a partition field is, or could have been.
 
     A field of a period got its name when the table was made, beside the columns of then: with as

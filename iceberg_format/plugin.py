@@ -33,14 +33,14 @@ from hudi_core.spi import (
 )
 from iceberg_format import creation, rollback, services
 from iceberg_format.catalog import TableState, metadata_folder, missing
-from iceberg_format.commit import change_updates, publish, refuse_missing
+from iceberg_format.commit import change_updates, publish, require_named_files
 from iceberg_format.files import TableFiles
 from iceberg_format.found import find_table
-from iceberg_format.lineage import lineage_of, refuse_foreign
+from iceberg_format.lineage import lineage_of, require_hudi_lineage
 from iceberg_format.locks import catalog_lock
 from iceberg_format.metadata import IcebergMetadataFactory
 from iceberg_format.options import OPTIONS
-from iceberg_format.partition import refuse_taken_names
+from iceberg_format.partition import require_free_partition_names
 from iceberg_format.schema import iceberg_schema
 from iceberg_format.table import IcebergTable, version_of
 from iceberg_format.timeline import IcebergTimelineFactory
@@ -108,7 +108,7 @@ class IcebergTableFormat:
             if not create:
                 raise missing(meta_client, table.folder)
             state = creation.create(table, view_manager)
-        refuse_foreign(state.metadata, table.location)
+        require_hudi_lineage(state.metadata, table.location)
         return FormatCommit(version_of(state.metadata), table.location)
 
     @hookimpl
@@ -119,7 +119,7 @@ class IcebergTableFormat:
         is a new column that is called as a partition field."""
         after = iceberg_schema(schema, 0)
         if before is not None:
-            refuse_taken_names(settings, iceberg_schema(before, 0), after)
+            require_free_partition_names(settings, iceberg_schema(before, 0), after)
 
     @hookimpl
     def check_files(self, meta_client: MetaClientView, view_manager: FileSystemViewManager) -> None:
@@ -166,7 +166,7 @@ class IcebergTableFormat:
         """File groups that go have files in the current snapshot."""
         gone = outgoing_groups(commit_metadata)
         if gone:
-            refuse_missing(IcebergTable.open(meta_client), gone, instant)
+            require_named_files(IcebergTable.open(meta_client), gone, instant)
 
     @hookimpl
     def complete_write(

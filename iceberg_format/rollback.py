@@ -28,7 +28,7 @@ from iceberg_format.lineage import (
     completed_up_to,
     is_taken_out,
     lineage_of,
-    refuse_foreign,
+    require_hudi_lineage,
     snapshot_of,
     summary_of,
     taken_out,
@@ -52,7 +52,7 @@ def take_out(table: IcebergTable, instant: Instant) -> None:
     """
     state = table.load()
     metadata = state.metadata
-    refuse_foreign(metadata, table.location)
+    require_hudi_lineage(metadata, table.location)
     is_held = lineage_of(metadata).holds(instant)
     if is_taken_out(metadata, instant) or (is_held and not instant.is_completed):
         return

@@ -26,7 +26,7 @@ from iceberg_format.commit import change_once, expiry, publish, tagged
 from iceberg_format.lineage import (
     ancestors,
     record_of,
-    refuse_foreign,
+    require_hudi_lineage,
     snapshot_of,
     summary_of,
 )
@@ -56,7 +56,7 @@ def stop_naming(table: IcebergTable, plan: CleanerPlan) -> None:
     """
     state = table.load()
     metadata = state.metadata
-    refuse_foreign(metadata, table.location)
+    require_hudi_lineage(metadata, table.location)
     doomed = frozenset(table.files.data_uri(path) for path in plan.paths())
     if not doomed:
         return
@@ -142,7 +142,7 @@ def restore(table: IcebergTable, plan: RestorePlan) -> None:
     """
     state = table.load()
     metadata = state.metadata
-    refuse_foreign(metadata, table.location)
+    require_hudi_lineage(metadata, table.location)
     undone = {one.commit_time for one in plan.instants_to_rollback}
     lineage = list(ancestors(metadata))
     dropped = list(takewhile(lambda one: _instant_of(one) in {"", *undone}, lineage))

@@ -31,7 +31,7 @@ def change_of_write(
     instant: Instant,
     statuses: Sequence[WriteStatus],
 ) -> Change:
-    """Return what a write changes.
+    """The files that a write adds and removes.
 
     Parameters
     ----------

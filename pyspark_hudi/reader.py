@@ -66,7 +66,7 @@ class HudiReader(Shipped, DataSourceReader):
                 yield batch.cast(self._schema)
 
     def shipped(self) -> dict[str, Any]:
-        """Return what a task needs: neither the options nor the plan.
+        """State that a task needs: neither the options nor the plan.
 
         Spark asks for it before it asks for :meth:`partitions`, and reports what fails here as a
         failure to send it. So an error of the plan waits until then.

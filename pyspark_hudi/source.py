@@ -35,7 +35,7 @@ class DefaultSource(Shipped, DataSource):
             return spark_schema(SourceOptions.of(self.options))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return what reads the columns of ``schema``."""
+        """Reader of the columns of ``schema``."""
         from hudi_core.engine.plain_errors import plain_errors
         from pyspark_hudi.options import SourceOptions
         from pyspark_hudi.reader import HudiReader
@@ -44,7 +44,7 @@ class DefaultSource(Shipped, DataSource):
             return HudiReader(SourceOptions.of_read(self.options, schema), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """Return what writes rows of ``schema``."""
+        """Writer of rows of ``schema``."""
         from hudi_core.engine.plain_errors import plain_errors
         from pyspark_hudi.options import SourceOptions
         from pyspark_hudi.writer import open_writer

@@ -91,7 +91,7 @@ class HudiWriter(Shipped, DataSourceArrowWriter):
             return
         names = [each.name for each in messages if isinstance(each, StagedRows) and each.name]
         with plain_errors(), ExitStack() as files:
-            files.callback(self._tidy)
+            files.callback(self._cleanup)
             rows = self._staged(names, files)
             files.enter_context(warnings.catch_warnings())
             # the process that made this writer has warned already
@@ -100,7 +100,7 @@ class HudiWriter(Shipped, DataSourceArrowWriter):
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:  # noqa: ARG002 - Spark's
         """Remove the rows that tasks staged."""
-        self._tidy()
+        self._cleanup()
 
     def _new_file(self, name: str, files: ExitStack) -> pa.ipc.RecordBatchFileWriter:
         filesystem, root = data_filesystem(self._options.path, self._options.store)
@@ -129,14 +129,14 @@ class HudiWriter(Shipped, DataSourceArrowWriter):
         tables = [pa.ipc.open_file(pa.memory_map(f"{folder}/{name}")).read_all() for name in names]
         return pa.concat_tables([self._schema.empty_table(), *tables])
 
-    def _tidy(self) -> None:
+    def _cleanup(self) -> None:
         # what stays is removed by a later job
         with contextlib.suppress(StorageError):
             _storage(self._options).delete_tree(self._folder)
 
 
 def open_writer(options: SourceOptions, schema: StructType, overwrite: bool) -> HudiWriter:
-    """Return what writes rows to a table, after a look at whether that can succeed at all.
+    """Writer of rows to a table, after checks of whether it can succeed at all.
 
     Parameters
     ----------

@@ -134,7 +134,7 @@ def _bounds(
 
 
 def _are_replaced_files_gone(write: Instant, last_clean: LastClean | None) -> bool:
-    """Tell whether the last clean saw the write completed, and deleted what it replaced."""
+    """Whether the last clean saw the write completed, and deleted what it replaced."""
     return (
         last_clean is not None
         and write.effective_completion_time < last_clean.instant.requested_time

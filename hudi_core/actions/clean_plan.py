@@ -126,7 +126,7 @@ class PartitionClean:
 def retain(
     timeline: Timeline, rules: CleanRules, now: datetime, zone: TimelineZone = UTC_TIMELINE
 ) -> Retention:
-    """Return what the rules keep of a table.
+    """File slices that the rules keep.
 
     The earliest write retained is not later than the last completed one before the first pending
     one, which the pending one may be reading.
@@ -220,7 +220,7 @@ def clean_partition(
     retention: Retention,
     needed: Needed,
 ) -> PartitionClean:
-    """Return what a clean deletes in one partition.
+    """Files that a clean deletes in one partition.
 
     Parameters
     ----------

@@ -33,6 +33,6 @@ def relative_path(root: Location, path: str) -> str:
 
 
 def is_data_path(relative: str) -> bool:
-    """Tell whether a relative path stays below the table and out of its metadata."""
+    """Whether a relative path stays below the table and out of its metadata."""
     segments = relative.split("/")
     return segments[0] != ".hoodie" and not any(segment in ("", ".", "..") for segment in segments)

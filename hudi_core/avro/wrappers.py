@@ -67,7 +67,7 @@ def wrapper_union(names: Sequence[str], *, arrays: bool) -> list[object]:
 
 
 def unwrap(value: object) -> Wrapped | None:
-    """Return what a union of wrappers holds, as ``decode_datum(named=True)`` returns it.
+    """The value in a union of wrappers, as ``decode_datum(named=True)`` returns it.
 
     Raises
     ------

@@ -68,7 +68,7 @@ def compact_columns(footer: pq.FileMetaData, schema: pa.Schema) -> set[str]:
     return {name for name in texts if sizes[name] <= _BYTES_A_VALUE * footer.num_rows}
 
 
-def check_numbers(column: pa.ChunkedArray) -> None:
+def require_valid_codes(column: pa.ChunkedArray) -> None:
     """Refuse a column of a damaged file, whose numbers stand for nothing: Arrow does not look.
 
     Raises

@@ -97,7 +97,7 @@ def _chunk_bounds(kind: pa.DataType, chunk: pq.ColumnChunkMetaData) -> Bounds | 
 
 
 def _internal_form(kind: pa.DataType) -> Callable[[Any], Scalar]:
-    """Return what turns a footer's physical value into a bound's internal form."""
+    """Conversion of a footer's physical value to a bound's internal form."""
     if pt.is_decimal(kind):
         return lambda raw: _EXACT.scaleb(_EXACT.create_decimal(_unscaled(raw)), -kind.scale)
     if is_text(kind):

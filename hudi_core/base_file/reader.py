@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from hudi_core.base_file.encoded_columns import (
-    check_numbers,
     compact_columns,
     constant,
     encoded_schema,
+    require_valid_codes,
 )
 from hudi_core.base_file.encodings import decided_leaves, leaf_paths
 from hudi_core.base_file.key_footer import KeyFooter, key_footer
@@ -81,7 +81,7 @@ def read_column(files: TableFiles, path: str, name: str) -> pa.ChunkedArray:
 
 
 def read_known_keys(files: TableFiles, path: str) -> KeyFooter:
-    """Return what the footer of a base file says of its record keys."""
+    """Key bounds and bloom filter from the footer of a base file."""
     with _opened(files, path) as file:
         return key_footer(file.metadata, path)
 
@@ -186,7 +186,7 @@ def _read_encoded(
     ) as reader:
         rows = reader.read(columns=[stored.name for stored in found.values()])
     for name in dictionaries:
-        check_numbers(rows.column(name))
+        require_valid_codes(rows.column(name))
     return rows
 
 

@@ -66,7 +66,7 @@ _SECRET_NAME: Final = re.compile(
 
 
 def is_secret_name(name: str) -> bool:
-    """Tell whether an option of this name carries a secret, which a table must never hold."""
+    """Whether an option of this name carries a secret, which a table must never hold."""
     return _SECRET_NAME.search(name) is not None
 
 
@@ -150,7 +150,7 @@ class ConfigKey(Generic[T_co]):
         return first
 
     def is_given(self, options: Mapping[str, str]) -> bool:
-        """Tell whether the option is given under any of its names."""
+        """Whether the option is given under any of its names."""
         return not options.keys().isdisjoint(self.names)
 
     def read(self, options: Mapping[str, str]) -> T_co:

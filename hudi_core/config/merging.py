@@ -115,7 +115,7 @@ def given_name(key: ConfigKey[Any], options: Mapping[str, str]) -> str:
     return key.key if found is None else found[0]
 
 
-def refuse_other_ordering(options: Mapping[str, str], fields: tuple[str, ...]) -> None:
+def require_same_ordering(options: Mapping[str, str], fields: tuple[str, ...]) -> None:
     """Refuse an ordering field of payloads that is not what the table orders by.
 
     Hudi looks at it where a table has no ordering fields, and only for some payload classes.
@@ -154,7 +154,7 @@ def given_marker(options: Mapping[str, str]) -> DeleteMarker | None:
     return DeleteMarker(field, value)
 
 
-def refuse_other_merging(options: Mapping[str, str], stored: TableConfig) -> None:
+def require_same_merging(options: Mapping[str, str], stored: TableConfig) -> None:
     """Refuse options that ask for another way to merge rows than the table has.
 
     Raises
@@ -165,7 +165,7 @@ def refuse_other_merging(options: Mapping[str, str], stored: TableConfig) -> Non
         A value that cannot be used.
     """
     MergeKeys.mergers.read(options)
-    refuse_other_ordering(options, stored.ordering_fields)
+    require_same_ordering(options, stored.ordering_fields)
     payload = TableKeys.payload_class.read(options)
     if payload is not None and payload is not stored.payload:
         same = stored.payload in (None, *_PLAIN) and payload in _PLAIN
@@ -226,4 +226,4 @@ COMPARED: Final = frozenset(
     )
     for name in key.names
 )
-"""The options that :func:`refuse_other_merging` and :func:`marker_for` look at."""
+"""The options that :func:`require_same_merging` and :func:`marker_for` look at."""

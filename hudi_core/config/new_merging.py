@@ -19,7 +19,7 @@ from hudi_core.config.merging import (
     given_marker,
     given_name,
     kept_payload,
-    refuse_other_ordering,
+    require_same_ordering,
 )
 from hudi_core.config.table_keys import TableKeys
 from hudi_core.errors import InvalidOptionError
@@ -77,7 +77,7 @@ def _ordering(options: Mapping[str, str], payload: Payload | None, version: int)
             "Drop the option, or name these fields.",
         )
     fields = own or given
-    refuse_other_ordering(options, fields)
+    require_same_ordering(options, fields)
     return fields
 
 

@@ -75,7 +75,7 @@ def parse_properties(data: bytes, path: str = FILE_NAME) -> dict[str, str]:
     return properties
 
 
-def check_table_properties(data: bytes, properties: Mapping[str, str], path: str) -> None:
+def require_whole_properties(data: bytes, properties: Mapping[str, str], path: str) -> None:
     """Check that the properties of a table are whole.
 
     The checksum covers only the table's name. It is the last line of a file as first written, so a

@@ -10,7 +10,7 @@ from hudi_core.config.creation import new_table_config
 from hudi_core.config.index_keys import IndexConfig, buckets_of
 from hudi_core.config.key import ConfigKey, GivenOptions, Secret
 from hudi_core.config.kinds import IndexType, KeyGeneratorType
-from hudi_core.config.merging import COMPARED, marker_for, refuse_other_merging
+from hudi_core.config.merging import COMPARED, marker_for, require_same_merging
 from hudi_core.config.option_warnings import warn_of_options
 from hudi_core.config.stored_keys import CHOSEN_ROWS, ManagedKeys
 from hudi_core.config.table import TableConfig, has_time_based, typed_fields
@@ -20,7 +20,7 @@ from hudi_core.config.timebased import TimeKeys, conflicting, time_based, with_z
 from hudi_core.errors import InvalidOptionError, OptionConflictError
 
 
-def text_options(options: Mapping[str, object]) -> GivenOptions:
+def options_as_strings(options: Mapping[str, object]) -> GivenOptions:
     """Return options as text, as Spark and Hudi spell them.
 
     Truth values become ``true`` and ``false``, numbers their digits, lists of names are joined with
@@ -48,21 +48,21 @@ def text_options(options: Mapping[str, object]) -> GivenOptions:
                 raise InvalidOptionError(
                     name,
                     type(value).__name__,
-                    "an option is a text, a number, a truth value or a list of names",
+                    "an option is a text, a number, a boolean or a list of names",
                     "Pass its text.",
                 )
     return texts
 
 
 def resolve_table_config(options: Mapping[str, str], stored: TableConfig | None) -> TableConfig:
-    """Return what the table is: its stored view, or for a new table the one its options describe.
+    """Configuration of a table: the stored one, or that of a new table by its options.
 
     Options without effect are warned of.
 
     Parameters
     ----------
     options
-        A user's options, as text; see :func:`text_options`.
+        A user's options, as text; see :func:`options_as_strings`.
     stored
         The table's stored view; ``None`` for a new table.
 
@@ -119,7 +119,7 @@ def _checked_against(options: Mapping[str, str], stored: TableConfig) -> TableCo
         given = key.parse_as(*found)
         if given is not None and given != value:
             raise OptionConflictError(*found, stored.raw.get(key.key, _shown(value)))
-    refuse_other_merging(options, stored)
+    require_same_merging(options, stored)
     stored_only = {name for key in ManagedKeys.keys for name in key.names}
     for name in (stored_only | stored.raw.keys()) & options.keys() - compared:
         was = stored.raw.get(name)
@@ -173,7 +173,7 @@ def _written_as(options: Mapping[str, str], stored: TableConfig) -> tuple[str, .
 
 
 def _with_time(options: Mapping[str, str], stored: TableConfig) -> TableConfig:
-    """Take from the options how partitions are made of moments, where the table does not tell."""
+    """Take the rules of TIMESTAMP partitions from the options where the table stores none."""
     if stored.time_based is not None:
         found = conflicting(options, stored.time_based)
         if found is not None:

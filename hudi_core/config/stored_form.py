@@ -75,7 +75,7 @@ def _partition_property(config: TableConfig) -> list[Property]:
 
 
 def bucket_properties(buckets: Buckets | None) -> list[Property]:
-    """Return what a table keeps of its buckets, so that no writer uses other ones.
+    """Stored properties of a table's buckets, so that no writer uses other ones.
 
     Hudi itself stores no option of an index (apache/hudi#13241), so that two jobs may use different
     buckets. Its Spark data source takes every stored property for an option that a job does not
@@ -108,7 +108,7 @@ def _keygen_property(config: TableConfig) -> list[Property]:
 
 
 def _time_properties(config: TableConfig) -> list[Property]:
-    """Return how partitions are made of moments; what a table has stored stays as it is."""
+    """Return how partitions are made of timestamps; what a table has stored stays as it is."""
     if config.time_based is None or TimeKeys.timestamp_type.is_given(config.raw):
         return []
     return list(config.time_based.properties)

@@ -52,28 +52,28 @@ _UNWRITTEN: Final[Mapping[str, tuple[str, str]]] = {
 """Properties that change what a writer owes the table: their usual value and what another means."""
 
 
-def refuse_read(config: TableConfig, base_path: str) -> None:
+def require_readable_table(config: TableConfig, base_path: str) -> None:
     """Raise ``UnsupportedTableError`` for a table that cannot be read rightly."""
     for feature, hint in _unreadable(config):
         raise UnsupportedTableError(base_path, feature, hint)
 
 
-def refuse_write(config: TableConfig, base_path: str) -> None:
+def require_writable_table(config: TableConfig, base_path: str) -> None:
     """Raise ``UnsupportedTableError`` for a table that cannot be written without loss."""
-    refuse_read(config, base_path)
+    require_readable_table(config, base_path)
     for feature, hint in _unwritable(config):
         raise UnsupportedTableError(base_path, feature, hint)
 
 
-def refuse_unknown_zone(config: TableConfig, base_path: str) -> None:
+def require_known_zone(config: TableConfig, base_path: str) -> None:
     """Raise ``UnsupportedTableError`` for a table of which nobody told in which zone its partitions
     are: rows would be looked for, and put, in another one than theirs."""
     key = config.time_based.needs_zone if config.time_based is not None else None
     if key is not None:
         raise UnsupportedTableError(
             base_path,
-            "does not tell in which time zone its partitions were made of moments, and it was made "
-            "by Apache Hudi, which takes that of the process",
+            "does not tell in which time zone its partitions were made of timestamps, and it was "
+            "made by Apache Hudi, which takes that of the process",
             f"Set {key.key} to the zone of the writers before, such as UTC or Asia/Tokyo, with "
             "every write.",
         )

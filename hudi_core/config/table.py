@@ -178,5 +178,5 @@ def typed_fields(fields: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, .
 
 
 def has_time_based(keygen: KeyGeneratorType, types: tuple[str, ...]) -> bool:
-    """Tell whether a table has TIMESTAMP partition fields."""
+    """Whether a table has TIMESTAMP partition fields."""
     return keygen is KeyGeneratorType.TIMESTAMP or TIMESTAMP_FIELD in types

@@ -150,8 +150,8 @@ class TableKeys(Options, group=Group.TABLE):
         default_text="NON_PARTITION without partition fields, CUSTOM where they have types, "
         "SIMPLE with one key and one partition field, else COMPLEX",
         doc="How keys and partition paths are made: SIMPLE, COMPLEX, NON_PARTITION, TIMESTAMP "
-        "(one partition field, by periods of its moments, as `hoodie.keygen.timebased.*` say) or "
-        "CUSTOM (each partition field SIMPLE or TIMESTAMP).",
+        "(one partition field, by periods of its timestamps, as `hoodie.keygen.timebased.*` say) "
+        "or CUSTOM (each partition field SIMPLE or TIMESTAMP).",
     )
     key_generator_class = ConfigKey(
         "hoodie.datasource.write.keygenerator.class",

@@ -1,4 +1,4 @@
-"""How a table makes partitions from moments: Hudi's ``hoodie.keygen.timebased.*``.
+"""How a table makes partitions from timestamps: Hudi's ``hoodie.keygen.timebased.*``.
 
 Source: Hudi's ``TimestampKeyGeneratorConfig`` and ``HoodieDateTimeParser``; the table keeps what
 ``HoodieTableConfig.PERSISTED_CONFIG_LIST`` names.
@@ -61,7 +61,7 @@ _UNITS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class TimeBased:
-    """How values become moments, and moments folders.
+    """How values become timestamps, and timestamps folders.
 
     Attributes
     ----------
@@ -129,7 +129,7 @@ _PARSERS: Final = (
 
 
 class TimeKeys(Options, group=Group.TABLE):
-    """How partitions are made from moments."""
+    """How partitions are made from timestamps."""
 
     timestamp_type = ConfigKey[TimestampType | None](
         _PREFIX + "timestamp.type",

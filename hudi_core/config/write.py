@@ -156,7 +156,7 @@ class WriteConfig(Options, group=Group.WRITE):
         default=0,
         parse=integer(0),
         default_text="0 (the engine decides)",
-        doc="Tasks over which the sort modes that spread rows anew spread them. The other modes "
+        doc="Tasks over which the sort modes that redistribute rows spread them. The other modes "
         "keep the tasks of the input.",
     )
     small_file_limit: Option[int] = Option(

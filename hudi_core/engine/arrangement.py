@@ -1,4 +1,4 @@
-"""Spreading rows over tasks anew, before they are written."""
+"""Redistribution of rows over tasks before they are written."""
 
 from __future__ import annotations
 

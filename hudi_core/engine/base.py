@@ -78,7 +78,7 @@ class Engine(Protocol):
         ...
 
     def arrange(self, data: Any, arrangement: Arrangement) -> Any:
-        """Return the rows, for :meth:`map_input`, spread over tasks anew."""
+        """Return the rows, for :meth:`map_input`, redistributed over tasks."""
         ...
 
     def map_input(self, data: Any, function: InputFunction[R], stage: int) -> list[R]:

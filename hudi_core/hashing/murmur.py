@@ -131,7 +131,7 @@ def _folded(value: int, words: list[int]) -> int:
 def _tails(
     data: npt.NDArray[np.int8], ends: npt.NDArray[np.int64], left: npt.NDArray[np.int64]
 ) -> tuple[U32, Bools]:
-    """Return what the last one to three bytes of each string fold to, and whether there are any.
+    """Hash words of the last one to three bytes of each string, and whether there are any.
 
     Hadoop reads them backwards from the end, and as signed numbers.
     """

@@ -15,9 +15,9 @@ from hudi_core.keygen import key_generator
 from hudi_core.model.files import BaseFile, PartitionPath
 from hudi_core.rows.combine import Positions, winners
 from hudi_core.rows.context import WriteContext
-from hudi_core.rows.deciding import check_sequences, deciding_names, deleted, order_values
-from hudi_core.rows.stage_files import Left, find, leave
-from hudi_core.rows.staging import ARRIVAL, StagedPart, StagedRows, true_mask
+from hudi_core.rows.deciding import deciding_names, deleted, order_values, require_sequences
+from hudi_core.rows.stage_files import SpillRef, load, spill
+from hudi_core.rows.staging import INGEST_ORDER, StagedPart, StagedRows, true_mask
 from hudi_core.schema.table_schema import RECORD_KEY, TableSchema
 
 Mask = npt.NDArray[np.bool_]
@@ -122,7 +122,7 @@ class Scope:
         Whether every row deletes, by the operation.
     sort
         Whether new rows are put in the order of a bulk insert.
-    asks_keys
+    probes_keys
         Whether the keys are asked for before the files are known.
     """
 
@@ -132,7 +132,7 @@ class Scope:
     combine: bool
     deletes_all: bool
     sort: bool = False
-    asks_keys: bool = False
+    probes_keys: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,20 +160,20 @@ class Incoming:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftIncoming:
+class SpilledIncoming:
     """Incoming rows between two tasks."""
 
-    rows: Left
-    keys: Left
+    rows: SpillRef
+    keys: SpillRef
 
-    def find(self, context: WriteContext) -> Incoming:
+    def load(self, context: WriteContext) -> Incoming:
         """Return the rows."""
-        rows = find(context, self.rows).combine_chunks()
+        rows = load(context, self.rows).combine_chunks()
         return Incoming(
             rows.column("number").to_numpy(),
             true_mask(rows.column("deletes")),
             rows.column("code").to_numpy(),
-            find(context, self.keys),
+            load(context, self.keys),
         )
 
 
@@ -189,14 +189,14 @@ def incoming_rows(
     """
     rows = scope.sources.table(context, scope.parts, _deciding_columns(scope, context))
     has_buckets = context.table.buckets is not None
-    needs_keys = bool(scope.files) or scope.asks_keys or has_buckets
+    needs_keys = bool(scope.files) or scope.probes_keys or has_buckets
     keys = None
     if scope.combine or needs_keys:
         keys = record_keys(rows, context, schema)
     rules = context.rules
     ordering: Sequence[pa.ChunkedArray] = ()
     if not scope.deletes_all:
-        check_sequences(rows, rules)
+        require_sequences(rows, rules)
         if scope.combine:
             ordering = order_values(rows, rules.batch_order, rules)
     order = arrival_order(rows)
@@ -235,7 +235,7 @@ def ordering_columns(values: Sequence[object]) -> list[str]:
 
 def _deciding_columns(scope: Scope, context: WriteContext) -> list[str]:
     """Return the staged columns that tell a row's key, order and deletion."""
-    wanted = {ARRIVAL, *key_names(context), *deciding_names(context.rules)}
+    wanted = {INGEST_ORDER, *key_names(context), *deciding_names(context.rules)}
     names = scope.parts[0].schema.names
     # where nothing decides, one column still counts the rows
     return [name for name in names if name in wanted] or names[:1]
@@ -243,9 +243,9 @@ def _deciding_columns(scope: Scope, context: WriteContext) -> list[str]:
 
 def arrival_order(rows: pa.Table) -> Positions | None:
     """Return the rows in the order they came in; ``None`` where they are in it already."""
-    if ARRIVAL not in rows.column_names:
+    if INGEST_ORDER not in rows.column_names:
         return None
-    return np.argsort(rows.column(ARRIVAL).to_numpy(), kind="stable")
+    return np.argsort(rows.column(INGEST_ORDER).to_numpy(), kind="stable")
 
 
 def _winners(
@@ -260,7 +260,7 @@ def _winners(
 
 def leave_incoming(
     task: TaskContext, incoming: Incoming, context: WriteContext, in_memory: bool
-) -> LeftIncoming:
+) -> SpilledIncoming:
     """Leave incoming rows for later tasks."""
     rows = pa.table(
         {
@@ -269,9 +269,9 @@ def leave_incoming(
             "code": pa.array(incoming.codes, pa.int64()),
         }
     )
-    return LeftIncoming(
-        leave(context, task, "rows", rows, in_memory),
-        leave(context, task, "keys", incoming.keys, in_memory),
+    return SpilledIncoming(
+        spill(context, task, "rows", rows, in_memory),
+        spill(context, task, "keys", incoming.keys, in_memory),
     )
 
 

@@ -14,7 +14,7 @@ from hudi_core.index import index_of
 from hudi_core.index.base import Matches, join_keys
 from hudi_core.index.incoming import ORDERING, Incoming, Mask, Scope
 from hudi_core.model.files import BaseFile, FileId
-from hudi_core.rows.combine import IntArray, Positions, stored_wins
+from hudi_core.rows.combine import IntArray, Positions, existing_is_newer
 from hudi_core.rows.context import WriteContext
 from hudi_core.rows.deciding import order_values
 from hudi_core.rows.staging import true_mask
@@ -119,12 +119,12 @@ def _found(
             rows = pa.table({name: read_column(context, base_file.path, name) for name in names})
             stored = order_values(rows.take(pa.array(match.stored[strange])), fields, rules)
             keys = incoming.keys.select(given).take(pa.array(match.incoming[strange]))
-            late[strange] = true_mask(stored_wins(stored, keys.columns))
+            late[strange] = true_mask(existing_is_newer(stored, keys.columns))
     return Found(file, match.incoming.astype(np.int64), match.stored.astype(np.int64), late)
 
 
 def to_table(found: Sequence[Found]) -> pa.Table:
-    """Return what was found as a table, one row per file, to leave it for another task."""
+    """The matches as a table, one row per file, to spill for another task."""
     return pa.table(
         {
             "file": pa.array([one.file for one in found], pa.int32()),
@@ -136,7 +136,7 @@ def to_table(found: Sequence[Found]) -> pa.Table:
 
 
 def from_table(table: pa.Table) -> list[Found]:
-    """Return what :func:`to_table` made a table of."""
+    """The matches that :func:`to_table` made a table of."""
     return [
         Found(
             batch.column("file")[row].as_py(),

@@ -16,17 +16,17 @@ import pyarrow as pa
 
 from hudi_core.engine.base import Engine, TaskContext
 from hudi_core.errors import CorruptMetadataError
-from hudi_core.index.incoming import LeftIncoming, Scope
+from hudi_core.index.incoming import Scope, SpilledIncoming
 from hudi_core.index.locating import locate_hinted, to_table
 from hudi_core.index.record_index import Locations, RecordIndex, ShardLookup
-from hudi_core.index.tagging import Settlement, Tagged, Tagging, file_chunks
+from hudi_core.index.tagging import MatchMerge, Tagged, Tagging, file_chunks
 from hudi_core.metadata.damage import REBUILD
 from hudi_core.metadata.partition_types import RECORD_INDEX
 from hudi_core.metadata.table import METADATA_FOLDER
 from hudi_core.model.files import BaseFile, FileGroupId, PartitionPath
 from hudi_core.rows.combine import IntArray
 from hudi_core.rows.context import WriteContext
-from hudi_core.rows.stage_files import Left, find, leave
+from hudi_core.rows.stage_files import SpillRef, load, spill
 
 BaseFiles = dict[PartitionPath, tuple[BaseFile, ...]]
 
@@ -89,7 +89,7 @@ class RecordTagging:
             }
         files = files_of(paths)
         pieces: list[tuple[int, _Piece]] = []
-        found: list[list[Left]] = [[] for _ in scopes]
+        found: list[list[SpillRef]] = [[] for _ in scopes]
         with_files = [self._with_files(scope, files) for scope in scopes]
         for number, (scope, incoming) in enumerate(zip(with_files, left, strict=True)):
             ordinals = self._ordinals(scope, answers[number])
@@ -99,11 +99,11 @@ class RecordTagging:
         looked = engine.map_tasks([one for _, one in pieces], self.look, stage, weights)
         for (number, _), one in zip(pieces, looked, strict=True):
             found[number].append(one)
-        settlements = [
-            Settlement(scope, incoming, tuple(some))
+        merges = [
+            MatchMerge(scope, incoming, tuple(some))
             for scope, incoming, some in zip(with_files, left, found, strict=True)
         ]
-        tagged = engine.map_tasks(settlements, self.tagging.settle, stage)
+        tagged = engine.map_tasks(merges, self.tagging.merge_matches, stage)
         return files, {one.partition_path: one for some in tagged for one in some}
 
     def _owner(self, scope: Scope) -> PartitionPath | None:
@@ -147,21 +147,21 @@ class RecordTagging:
     def ask(self, task: TaskContext, item: _Look) -> _Answer:
         """Ask some shards for the keys that they hold."""
         context = self._context
-        keys = find(context, item.incoming.keys).column("key").combine_chunks()
+        keys = load(context, item.incoming.keys).column("key").combine_chunks()
         found = item.lookup.find(keys)
-        left = leave(context, task, "where", _locations(found), self.tagging.in_memory)
+        left = spill(context, task, "where", _locations(found), self.tagging.in_memory)
         return _Answer(left, found.file_groups)
 
-    def look(self, task: TaskContext, item: _Piece) -> Left:
+    def look(self, task: TaskContext, item: _Piece) -> SpillRef:
         """Look into some files for the keys that are said to be there."""
         context = self._context
-        incoming = item.incoming.find(context)
-        said = [hint.find(context) for hint in item.hints]
+        incoming = item.incoming.load(context)
+        said = [hint.load(context) for hint in item.hints]
         keys = np.concatenate([one for one, _ in said])
         files = np.concatenate([one for _, one in said])
         hinted = {ordinal: np.sort(keys[files == ordinal]) for ordinal in item.files}
         found = to_table(locate_hinted(item.scope, incoming, context, hinted))
-        return leave(context, task, "found", found, self.tagging.in_memory)
+        return spill(context, task, "found", found, self.tagging.in_memory)
 
     @property
     def _context(self) -> WriteContext:
@@ -173,7 +173,7 @@ class _Look:
     """Keys to ask some shards for; ``scope`` is the number of the scope that they are of."""
 
     scope: int
-    incoming: LeftIncoming
+    incoming: SpilledIncoming
     lookup: ShardLookup
 
 
@@ -184,12 +184,12 @@ class _Hint:
     ``files`` has the ordinal of each file group's file.
     """
 
-    left: Left
+    left: SpillRef
     files: tuple[int, ...]
 
-    def find(self, context: WriteContext) -> tuple[IntArray, IntArray]:
+    def load(self, context: WriteContext) -> tuple[IntArray, IntArray]:
         """Return ordinals of keys, and for each the ordinal of the file."""
-        table = find(context, self.left)
+        table = load(context, self.left)
         groups = table.column("group").to_numpy()
         return table.column("key").to_numpy(), np.array(self.files, dtype=np.int32)[groups]
 
@@ -198,7 +198,7 @@ class _Hint:
 class _Answer:
     """What some shards say; ``left`` has the keys with ordinals of the file groups."""
 
-    left: Left
+    left: SpillRef
     file_groups: tuple[FileGroupId, ...]
 
     def hints(self, ordinals: Mapping[FileGroupId, int]) -> _Hint:
@@ -209,14 +209,14 @@ class _Answer:
 @dataclass(frozen=True, slots=True)
 class _Piece:
     scope: Scope
-    incoming: LeftIncoming
+    incoming: SpilledIncoming
     files: tuple[int, ...]
     hints: tuple[_Hint, ...]
 
 
 def _pieces(
     scope: Scope,
-    incoming: LeftIncoming,
+    incoming: SpilledIncoming,
     answers: Sequence[_Answer],
     ordinals: Mapping[FileGroupId, int],
 ) -> list[_Piece]:

@@ -29,10 +29,10 @@ from hudi_core.engine.base import Engine, TaskContext
 from hudi_core.index.bucket import bucket_numbers
 from hudi_core.index.incoming import (
     Incoming,
-    LeftIncoming,
     Mask,
     Scope,
     Sources,
+    SpilledIncoming,
     incoming_rows,
     leave_incoming,
 )
@@ -43,7 +43,7 @@ from hudi_core.rows.combine import Positions
 from hudi_core.rows.context import WriteContext
 from hudi_core.rows.merging import Located
 from hudi_core.rows.sorting import ordered_positions
-from hudi_core.rows.stage_files import Left, find, leave
+from hudi_core.rows.stage_files import SpillRef, load, spill
 from hudi_core.rows.staging import StagedPart, true_mask
 from hudi_core.schema.table_schema import TableSchema
 
@@ -80,12 +80,12 @@ class Tagged:
     located: Mapping[int, int]
     inserts: int
     buckets: Mapping[int, int]
-    positions: Left
+    positions: SpillRef
 
 
 def located_rows(context: WriteContext, tagged: Tagged, candidate: int) -> Located:
-    """Return what becomes of one candidate file of a partition."""
-    for batch in find(context, tagged.positions).to_batches():
+    """Rows that update one candidate file of a partition."""
+    for batch in load(context, tagged.positions).to_batches():
         for row in np.flatnonzero(batch.column("candidate").to_numpy() == candidate):
             return Located(
                 *(numbers(batch, name, int(row)) for name in ("incoming", "stored", "gone"))
@@ -186,11 +186,11 @@ class Tagging:
         ]
         weights = [sum(look.scope.files[one][1].size for one in look.files) for look in looks]
         found = iter(engine.map_tasks(looks, self.look, stage, weights))
-        settlements = [
-            Settlement(scope, incoming, tuple(next(found) for _ in _chunks(scope)))
+        merges = [
+            MatchMerge(scope, incoming, tuple(next(found) for _ in _chunks(scope)))
             for scope, incoming in zip(scopes, left, strict=True)
         ]
-        return engine.map_tasks(settlements, self.settle, stage)
+        return engine.map_tasks(merges, self.merge_matches, stage)
 
     def tag(self, task: TaskContext, scope: Scope) -> list[Tagged]:
         """Locate the rows of a scope with few files."""
@@ -198,28 +198,28 @@ class Tagging:
         found = (
             locate(scope, incoming, self.context, range(len(scope.files))) if scope.files else []
         )
-        return self._settled(task, "tag", scope, incoming, found)
+        return self._merged(task, "tag", scope, incoming, found)
 
-    def collect(self, task: TaskContext, scope: Scope) -> LeftIncoming:
+    def collect(self, task: TaskContext, scope: Scope) -> SpilledIncoming:
         """Collect the keys of a scope with many files."""
         return leave_incoming(task, self._incoming(scope), self.context, self.in_memory)
 
-    def look(self, task: TaskContext, item: _Look) -> Left:
+    def look(self, task: TaskContext, item: _Look) -> SpillRef:
         """Look for the keys in some of the files."""
-        incoming = item.incoming.find(self.context)
+        incoming = item.incoming.load(self.context)
         found = to_table(locate(item.scope, incoming, self.context, item.files))
-        return leave(self.context, task, "found", found, self.in_memory)
+        return spill(self.context, task, "found", found, self.in_memory)
 
-    def settle(self, task: TaskContext, item: Settlement) -> list[Tagged]:
+    def merge_matches(self, task: TaskContext, item: MatchMerge) -> list[Tagged]:
         """Put together what was found in all files."""
-        found = [one for left in item.found for one in from_table(find(self.context, left))]
-        incoming = item.incoming.find(self.context)
-        return self._settled(task, "settled", item.scope, incoming, found)
+        found = [one for left in item.found for one in from_table(load(self.context, left))]
+        incoming = item.incoming.load(self.context)
+        return self._merged(task, "merged", item.scope, incoming, found)
 
     def _incoming(self, scope: Scope) -> Incoming:
         return incoming_rows(scope, self.context, self.schema, self.moves)
 
-    def _settled(
+    def _merged(
         self,
         task: TaskContext,
         kind: str,
@@ -250,7 +250,7 @@ class Tagging:
             )
             rows = {_INSERTS: Located(inserts, _NONE), **files}
             kept, table = _positions(scope.sources, rows)
-            left = leave(self.context, task, f"{kind}{len(tagged)}", table, self.in_memory)
+            left = spill(self.context, task, f"{kind}{len(tagged)}", table, self.in_memory)
             located = {one: len(file.stored) + len(file.gone) for one, file in files.items()}
             tagged.append(Tagged(path, kept, located, len(inserts), buckets, left))
         return tagged
@@ -280,23 +280,23 @@ class Tagging:
 @dataclass(frozen=True, slots=True)
 class _Look:
     scope: Scope
-    incoming: LeftIncoming
+    incoming: SpilledIncoming
     files: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Settlement:
+class MatchMerge:
     """A scope, its keys, and what was found of them in its files."""
 
     scope: Scope
-    incoming: LeftIncoming
-    found: tuple[Left, ...]
+    incoming: SpilledIncoming
+    found: tuple[SpillRef, ...]
 
 
 def _decide(
     scope: Scope, incoming: Incoming, found: Sequence[Found], moves: bool
 ) -> tuple[dict[int, Located], Mask]:
-    """Return what becomes of every file that holds a key, and which incoming rows are new."""
+    """Rows to update by file, and incoming rows that are new."""
     if not found:
         return {}, np.ones(len(incoming.numbers), bool)
     row_of = incoming.keys.column("number").to_numpy()

@@ -32,7 +32,7 @@ __all__ = [
     "key_generator",
     "keys_alone",
     "path_codec",
-    "refuse_unfit_moments",
+    "require_timestamp_columns",
 ]
 
 _KEY = "hoodie.table.keygenerator.type"
@@ -102,8 +102,8 @@ def key_generator(config: TableConfig, schema: TableSchema) -> KeyGenerator:
     return NonpartitionedKeyGenerator(columns)
 
 
-def refuse_unfit_moments(config: TableConfig, schema: TableSchema) -> None:
-    """Refuse a new table with partition columns whose values are no moments.
+def require_timestamp_columns(config: TableConfig, schema: TableSchema) -> None:
+    """Refuse a new table with partition columns whose values are no timestamps.
 
     Raises
     ------
@@ -131,7 +131,7 @@ def keys_alone(config: TableConfig) -> TableConfig:
 
 
 def path_codec(config: TableConfig) -> PartitionPathCodec:
-    """Return what makes paths of the texts of a table's partition fields, and takes them apart."""
+    """Codec of a table's partition paths."""
     levels = None
     if config.time_based is not None:
         types = config.partition_types or (TIMESTAMP_FIELD,)

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from hudi_core.errors import PartitionValueError, RecordKeyError, SchemaError
-from hudi_core.keygen.text import PLAIN, check_has_text, to_text
+from hudi_core.keygen.text import PLAIN, require_text_form, to_text
 from hudi_core.model.key_form import KeyForm
 from hudi_core.schema.table_schema import TableSchema
 
@@ -146,5 +146,5 @@ def _find(schema: TableSchema, name: str, error: type[SchemaError], purpose: str
             f"Use one of {', '.join(schema.names)}.",
             column=name,
         )
-    check_has_text(field, name, purpose)
+    require_text_form(field, name, purpose)
     return KeyColumn(name, top, tuple(below))

@@ -44,7 +44,7 @@ LAST: Final = 253_402_300_799_999
 
 
 def spell(shown: datetime, pattern: DatePattern) -> str:
-    """Return what a clock shows as text; its ``tzinfo`` is the offset that is printed."""
+    """A local time as text; its ``tzinfo`` is the offset that is printed."""
     return "".join(
         token if isinstance(token, str) else _field(shown, token) for token in pattern.tokens
     )
@@ -53,7 +53,7 @@ def spell(shown: datetime, pattern: DatePattern) -> str:
 def spell_all(shown: Millis, pattern: DatePattern) -> tuple[npt.NDArray[np.int64], list[str]]:
     """Return for each moment the index of its text, and the texts, some of which may be equal.
 
-    Only as many moments are spelled as the pattern tells apart.
+    Only as many timestamps are spelled as the pattern tells apart.
     """
     coded = pa.array(_periods(shown, pattern.grain)).dictionary_encode()
     starts = _starts(coded.dictionary.to_numpy(), pattern.grain).tolist()

@@ -1,4 +1,4 @@
-"""Texts as moments, read by patterns.
+"""Texts as timestamps, read by patterns.
 
 Fields may have fewer digits than the pattern where something else than a digit follows, and what a
 pattern lacks is the first of its kind: January, the 1st, midnight. ``datetime`` says which days
@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from hudi_core.errors import PartitionValueError
 from hudi_core.keygen.calendar import MONTHS
-from hudi_core.keygen.zones import Millis, to_clock, to_moments
+from hudi_core.keygen.zones import Millis, to_local_millis, to_utc_millis
 from hudi_core.model.date_pattern import DateField, DatePattern
 
 Mask = npt.NDArray[np.bool_]
@@ -46,13 +46,13 @@ class ReadTexts(NamedTuple):
 
     Attributes
     ----------
-    moments
+    utc_millis
         Milliseconds since 1970.
     offsets
         How far ahead of UTC the clocks are that the texts tell of, in milliseconds.
     """
 
-    moments: Millis
+    utc_millis: Millis
     offsets: Millis
 
 
@@ -91,12 +91,12 @@ def read_texts(
         _refuse(chosen, ~is_date, column, "which is no date")
         own = _own_offsets(parts, pattern)
         if own is not None:
-            found.moments[rows], found.offsets[rows] = shown - own, own
+            found.utc_millis[rows], found.offsets[rows] = shown - own, own
             continue
-        moments = to_moments(shown, zone or "UTC")
-        clock = to_clock(moments, zone or "UTC")
+        utc_millis = to_utc_millis(shown, zone or "UTC")
+        clock = to_local_millis(utc_millis, zone or "UTC")
         _refuse(chosen, clock != shown, column, f"which clocks of {zone} skip")
-        found.moments[rows], found.offsets[rows] = moments, shown - moments
+        found.utc_millis[rows], found.offsets[rows] = utc_millis, shown - utc_millis
     given = " or ".join(repr(pattern.text) for pattern in patterns)
     _refuse(texts, is_open, column, f"which is not of the format {given}")
     return found
@@ -128,7 +128,7 @@ def starts_of_periods(texts: pa.StringArray, pattern: DatePattern) -> tuple[Mill
 
 
 def _expression(pattern: DatePattern) -> str:
-    """Return what texts of a pattern look like; a group of the letter of each field."""
+    """Regular expression of a pattern; a group of the letter of each field."""
     parts = []
     for number, token in enumerate(pattern.tokens):
         if isinstance(token, str):

@@ -29,7 +29,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from hudi_core.errors import SchemaError
-from hudi_core.keygen.zones import to_clock
+from hudi_core.keygen.zones import to_local_millis
 from hudi_core.model.key_form import KeyForm
 from hudi_core.schema.arrow_types import children
 from hudi_core.schema.widening import number_texts
@@ -40,7 +40,7 @@ _YEAR_10000: Final = 2_932_897  # days since the epoch
 _HEX: Final = np.array([list(f"{byte:02x}".encode()) for byte in range(256)], np.uint8)
 
 
-def check_has_text(field: pa.Field, name: str, purpose: str) -> None:
+def require_text_form(field: pa.Field, name: str, purpose: str) -> None:
     """Raise a :class:`SchemaError` for a column whose values have no text form."""
     if children(field.type) or pt.is_fixed_size_binary(field.type):
         raise SchemaError(
@@ -96,7 +96,7 @@ def _timestamps(values: pa.Array, zone: str) -> pa.StringArray:
     per_millisecond = 1000 if values.type.unit == "us" else 1
     # Java divides towards zero
     millis = pc.divide(values.cast(pa.int64()), per_millisecond)
-    shown = to_clock(millis.fill_null(0).to_numpy(), zone)
+    shown = to_local_millis(millis.fill_null(0).to_numpy(), zone)
     clocks = pa.array(shown, mask=millis.is_null().to_numpy(zero_copy_only=False))
     text = clocks.cast(pa.timestamp("ms")).cast(pa.string())
     # Timestamp drops zeros at the end of the fraction but the first

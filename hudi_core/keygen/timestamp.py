@@ -22,9 +22,9 @@ from hudi_core.errors import PartitionValueError, SchemaError
 from hudi_core.keygen.base import KeyColumn, KeyColumns
 from hudi_core.keygen.calendar import FIRST, LAST, ends_of_periods, spell, spell_all
 from hudi_core.keygen.date_texts import Mask, read_texts, starts_of_periods
-from hudi_core.keygen.moments import OF_NULL, check_counts, counted_unit, counts_of, moments
 from hudi_core.keygen.partitions import Indices, joined_paths
-from hudi_core.keygen.zones import Millis, to_clock, to_moments, zone_of
+from hudi_core.keygen.timestamps import OF_NULL, counted_unit, counts_of, require_unit, utc_millis
+from hudi_core.keygen.zones import Millis, to_local_millis, to_utc_millis, zone_of
 from hudi_core.storage.partition_path import PartitionPathCodec
 
 _HOUR: Final = 3_600_000
@@ -33,16 +33,16 @@ _AHEAD, _BEHIND = 14 * _HOUR, 12 * _HOUR
 
 
 class TimeTexts:
-    """The texts of the moments of one partition column.
+    """The texts of the timestamps of one partition column.
 
     Parameters
     ----------
     column, kind
         The column and its type.
     how
-        How its values become moments and texts.
+        How its values become timestamps and texts.
     new
-        Whether the table is to be made; see :func:`~hudi_core.keygen.moments.check_counts`.
+        Whether the table is to be made; see :func:`~hudi_core.keygen.timestamps.require_unit`.
 
     Raises
     ------
@@ -55,7 +55,7 @@ class TimeTexts:
     ) -> None:
         self._column, self._how = column, how
         if how.unit is not None:
-            check_counts(column.name, kind, how.unit, new=new)
+            require_unit(column.name, kind, how.unit, new=new)
         elif not pt.is_string(kind):
             raise SchemaError(
                 f"The values of the partition column {column.name} ({kind}) are no texts",
@@ -73,23 +73,27 @@ class TimeTexts:
         """Return the same of values of the column."""
         how = self._how
         if how.unit is not None:
-            found = moments(values, how.unit, self._column.name)
-            return spell_all(to_clock(found, how.output_zone or UTC), how.output)
+            found = utc_millis(values, how.unit, self._column.name)
+            return spell_all(to_local_millis(found, how.output_zone or UTC), how.output)
         coded = values.dictionary_encode(null_encoding="encode")
         texts = coded.dictionary.fill_null(self._text_of_null())
         read = read_texts(texts, how.inputs, how.input_zone, self._column.name)
-        outside = (read.moments < FIRST + _AHEAD) | (read.moments > LAST - _AHEAD)
+        outside = (read.utc_millis < FIRST + _AHEAD) | (read.utc_millis > LAST - _AHEAD)
         if outside.any():
             value = texts[int(np.argmax(outside))].as_py()
             raise PartitionValueError(
                 f"The value {value!r} of the partition column {self._column.name} is at the end "
                 "of time",
-                "Use moments of the years 1 to 9999.",
+                "Use timestamps of the years 1 to 9999.",
                 field=self._column.name,
                 value=value,
             )
         zone = how.output_zone or how.input_zone
-        shown = read.moments + read.offsets if zone is None else to_clock(read.moments, zone)
+        shown = (
+            read.utc_millis + read.offsets
+            if zone is None
+            else to_local_millis(read.utc_millis, zone)
+        )
         rows, spelled = spell_all(shown, how.output)
         return rows[coded.indices.to_numpy()], spelled
 
@@ -156,15 +160,15 @@ def bounds_of_texts(
     if how.output_zone is None:
         # another writer may have taken the zone of its process, which the table does not tell
         return Bounds(*counts_of(starts - _AHEAD, ends + _BEHIND, unit), known)
-    first = to_moments(starts, how.output_zone)
-    after = to_moments(ends, how.output_zone, last=True)
+    first = to_utc_millis(starts, how.output_zone)
+    after = to_utc_millis(ends, how.output_zone, last=True)
     return Bounds(*counts_of(first, after, unit), known)
 
 
 def may_be_of_nulls(
     bounds: Bounds, texts: Sequence[str | None], kind: pa.DataType, how: TimeBased
 ) -> Mask:
-    """Tell which texts may be those of rows whose column of numbers has no value.
+    """Mask of the texts that rows without a number may have.
 
     Parameters
     ----------

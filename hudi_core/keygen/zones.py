@@ -38,13 +38,13 @@ def zone_of(name: str) -> tzinfo:
     return fixed or ZoneInfo(name)
 
 
-def to_clock(moments: Millis, zone: str) -> Millis:
+def to_local_millis(utc_millis: Millis, zone: str) -> Millis:
     """What clocks of a zone show."""
     rules = zone_of(zone)
-    return _shifted(moments, rules, lambda moment: _offset(moment.astimezone(rules)))
+    return _shifted(utc_millis, rules, lambda moment: _offset(moment.astimezone(rules)))
 
 
-def to_moments(shown: Millis, zone: str, *, last: bool = False) -> Millis:
+def to_utc_millis(shown: Millis, zone: str, *, last: bool = False) -> Millis:
     """When clocks of a zone show that.
 
     Parameters

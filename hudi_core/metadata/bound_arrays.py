@@ -176,7 +176,7 @@ def _values(
         (name == _BYTES and is_bytes, lambda: content.cast(kind)),
         (name == _DECIMAL and pt.is_decimal(kind), lambda: _decimals(content, scale, kind)),
         (name == "date" and pt.is_date32(kind), lambda: _fitting(ints, pa.int32()).view(kind)),
-        (name == "timestamp" and pt.is_timestamp(kind), lambda: _moments(ints, unit, kind)),
+        (name == "timestamp" and pt.is_timestamp(kind), lambda: _timestamps(ints, unit, kind)),
         (name == "time" and pt.is_time(kind), lambda: _times(ints, unit, kind)),
     )
     return next((convert() for fits, convert in ways if fits), None)
@@ -187,7 +187,7 @@ def _without_nan(floats: pa.Array) -> pa.Array:
     return pc.if_else(pc.is_nan(floats), pa.scalar(None, floats.type), floats)
 
 
-def _moments(values: pa.Array, unit: str, kind: pa.DataType) -> pa.Array:
+def _timestamps(values: pa.Array, unit: str, kind: pa.DataType) -> pa.Array:
     return values.cast(pa.timestamp(unit, kind.tz)).cast(kind, safe=False)
 
 

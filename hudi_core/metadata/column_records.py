@@ -70,7 +70,7 @@ def partition_record(
     ranges: Iterable[ColumnRange | None],
     form: BoundForm,
 ) -> MetadataRecord:
-    """Return what holds of a column in a partition.
+    """Statistics of a column in a partition.
 
     Where no file has the column, the record takes its range out.
 

@@ -13,7 +13,7 @@ from hudi_core.metadata.file_records import bloom_record, list_records, partitio
 from hudi_core.metadata.index_definitions import put_definitions, read_definitions
 from hudi_core.metadata.key_records import (
     DataFile,
-    Exchange,
+    FileReplacement,
     location_change,
     secondary_change,
 )
@@ -26,9 +26,9 @@ from hudi_core.metadata.partition_types import (
 )
 from hudi_core.metadata.range_changes import RangeChanges
 from hudi_core.metadata.records import BloomFilterEntry, FileEntry, MetadataRecord
+from hudi_core.metadata.session import MetadataSession, is_key_index
 from hudi_core.metadata.state import MetadataState
 from hudi_core.metadata.tracked_keys import TrackedKeys
-from hudi_core.metadata.upkeep import Upkeep, is_key_index
 from hudi_core.metadata.value_index import has_repeated_keys, with_repeated_keys
 from hudi_core.model.commit import CommitMetadata, ReplaceCommitMetadata, WriteStatus
 from hudi_core.model.files import FileGroupId, FileId, PartitionPath
@@ -37,7 +37,7 @@ from hudi_core.schema.table_schema import TableSchema
 
 
 def record_commit(
-    upkeep: Upkeep,
+    session: MetadataSession,
     time: InstantTime,
     metadata: CommitMetadata,
     statuses: Sequence[WriteStatus],
@@ -56,22 +56,22 @@ def record_commit(
     base
         The schema that it builds on; ``None`` where it says nothing of columns.
     """
-    return upkeep.write(time, _Commit(upkeep, time, metadata, statuses, base).changes())
+    return session.write(time, _Commit(session, time, metadata, statuses, base).changes())
 
 
 @dataclass(frozen=True)
 class _Commit:
     """One write, as the metadata table is to know it."""
 
-    upkeep: Upkeep
+    session: MetadataSession
     time: InstantTime
     metadata: CommitMetadata
     statuses: Sequence[WriteStatus]
     base: TableSchema | None
 
     def changes(self) -> Changes:
-        """Return what it changes."""
-        kept = self.upkeep.partitions.all
+        """Records by partition of the metadata table."""
+        kept = self.session.partitions.all
         changes: dict[str, PartitionChange] = {FILES: self._files()}
         if BLOOM_FILTERS in kept:
             changes[BLOOM_FILTERS] = self._blooms()
@@ -99,7 +99,7 @@ class _Commit:
         return PartitionChange((partitions_record(lists), *list_records(lists)))
 
     def _blooms(self) -> PartitionChange:
-        client = self.upkeep.tables.client
+        client = self.session.tables.client
         files = [file for _, file in self._new()]
 
         def one(file: DataFile) -> MetadataRecord:
@@ -110,13 +110,13 @@ class _Commit:
         return PartitionChange(tuple(client.run_map(one, files)))
 
     def _ranges(self) -> Changes:
-        upkeep, client = self.upkeep, self.upkeep.tables.client
+        session, client = self.session, self.session.tables.client
         text = self.metadata.schema_json or client.schema_text_at(client.timeline())
         touched = sorted({group.partition_path for group in self._touched})
         staying: list[DataFile] = []
-        if PARTITION_STATS in upkeep.partitions.all and touched:
-            staying = [file for file in upkeep.current_files(touched) if self._stays(file)]
-        return RangeChanges(upkeep, self.base, text, self._new(), touched, staying).changes()
+        if PARTITION_STATS in session.partitions.all and touched:
+            staying = [file for file in session.current_files(touched) if self._stays(file)]
+        return RangeChanges(session, self.base, text, self._new(), touched, staying).changes()
 
     @cached_property
     def _touched(self) -> set[FileGroupId]:
@@ -134,7 +134,7 @@ class _Commit:
         return FileGroupId(file.partition_path, file.file_id) not in self._touched
 
     def _keys(self, indexes: Sequence[str]) -> Changes:
-        client, definitions = self.upkeep.tables.client, self.upkeep.definitions
+        client, definitions = self.session.tables.client, self.session.definitions
         columns = {name: definitions.columns(name)[0] for name in indexes if name != RECORD_INDEX}
         tracked = self._tracked(columns.values())
         changes: dict[str, PartitionChange] = {}
@@ -149,8 +149,8 @@ class _Commit:
                 self._note_repeated_keys(changes, tracked)
             return changes | {name: tracked.values(column) for name, column in columns.items()}
         touched = sorted({group.partition_path for group in self._touched})
-        old = [file for file in self.upkeep.current_files(touched) if not self._stays(file)]
-        exchange = Exchange(tuple(old), tuple(file for _, file in self._new()))
+        old = [file for file in self.session.current_files(touched) if not self._stays(file)]
+        exchange = FileReplacement(tuple(old), tuple(file for _, file in self._new()))
         if RECORD_INDEX in indexes and has_owners:
             changes[RECORD_INDEX] = PartitionChange(
                 owned={
@@ -169,18 +169,18 @@ class _Commit:
     def _note_repeated_keys(self, changes: Changes, tracked: TrackedKeys | None) -> None:
         """Note it where several file groups come to hold one key: readers of secondary indexes
         must know. Where nobody kept account of the keys, they may."""
-        client, change = self.upkeep.tables.client, changes.get(RECORD_INDEX)
+        client, change = self.session.tables.client, changes.get(RECORD_INDEX)
         if not change or not change.new:
             return
         # what the columns' ranges have added is in the file already
         definitions = read_definitions(client.storage, client.config)
         if has_repeated_keys(definitions):
             return
-        if tracked is None or tracked.repeats(self.upkeep.snapshot(), change):
+        if tracked is None or tracked.repeats(self.session.snapshot(), change):
             put_definitions(client.storage, with_repeated_keys(definitions))
 
     def _tracked(self, columns: Iterable[str]) -> TrackedKeys | None:
-        """Return what the write's tasks left of its keys; ``None`` where that is not all."""
+        """Key changes that the write's tasks spilled; ``None`` where that is not all."""
         statuses = [status for status, _ in self._new()]
         replaced: list[DataFile] = []
         if isinstance(self.metadata, ReplaceCommitMetadata):
@@ -188,8 +188,8 @@ class _Commit:
             partitions = sorted(map(PartitionPath, ids))
             replaced = [
                 file
-                for file in self.upkeep.current_files(partitions)
+                for file in self.session.current_files(partitions)
                 if file.file_id in ids[file.partition_path]
             ]
-        tracked = TrackedKeys.read(self.upkeep.tables.client, self.time, statuses, replaced)
+        tracked = TrackedKeys.read(self.session.tables.client, self.time, statuses, replaced)
         return tracked if tracked is not None and all(map(tracked.has, columns)) else None

@@ -24,8 +24,7 @@ from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import CorruptMetadataError, TableServiceError
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata.completeness import in_shard_order, refuse_lost_index
-from hudi_core.metadata.counted import CountedInstants
+from hudi_core.metadata.completeness import require_complete_shards, require_index_groups
 from hudi_core.metadata.damage import REBUILD
 from hudi_core.metadata.file_bytes import encode_base_entries
 from hudi_core.metadata.group_reader import GroupReader
@@ -35,6 +34,7 @@ from hudi_core.metadata.record_codec import RecordEncoder
 from hudi_core.metadata.record_schema import record_schema, table_schema
 from hudi_core.metadata.recorded import OTHER_GROUPS, other_groups
 from hudi_core.metadata.state import MetadataState
+from hudi_core.metadata.visible_instants import VisibleInstants
 from hudi_core.model.actions import CompactionOperation
 from hudi_core.model.commit import NO_PREVIOUS_COMMIT, SCHEMA_KEY, WriteStat
 from hudi_core.model.files import (
@@ -88,7 +88,7 @@ def compaction_waits_for(data_timeline: Timeline, timeline: Timeline) -> Instant
     return next((one for one in pending if one.requested_time <= latest), None)
 
 
-def refuse_backlog(config: MetadataConfig, data_timeline: Timeline, timeline: Timeline) -> None:
+def require_no_backlog(config: MetadataConfig, data_timeline: Timeline, timeline: Timeline) -> None:
     """Refuse another deltacommit where too many wait for a compaction that cannot run.
 
     Raises
@@ -135,10 +135,10 @@ def compact_if_due(locked: MetadataState, config: MetadataConfig) -> Instant | N
         # what is missing now would not be missed any more
         own = [one for one in slices if one.partition_path == partition]
         if own or not locked.definitions.is_partitioned(partition):
-            in_shard_order(partition, own, timeline, metadata.read_commit, root)
+            require_complete_shards(partition, own, timeline, metadata.read_commit, root)
         else:
-            counts = CountedInstants.of(locked.data_timeline, timeline)
-            refuse_lost_index(partition, timeline, counts, metadata.read_commit, root)
+            counts = VisibleInstants.of(locked.data_timeline, timeline)
+            require_index_groups(partition, timeline, counts, metadata.read_commit, root)
     plan = plan_compaction(slices)
     if plan is None:
         return None
@@ -168,7 +168,7 @@ def _run(locked: MetadataState, instant: Instant) -> Instant:
     merge_one = _MergeSlice(
         metadata.storage,
         metadata.config,
-        CountedInstants.of(locked.data_timeline, timeline),
+        VisibleInstants.of(locked.data_timeline, timeline),
         completion,
         listed,
     )

@@ -15,7 +15,7 @@ from itertools import chain
 from typing import Final
 
 from hudi_core.errors import CorruptMetadataError
-from hudi_core.metadata.damage import REBUILD, naming_the_rebuild
+from hudi_core.metadata.damage import REBUILD, with_rebuild_hint
 from hudi_core.metadata.groups import ListedGroup
 from hudi_core.metadata.partition_types import (
     FILES,
@@ -44,7 +44,7 @@ _ONE_BLOCK_BYTES: Final = 256 * 1024
 Groups = dict[PartitionPath | None, list[FileSlice]]
 
 
-def in_shard_order(
+def require_complete_shards(
     partition: str,
     slices: Sequence[FileSlice],
     timeline: Timeline,
@@ -81,7 +81,7 @@ def in_shard_order(
         raise CorruptMetadataError(
             f"{root}/{partition}", "the instant that built it is not complete", REBUILD
         )
-    with naming_the_rebuild():
+    with with_rebuild_hint():
         for path, reason in _damage(partition, slices, timeline, read_commit, root):
             raise CorruptMetadataError(f"{root}/{path}", reason, REBUILD)
     return groups
@@ -175,7 +175,7 @@ def _damage(
         is_told |= partition in recorded.others
 
 
-def refuse_lost_groups(
+def require_all_groups(
     partition: str,
     groups: Sequence[ListedGroup],
     timeline: Timeline,
@@ -189,7 +189,7 @@ def refuse_lost_groups(
     groups
         The file groups of the partition that are there.
     partition, timeline, read_commit, root
-        See :func:`in_shard_order`.
+        See :func:`require_complete_shards`.
 
     Raises
     ------
@@ -206,7 +206,7 @@ def refuse_lost_groups(
     for write in _newest_first(timeline):
         if write.requested_time not in telling:
             continue
-        with naming_the_rebuild():
+        with with_rebuild_hint():
             recorded = recorded_files(root, write, read_commit)
         found = {file_id for _, file_id, _ in recorded.files(partition)}
         lost = min(found.union(recorded.others.get(partition, ())) - there, default=None)
@@ -216,7 +216,7 @@ def refuse_lost_groups(
             )
 
 
-def refuse_lost_index(
+def require_index_groups(
     partition: str,
     timeline: Timeline,
     counts: Callable[[InstantTime], bool],
@@ -233,7 +233,7 @@ def refuse_lost_index(
     counts
         Which instants count.
     partition, timeline, read_commit, root
-        See :func:`in_shard_order`.
+        See :func:`require_complete_shards`.
 
     Raises
     ------
@@ -243,7 +243,7 @@ def refuse_lost_index(
     for write in _newest_first(timeline):
         if not counts(write.requested_time):
             continue
-        with naming_the_rebuild():
+        with with_rebuild_hint():
             recorded = recorded_files(root, write, read_commit)
         ids = {file_id for _, file_id, _ in recorded.files(partition)}
         lost = min(ids.union(recorded.others.get(partition, ())), default=None)

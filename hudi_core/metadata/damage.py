@@ -15,7 +15,7 @@ REBUILD: Final = (
 
 
 @contextmanager
-def naming_the_rebuild() -> Iterator[None]:
+def with_rebuild_hint() -> Iterator[None]:
     """Let errors about a damaged file say how the metadata table is rebuilt.
 
     For codecs of lower rooms, which know the file and not what it is part of.

@@ -109,7 +109,7 @@ class FileLists:
         return self._part(wanted, owners, rows)
 
     def known(self, keys: Sequence[str]) -> pa.BooleanArray:
-        """Tell of each of some partitions whether it is there."""
+        """Mask of the partitions that are there."""
         return pc.is_in(pa.array(keys, pa.string()), value_set=self.keys)
 
     def with_others(self, other: FileLists) -> FileLists:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from hudi_core.metadata.counted import CountedInstants
 from hudi_core.metadata.layers import (
     BaseLayer,
     Layer,
@@ -17,6 +16,7 @@ from hudi_core.metadata.layers import (
 )
 from hudi_core.metadata.merging import merge
 from hudi_core.metadata.records import MetadataRecord
+from hudi_core.metadata.visible_instants import VisibleInstants
 from hudi_core.model.files import FileSlice, LogFile
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import Storage
@@ -37,11 +37,11 @@ class GroupFiles:
     """
 
     slice: FileSlice
-    counts: CountedInstants
+    counts: VisibleInstants
     completion: Mapping[InstantTime, str]
 
     def reader(self, storage: Storage) -> GroupReader:
-        """Return what reads it from the metadata table's storage."""
+        """Reader of the file in the metadata table's storage."""
         return GroupReader(storage, self.slice, self.counts, self._completed_at)
 
     def _completed_at(self, time: InstantTime) -> str:
@@ -94,10 +94,10 @@ class GroupReader:
     @cached_property
     def logs(self) -> Sequence[Layer]:
         """The log blocks that count, the oldest first."""
-        return list(_without_undone(self._log_layers()))
+        return list(_without_rolled_back(self._log_layers()))
 
     def lookup(self, keys: Sequence[str]) -> dict[str, MetadataRecord | None]:
-        """Return what holds of some keys; those that no layer names are left out.
+        """Latest records of some keys; those that no layer names are left out.
 
         Removals are kept (``None``, and entries that say so); see
         :func:`~hudi_core.metadata.merging.present`.
@@ -105,14 +105,14 @@ class GroupReader:
         return _merged(layer.lookup(keys) for layer in self.layers)
 
     def changed(self, keys: Sequence[str]) -> dict[str, MetadataRecord | None]:
-        """Return what holds of those of some keys about which the log says anything; see above."""
+        """Latest records of the given keys that occur in the log."""
         told = [list(layer.lookup(keys)) for layer in self.logs]
         some = list(dict.fromkeys(key for layer in told for key, _ in layer))
         base = self.base.lookup(some) if self.base is not None and some else ()
         return _merged([base, *told])
 
     def scan(self, prefixes: Sequence[str] = ("",)) -> dict[str, MetadataRecord | None]:
-        """Return what holds of all keys that begin with one of some prefixes; see above."""
+        """Latest records of all keys with one of some prefixes."""
         return _merged(layer.scan(prefixes) for layer in self.layers)
 
     def _log_layers(self) -> list[LogLayer]:
@@ -130,7 +130,7 @@ class GroupReader:
         return self._completion(name.instant), name.instant, name.version, name.write_token or ""
 
 
-def _without_undone(found: Sequence[LogLayer]) -> Iterable[Layer]:
+def _without_rolled_back(found: Sequence[LogLayer]) -> Iterable[Layer]:
     """Yield the layers that no later block takes back."""
     for number, one in enumerate(found):
         undone = any(later.target == one.instant for later in found[number + 1 :])

@@ -48,11 +48,11 @@ class IndexDefinitions:
         return tuple(name for name in found if isinstance(name, str))
 
     def is_by_value(self, index: str) -> bool:
-        """Tell whether the values of a secondary index alone decide about the file group."""
+        """Whether the values of a secondary index alone decide about the file group."""
         return self.raw.get(index, {}).get("version") == _BY_VALUE
 
     def is_partitioned(self, index: str) -> bool:
-        """Tell whether a record index keeps the keys of each partition apart."""
+        """Whether a record index keeps the keys of each partition apart."""
         options = self.raw.get(index, {}).get("indexOptions")
         found = options.get("isPartitioned") if isinstance(options, dict) else None
         return str(found).lower() == "true"

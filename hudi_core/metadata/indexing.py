@@ -23,6 +23,7 @@ from hudi_core.errors import (
     TableServiceError,
 )
 from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata.enabled import enabled_partitions
 from hudi_core.metadata.index_definitions import (
     PATH_KEY,
     IndexDefinitions,
@@ -43,7 +44,6 @@ from hudi_core.metadata.partition_types import (
 from hudi_core.metadata.state import MetadataState
 from hudi_core.metadata.table import StoredPartitions, has_value_types, metadata_storage
 from hudi_core.metadata.undo import recover
-from hudi_core.metadata.wanted import wanted_partitions
 from hudi_core.model.actions import IndexCommitMetadata, IndexPartitionInfo, IndexPlan
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.storage.properties_file import update_properties
@@ -65,7 +65,7 @@ def build_partition(
     Parameters
     ----------
     tables
-        The table and its metadata table; both recovered, and see :func:`abandon`.
+        The table and its metadata table; both recovered, and see :func:`recover_pending_indexing`.
     config
         How the partition is laid out.
     partition
@@ -83,7 +83,7 @@ def build_partition(
     TableServiceError
         There is such a partition already, or no such kind, or no list of files to add it to.
     """
-    _refuse_pending(tables.data_timeline)
+    _require_none_pending(tables.data_timeline)
     stored = tables.partitions
     if FILES not in stored.complete:
         raise TableServiceError(
@@ -93,7 +93,7 @@ def build_partition(
     if partition in stored.complete:
         raise TableServiceError(
             f"The metadata table has the partition {partition} already",
-            f"To build it anew, run `hudi metadata drop PATH {partition}` first.",
+            f"To rebuild it, run `hudi metadata drop PATH {partition}` first.",
         )
     if partition == PARTITION_STATS and COLUMN_STATS not in stored.complete:
         raise TableServiceError(
@@ -132,7 +132,7 @@ def build_partition(
         return _complete(built.with_properties(properties), indexing.instant)
 
 
-def build_wanted(tables: MetadataState, config: MetadataConfig) -> MetadataState:
+def build_missing_partitions(tables: MetadataState, config: MetadataConfig) -> MetadataState:
     """Add the partitions that the options ask for and the metadata table does not have; returns the
     tables with them.
 
@@ -142,19 +142,19 @@ def build_wanted(tables: MetadataState, config: MetadataConfig) -> MetadataState
         The options ask for another kind of record index than there is.
     """
     stored = tables.partitions.all
-    wanted = wanted_partitions(config, tables.client.config)
+    wanted = enabled_partitions(config, tables.client.config)
     if COLUMN_STATS in stored and COLUMN_STATS in wanted and config.chooses_columns:
         tables = _build_lacking_columns(tables, config)
     for name in wanted:
         if name not in stored:
             tables = build_partition(tables, config, name).tables
         elif name == RECORD_INDEX:
-            _refuse_other_kind(tables, config)
+            _require_same_kind(tables, config)
     return tables
 
 
 def _build_lacking_columns(tables: MetadataState, config: MetadataConfig) -> MetadataState:
-    """Build the ranges of columns anew where the options name a column that has none.
+    """Rebuild the ranges of columns where the options name a column that has none.
 
     Files that are there may have values of it, and a range has to be made of all of them.
     """
@@ -172,7 +172,7 @@ def _build_lacking_columns(tables: MetadataState, config: MetadataConfig) -> Met
     return tables
 
 
-def _refuse_other_kind(tables: MetadataState, config: MetadataConfig) -> None:
+def _require_same_kind(tables: MetadataState, config: MetadataConfig) -> None:
     client = tables.client
     if tables.definitions.is_partitioned(RECORD_INDEX) is not config.partitioned_record_index:
         asked = (
@@ -202,7 +202,7 @@ def drop_partition(tables: MetadataState, partition: str) -> Indexing:
     TableServiceError
         There is no such partition, or others cannot be without it.
     """
-    _refuse_pending(tables.data_timeline)
+    _require_none_pending(tables.data_timeline)
     stored = tables.partitions
     if partition not in stored.all:
         raise TableServiceError(
@@ -231,19 +231,19 @@ def drop_partition(tables: MetadataState, partition: str) -> Indexing:
         return _complete(replace(dropped, definitions=definitions), indexing.instant)
 
 
-def abandon(client: TableMetaClient, *, is_lost: bool = False) -> bool:
+def recover_pending_indexing(client: TableMetaClient, *, is_lost: bool = False) -> bool:
     """Make good what a dead indexing of ours left; runs under the table's lock.
 
     An addition whose partition readers use by now is completed, any other is taken back; so is a
     drop, unless readers do without the partition by now: then its files go. Of what is about to be
-    made anew nothing is completed: that such a partition was built is forgotten, and it is kept.
+    rebuilt nothing is completed: that such a partition was built is forgotten, and it is kept.
 
     Parameters
     ----------
     client
         The table, its properties and its timeline read since the lock is held.
     is_lost
-        Whether the metadata table is about to be made anew.
+        Whether the metadata table is about to be rebuilt.
 
     Returns
     -------
@@ -274,12 +274,12 @@ def abandon(client: TableMetaClient, *, is_lost: bool = False) -> bool:
 
 @contextmanager
 def _made_good_on_failure(client: TableMetaClient) -> Iterator[None]:
-    """Do at once what the next writer would, when the block fails: see :func:`abandon`."""
+    """Recovery of a failing indexing at once; see :func:`recover_pending_indexing`."""
     try:
         yield
     except BaseException as error:
         try:
-            abandon(_afresh(client))
+            recover_pending_indexing(_afresh(client))
             tables = MetadataState.load(_afresh(client))
             if tables is not None:
                 recover(tables)
@@ -294,7 +294,7 @@ def _afresh(client: TableMetaClient) -> TableMetaClient:
     return now.seeing(now.active.load())
 
 
-def _refuse_pending(timeline: Timeline) -> None:
+def _require_none_pending(timeline: Timeline) -> None:
     pending = timeline.pending().of_actions(Action.INDEXING).first
     if pending is not None:
         raise TableServiceError(
@@ -348,12 +348,12 @@ def _complete(tables: MetadataState, instant: Instant) -> Indexing:
 
 
 def is_own_indexing(client: TableMetaClient, pending: Instant) -> bool:
-    """Tell whether a pending instant is an indexing that :func:`abandon` makes good."""
+    """Whether :func:`recover_pending_indexing` recovers a pending instant."""
     return pending.action is Action.INDEXING and _own_plan(client, pending) is not None
 
 
 def _own_plan(client: TableMetaClient, pending: Instant) -> IndexPartitionInfo | None:
-    """Return what a pending indexing is of; ``None`` when another engine began it."""
+    """Partitions of a pending indexing; ``None`` when another engine began it."""
     requested = pending.to(State.REQUESTED)
     where = f"{client.storage.root}/{client.active.path(requested)}"
     data = client.active.read(requested)

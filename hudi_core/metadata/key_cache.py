@@ -1,7 +1,7 @@
 """What large HFiles say of keys, sorted in Arrow files in a folder of this machine.
 
 The HFiles stay what is true. What is kept of one is found by all that makes it different from every
-other, is used only as it was written, and is made anew where it is missing or damaged. An entry::
+other, is used only as it was written, and is rebuilt where it is missing or damaged. An entry::
 
     Arrow file of one batch   key: binary, ascending; value: dictionary of binary
     checksum                  4 bytes, CRC32 of what is before
@@ -107,7 +107,7 @@ class KeyCache:
         yield _found(entry, keys)
 
     def _load(self, storage: Storage, layer: Layer) -> pa.RecordBatch | None:
-        """Return what is kept of a file; ``None`` where that is nothing that can be used."""
+        """Cached keys of a file; ``None`` where there are none to use."""
         path = self._path(layer)
         try:
             stored = storage.read(path)
@@ -120,23 +120,23 @@ class KeyCache:
         data = memoryview(stored)
         content, checksum = data[:-_CHECKSUM], data[-_CHECKSUM:]
         if zlib.crc32(content).to_bytes(_CHECKSUM, "big") != checksum:
-            _log.warning("%s/%s is damaged; it is made anew", self.folder, path)
+            _log.warning("%s/%s is damaged; it is rebuilt", self.folder, path)
             return None
         try:
             with pa.ipc.open_file(pa.py_buffer(content)) as file:
                 batch = file.get_batch(0)
                 batch.validate(full=True)
         except (pa.ArrowInvalid, OSError, IndexError) as error:
-            _log.warning("%s/%s cannot be read (%s); it is made anew", self.folder, path, error)
+            _log.warning("%s/%s cannot be read (%s); it is rebuilt", self.folder, path, error)
             return None
         metadata = batch.schema.metadata or {}
-        same = metadata.get(_IDENTITY) == _told(layer) and batch.schema.equals(_SCHEMA)
+        same = metadata.get(_IDENTITY) == _identity_bytes(layer) and batch.schema.equals(_SCHEMA)
         return batch if same else None
 
     def _keep(
         self, storage: Storage, layer: Layer, entry: pa.RecordBatch, layers: Collection[Layer]
     ) -> None:
-        schema = entry.schema.with_metadata({_IDENTITY: _told(layer)})
+        schema = entry.schema.with_metadata({_IDENTITY: _identity_bytes(layer)})
         sink = pa.BufferOutputStream()
         with pa.ipc.new_file(sink, schema) as writer:
             writer.write_batch(entry.replace_schema_metadata(schema.metadata))
@@ -168,10 +168,10 @@ class KeyCache:
                     storage.delete(old.path)
 
     def _path(self, layer: Layer) -> str:
-        return f"{_digest(self.group.encode())}/{_digest(_told(layer))}{_END}"
+        return f"{_digest(self.group.encode())}/{_digest(_identity_bytes(layer))}{_END}"
 
 
-def _told(layer: Layer) -> bytes:
+def _identity_bytes(layer: Layer) -> bytes:
     return repr(layer.identity).encode()
 
 

@@ -62,7 +62,7 @@ def change_table(kind: int, before: pa.Table | None, after: pa.Table | None) -> 
 def location_changes(
     tables: Sequence[tuple[RecordLocation, pa.Table]], gone: Iterable[pa.Array] = ()
 ) -> PartitionChange:
-    """Return what a write means for the index of record keys.
+    """Changes that a write makes to the record index.
 
     Parameters
     ----------

@@ -54,7 +54,7 @@ class DataFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class FileReplacement:
     """The files that an instant puts in the place of others.
 
     Attributes
@@ -68,11 +68,11 @@ class Exchange:
     old: tuple[DataFile, ...]
     new: tuple[DataFile, ...]
 
-    def by_partition(self) -> dict[PartitionPath, Exchange]:
-        """Return what is exchanged in each partition."""
+    def by_partition(self) -> dict[PartitionPath, FileReplacement]:
+        """Replaced and new files by partition."""
         old, new = _by_partition(self.old), _by_partition(self.new)
         return {
-            path: Exchange(tuple(old.get(path, ())), tuple(new.get(path, ())))
+            path: FileReplacement(tuple(old.get(path, ())), tuple(new.get(path, ())))
             for path in sorted(old.keys() | new.keys())
         }
 
@@ -85,11 +85,11 @@ def _by_partition(files: Sequence[DataFile]) -> dict[PartitionPath, list[DataFil
 
 
 def location_change(
-    client: TableMetaClient, exchange: Exchange, time: InstantTime
+    client: TableMetaClient, exchange: FileReplacement, time: InstantTime
 ) -> PartitionChange:
-    """Return what an exchange of files means for the index of record keys.
+    """Changes that replaced files make to the record index.
 
-    A key is said anew where its file group is another one than before.
+    A key is stated again where its file group is another one than before.
     """
     old, new = _locations(client, exchange.old), _locations(client, exchange.new)
     millis = index_millis(time, client.config)
@@ -121,8 +121,10 @@ def index_millis(time: InstantTime, config: TableConfig) -> int:
 # --- secondary indexes ------------------------------------------------------
 
 
-def secondary_change(client: TableMetaClient, exchange: Exchange, column: str) -> PartitionChange:
-    """Return what an exchange of files means for the index of a column.
+def secondary_change(
+    client: TableMetaClient, exchange: FileReplacement, column: str
+) -> PartitionChange:
+    """Changes that replaced files make to the secondary index of a column.
 
     Raises
     ------

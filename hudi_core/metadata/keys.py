@@ -70,7 +70,7 @@ def bloom_filter_key(partition: PartitionPath, file_name: str) -> str:
 
 
 def secondary_prefix(value: str | None) -> str:
-    """Return what the keys of a secondary index begin with that hold a value; ``None`` is null.
+    """Prefix of the keys of a value in a secondary index; ``None`` is null.
 
     In tables of version 9 this part of the key decides about the shard, in version 8 the whole key.
     """

@@ -13,7 +13,7 @@ from typing import Final
 
 from hudi_core.errors import CorruptMetadataError, PathNotFoundError
 from hudi_core.log_format import BlockType, HeaderKey, decode_delete_content, find_log_blocks
-from hudi_core.metadata.damage import REBUILD, naming_the_rebuild
+from hudi_core.metadata.damage import REBUILD, with_rebuild_hint
 from hudi_core.metadata.hfile import HFileReader
 from hudi_core.metadata.record_codec import RecordDecoder
 from hudi_core.metadata.records import MetadataRecord
@@ -142,7 +142,7 @@ def base_layer(file: StoredFile) -> BaseLayer:
 
 
 def _identity(file: StoredFile, reader: HFileReader, offset: int = 0) -> tuple[Hashable, ...]:
-    # tables that are made anew have files of the same names
+    # tables that are rebuilt have files of the same names
     said = tuple(sorted(reader.info.items()))
     return file.path, file.size, file.modified_ms, offset, reader.trailer, said
 
@@ -176,7 +176,7 @@ def log_layers(file: StoredFile) -> Iterator[LogLayer]:
     """
     if not file.size:
         raise CorruptMetadataError(file.path, "it is empty", REBUILD)
-    with naming_the_rebuild():
+    with with_rebuild_hint():
         for place in find_log_blocks(file, file.size, file.path):
             instant = place.header.get(HeaderKey.INSTANT_TIME)
             if instant is None:

@@ -33,7 +33,7 @@ from hudi_core.model.metering import Metric
 from hudi_core.model.protocols import FileLister
 from hudi_core.model.ranges import MayMatch, Texts, ValueRanges
 from hudi_core.schema.table_schema import COMMIT_TIME
-from hudi_core.storage.safe_path import check_folder
+from hudi_core.storage.safe_path import require_safe_folder
 from hudi_core.view.storage_lister import StorageLister
 
 _log = logging.getLogger(__name__)
@@ -170,7 +170,7 @@ class MetadataLister:
     def _checked(self, name: str) -> PartitionPath:
         path = partition_path(name)
         try:
-            check_folder(path)
+            require_safe_folder(path)
         except UnsafePathError as error:
             raise self._damaged(f"{name!r} is not a path of a partition") from error
         return path
@@ -184,7 +184,7 @@ class DroppableLister(MetadataLister):
 
     A table that was opened before its metadata table, or a partition of it, was dropped looks for
     what is not there. Only then its properties are read again, and what was dropped is done
-    without. A metadata table that was at hand and has been made anew since is opened again.
+    without. A metadata table that was at hand and has been rebuilt since is opened again.
 
     Parameters
     ----------
@@ -201,14 +201,14 @@ class DroppableLister(MetadataLister):
 
     def list_partitions(self) -> Sequence[PartitionPath]:
         """Return every partition path, sorted; ``[""]`` for a table without partitions."""
-        return self._told(FILES, super().list_partitions, self._storage.list_partitions)
+        return self._with_fallback(FILES, super().list_partitions, self._storage.list_partitions)
 
     def list_files(
         self, partitions: Sequence[PartitionPath]
     ) -> Mapping[PartitionPath, Sequence[FileStatus]]:
         """Return the files of each partition, old ones included."""
         metadata = super().list_files
-        return self._told(
+        return self._with_fallback(
             FILES, lambda: metadata(partitions), lambda: self._storage.list_files(partitions)
         )
 
@@ -218,7 +218,7 @@ class DroppableLister(MetadataLister):
         """Return the files of those file groups of which a base file may match; of all of them
         where there is no metadata table."""
         metadata = super().list_matching
-        return self._told(
+        return self._with_fallback(
             FILES,
             lambda: metadata(partitions, may_match),
             lambda: self._storage.list_files(partitions),
@@ -229,23 +229,25 @@ class DroppableLister(MetadataLister):
     ) -> ValueRanges | None:
         """Return ranges of a column in partitions, where there are any."""
         metadata = super().partition_ranges
-        return self._told(PARTITION_STATS, lambda: metadata(partitions, column, kind), lambda: None)
+        return self._with_fallback(
+            PARTITION_STATS, lambda: metadata(partitions, column, kind), lambda: None
+        )
 
     def file_ranges(
         self, partitions: Texts, names: Texts, column: str, kind: pa.DataType
     ) -> ValueRanges | None:
         """Return ranges of a column in files, where there are any."""
         metadata = super().file_ranges
-        return self._told(
+        return self._with_fallback(
             COLUMN_STATS, lambda: metadata(partitions, names, column, kind), lambda: None
         )
 
     def groups_of_values(self, column: str, values: pa.Array) -> frozenset[FileGroupId] | None:
         """Return where values of a column are, where an index tells."""
         metadata = super().groups_of_values
-        return self._told(None, lambda: metadata(column, values), lambda: None)
+        return self._with_fallback(None, lambda: metadata(column, values), lambda: None)
 
-    def _told(
+    def _with_fallback(
         self, partition: str | None, ask: Callable[[], Told], without: Callable[[], Told]
     ) -> Told:
         """Ask a partition of the metadata table, or any of it for ``None``; do without it where it
@@ -261,11 +263,11 @@ class DroppableLister(MetadataLister):
             if not (gone if partition is None else partition in gone):
                 if self.client.metadata is None:
                     raise
-                # the one at hand was made anew since
+                # the one at hand was rebuilt since
                 self.client = replace(self.client, metadata=None)
                 self.__dict__.pop("snapshot", None)
                 self.__dict__.pop("_known", None)
-                return self._told(partition, ask, without)
+                return self._with_fallback(partition, ask, without)
             _log.info("%s were dropped from the metadata table", ", ".join(sorted(gone)))
             self._dropped = gone
             return without()

@@ -132,6 +132,6 @@ class _Kept:
 
 
 def _meta_fields(file_name: str) -> bytes:
-    """Return what every value of a base file begins with: four nulls and the file's name."""
+    """Bytes that every value of a base file begins with: four nulls and the file's name."""
     schema = parse_writer_schema(_META_FIELDS, "MetaFields").parsed
     return encode_datum({**dict.fromkeys(META_COLUMNS), FILE_NAME: file_name}, schema)

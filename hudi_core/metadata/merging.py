@@ -24,7 +24,7 @@ from hudi_core.metadata.records import (
 
 
 def merge(older: MetadataRecord | None, newer: MetadataRecord | None) -> MetadataRecord | None:
-    """Return what holds of a key after the newer record.
+    """A key's record merged with a newer one.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def merge(older: MetadataRecord | None, newer: MetadataRecord | None) -> Metadat
         and isinstance(new, ColumnRange)
     ):
         return replace(newer, payload=_merge_ranges(old, new))
-    # statistics and filters of a file, locations and secondary entries are said anew as a whole
+    # statistics and filters of a file, locations and secondary entries are stated again as a whole
     return newer
 
 

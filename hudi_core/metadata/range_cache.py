@@ -39,7 +39,7 @@ class RangeCache:
         self._lock = Lock()
 
     def holds(self, key: Hashable) -> bool:
-        """Tell whether there is an entry."""
+        """Whether there is an entry."""
         return key in self._tables
 
     def get(self, key: Hashable, decode: Callable[[], _D]) -> _D:

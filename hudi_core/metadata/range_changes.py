@@ -20,7 +20,7 @@ from hudi_core.metadata.key_records import DataFile
 from hudi_core.metadata.keys import partition_path
 from hudi_core.metadata.partition_types import COLUMN_STATS, PARTITION_STATS
 from hudi_core.metadata.records import ColumnRange, MetadataRecord
-from hudi_core.metadata.upkeep import Upkeep
+from hudi_core.metadata.session import MetadataSession
 from hudi_core.model.commit import WriteStatus
 from hudi_core.model.files import PartitionPath
 from hudi_core.schema.avro_types import local_timestamps
@@ -46,7 +46,7 @@ class RangeChanges:
         The partitions in which it changes files, and the files of these that it leaves as they are.
     """
 
-    upkeep: Upkeep
+    session: MetadataSession
     base: TableSchema | None
     text: str
     new: Sequence[tuple[WriteStatus, DataFile]]
@@ -56,11 +56,11 @@ class RangeChanges:
     def changes(self) -> Changes:
         """The changes, with the table's list of columns kept."""
         if set(self._columns) != set(self._known):
-            client, columns = self.upkeep.tables.client, tuple(self._columns)
-            made = with_index(self.upkeep.definitions, client.config, COLUMN_STATS, columns)
+            client, columns = self.session.tables.client, tuple(self._columns)
+            made = with_index(self.session.definitions, client.config, COLUMN_STATS, columns)
             put_definitions(client.storage, made)
         found = {COLUMN_STATS: PartitionChange(tuple(self._of_files()))}
-        if PARTITION_STATS in self.upkeep.partitions.all:
+        if PARTITION_STATS in self.session.partitions.all:
             found[PARTITION_STATS] = PartitionChange(tuple(self._of_partitions()))
         return found
 
@@ -72,7 +72,7 @@ class RangeChanges:
 
     @cached_property
     def _known(self) -> tuple[str, ...]:
-        return self.upkeep.definitions.columns(COLUMN_STATS)
+        return self.session.definitions.columns(COLUMN_STATS)
 
     @cached_property
     def _columns(self) -> IndexedColumns:
@@ -82,12 +82,12 @@ class RangeChanges:
         new one gets some with an index that is built from all files.
         """
         indexable = IndexableColumns.of(
-            self._schema, self.upkeep.tables.client.config, local=local_timestamps(self.text)
+            self._schema, self.session.tables.client.config, local=local_timestamps(self.text)
         )
         base = self.base
         return {
             path: form
-            for path, form in indexable.wanted(self.upkeep.config, self._known).items()
+            for path, form in indexable.wanted(self.session.config, self._known).items()
             if path in self._known
             or path in indexable.meta
             or (base is not None and base.field(path) is None and not self._is_missing(path))
@@ -116,7 +116,9 @@ class RangeChanges:
     def _of_partitions(self) -> Iterator[MetadataRecord]:
         if self.touched:
             files = [*(file for _, file in self.new), *self.staying]
-            yield from self.upkeep.partition_ranges(self.touched, files, self._columns, self._fresh)
+            yield from self.session.partition_ranges(
+                self.touched, files, self._columns, self._fresh
+            )
         for record in self._in_form(PARTITION_STATS, self._retyped):
             name = record.payload.file_name if isinstance(record.payload, ColumnRange) else None
             if partition_path(name or "") not in self.touched:
@@ -127,7 +129,7 @@ class RangeChanges:
             for path in self._known
             if path not in self._columns and self._schema.field(path) is not None
         ]
-        for _, one in self.upkeep.stored_ranges(PARTITION_STATS, gone):
+        for _, one in self.session.stored_ranges(PARTITION_STATS, gone):
             name, path = partition_path(one.file_name or ""), one.column_name or ""
             yield removed_partition_range(name, path)
 
@@ -135,7 +137,7 @@ class RangeChanges:
         self, partition: str, columns: Mapping[str, BoundForm]
     ) -> Iterator[MetadataRecord]:
         """Yield what is stored of some columns, in the form that their bounds have now."""
-        for record, one in self.upkeep.stored_ranges(partition, columns):
+        for record, one in self.session.stored_ranges(partition, columns):
             path = one.column_name or ""
             # what is stored may have been made of a column before the last one
             change = widest if path in self._given_up else in_form
@@ -147,7 +149,7 @@ class RangeChanges:
         """Whether a name stood for another column, of which files have no ranges."""
         if path not in self._given_up:
             return False
-        return not any(True for _ in self.upkeep.stored_ranges(COLUMN_STATS, [path]))
+        return not any(True for _ in self.session.stored_ranges(COLUMN_STATS, [path]))
 
     # --- columns of other types ----------------------------------------------------------------
 
@@ -156,7 +158,7 @@ class RangeChanges:
         """Names that once stood for other columns."""
         if self.base is None:
             return frozenset()
-        former = self.upkeep.tables.client.config.former_names
+        former = self.session.tables.client.config.former_names
         return former | self.base.given_up_in(self._schema)
 
     @cached_property

@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from hudi_core.avro import parse_writer_schema
 from hudi_core.avro.columns import Columns, decode_columns
 from hudi_core.errors import CorruptMetadataError
-from hudi_core.metadata.damage import REBUILD, naming_the_rebuild
-from hudi_core.metadata.record_fit import misfit
+from hudi_core.metadata.damage import REBUILD, with_rebuild_hint
+from hudi_core.metadata.record_compatibility import schema_incompatibility
 
 _STATS: Final = "ColumnStatsMetadata"
 INT_WRAPPERS: Final = (
@@ -68,9 +68,9 @@ def decode_ranges(entries: Iterable[tuple[bytes, bytes]], schema: str, path: str
     values = [value for _, value in pairs]
     sizes = np.fromiter(map(len, values), np.int64, len(values))
     full = np.flatnonzero(sizes)
-    with naming_the_rebuild():
+    with with_rebuild_hint():
         parsed = parse_writer_schema(schema, path).parsed
-        wrong = misfit(schema)
+        wrong = schema_incompatibility(schema)
         if wrong is not None:
             raise CorruptMetadataError(path, f"its schema is not right at {wrong}", REBUILD)
         ends = np.cumsum(sizes)[full]

@@ -14,9 +14,9 @@ from typing import Any, Final, TypeAlias
 from hudi_core.avro import decode_datum, encode_datum, parse_writer_schema
 from hudi_core.avro.wrappers import unwrap, wrap
 from hudi_core.errors import CorruptMetadataError
-from hudi_core.metadata.damage import REBUILD, naming_the_rebuild
+from hudi_core.metadata.damage import REBUILD, with_rebuild_hint
 from hudi_core.metadata.partition_types import RecordType
-from hudi_core.metadata.record_fit import misfit
+from hudi_core.metadata.record_compatibility import schema_incompatibility
 from hudi_core.metadata.record_schema import record_schema
 from hudi_core.metadata.records import (
     BloomFilterEntry,
@@ -64,9 +64,9 @@ class RecordDecoder:
 
     def __init__(self, schema: str, path: str) -> None:
         self._path = path
-        with naming_the_rebuild():
+        with with_rebuild_hint():
             self._schema = parse_writer_schema(schema, path).parsed
-        wrong = misfit(schema)
+        wrong = schema_incompatibility(schema)
         if wrong is not None:
             raise CorruptMetadataError(path, f"its schema is not right at {wrong}", REBUILD)
         self._known: dict[bytes, _Said] = {}
@@ -90,7 +90,7 @@ class RecordDecoder:
             ) from error
 
     def decode_value(self, value: bytes) -> tuple[RecordType | int, Payload | None]:
-        """Return what an entry says and of which kind it is, whatever its key.
+        """Payload and kind of an entry, whatever its key.
 
         Equal values give the same object: the keys of one file group have few different locations.
 
@@ -109,7 +109,7 @@ class RecordDecoder:
         return said
 
     def _decode(self, value: bytes) -> _Said:
-        with naming_the_rebuild():
+        with with_rebuild_hint():
             fields = decode_datum(value, self._schema, self._path, named=True)
         try:
             kind = fields["type"]

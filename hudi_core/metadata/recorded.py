@@ -57,7 +57,7 @@ _lock: Final = Lock()
 
 
 def other_groups(paths: Iterable[str], touched: Collection[str]) -> str:
-    """Return what a compaction records of the file groups that it leaves alone.
+    """Extra metadata of a compaction: file groups that it does not touch.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def other_groups(paths: Iterable[str], touched: Collection[str]) -> str:
 def recorded_files(
     root: str, write: Instant, read_commit: Callable[[Instant], CommitMetadata]
 ) -> RecordedFiles:
-    """Return what a completed instant says; that never changes."""
+    """Files and builds of a completed instant; they never change."""
     key = root, write.requested_time, write.effective_completion_time
     found = _known.get(key)
     if found is not None:
@@ -103,7 +103,7 @@ def recorded_files(
 
 
 def _decoded(text: str | None) -> dict[str, list[str]]:
-    """Return what :func:`other_groups` made; nothing of what anybody else may have put there."""
+    """File groups from extra metadata that :func:`other_groups` made."""
     try:
         found = json.loads(text or "{}")
     except ValueError:

@@ -23,9 +23,9 @@ from hudi_core.metadata.partition_types import (
     PARTITION_STATS,
 )
 from hudi_core.metadata.records import BloomFilterEntry, MetadataRecord
+from hudi_core.metadata.session import MetadataSession, is_key_index
 from hudi_core.metadata.state import MetadataState
 from hudi_core.metadata.undo import is_compacted, undo
-from hudi_core.metadata.upkeep import Upkeep, is_key_index
 from hudi_core.model.actions import CleanMetadata, RollbackMetadata
 from hudi_core.model.files import PartitionPath, join_path
 from hudi_core.model.instant_time import InstantTime
@@ -35,7 +35,9 @@ Names = Mapping[PartitionPath, Sequence[str]]
 """Names of files by partition."""
 
 
-def record_rollback(upkeep: Upkeep, time: InstantTime, metadata: RollbackMetadata) -> MetadataState:
+def record_rollback(
+    session: MetadataSession, time: InstantTime, metadata: RollbackMetadata
+) -> MetadataState:
     """Record what a rollback deleted, before it completes; returns the tables after it.
 
     The deltacommits of what it rolls back are taken out first, where no compaction has taken them
@@ -49,24 +51,26 @@ def record_rollback(upkeep: Upkeep, time: InstantTime, metadata: RollbackMetadat
         The body that its completed instant gets.
     """
     for target in metadata.commits_rollback:
-        upkeep = replace(upkeep, tables=undo(upkeep.tables, InstantTime(target)))
+        session = replace(session, tables=undo(session.tables, InstantTime(target)))
     gone = {
         PartitionPath(partition): _names(found.success_delete_files)
         for partition, found in metadata.partition_metadata.items()
     }
-    return upkeep.write(time, _removal(upkeep, gone, ()))
+    return session.write(time, _removal(session, gone, ()))
 
 
-def record_clean(upkeep: Upkeep, time: InstantTime, metadata: CleanMetadata) -> MetadataState:
+def record_clean(
+    session: MetadataSession, time: InstantTime, metadata: CleanMetadata
+) -> MetadataState:
     """Record what a clean deleted, before it completes; returns the tables after it."""
     found = {PartitionPath(path): one for path, one in metadata.partition_metadata.items()}
     gone = {path: _names(one.success_delete_files) for path, one in found.items()}
     dropped = [path for path, one in found.items() if one.is_partition_deleted]
-    return upkeep.write(time, _removal(upkeep, gone, dropped))
+    return session.write(time, _removal(session, gone, dropped))
 
 
 def can_undo(tables: MetadataState, time: InstantTime) -> bool:
-    """Tell whether the indexes of keys can be brought back to before a write.
+    """Whether the indexes of keys can be brought back to before a write.
 
     They can as long as no compaction of the metadata table has taken it in.
     """
@@ -79,8 +83,8 @@ def _names(paths: Sequence[str]) -> list[str]:
     return [path.rpartition("/")[2] for path in paths]
 
 
-def _removal(upkeep: Upkeep, gone: Names, dropped: Sequence[PartitionPath]) -> Changes:
-    """Return what deleted files mean."""
+def _removal(session: MetadataSession, gone: Names, dropped: Sequence[PartitionPath]) -> Changes:
+    """Changes that deleted files make."""
     changes: dict[str, PartitionChange] = {}
     held = {partition: names for partition, names in gone.items() if names}
     records = list_records({partition: removed_files(names) for partition, names in held.items()})
@@ -88,39 +92,39 @@ def _removal(upkeep: Upkeep, gone: Names, dropped: Sequence[PartitionPath]) -> C
         records.append(partitions_record((), dropped))
     changes[FILES] = PartitionChange(tuple(records))
     each = [(partition, name) for partition, names in held.items() for name in names]
-    if COLUMN_STATS in upkeep.partitions.all:
-        columns = upkeep.definitions.columns(COLUMN_STATS)
+    if COLUMN_STATS in session.partitions.all:
+        columns = session.definitions.columns(COLUMN_STATS)
         changes[COLUMN_STATS] = PartitionChange(
             tuple(record for one in each for record in removed_ranges(*one, columns))
         )
-    if BLOOM_FILTERS in upkeep.partitions.all:
+    if BLOOM_FILTERS in session.partitions.all:
         changes[BLOOM_FILTERS] = PartitionChange(
             tuple(
                 bloom_record(*one, BloomFilterEntry(TYPE_CODE, "", b"", is_deleted=True))
                 for one in each
             )
         )
-    if PARTITION_STATS in upkeep.partitions.all:
+    if PARTITION_STATS in session.partitions.all:
         removed = {join_path(*one) for one in each}
         touched = sorted({*held, *dropped})
         left = [
             file
-            for file in upkeep.current_files(touched)
+            for file in session.current_files(touched)
             if file.path not in removed and file.partition_path not in dropped
         ]
-        changes[PARTITION_STATS] = PartitionChange(tuple(_left(upkeep, touched, left)))
+        changes[PARTITION_STATS] = PartitionChange(tuple(_left(session, touched, left)))
     return changes
 
 
 def _left(
-    upkeep: Upkeep, touched: Sequence[PartitionPath], files: Sequence[DataFile]
+    session: MetadataSession, touched: Sequence[PartitionPath], files: Sequence[DataFile]
 ) -> list[MetadataRecord]:
     """Ranges of partitions, from the files that are left."""
-    client, known = upkeep.tables.client, upkeep.definitions.columns(COLUMN_STATS)
+    client, known = session.tables.client, session.definitions.columns(COLUMN_STATS)
     timeline = client.timeline()
     indexable = IndexableColumns.of(
         client.schema_at(timeline),
         client.config,
         local=local_timestamps(client.schema_text_at(timeline)),
     )
-    return upkeep.partition_ranges(touched, files, indexable.among(known), {})
+    return session.partition_ranges(touched, files, indexable.among(known), {})

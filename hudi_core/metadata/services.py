@@ -33,7 +33,7 @@ from hudi_core.actions.clean_plan import (
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.compaction import compact_if_due, finish_compactions
-from hudi_core.metadata.damage import naming_the_rebuild
+from hudi_core.metadata.damage import with_rebuild_hint
 from hudi_core.metadata.state import MetadataState
 from hudi_core.model.actions import CleanerPlan, CleanMetadata
 from hudi_core.model.files import PartitionPath
@@ -66,7 +66,7 @@ def run_services(locked: MetadataState, config: MetadataConfig) -> None:
     CorruptMetadataError
         The metadata table is damaged; the error names the file.
     """
-    with naming_the_rebuild():
+    with with_rebuild_hint():
         # mostly nothing is due
         if finish_compactions(locked) or _finish_cleans(locked):
             locked = locked.reloaded()

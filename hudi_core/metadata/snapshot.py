@@ -14,9 +14,8 @@ import pyarrow as pa
 
 from hudi_core.errors import CorruptMetadataError, UnsupportedTableError
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata.completeness import Groups, in_shard_order, refuse_lost_index
-from hudi_core.metadata.counted import CountedInstants, refuse_stale
-from hudi_core.metadata.damage import REBUILD, naming_the_rebuild
+from hudi_core.metadata.completeness import Groups, require_complete_shards, require_index_groups
+from hudi_core.metadata.damage import REBUILD, with_rebuild_hint
 from hudi_core.metadata.group_reader import GroupFiles, GroupReader
 from hudi_core.metadata.index_definitions import read_definitions
 from hudi_core.metadata.keys import secondary_prefix, split_secondary_key
@@ -29,6 +28,7 @@ from hudi_core.metadata.table import (
     metadata_client,
     require_readable,
 )
+from hudi_core.metadata.visible_instants import VisibleInstants, require_current
 from hudi_core.model.files import FileGroupId, PartitionPath
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.metering import Metric
@@ -49,7 +49,7 @@ class MetadataSnapshot:
         self,
         client: TableMetaClient,
         timeline: Timeline,
-        counts: CountedInstants,
+        counts: VisibleInstants,
         partitions: Sequence[str],
         table: TableMetaClient,
     ) -> None:
@@ -93,10 +93,10 @@ class MetadataSnapshot:
         seen = client.timeline() if timeline is None else timeline
         partitions = StoredPartitions.of(client.config).complete
         metadata = metadata_client(client)
-        with naming_the_rebuild():
+        with with_rebuild_hint():
             own = metadata.timeline()
-        refuse_stale(seen, own, f"{metadata.storage.root}/{metadata.active.folder}")
-        counts = CountedInstants.of(seen, own)
+        require_current(seen, own, f"{metadata.storage.root}/{metadata.active.folder}")
+        counts = VisibleInstants.of(seen, own)
         return cls(metadata, own, counts, partitions, client)
 
     @property
@@ -221,11 +221,11 @@ class MetadataSnapshot:
         if not slices and partition == RECORD_INDEX:
             definitions = read_definitions(self._table.storage, self._table.config)
             if definitions.is_partitioned(partition):
-                refuse_lost_index(
+                require_index_groups(
                     partition, self._timeline, self._counts, self._client.read_commit, self.root
                 )
                 return {}
-        return in_shard_order(
+        return require_complete_shards(
             partition, slices, self._timeline, self._client.read_commit, self.root
         )
 

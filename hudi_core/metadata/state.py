@@ -74,7 +74,7 @@ class MetadataState:
             return None
         if definitions is None:
             definitions = read_definitions(client.storage, client.config)
-        refuse_unmaintained(partitions, definitions, client.base_path)
+        require_maintained(partitions, definitions, client.base_path)
         metadata, timeline = metadata_client(client), client.timeline()
         metadata = metadata.seeing(metadata.timeline())
         return cls(client.seeing(timeline).over(metadata), definitions)
@@ -132,7 +132,7 @@ class MetadataState:
         return self.with_timeline(self.metadata.active.load())
 
 
-def refuse_unmaintained(
+def require_maintained(
     partitions: StoredPartitions, definitions: IndexDefinitions, base_path: str
 ) -> None:
     """Refuse to write to a table with a partition of the metadata table that would go stale.

@@ -124,7 +124,7 @@ def require_readable(client: TableMetaClient) -> None:
 
 
 def has_value_types(config: TableConfig) -> bool:
-    """Tell whether new statistics of a table say the type of their bounds (version 2)."""
+    """Whether new statistics of a table say the type of their bounds (version 2)."""
     return config.version >= 9
 
 
@@ -138,7 +138,7 @@ class StoredPartitions:
         Those that readers use and writers keep.
     building
         Those that are being built. Writers keep them as well, unless the list of files is one of
-        them: then all of the metadata table is being made anew, and nobody uses any of it.
+        them: then all of the metadata table is being rebuilt, and nobody uses any of it.
     """
 
     complete: tuple[str, ...]
@@ -161,8 +161,8 @@ class StoredPartitions:
         return cls(complete, tuple(one for one in building if one not in complete))
 
     @property
-    def is_made_anew(self) -> bool:
-        """Whether all of the metadata table is being made anew, or was, by somebody who died."""
+    def is_rebuilding(self) -> bool:
+        """Whether all of the metadata table is being rebuilt, or was, by somebody who died."""
         return FILES in self.building
 
     @property

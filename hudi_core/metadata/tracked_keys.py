@@ -76,11 +76,11 @@ class TrackedKeys:
         return cls(client, time, tuple(zip(statuses, tables, strict=True)), tuple(replaced))
 
     def has(self, column: str) -> bool:
-        """Tell whether the tasks kept account of the values of a column."""
+        """Whether the tasks kept account of the values of a column."""
         return all(f"after.{column}" in table.column_names for _, table in self.files)
 
     def by_partition(self) -> dict[PartitionPath, TrackedKeys]:
-        """Return what the write did in each partition."""
+        """Key changes by partition."""
         files: dict[PartitionPath, list[tuple[WriteStatus, pa.Table]]] = {}
         replaced: dict[PartitionPath, list[DataFile]] = {}
         for pair in self.files:
@@ -95,7 +95,7 @@ class TrackedKeys:
         }
 
     def locations(self) -> PartitionChange:
-        """Return what the write means for the index of record keys."""
+        """Changes that the write makes to the record index."""
         millis = index_millis(self.time, self.client.config)
         tables = [
             (RecordLocation(status.partition_path, status.file_id, millis), table)
@@ -105,7 +105,7 @@ class TrackedKeys:
         return location_changes(tables, gone)
 
     def repeats(self, snapshot: MetadataSnapshot, change: PartitionChange) -> bool:
-        """Tell whether the write leaves one key in several file groups, as far as the record index
+        """Whether the write leaves one key in several file groups, as far as the record index
         knows where keys were.
 
         Parameters
@@ -135,7 +135,7 @@ class TrackedKeys:
         )
 
     def values(self, column: str) -> PartitionChange:
-        """Return what the write means for the secondary index of a column.
+        """Changes that the write makes to the secondary index of a column.
 
         Raises
         ------
@@ -151,7 +151,7 @@ class TrackedKeys:
         for rows in self._replaced([RECORD_KEY, column]):
             old |= self._entries(rows, RECORD_KEY, column, np.ones(rows.num_rows, bool))
         gone = [key for key in old if key not in new]
-        # what was there already, with the same value in another file, is said anew: it is no error
+        # what was there already, with the same value in another file, is repeated: it is no error
         return PartitionChange((*_entries(new, False), *_entries(gone, True)))
 
     def _entries(

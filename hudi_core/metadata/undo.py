@@ -49,7 +49,7 @@ def undo(tables: MetadataState, time: InstantTime) -> MetadataState:
 
 
 def is_compacted(timeline: Timeline, time: InstantTime) -> bool:
-    """Tell whether a compaction, begun or done, has the deltacommit of that time in it."""
+    """Whether a compaction, begun or done, has the deltacommit of that time in it."""
     target = timeline.find(time, Action.DELTACOMMIT)
     if target is None or target.completion_time is None:
         return False

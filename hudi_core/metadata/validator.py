@@ -16,8 +16,14 @@ from hudi_core.config.kinds import TableType
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.errors import DataFileError
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata.agreement import agree, is_harmless, is_needed, saying_of, subject_of
 from hudi_core.metadata.comparison import compare_files
+from hudi_core.metadata.equivalence import (
+    are_equivalent,
+    describe_record,
+    is_benign_extra,
+    is_needed,
+    record_subject,
+)
 from hudi_core.metadata.index_definitions import read_definitions
 from hudi_core.metadata.indexed_columns import IndexedColumns
 from hudi_core.metadata.initialize import PartitionBuilder
@@ -232,13 +238,18 @@ class _Validation:
             found, column = listed.get(key), _column_of(record)
             if found is None:
                 if is_needed(record):
-                    yield Finding(partition, subject_of(record), saying_of(record), None)
-            elif not agree(found, record, forms.get(column), is_former=column in former):
-                yield Finding(partition, subject_of(record), saying_of(record), saying_of(found))
+                    yield Finding(partition, record_subject(record), describe_record(record), None)
+            elif not are_equivalent(found, record, forms.get(column), is_former=column in former):
+                yield Finding(
+                    partition,
+                    record_subject(record),
+                    describe_record(record),
+                    describe_record(found),
+                )
         files = self._file_names() if partition == COLUMN_STATS else frozenset()
         for key, record in listed.items():
-            if key not in expected and not is_harmless(record, files):
-                yield Finding(partition, subject_of(record), None, saying_of(record))
+            if key not in expected and not is_benign_extra(record, files):
+                yield Finding(partition, record_subject(record), None, describe_record(record))
 
     def _unfit(self, forms: IndexedColumns) -> Iterator[Finding]:
         """Yield the columns of which no ranges can be kept, although they are said to have some."""
@@ -306,7 +317,7 @@ class _Validation:
             )
 
     def _has_logs(self, partition: str) -> bool:
-        """Tell whether keys may be in log files, of which only merging readers know the rows."""
+        """Whether keys may be in log files, of which only merging readers know the rows."""
         if self._client.config.table_type is TableType.MERGE_ON_READ:
             self._skipped[partition] = "keys in log files of the table are not read"
             return True

@@ -35,7 +35,7 @@ _TYPE: Final = "hudi.core.column-type"
 
 
 def has_repeated_keys(definitions: IndexDefinitions) -> bool:
-    """Tell whether several file groups of the table may hold one key."""
+    """Whether several file groups of the table may hold one key."""
     return _option(definitions, RECORD_INDEX, _REPEATED) == "true"
 
 
@@ -57,7 +57,7 @@ def with_type(
 
 
 def repeats_keys(client: TableMetaClient, files: Sequence[DataFile]) -> bool:
-    """Tell whether several of some file groups, each with one file, hold one key; reads the keys
+    """Whether several of some file groups, each with one file, hold one key; reads the keys
     of all."""
 
     def one(file: DataFile) -> pa.Array:

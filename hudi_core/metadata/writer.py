@@ -15,8 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_core.metadata.changes import AlikeRecords, Changes, PartitionChange
-from hudi_core.metadata.completeness import refuse_lost_groups, refuse_lost_index
-from hudi_core.metadata.counted import CountedInstants
+from hudi_core.metadata.completeness import require_all_groups, require_index_groups
 from hudi_core.metadata.file_bytes import encode_first_log_file, encode_log_file
 from hudi_core.metadata.groups import ListedGroup, MetadataGroups, list_all_groups
 from hudi_core.metadata.partition_types import shard_file_id, shards_of
@@ -24,6 +23,7 @@ from hudi_core.metadata.record_schema import table_schema
 from hudi_core.metadata.records import MetadataRecord
 from hudi_core.metadata.state import MetadataState
 from hudi_core.metadata.undo import undo
+from hudi_core.metadata.visible_instants import VisibleInstants
 from hudi_core.model.commit import SCHEMA_KEY, CommitMetadata, WriteStat
 from hudi_core.model.files import FileId, LogFileName, join_path
 from hudi_core.model.instant import Action, Instant, State
@@ -96,14 +96,14 @@ def write_deltacommit(
     metadata, timeline = tables.metadata, tables.timeline
     names = [name for name, change in changes.items() if change]
     groups = list_all_groups(metadata, names, [name for name in names if changes[name].owned])
-    counts = CountedInstants.of(tables.data_timeline, timeline)
+    counts = VisibleInstants.of(tables.data_timeline, timeline)
     for partition, found in groups.items():
         there = [group for some in found.owned.values() for group in some]
         root = metadata.storage.root
         if there:
-            refuse_lost_groups(partition, there, timeline, metadata.read_commit, root)
+            require_all_groups(partition, there, timeline, metadata.read_commit, root)
         else:
-            refuse_lost_index(partition, timeline, counts, metadata.read_commit, root)
+            require_index_groups(partition, timeline, counts, metadata.read_commit, root)
     now = tables.next_time()
     tables = begin_deltacommit(tables, time)
     files: list[NewFile] = []

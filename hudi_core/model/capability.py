@@ -110,7 +110,7 @@ class FormatCapabilities:
         return (capability for capability in Capability if capability in self.declared)
 
     def can_promote(self, promotion: str) -> bool:
-        """Tell whether the format can hold a change of type, given by its name."""
+        """Whether the format can hold a change of type, given by its name."""
         return Capability.PROMOTE_TYPE in self.declared and (
             self.promotions is None or promotion in self.promotions
         )

@@ -72,7 +72,7 @@ class TableSettings(Protocol):
 
     @property
     def zone(self) -> TimelineZone:
-        """Time zone of the table's instants; turns them into moments."""
+        """Time zone of the table's instants; turns them into timestamps."""
         ...
 
     @property
@@ -95,7 +95,7 @@ class MetaClientView(Protocol):
     def config(self) -> TableSettings: ...
     @property
     def schema(self) -> TableSchema:
-        """Schema of the rows with field ids, without meta columns; read anew at every access."""
+        """Schema of the rows with field ids, without meta columns; read again at every access."""
         ...
 
     @property

@@ -42,7 +42,7 @@ class TouchConflicts:
         return [one for one in completed_since(began, now) if one.requested_time != mine]
 
     def conflict(self, mine: CommitMetadata, theirs: CommitMetadata) -> str | None:
-        """Return what both changed; ``None`` when they have nothing in common."""
+        """Changes in common; ``None`` when there are none."""
         if self.granularity is Granularity.TABLE:
             return "both changed the table"
         if self.granularity is Granularity.PARTITION:

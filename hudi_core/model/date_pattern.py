@@ -86,7 +86,7 @@ class DatePattern:
 
     @classmethod
     def to_write(cls, text: str) -> DatePattern:
-        """Return a pattern that moments are written with.
+        """Return a pattern that timestamps are written with.
 
         Raises
         ------

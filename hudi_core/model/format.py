@@ -78,7 +78,7 @@ class PublishedInstants(Protocol):
     """
 
     def holds(self, instant: Instant) -> bool:
-        """Tell whether ``instant``, completed in step 1, is complete in the format too."""
+        """Whether ``instant``, completed in step 1, is complete in the format too."""
         ...
 
 

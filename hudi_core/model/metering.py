@@ -15,7 +15,7 @@ class Metric(StrEnum):
     INITIALIZE = "initialize"
     """The first making of the metadata table."""
     SYNC = "sync"
-    """Telling it what an action changes."""
+    """Recording an action's changes in it."""
     LOOKUP_PARTITIONS = "lookup_partitions"
     """Asking it for the partitions."""
     LOOKUP_FILES = "lookup_files"

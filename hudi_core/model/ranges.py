@@ -16,7 +16,7 @@ Mask = npt.NDArray[np.bool_]
 Texts: TypeAlias = Sequence[PartitionPath] | Sequence[str] | pa.Array
 """Texts, one by one or as an Arrow array of strings, which may be dictionary encoded."""
 MayMatch = Callable[[Texts, Texts], Mask]
-"""Tells of some files, by the paths of their partitions and their names, which may match."""
+"""Mask of the files, by partition paths and names, that may match."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """The time zone of a timeline.
 
-It turns digits of instants into moments, and back.
+It turns digits of instants into timestamps, and back.
 
 Apache Hudi writes the digits of an instant in UTC where the table says so, and else in the zone of
 the writer's process, which the table does not name. Its classes convert as Java does: of an hour

@@ -64,10 +64,10 @@ class HookCalls:
         self.guard = Guard(name)
         self._plugin = plugin
         self._implementations = contract.implementations_of(name, plugin)
-        contract.check_format(name, self._implementations)
+        contract.require_format_hooks(name, self._implementations)
         self._observers = tuple(_checked_observers(observers))
         self.capabilities: FormatCapabilities = self.answer("get_capabilities")
-        contract.check_declared(name, self.capabilities, self._implementations)
+        contract.require_declared_hooks(name, self.capabilities, self._implementations)
 
     def answer(self, hook: str, *values: object, **named: object) -> Any:
         """Call a hook.
@@ -112,7 +112,7 @@ class HookCalls:
         # frozen dataclasses do not check the types of their fields
         if isinstance(result, FormatCommit):
             whole = {"version": _is_named(result.version), "location": _is_text(result.location)}
-            self._check_fields(f"the receipt of {hook}", result, whole)
+            self._require_fields(f"the receipt of {hook}", result, whole)
         elif isinstance(result, Publication):
             whole = {
                 "requested_time": _is_named(result.requested_time),
@@ -120,9 +120,9 @@ class HookCalls:
                 "version": _is_named(result.version),
                 "completion_time": _is_text(result.completion_time),
             }
-            self._check_fields(f"the publication of {hook}", result, whole)
+            self._require_fields(f"the publication of {hook}", result, whole)
 
-    def _check_fields(self, what: str, result: object, whole: Mapping[str, bool]) -> None:
+    def _require_fields(self, what: str, result: object, whole: Mapping[str, bool]) -> None:
         for name in (name for name, is_right in whole.items() if not is_right):
             raise PluginContractError(self.name, f"{what} has the {name} {getattr(result, name)!r}")
 
@@ -135,7 +135,7 @@ def _checked_observers(observers: Mapping[str, object]) -> Iterator[Observer]:
                 raise PluginContractError(name, "it is an observer under another name already")
             seen.append(plugin)
             implementations = contract.implementations_of(name, plugin)
-            contract.check_observer(name, implementations)
+            contract.require_observer_hooks(name, implementations)
         except PluginContractError:
             _log.exception("observer %s is left out", name)
         else:

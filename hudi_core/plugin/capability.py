@@ -44,7 +44,7 @@ def require(name: str, declared: FormatCapabilities, needed: Iterable[Capability
 
 
 def table_needs(config: TableConfig) -> tuple[Capability, ...]:
-    """Return what a table of these settings needs of its format, whatever is done with it."""
+    """Capabilities that every table of these settings needs of its format."""
     is_cow = config.table_type is TableType.COPY_ON_WRITE
     needs = [Capability.COPY_ON_WRITE if is_cow else Capability.MERGE_ON_READ]
     if not config.partition_fields:

@@ -93,7 +93,7 @@ def implementations_of(name: str, plugin: object) -> Implementations:
     raise PluginContractError(name, outcome.reason) from outcome.error
 
 
-def check_format(name: str, implementations: Implementations) -> None:
+def require_format_hooks(name: str, implementations: Implementations) -> None:
     """Refuse a format that wraps hooks, or lacks one that every format needs.
 
     Raises
@@ -106,7 +106,7 @@ def check_format(name: str, implementations: Implementations) -> None:
     ]
     if wrappers:
         raise PluginContractError(name, f"{_methods(wrappers)} a wrapper; only observers wrap")
-    _refuse_missing(
+    _require_hooks(
         name,
         [hook for hook in HOOKS if hook not in OPTIONAL and hook not in NEEDED_BY],
         implementations,
@@ -114,7 +114,7 @@ def check_format(name: str, implementations: Implementations) -> None:
     )
 
 
-def check_declared(
+def require_declared_hooks(
     name: str, declared: FormatCapabilities, implementations: Implementations
 ) -> None:
     """Refuse a format that declares an ability and lacks a hook of it, or a change of type that
@@ -131,10 +131,10 @@ def check_declared(
             name, f"it declares promotions that there are not: {', '.join(map(repr, unknown))}"
         )
     needed = [hook for hook, abilities in NEEDED_BY.items() if abilities & declared.declared]
-    _refuse_missing(name, needed, implementations, "its capabilities need")
+    _require_hooks(name, needed, implementations, "its capabilities need")
 
 
-def check_observer(name: str, implementations: Implementations) -> None:
+def require_observer_hooks(name: str, implementations: Implementations) -> None:
     """Refuse an observer that would answer a hook instead of watching it.
 
     Raises
@@ -196,7 +196,7 @@ def _is_forgotten(manager: pluggy.PluginManager, plugin: object, hook: str) -> b
     return manager.parse_hookimpl_opts(plugin, hook) is None
 
 
-def _refuse_missing(
+def _require_hooks(
     name: str,
     needed: list[str],
     implementations: Implementations,

@@ -3,7 +3,7 @@
 That is looked at only where it does say so, which it rightly does of a partition that a write is
 about to make. What is asked then is the table's own: its metadata table, or its folders, and the
 commits of the fenced timeline. A file counts that a completed commit of that timeline left with
-rows, that no later one replaced, and that the format does not name either when it is asked anew; so
+rows, that no later one replaced, and that the format does not name when asked again; so
 that neither a writer that is at work, nor a list that is older than the timeline, is taken for a
 mistake of the format.
 """
@@ -47,7 +47,7 @@ class EmptyListings:
     new_lister: Callable[[MetaClientView], FileLister]
     timelines: Callable[[], TimelineFactory]
 
-    def refuse_no_partitions(self) -> None:
+    def require_partitions(self) -> None:
         """Refuse that there is no partition, where one of the table's has rows.
 
         Raises
@@ -57,7 +57,7 @@ class EmptyListings:
         """
         self._refuse(None)
 
-    def refuse_no_files(self, partitions: Sequence[PartitionPath]) -> None:
+    def require_files(self, partitions: Sequence[PartitionPath]) -> None:
         """Refuse that partitions have no files, where one of them has rows.
 
         Raises
@@ -87,7 +87,7 @@ class EmptyListings:
         else:
             is_empty = not self.guard.call(method, lambda: again.list_files([where])).get(where)
         if is_empty and self._timeline(client).completed_writes() == timeline.completed_writes():
-            self.guard.refuse_text(
+            self.guard.raise_violation(
                 f"{method} names no file of the partition {where!r}, in which "
                 f"{live.base_file.path} has rows"
             )

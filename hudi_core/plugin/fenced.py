@@ -56,7 +56,7 @@ class Lineage:
         return self.publications.get(instant_key(instant))
 
     def holds(self, instant: Instant) -> bool:
-        """Tell whether ``instant``, completed in step 1, is complete in the format too."""
+        """Whether ``instant``, completed in step 1, is complete in the format too."""
         if self.find(instant) is not None:
             return True
         watermark = self.completed_watermark

@@ -33,11 +33,13 @@ def checked_options(
     for one in options:
         guard.require("get_options", one, (FormatOption,), "a sequence of FormatOption")
         if not NAME.fullmatch(one.name):
-            guard.refuse_text(f"get_options declares {one.name!r}, which is no name of an option")
+            guard.raise_violation(
+                f"get_options declares {one.name!r}, which is no name of an option"
+            )
         if one.name in names:
-            guard.refuse_text(f"get_options declares {one.name!r} twice")
+            guard.raise_violation(f"get_options declares {one.name!r} twice")
         if one.is_stored and (one.is_prefix or is_secret_name(one.name)):
-            guard.refuse_text(f"get_options declares {one.name!r} as stored, which cannot be")
+            guard.raise_violation(f"get_options declares {one.name!r} as stored, which cannot be")
         names.add(one.name)
     return options
 

@@ -74,8 +74,8 @@ class Guard:
     def refuse(self, method: str, result: object, wanted: str) -> NoReturn:
         """Raise the error for a result that breaks the contract."""
         got = "None" if result is None else f"a {type(result).__name__}"
-        self.refuse_text(f"{method} returned {got}, not {wanted}")
+        self.raise_violation(f"{method} returned {got}, not {wanted}")
 
-    def refuse_text(self, reason: str) -> NoReturn:
+    def raise_violation(self, reason: str) -> NoReturn:
         """Raise the error that says how the format breaks its contract."""
         raise PluginContractError(self.name, reason)

@@ -68,7 +68,7 @@ class GuardedTimeline:
         """Whether files of this requested time belong to the table."""
         method = "TimelineView.is_committed"
         found = self.guard.call(method, lambda: self.timeline.is_committed(time))
-        self.guard.require(method, found, (bool,), "a truth value")
+        self.guard.require(method, found, (bool,), "a boolean")
         return found
 
     def find(self, time: InstantTime, action: Action | None = None) -> Instant | None:
@@ -90,7 +90,7 @@ class GuardedLock:
         """Take the lock within ``timeout_s`` seconds."""
         method = "LockProvider.try_lock"
         taken = self.guard.call(method, lambda: self.lock.try_lock(timeout_s))
-        self.guard.require(method, taken, (bool,), "a truth value")
+        self.guard.require(method, taken, (bool,), "a boolean")
         return taken
 
     def unlock(self) -> None:
@@ -110,7 +110,7 @@ class GuardedLock:
         """Whether the lock excludes other processes."""
         method = "LockProvider.excludes_processes"
         found = self.guard.call(method, lambda: self.lock.excludes_processes)
-        self.guard.require(method, found, (bool,), "a truth value")
+        self.guard.require(method, found, (bool,), "a boolean")
         return found
 
 

@@ -61,7 +61,7 @@ class GuardedLister:
         if isinstance(found, str) or not _are_all(paths, str):
             self._guard.refuse(method, found, wanted)
         if not paths:
-            self._empty.refuse_no_partitions()
+            self._empty.require_partitions()
         return paths
 
     def list_files(self, partitions: Sequence[PartitionPath]) -> Files:
@@ -72,7 +72,7 @@ class GuardedLister:
         )
         empty = [path for path, files in found.items() if not files]
         if empty:
-            self._empty.refuse_no_files(empty)
+            self._empty.require_files(empty)
         return found
 
     def _listed(
@@ -89,12 +89,12 @@ class GuardedLister:
         found = cast("dict[PartitionPath, Sequence[FileStatus]]", answer)
         missing = [path for path in partitions if path not in found]
         if missing:
-            self._guard.refuse_text(f"{method} says nothing of the partition {missing[0]!r}")
+            self._guard.raise_violation(f"{method} says nothing of the partition {missing[0]!r}")
         for path, files in found.items():
             self._guard.require(method, files, (Sequence,), _FILES)
             found[path] = kept = self._guard.call(method, lambda files=files: tuple(files))  # type: ignore[misc]
             if not _are_all(kept, FileStatus):
-                self._guard.refuse_text(
+                self._guard.raise_violation(
                     f"{method} names a file of the partition {path!r} that is no FileStatus"
                 )
         return found
@@ -114,7 +114,7 @@ class GuardedLister:
         found = self._guard.call(method, ask)
         self._guard.require(method, found, (Ranges, type(None)), "ValueRanges or None")
         if found is not None and not self._guard.call(method, lambda: _fits(found, count, kind)):
-            self._guard.refuse_text(
+            self._guard.raise_violation(
                 f"{method} returned ranges that are not of {count} places, or not of type {kind}"
             )
         return found

@@ -36,7 +36,7 @@ from hudi_core.plugin.format_options import (
 from hudi_core.plugin.guarded import GuardedLock, GuardedTimelineFactory, guarded_strategy
 from hudi_core.plugin.guarded_lister import GuardedMetadataFactory
 from hudi_core.plugin.registry import FormatRegistry
-from hudi_core.storage.safe_path import check_path
+from hudi_core.storage.safe_path import require_safe_path
 from hudi_core.view.manager import ViewManager
 
 P = ParamSpec("P")
@@ -200,7 +200,7 @@ class FormatHost:
         found: tuple[str, ...] | None = self.calls.answer("get_metadata_folders", meta_client)
         for one in found or ():
             self.calls.guard.require("get_metadata_folders", one, (str,), "a tuple of str")
-            check_path(one)
+            require_safe_path(one)
         return found or ()
 
     def get_timeline_factory(self) -> TimelineFactory:

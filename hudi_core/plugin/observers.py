@@ -94,12 +94,12 @@ class Watch:
         return cls(tuple(one for one in started if one is not None))
 
     def returned(self, result: object) -> None:
-        """Tell the observers the result."""
+        """Hand the result to the observers."""
         for observation in reversed(self.observations):
             observation.returned(result)
 
     def raised(self, error: BaseException) -> None:
-        """Tell the observers the error."""
+        """Hand the error to the observers."""
         for observation in reversed(self.observations):
             observation.raised(error)
 

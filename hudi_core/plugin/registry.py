@@ -216,7 +216,7 @@ def _distribution(entry: EntryPoint) -> str:
 
 @lru_cache(maxsize=64)
 def _name_and_version(distribution: Distribution) -> tuple[str, str]:
-    """Return what a distribution says of itself, read once: entry points found again have it."""
+    """Metadata of a distribution, read once: entry points found again have it."""
     return distribution.name, distribution.version
 
 

@@ -2,7 +2,7 @@
 
 Arrow brings a file to the table's columns by itself where names find the right ones: it casts, and
 fills what is missing. Files from before a column was renamed, or from before its name was used
-anew, are aligned by field id.
+again, are aligned by field id.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ def to_expression(row_filter: RowFilter | None, schema: pa.Schema) -> pc.Express
     return expression
 
 
-def check_columns(columns: Sequence[str] | None, schema: pa.Schema) -> None:
+def require_columns(columns: Sequence[str] | None, schema: pa.Schema) -> None:
     """Refuse a projection that names columns a schema lacks, or one twice.
 
     Raises
@@ -120,7 +120,7 @@ def _condition(condition: Condition, schema: pa.Schema) -> pc.Expression:
             "A condition is a tuple (column, operator, value).",
             condition=condition,
         ) from error
-    check_columns([name], schema)
+    require_columns([name], schema)
     op = " ".join(str(op).lower().split())
     column = pc.field(name)
     kind = schema.field(name).type

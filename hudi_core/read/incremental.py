@@ -15,7 +15,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from hudi_core.config.support import refuse_read
+from hudi_core.config.support import require_readable_table
 from hudi_core.errors import CorruptMetadataError, HistoryExpiredError, UnsupportedTableError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.commit import CommitMetadata, ReplaceCommitMetadata, WriteStat
@@ -58,7 +58,7 @@ class IncrementalQuery:
     """
 
     def __init__(self, client: TableMetaClient, timeline: TimelineView) -> None:
-        refuse_read(client.config, client.base_path)
+        require_readable_table(client.config, client.base_path)
         if not client.config.populate_meta_fields:
             raise UnsupportedTableError(
                 client.base_path,

@@ -37,7 +37,7 @@ class PartitionPruner:
 
     A path says something about ``_hoodie_partition_path`` always, and about a partition column
     where its text stands for one value only: texts, integers, booleans and dates. A path made of
-    moments tells between which values the column's lie, where it stands for one period. What it
+    timestamps tells between which values the column's lie, where it stands for one period. What it
     does not say for certain (nulls and empty texts share one path; Hudi has written timestamps in
     several forms) never excludes a partition.
 
@@ -141,7 +141,7 @@ class PartitionPruner:
         return ValueRanges(values, values, unknown, np.ones(len(values), np.bool_))
 
     def _spans(self, name: str, texts: Sequence[str | None]) -> ValueRanges | None:
-        """Return between which values a column lies of whose moments these texts were made."""
+        """Return between which values a column lies of whose timestamps these texts were made."""
         kind = self._schema.field(name).type
         bounds = None if self._how is None else bounds_of_texts(texts, kind, self._how)
         if self._how is None or bounds is None or not bounds.known.any():
@@ -179,7 +179,7 @@ class PartitionPruner:
 
 
 def _is_certain(kind: pa.DataType, text: str | None) -> bool:
-    """Tell whether a text stands for one value of a type only."""
+    """Whether a text stands for one value of a type only."""
     # a slash is part of a value, or was a dash of a date before Hudi made folders of it
     if text is None or "/" in text:
         return False

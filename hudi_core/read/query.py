@@ -8,7 +8,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from hudi_core.config.support import refuse_read
+from hudi_core.config.support import require_readable_table
 from hudi_core.errors import UnknownPartitionError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.row_counts import row_counts
@@ -49,7 +49,7 @@ class SnapshotQuery:
     """
 
     def __init__(self, client: TableMetaClient, lister: FileLister, timeline: TimelineView) -> None:
-        refuse_read(client.config, client.base_path)
+        require_readable_table(client.config, client.base_path)
         self._client = client
         self._lister = lister
         self._timeline = timeline

@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 from hudi_core.errors import DataFileError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.files import BasePath
-from hudi_core.read.filters import RowFilter, check_columns, to_expression
+from hudi_core.read.filters import RowFilter, require_columns, to_expression
 from hudi_core.read.plan import PlannedFile, ReadPlan
-from hudi_core.storage.data_files import data_filesystem, refuse_links
+from hudi_core.storage.data_files import data_filesystem, require_no_links
 from hudi_core.storage.layout import Layout
 from hudi_core.storage.options import StorageOptions
 
@@ -64,7 +64,7 @@ def file_scan(
     row_filter: RowFilter | None = None,
     batch_rows: int | None = None,
 ) -> FileScan:
-    """Return what reads the rows of the plan's files, here or in the tasks of an engine.
+    """Reader of the plan's files, here or in the tasks of an engine.
 
     See :func:`scan` for the parameters.
 
@@ -73,7 +73,7 @@ def file_scan(
     SchemaError
         An unknown column, or a filter that does not fit.
     """
-    check_columns(columns, plan.schema)
+    require_columns(columns, plan.schema)
     wanted = tuple(plan.schema.names if columns is None else columns)
     conditions = [to_expression(row_filter, plan.schema), plan.row_condition()]
     given = [condition for condition in conditions if condition is not None]
@@ -135,7 +135,7 @@ class FileScan:
 
         filesystem, root = data_filesystem(self.base_path, self.storage_options)
         paths = [self.layout.physical(file.path) for file in files]
-        refuse_links(self.base_path, paths)
+        require_no_links(self.base_path, paths)
         fragments = [PARQUET.make_fragment(f"{root}/{path}", filesystem) for path in paths]
         columns = list(self.columns)
         reader = FileReader(self.schema, filesystem, columns, self.condition, self.batch_rows)

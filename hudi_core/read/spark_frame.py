@@ -16,11 +16,11 @@ from hudi_core.engine.choice import (
     frame_where,
 )
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.read.filters import RowFilter, check_columns
+from hudi_core.read.filters import RowFilter, require_columns
 from hudi_core.read.plan import PlannedFile, ReadPlan
 from hudi_core.read.scan import file_scan
 from hudi_core.read.written_types import files_by_types
-from hudi_core.storage.data_files import refuse_links
+from hudi_core.storage.data_files import require_no_links
 from hudi_core.storage.hadoop import hadoop_options, hadoop_schemes, with_scheme
 
 if TYPE_CHECKING:
@@ -50,12 +50,12 @@ def frame_of_plan(
     SchemaError
         An unknown column, or a filter that does not fit.
     """
-    check_columns(columns, plan.schema)
+    require_columns(columns, plan.schema)
     scheme = connected_scheme(spark, hadoop_schemes(client.base_path))
     if scheme is None:
         scan = file_scan(client, plan, columns, row_filter)
         return frame_of_batches(spark, splits(plan.files), scan.read, scan.output_schema)
-    refuse_links(client.base_path, [client.layout.physical(one.path) for one in plan.files])
+    require_no_links(client.base_path, [client.layout.physical(one.path) for one in plan.files])
     files = [
         (schema, [with_scheme(uri, scheme) for uri in uris])
         for schema, uris in files_by_types(client, plan)

@@ -61,7 +61,7 @@ def winners(keys: pa.ChunkedArray, ordering: Sequence[pa.ChunkedArray]) -> Posit
     return np.flatnonzero(keep)
 
 
-def stored_wins(
+def existing_is_newer(
     stored: Sequence[pa.Array | pa.ChunkedArray], incoming: Sequence[pa.Array | pa.ChunkedArray]
 ) -> pa.BooleanArray:
     """Return for each pair whether the stored row stays: its ordering value is strictly greater.

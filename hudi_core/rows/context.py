@@ -70,7 +70,7 @@ class WriteContext:
         return self.table.buckets is None and self.write.index.index_type.is_global
 
     @property
-    def asks_record_index(self) -> bool:
+    def uses_record_index(self) -> bool:
         """Whether the metadata table is asked where keys are."""
         return self.table.buckets is None and self.write.index.index_type.is_record_index
 

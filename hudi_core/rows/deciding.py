@@ -29,7 +29,7 @@ def deciding_names(rules: MergeRules) -> set[str]:
     return {IS_DELETED, *(field.split(".")[0] for field in rules.fields)}
 
 
-def check_deciding_columns(rules: MergeRules, schema: TableSchema) -> None:
+def require_merge_columns(rules: MergeRules, schema: TableSchema) -> None:
     """Refuse to merge by columns that the table lacks, or that cannot be compared.
 
     Raises
@@ -56,7 +56,7 @@ def check_deciding_columns(rules: MergeRules, schema: TableSchema) -> None:
             )
 
 
-def check_markers(rules: MergeRules, schema: TableSchema) -> None:
+def require_delete_markers(rules: MergeRules, schema: TableSchema) -> None:
     """Refuse columns that cannot mark deletes; they may be missing: full loads often have none.
 
     Raises
@@ -69,8 +69,7 @@ def check_markers(rules: MergeRules, schema: TableSchema) -> None:
         if field is not None and not _can_mark(field.type):
             raise SchemaError(
                 f"The column {marker.field} marks deletes and has the type {field.type}",
-                "Name a column of texts, whole numbers or truth values in "
-                "hoodie.payload.delete.field.",
+                "Name a column of texts, whole numbers or booleans in hoodie.payload.delete.field.",
                 columns=[marker.field],
             )
 
@@ -118,7 +117,7 @@ def _sequence(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, pa.ChunkedArray
     return file.cast(pa.int64()), position.cast(pa.int64())
 
 
-def check_sequences(rows: pa.Table, rules: MergeRules) -> None:
+def require_sequences(rows: pa.Table, rules: MergeRules) -> None:
     """Refuse incoming rows whose place in the source's log is not known.
 
     Raises

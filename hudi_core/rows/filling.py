@@ -18,13 +18,13 @@ from hudi_core.config.merge_rules import Fill, MergeRules
 from hudi_core.errors import SchemaError
 from hudi_core.rows.combine import Positions, order_ranks
 from hudi_core.rows.deciding import Mask, deleted, order_values
-from hudi_core.rows.staging import ARRIVAL, true_mask
+from hudi_core.rows.staging import INGEST_ORDER, true_mask
 from hudi_core.schema.table_schema import META_COLUMNS
 
-_NEVER: Final = frozenset((*META_COLUMNS, ARRIVAL))
+_NEVER: Final = frozenset((*META_COLUMNS, INGEST_ORDER))
 
 
-def refuse_defaults(schema: str | None, rules: MergeRules) -> None:
+def require_null_defaults(schema: str | None, rules: MergeRules) -> None:
     """Refuse to fill rows of a table in which another value than null is the default of a column.
 
     Hudi takes that value for a missing one too, but by identity of Java objects: which values those

@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_core.config.merge_rules import MergeRules
-from hudi_core.rows.combine import Positions, stored_wins
+from hudi_core.rows.combine import Positions, existing_is_newer
 from hudi_core.rows.deciding import Mask, deleted, order_values
 from hudi_core.rows.filling import lacks_values
 from hudi_core.rows.staging import true_mask
 
 _SLICED_ROWS: Final = 8
-"""Stored rows that may go before the rest is gathered anew: every slice is work for each column."""
+"""Stored rows that may go before the rest is gathered again; a slice is work for each column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ def _late(stored: pa.Table, rows: pa.Table, located: Located, rules: MergeRules)
         [column.take(pa.array(taken)) for column in order_values(some, rules.stored_order, rules)]
         for some, taken in ((stored, located.stored), (rows, located.incoming))
     )
-    found: Mask = true_mask(stored_wins(had, given))
+    found: Mask = true_mask(existing_is_newer(had, given))
     return found
 
 

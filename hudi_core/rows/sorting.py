@@ -42,13 +42,13 @@ def arrangement_for(context: WriteContext) -> Arrangement | None:
         columns = tuple(dict.fromkeys((*table.partition_fields, *(by or table.record_key_fields))))
         return Arrangement(columns, True, not by, tasks) if columns else None
     if write.bulk_insert_sort_mode in _SPREAD and table.partition_fields:
-        # a partition that is made of moments has many values, which lie beside each other
+        # a partition that is made of timestamps has many values, which lie beside each other
         by_moment = table.time_based is not None
         return Arrangement(table.partition_fields, by_moment, not by_moment, tasks)
     return None
 
 
-def check_sort_columns(context: WriteContext) -> None:
+def require_sortable_columns(context: WriteContext) -> None:
     """Refuse columns that rows cannot be sorted by.
 
     Raises

@@ -16,13 +16,13 @@ from hudi_core.rows.context import WriteContext
 from hudi_core.rows.staging import stage_folder
 from hudi_core.storage.data_files import data_filesystem
 
-Left: TypeAlias = pa.Table | str
+SpillRef: TypeAlias = pa.Table | str
 """A table between two tasks: itself, where the engine shares memory, else the path of a file."""
 
 
-def leave(
+def spill(
     context: WriteContext, task: TaskContext, kind: str, table: pa.Table, in_memory: bool
-) -> Left:
+) -> SpillRef:
     """Leave a table for a later task.
 
     Parameters
@@ -47,8 +47,8 @@ def leave(
     return location
 
 
-def find(context: WriteContext, left: Left) -> pa.Table:
-    """Return what an earlier task left."""
+def load(context: WriteContext, left: SpillRef) -> pa.Table:
+    """The rows that an earlier task spilled."""
     if isinstance(left, pa.Table):
         return left
     filesystem, root = data_filesystem(context.base_path, context.storage_options)

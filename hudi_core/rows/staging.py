@@ -31,12 +31,12 @@ from hudi_core.storage.temp_folders import STAGE, temp_folder
 
 _FLUSH_ROWS: Final = 65_536
 _FLUSH_BYTES: Final = 64 << 20
-ARRIVAL: Final = "_hoodie_arrival"
+INGEST_ORDER: Final = "_hoodie_arrival"
 """Column of staged rows that orders the rows of all partitions, where a global index asks for it:
 the input task, and below it the row of the task."""
 PLAIN: Final = SchemaConfig()
 _TASK_ROWS: Final = 1 << 40
-LAST_ARRIVAL: Final = 1 << 62
+LAST_INGESTED: Final = 1 << 62
 """Arrival of rows that come behind those of all input tasks."""
 _SMALL_CODES: Final = np.iinfo(np.uint16).max
 
@@ -99,7 +99,7 @@ def stage_rows(
     """
     staged = schema.arrow
     if context.is_global:
-        staged = staged.append(pa.field(ARRIVAL, pa.int64()))
+        staged = staged.append(pa.field(INGEST_ORDER, pa.int64()))
     builder = PartBuilder(task, context, staged, in_memory)
     keys = key_generator(context.keyed, schema)
     for chunk in _chunks(batches, schema, context.write.schema):
@@ -164,7 +164,7 @@ class PartBuilder:
 
 
 def _with_arrival(chunk: pa.RecordBatch, first: int) -> pa.RecordBatch:
-    return chunk.append_column(ARRIVAL, pa.array(np.arange(first, first + chunk.num_rows)))
+    return chunk.append_column(INGEST_ORDER, pa.array(np.arange(first, first + chunk.num_rows)))
 
 
 def scatter(

@@ -198,8 +198,8 @@ def _normalise_nested(kind: pa.DataType, path: str) -> pa.DataType:
     if pt.is_struct(kind):
         fields = [normalise_field(field, f"{path}.{field.name}") for field in kind]
         names = [field.name for field in fields]
-        refuse_twins(names, f"The struct {path}")
-        refuse_alike(names, names, f"The struct {path}")
+        require_distinct(names, f"The struct {path}")
+        require_case_distinct(names, names, f"The struct {path}")
         return pa.struct(fields)
     if pt.is_map(kind):
         key = normalise_type(kind.key_type, f"{path}.{MAP_KEY}")
@@ -221,7 +221,7 @@ def _normalise_primitive(kind: pa.DataType) -> pa.DataType | None:
     return next((stored for test, stored in _FAMILIES if test(kind)), None)
 
 
-def refuse_twins(names: Sequence[str], where: str) -> None:
+def require_distinct(names: Sequence[str], where: str) -> None:
     """Raise a :class:`SchemaError` when a name occurs twice."""
     twins = sorted(name for name, count in Counter(names).items() if count > 1)
     if twins:
@@ -232,7 +232,7 @@ def refuse_twins(names: Sequence[str], where: str) -> None:
         )
 
 
-def refuse_alike(new: Iterable[str], names: Iterable[str], where: str) -> None:
+def require_case_distinct(new: Iterable[str], names: Iterable[str], where: str) -> None:
     """Raise a :class:`SchemaError` when a new name differs from another one in case only.
 
     Spark, Hive and Trino do not tell such columns apart: none of them could read the table.

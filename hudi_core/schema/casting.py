@@ -98,7 +98,7 @@ def _cast(array: pa.Array, stored: pa.DataType, path: str, widely: bool, grows: 
     return _cast_values(array, stored, path)
 
 
-def refuse_unknown(given: list[str], known: list[str], where: str) -> None:
+def require_known_columns(given: list[str], known: list[str], where: str) -> None:
     """Raise a :class:`SchemaError` that names the columns the table lacks."""
     extra = [name for name in given if name not in known]
     if extra:
@@ -144,7 +144,7 @@ def _cast_values(array: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
             array = array.cast(pa.decimal128(digits, kind.scale))
         result = array.cast(kind)
         if pt.is_floating(kind) and kind.bit_width < array.type.bit_width:
-            _check_exact(array, result)
+            _require_exact(array, result)
     except pa.ArrowInvalid as error:
         timely = pt.is_timestamp(array.type) or pt.is_time(array.type)
         nanoseconds = timely and array.type.unit == "ns"
@@ -158,7 +158,7 @@ def _cast_values(array: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
     return result
 
 
-def _check_exact(array: pa.Array, narrow: pa.Array) -> None:
+def _require_exact(array: pa.Array, narrow: pa.Array) -> None:
     if not pt.is_floating(array.type):
         return  # Arrow checks integers itself
     same = pc.or_(pc.equal(narrow.cast(array.type), array), pc.is_nan(array))
@@ -168,7 +168,7 @@ def _check_exact(array: pa.Array, narrow: pa.Array) -> None:
 
 def _cast_struct(array: pa.StructArray, kind: pa.DataType, path: str, widely: bool) -> pa.Array:
     given = [field.name for field in array.type]
-    refuse_unknown(given, [field.name for field in kind], f"The struct {path} of the table")
+    require_known_columns(given, [field.name for field in kind], f"The struct {path} of the table")
     # children of a null struct are nulls too, but not values that a required child lacks
     mask = array.is_null() if array.null_count else None
     columns = []

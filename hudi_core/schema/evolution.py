@@ -22,8 +22,8 @@ from hudi_core.schema.arrow_types import (
     is_list,
     normalise_field,
     normalise_type,
-    refuse_alike,
-    refuse_twins,
+    require_case_distinct,
+    require_distinct,
     walk,
     with_children,
 )
@@ -32,7 +32,7 @@ from hudi_core.schema.table_schema import (
     IS_DELETED,
     META_COLUMNS,
     TableSchema,
-    refuse_kept_names,
+    require_free_names,
 )
 
 _INNER = (f".{LIST_ELEMENT}", f".{MAP_KEY}", f".{MAP_VALUE}")
@@ -99,8 +99,8 @@ def merged_schema(
     """
     ignored = {*META_COLUMNS, IS_DELETED} - set(table.names)
     rows = [each for each in incoming if each.name not in ignored]
-    refuse_twins([each.name for each in rows], "The batch of rows")
-    refuse_kept_names([each.name for each in rows if each.name not in table.names])
+    require_distinct([each.name for each in rows], "The batch of rows")
+    require_free_names([each.name for each in rows if each.name not in table.names])
     merge = _Merge(frozenset(fixed), fill_missing, widely)
     merged = merge.fields(list(table.arrow), rows, "")
     return table if merged == list(table.arrow) else table.with_fields(merged)
@@ -125,7 +125,7 @@ class _Merge:
                 merged.append(each.with_type(kind))
                 continue
             if prefix and not (self.fill_missing and each.nullable):
-                _refuse_missing(path)
+                _raise_missing(path)
             merged.append(each)
         new = [
             normalise_field(each, prefix + each.name).with_nullable(True)
@@ -134,7 +134,7 @@ class _Merge:
         ]
         where = f"The struct {prefix[:-1]}" if prefix else "The table"
         names = [each.name for each in (*merged, *new)]
-        refuse_alike([each.name for each in new], names, where)
+        require_case_distinct([each.name for each in new], names, where)
         return merged + new
 
     def kind(self, stored: pa.DataType, given: pa.DataType, path: str) -> pa.DataType:
@@ -143,7 +143,7 @@ class _Merge:
         if path in self.fixed or pt.is_null(given):
             return stored
         if pt.is_struct(stored) and pt.is_struct(given):
-            refuse_twins([each.name for each in given], f"The struct {path} of the rows")
+            require_distinct([each.name for each in given], f"The struct {path} of the rows")
             merged = self.fields(list(stored), list(given), f"{path}.")
             return stored if merged == list(stored) else pa.struct(merged)
         both_maps = pt.is_map(stored) and pt.is_map(given)
@@ -164,7 +164,7 @@ class _Merge:
         return wanted if grows else stored
 
 
-def _refuse_missing(path: str) -> NoReturn:
+def _raise_missing(path: str) -> NoReturn:
     raise SchemaError(
         f"The rows lack the column {path}, which the table has",
         "Add it, with nulls where there is no value, or set "
@@ -192,11 +192,11 @@ def altered_schema(
     SchemaError
         The change cannot be made; names the column, for a type both types, and the way out.
     """
-    _check_paths(table, change, fixed)
+    _require_unfixed(table, change, fixed)
     fields = _Alter(change).fields(list(table.arrow), "")
     if not fields:
         raise SchemaError("No column would be left", "Keep one, or drop the table.")
-    refuse_kept_names([each.name for each in fields if each.name not in table.names])
+    require_free_names([each.name for each in fields if each.name not in table.names])
     changed = table.with_fields(fields)
     if changed == table:
         raise SchemaError(
@@ -222,9 +222,9 @@ class _Alter:
                 changed.append(normalise_field(new.with_name(name), new.name))
         where = f"The struct {parent}" if parent else "The table"
         names = [each.name for each in changed]
-        refuse_twins(names, where)
+        require_distinct(names, where)
         before = {each.name for each in stored}
-        refuse_alike([name for name in names if name not in before], names, where)
+        require_case_distinct([name for name in names if name not in before], names, where)
         for each in changed:
             normalise_field(each, _below(parent, each.name))  # refuses names Avro cannot hold
         return changed
@@ -263,7 +263,7 @@ def _promoted(stored: pa.DataType, wanted: Any, path: str, *, widely: bool) -> p
     )
 
 
-def _check_paths(table: TableSchema, change: SchemaChange, fixed: Mapping[str, str]) -> None:
+def _require_unfixed(table: TableSchema, change: SchemaChange, fixed: Mapping[str, str]) -> None:
     known = dict(walk(table.arrow))
     touched: list[tuple[str, str]] = []
     touched += [(path, "renamed") for path in change.rename]
@@ -271,7 +271,7 @@ def _check_paths(table: TableSchema, change: SchemaChange, fixed: Mapping[str, s
     touched += [(path, "promoted") for path in change.promote]
     for path, done in touched:
         if path not in known:
-            _refuse_unknown(table, path)
+            _raise_unknown(table, path)
         inside = next((name for name in fixed if name == path or name.startswith(f"{path}.")), None)
         if inside is not None:
             raise SchemaError(
@@ -296,13 +296,13 @@ def _check_paths(table: TableSchema, change: SchemaChange, fixed: Mapping[str, s
             column=min(twice),
         )
     for new in change.add:
-        _check_new(table, known, new)
+        _require_new(table, known, new)
 
 
-def _check_new(table: TableSchema, known: Mapping[str, pa.Field], new: pa.Field) -> None:
+def _require_new(table: TableSchema, known: Mapping[str, pa.Field], new: pa.Field) -> None:
     above = new.name.rpartition(".")[0]
     if above and above not in known:
-        _refuse_unknown(table, above)
+        _raise_unknown(table, above)
     if above and not pt.is_struct(known[above].type):
         raise SchemaError(
             f"Column {new.name} cannot be added: {above} is no struct",
@@ -317,7 +317,7 @@ def _check_new(table: TableSchema, known: Mapping[str, pa.Field], new: pa.Field)
         )
 
 
-def _refuse_unknown(table: TableSchema, path: str) -> NoReturn:
+def _raise_unknown(table: TableSchema, path: str) -> NoReturn:
     names = ", ".join(found for found, _ in walk(table.arrow))
     raise SchemaError(f"There is no column {path}", f"The columns are: {names}.", column=path)
 

@@ -20,8 +20,8 @@ from hudi_core.schema.arrow_types import (
     DOC,
     field_id,
     normalise_field,
-    refuse_alike,
-    refuse_twins,
+    require_case_distinct,
+    require_distinct,
     walk,
 )
 from hudi_core.schema.avro_types import (
@@ -30,7 +30,7 @@ from hudi_core.schema.avro_types import (
     says_local,
     with_local_words,
 )
-from hudi_core.schema.casting import cast_array, missing_column, refuse_unknown
+from hudi_core.schema.casting import cast_array, missing_column, require_known_columns
 from hudi_core.schema.field_ids import FieldIds
 
 COMMIT_TIME: Final = "_hoodie_commit_time"
@@ -83,11 +83,11 @@ class TableSchema:
             No columns; a name that occurs twice or differs from another in case only, is kept by
             Hudi, or that Avro cannot hold; a type that cannot be stored.
         """
-        refuse_twins([field.name for field in schema], "The schema")
+        require_distinct([field.name for field in schema], "The schema")
         own = [field for field in schema if field.name not in META_COLUMNS]
         names = [field.name for field in own]
-        refuse_kept_names(names)
-        refuse_alike(names, names, "The table")
+        require_free_names(names)
+        require_case_distinct(names, names, "The table")
         fields = [normalise_field(field, field.name) for field in own]
         return cls._with_ids(fields, _meta_fields(), {}, 0)
 
@@ -132,7 +132,7 @@ class TableSchema:
             The text is no Avro record schema, a type has no counterpart, or two fields have one id.
         """
         fields = record_from_avro(text)
-        refuse_twins([field.name for field in fields], "The Avro schema")
+        require_distinct([field.name for field in fields], "The Avro schema")
         meta = {field.name: field for field in _meta_fields()}
         meta |= {field.name: field for field in fields if field.name in META_COLUMNS}
         data = [field for field in fields if field.name not in META_COLUMNS]
@@ -251,8 +251,8 @@ class TableSchema:
         """
         dropped = set(META_COLUMNS).difference(self.names)
         names = [name for name in batch.schema.names if name not in dropped]
-        refuse_twins(names, "The batch of rows")
-        refuse_unknown(names, self.names, "The table")
+        require_distinct(names, "The batch of rows")
+        require_known_columns(names, self.names, "The table")
         columns = [
             cast_array(batch.column(field.name), field, field.name, widely=widely)
             if field.name in names
@@ -262,7 +262,7 @@ class TableSchema:
         return pa.RecordBatch.from_arrays(columns, schema=self.arrow)
 
 
-def refuse_kept_names(new: Iterable[str]) -> None:
+def require_free_names(new: Iterable[str]) -> None:
     """Raise a :class:`SchemaError` when a new column has a name that Hudi keeps for itself."""
     for name in new:
         if name.lower().startswith(KEPT_PREFIX) and name != IS_DELETED:

@@ -32,7 +32,7 @@ from hudi_core.errors import (
     UnsupportedTableError,
 )
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata.preparation import prepare
+from hudi_core.metadata.lifecycle import ensure_metadata_table
 from hudi_core.model.capability import Capability
 from hudi_core.model.commit import (
     NO_PREVIOUS_COMMIT,
@@ -74,7 +74,7 @@ REWRITE = (
 
 
 def plan_adoption(folder: Folder) -> Adoption:
-    """Return what an adoption would do; nothing is written, and no lock is taken.
+    """Plan of an adoption; nothing is written, and no lock is taken.
 
     Raises
     ------
@@ -161,7 +161,7 @@ def _carry_out(folder: Folder, record: AdoptionRecord, lock: TableLock) -> Adopt
     client = folder.client(resolve_table_config(folder.options, stored))
     _place(folder, client.storage, record)
     if _is_behind(client, record):
-        _take_back(client, record)
+        _undo_adoption(client, record)
         raise CommitConflictError(
             f"The {record.source} table at {folder.base_path} got a new version while it was "
             "adopted",
@@ -234,7 +234,7 @@ def _link(storage: PosixStorage, one: Placement) -> None:
 
 
 def _is_behind(client: TableMetaClient, record: AdoptionRecord) -> bool:
-    """Tell whether the table that is adopted has other files than the record, by a later write."""
+    """Whether the table that is adopted has other files than the record, by a later write."""
     if record.source == PLAIN:
         return False
     host = FormatHost.load(FormatRegistry(), record.source)
@@ -242,11 +242,11 @@ def _is_behind(client: TableMetaClient, record: AdoptionRecord) -> bool:
     table = host.find_table(as_found)
     named = {one.path for one in table.files} if table is not None else set()
     sources = {one.source for one in record.placements}
-    # its metadata may have been made anew, before a crash; files without rows may be left out
+    # its metadata may have been rebuilt, before a crash; files without rows may be left out
     return named != sources and not named <= {one.path for one in record.placements}
 
 
-def _take_back(client: TableMetaClient, record: AdoptionRecord) -> None:
+def _undo_adoption(client: TableMetaClient, record: AdoptionRecord) -> None:
     """Give all files their old names, and the folder no timeline; the record goes last."""
     found = client.timeline().find(record.instant)
     if found is not None:
@@ -330,4 +330,4 @@ def _make_metadata_table(folder: Folder) -> None:
     config = MetadataConfig.from_options(folder.options)
     if config.enabled:
         client = open_table(folder.base_path, folder.options).client
-        prepare(client.seeing(client.timeline()), config)
+        ensure_metadata_table(client.seeing(client.timeline()), config)

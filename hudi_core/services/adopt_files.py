@@ -70,7 +70,7 @@ class Examiner:
     opened: OpenFile
 
     def __call__(self, file: FoundFile) -> Examined:
-        """Return what can be found out of a file.
+        """Statistics and schema of a file.
 
         Raises
         ------
@@ -118,7 +118,7 @@ class Examiner:
         )
 
     def _of_columns(self, stored: pa.Schema) -> str | None:
-        """Return what is wrong with the columns of a file."""
+        """Faults in the columns of a file."""
         meta = [name for name in META_COLUMNS if name in stored.names]
         if meta:
             return f"it has the column {meta[0]}, which is Hudi's"
@@ -157,7 +157,7 @@ def repeated_keys(files: Sequence[Examined]) -> dict[PartitionPath, int]:
 
 
 def _reads_as(stored: pa.DataType, wanted: pa.DataType) -> bool:
-    """Tell whether every reader takes a stored column for one of a type."""
+    """Whether every reader takes a stored column for one of a type."""
     if pt.is_dictionary(stored):
         return _reads_as(stored.value_type, wanted)
     if pt.is_list(wanted):

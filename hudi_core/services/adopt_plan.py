@@ -16,7 +16,7 @@ from hudi_core.config.table import TableConfig
 from hudi_core.config.table_keys import NATIVE, TableKeys
 from hudi_core.errors import NotATableError
 from hudi_core.meta_client import TableMetaClient, run_in_threads, run_serially
-from hudi_core.metadata.wanted import wanted_partitions
+from hudi_core.metadata.enabled import enabled_partitions
 from hudi_core.model.capability import Capability
 from hudi_core.model.files import BasePath
 from hudi_core.model.found_table import FoundTable
@@ -41,7 +41,7 @@ from hudi_core.storage.location import parse_location
 from hudi_core.storage.open import open_storage
 from hudi_core.storage.options import StorageOptions
 from hudi_core.storage.properties_file import has_properties
-from hudi_core.storage.safe_path import check_path
+from hudi_core.storage.safe_path import require_safe_path
 
 _SHOWN: Final = 5
 """How many files with obstacles are named."""
@@ -63,7 +63,7 @@ class Adoption:
         In how many partitions they are; ``None`` where that is not known before the rows are
         written.
     is_rewritten
-        Whether the rows are written anew, into another folder and with meta columns. Otherwise the
+        Whether the rows are rewritten, into another folder and with meta columns. Otherwise the
         table has virtual keys, which this release reads and does not write.
     obstacles
         Of a plan: why files cannot stay as they are.
@@ -171,7 +171,7 @@ class Folder:
         def opened(path: str) -> pa.NativeFile:
             if self.is_local:
                 storage.head(path)  # follows links
-            return filesystem.open_input_file(f"{root}/{check_path(path)}")
+            return filesystem.open_input_file(f"{root}/{require_safe_path(path)}")
 
         return opened
 
@@ -235,7 +235,7 @@ def plan_in_place(folder: Folder) -> InPlace:
     )
     metadata = MetadataConfig.from_options(options)
     if metadata.enabled:
-        wanted_partitions(metadata, config)
+        enabled_partitions(metadata, config)
     host = FormatHost.load(FormatRegistry(), config.table_format)
     host.require(Capability.CONVERSION, *table_needs(config))
     host.check_schema(config, schema, None)

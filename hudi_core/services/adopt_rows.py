@@ -58,7 +58,7 @@ class AdoptedRows:
         return pa.RecordBatchReader.from_batches(self.schema, self._batches())
 
     def document(self, path: str) -> Adoption:
-        """Return what is told of writing them into a table at ``path``."""
+        """Plan of writing them into a table at ``path``."""
         files = self.folder.found.table.files
         return Adoption(
             path=parse_location(path).uri,

@@ -15,7 +15,7 @@ from hudi_core.errors import CorruptMetadataError, InvalidInstantTimeError, Path
 from hudi_core.model.files import BaseFileName, PartitionPath, join_path
 from hudi_core.model.instant_time import InstantTime, parse_instant_time
 from hudi_core.model.protocols import Storage
-from hudi_core.storage.safe_path import check_folder, check_path
+from hudi_core.storage.safe_path import require_safe_folder, require_safe_path
 
 RECORD_PATH: Final = ".hoodie/adoption.json"
 _MAX_BYTES: Final = 1 << 28
@@ -120,8 +120,10 @@ class AdoptionRecord:
             name = BaseFileName.parse(text)
             if name is None:
                 raise ValueError(f"{text!r} is no name of a base file")
-            folder = PartitionPath(check_folder(partition))
-            placements.append(Placement(check_path(source), folder, name, int(size), int(rows)))
+            folder = PartitionPath(require_safe_folder(partition))
+            placements.append(
+                Placement(require_safe_path(source), folder, name, int(size), int(rows))
+            )
         properties = {str(key): str(value) for key, value in dict(document["properties"]).items()}
         return cls(
             parse_instant_time(document["instant"]),

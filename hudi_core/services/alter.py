@@ -24,7 +24,7 @@ from hudi_core.schema.evolution import SchemaChange, altered_schema
 from hudi_core.services.design import as_arrow_schema
 from hudi_core.storage.data_files import open_data_file
 from hudi_core.table_handle import OpenTable
-from hudi_core.txn.schema_step import SchemaStep, refuse_unfit
+from hudi_core.txn.schema_step import SchemaStep, require_supported
 from hudi_core.txn.table_lock import TableLock
 from hudi_core.txn.transaction import begin
 from hudi_core.write.client import commit_metadata, undone_on_failure
@@ -80,7 +80,7 @@ def alter_table(
     change = replace(change, widely=config.schema.widen_numbers)
     new = altered_schema(before.base, change, fixed_columns(table.client.config))
     step = SchemaStep(before.base, new, before.last_write)
-    refuse_unfit(table, step)
+    require_supported(table, step)
     if change.rename or change.drop:
         _require_ids(table)
     # another change of the columns is no repetition: it could not be made twice

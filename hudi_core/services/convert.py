@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from hudi_core.config.format_option import LOCATION, option_key
 from hudi_core.config.stored_form import id_properties
-from hudi_core.config.support import refuse_write
+from hudi_core.config.support import require_writable_table
 from hudi_core.config.table_keys import TableKeys
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import ConcurrentWriterError, TableServiceError
@@ -80,7 +80,7 @@ class Conversion:
 def plan_conversion(
     path: str, options: Mapping[str, str], to: str, progress: Progress = no_progress
 ) -> Conversion:
-    """Return what a conversion would do; nothing is written, and no lock is taken.
+    """Plan of a conversion; nothing is written, and no lock is taken.
 
     What the conversion would refuse is refused.
 
@@ -106,8 +106,8 @@ def plan_conversion(
     table = open_table(path, without_format(options))
     timeline = table.client.timeline()
     if host.name != table.host.name:
-        _refuse_unfit(table, host, timeline)
-        _refuse_impossible(table, host, timeline)
+        _require_fitting(table, host, timeline)
+        _require_possible_conversion(table, host, timeline)
         host.check_files(_as_format(table, host, timeline, progress))
     return _plan(table, host.name, timeline, table.timeline())
 
@@ -153,13 +153,13 @@ def convert_table(
             timeline = client.timeline()
             return _plan(table, host.name, timeline, timeline)
         timeline = client.timeline()
-        _refuse_unfit(table, host, timeline)
-        _refuse_impossible(table, host, timeline)
+        _require_fitting(table, host, timeline)
+        _require_possible_conversion(table, host, timeline)
         timeline = recover(TableState.load(table, timeline), config).timeline
         for pending in timeline.pending():
             # it would complete in the format that it began with
             raise ConcurrentWriterError(client.base_path, pending.requested_time)
-        _refuse_unfit(table, host, timeline)
+        _require_fitting(table, host, timeline)
         plan = _plan(table, host.name, timeline, timeline)
         receipt = build_format(table, host, timeline, progress)
         lock.require_lease()
@@ -211,7 +211,7 @@ def new_properties(
 
 
 def _is_below(location: str, base_path: str) -> bool:
-    """Tell whether a location, which may be relative to a table, is in the table's folder."""
+    """Whether a location, which may be relative to a table, is in the table's folder."""
     where, base = (one.rpartition("://")[2].rstrip("/") for one in (location, base_path))
     return (not where.startswith("/") and "://" not in location) or f"{where}/".startswith(
         f"{base}/"
@@ -246,10 +246,10 @@ def require_recoverable(client: TableMetaClient) -> None:
     UnsupportedTableError
         Names the feature.
     """
-    refuse_write(replace(client.config, populate_meta_fields=True), client.base_path)
+    require_writable_table(replace(client.config, populate_meta_fields=True), client.base_path)
 
 
-def _refuse_unfit(table: OpenTable, host: FormatHost, timeline: Timeline) -> None:
+def _require_fitting(table: OpenTable, host: FormatHost, timeline: Timeline) -> None:
     client = table.client
     require_recoverable(client)
     host.require(Capability.CONVERSION, *table_needs(client.config))
@@ -265,7 +265,7 @@ def _refuse_unfit(table: OpenTable, host: FormatHost, timeline: Timeline) -> Non
         )
 
 
-def _refuse_impossible(table: OpenTable, host: FormatHost, timeline: Timeline) -> None:
+def _require_possible_conversion(table: OpenTable, host: FormatHost, timeline: Timeline) -> None:
     """Refuse what the format has against the place, or against the options given for it."""
     host.check_options(table.client.options)
     host.check_creation(_as_format(table, host, timeline))

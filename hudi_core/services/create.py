@@ -3,7 +3,7 @@
 The metadata of the table's format and the metadata table are made first. ``hoodie.properties``,
 which is what makes a folder a table, is put last and once. Until then a mark tells that the files
 are those of a creation: who creates a table where a dead creator left one takes what else that left
-away, and begins anew. What is known to be in the way is refused before the first file.
+away, and starts over. What is known to be in the way is refused before the first file.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from hudi_core.errors import (
     UnsupportedCapabilityError,
 )
 from hudi_core.meta_client import TableMetaClient, run_in_threads, run_serially
-from hudi_core.metadata.preparation import new_metadata_table
+from hudi_core.metadata.lifecycle import new_metadata_table
 from hudi_core.metrics import meter_of
 from hudi_core.model.capability import Capability
 from hudi_core.model.files import BasePath
@@ -156,10 +156,10 @@ def create_table(path: str, schema: pa.Schema, options: Mapping[str, str]) -> Op
     """
     new = plan_table(path, schema, options)
     # before the lock, whose file would be left among what is not ours
-    _refuse_occupied(new.storage)
+    _require_empty_folder(new.storage)
     lock = new.lock
     with lock.held():
-        left = _refuse_occupied(new.storage)
+        left = _require_empty_folder(new.storage)
         if left is not None:
             _take_away(new.storage, left)
         return _make(new, lock)
@@ -253,7 +253,7 @@ def _put_properties(storage: Storage, properties: Mapping[str, str], lock: Table
     except AlreadyExistsError as error:
         # there were none when the lock was taken: others were not kept out, or a creator that has
         # died since had sent its own, which came late; nobody was told of a table
-        if not lock.keeps_others_out:
+        if not lock.is_exclusive:
             raise _occupied(storage.root) from error
         write_instead(storage, properties)
     except StorageError as error:
@@ -291,7 +291,7 @@ def _occupied(base_path: str) -> NotATableError:
     )
 
 
-def _refuse_occupied(storage: Storage) -> tuple[str, ...] | None:
+def _require_empty_folder(storage: Storage) -> tuple[str, ...] | None:
     """Refuse a folder that holds something else.
 
     Rows that wait for their table, and the lock of a dropped one, are nothing that would; beside

@@ -15,18 +15,18 @@ from hudi_core.config.merge_rules import merge_rules
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.resolve import resolve_table_config
 from hudi_core.config.schema import SchemaConfig
-from hudi_core.config.support import refuse_write
+from hudi_core.config.support import require_writable_table
 from hudi_core.config.table import TableConfig
 from hudi_core.config.table_keys import TableKeys
 from hudi_core.engine.choice import arrow_schema, engine_for, is_spark_schema
 from hudi_core.errors import RecordKeyError, SchemaError
-from hudi_core.keygen import refuse_unfit_moments
+from hudi_core.keygen import require_timestamp_columns
 from hudi_core.keygen.spelled import without_idle_forms
-from hudi_core.metadata.wanted import wanted_partitions
+from hudi_core.metadata.enabled import enabled_partitions
 from hudi_core.plugin.capability import table_needs
 from hudi_core.plugin.host import FormatHost
 from hudi_core.plugin.registry import FormatRegistry
-from hudi_core.rows.deciding import check_deciding_columns, check_markers
+from hudi_core.rows.deciding import require_delete_markers, require_merge_columns
 from hudi_core.schema.table_schema import META_COLUMNS, TableSchema
 from hudi_core.services.opening import takes_empty_partitions
 
@@ -60,7 +60,7 @@ def as_arrow_schema(schema: SchemaLike) -> pa.Schema:
 def design_table(
     base_path: str, schema: pa.Schema, options: Mapping[str, str]
 ) -> tuple[TableConfig, TableSchema]:
-    """Return what a new table would be; nothing is read or written at its path.
+    """Design of a new table; nothing is read or written at its path.
 
     Raises
     ------
@@ -75,21 +75,21 @@ def design_table(
     if SchemaConfig.local_timestamps.read(given):
         table_schema = table_schema.with_local_timestamps()
     config = resolve_table_config(given, None)
-    _check_columns(config, own)
-    check_deciding_columns(merge_rules(config), table_schema)
-    check_markers(merge_rules(config), table_schema)
+    _require_columns(config, own)
+    require_merge_columns(merge_rules(config), table_schema)
+    require_delete_markers(merge_rules(config), table_schema)
     config = without_idle_forms(config, table_schema)
-    refuse_unfit_moments(config, table_schema)
+    require_timestamp_columns(config, table_schema)
     config = replace(
         config,
         create_schema=table_schema.to_avro(config.name),
         last_column_id=table_schema.last_column_id,
         field_ids=table_schema.field_ids(),
     )
-    refuse_write(config, base_path)
+    require_writable_table(config, base_path)
     metadata = MetadataConfig.from_options(given)
     if metadata.enabled:
-        wanted_partitions(metadata, config)
+        enabled_partitions(metadata, config)
     # a missing plugin, or one that cannot hold such a table, is told before anything is written
     host = FormatHost.load(FormatRegistry(), config.table_format)
     host.require(*table_needs(config))
@@ -98,7 +98,7 @@ def design_table(
     return replace(config, takes_empty_partitions=takes_empty_partitions(host)), table_schema
 
 
-def _check_columns(config: TableConfig, schema: pa.Schema) -> None:
+def _require_columns(config: TableConfig, schema: pa.Schema) -> None:
     names = set(schema.names)
     missing = [name for name in config.record_key_fields if name not in names]
     if missing:
@@ -129,7 +129,7 @@ def named_options(
     ordering_field: str | Sequence[str] | None,
     table_format: str | None,
 ) -> dict[str, str]:
-    """Return what the arguments of a new table are as options."""
+    """The arguments of a new table as options."""
     named = {
         "hoodie.table.name": name,
         "hoodie.datasource.write.recordkey.field": _joined(record_key),

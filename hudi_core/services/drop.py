@@ -41,7 +41,7 @@ def drop_table(path: str, options: Mapping[str, str]) -> None:
     read_properties(storage)  # there must be a table; what it is does not matter any more
     with lock_at(base_path, storage, config).held():
         empty_table(storage, base_path, config)
-        # last, and not its folder: whoever waited makes the file anew, and perhaps a table
+        # last, and not its folder: whoever waited makes the file again, and perhaps a table
         delete_files(storage, LOCK_FOLDER)
 
 
@@ -64,7 +64,7 @@ def empty_table(
     ConcurrentWriterError
         A writer is at work; nothing is deleted.
     """
-    _refuse_live_writers(storage, base_path, config)
+    _require_no_live_writers(storage, base_path, config)
     delete_contents(
         storage, (LOCK_FOLDER, PROPERTIES_PATH, *LOCK_FILES, *(() if keep is None else (keep,)))
     )
@@ -93,7 +93,7 @@ def delete_contents(
     delete_files(storage, _META, kept)
 
 
-def _refuse_live_writers(storage: Storage, base_path: BasePath, config: WriteConfig) -> None:
+def _require_no_live_writers(storage: Storage, base_path: BasePath, config: WriteConfig) -> None:
     """Refuse to go on while a heart beats.
 
     Hearts tell of every writer, whatever layout the timeline has and whether it can be read or not.

@@ -14,12 +14,11 @@ from hudi_core.config.write import WriteConfig
 from hudi_core.errors import CorruptMetadataError, TableServiceError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata import indexing
-from hudi_core.metadata.counted import refuse_stale
 from hudi_core.metadata.index_definitions import discard_damaged
 from hudi_core.metadata.keys import partition_path
+from hudi_core.metadata.lifecycle import ensure_metadata_table
 from hudi_core.metadata.lister import MetadataLister
 from hudi_core.metadata.partition_types import FILES, RECORD_INDEX
-from hudi_core.metadata.preparation import prepare
 from hudi_core.metadata.records import RecordLocation
 from hudi_core.metadata.services import run_services
 from hudi_core.metadata.snapshot import MetadataSnapshot
@@ -31,6 +30,7 @@ from hudi_core.metadata.table import (
     metadata_client,
     require_readable,
 )
+from hudi_core.metadata.visible_instants import require_current
 from hudi_core.model.files import FileStatus, PartitionPath
 from hudi_core.model.instant import Action, Instant
 from hudi_core.model.instant_time import InstantTime
@@ -79,11 +79,11 @@ class MetadataOperator:
             if FILES in StoredPartitions.of(state.client.config).complete:
                 raise TableServiceError(
                     f"The table at {client.base_path} has a metadata table already",
-                    "Run `hudi metadata delete PATH` before it is made anew.",
+                    "Run `hudi metadata delete PATH` before it is rebuilt.",
                 )
             state = recover(state, self.config)
             options = replace(self._options, enabled=True)
-            client = prepare(state.client, options, state.metadata)
+            client = ensure_metadata_table(state.client, options, state.metadata)
             return StoredPartitions.of(client.config).complete
 
     def delete(self, *, backup: bool = False) -> str | None:
@@ -147,9 +147,9 @@ class MetadataOperator:
         """
         with self._locked() as found:
             options = replace(self._options, enabled=True)
-            tables = _present(prepare(found.client, options, found))
+            tables = _present(ensure_metadata_table(found.client, options, found))
             folder = f"{tables.metadata.storage.root}/{tables.metadata.active.folder}"
-            refuse_stale(tables.data_timeline, tables.timeline, folder)
+            require_current(tables.data_timeline, tables.timeline, folder)
             run_services(tables, self._options)
             return tables.partitions.complete
 
@@ -177,7 +177,7 @@ class MetadataOperator:
                 raise _missing(state.client)
             state = recover(state, self.config)
             options = replace(self._options, enabled=False)
-            yield _present(prepare(state.client, options, state.metadata))
+            yield _present(ensure_metadata_table(state.client, options, state.metadata))
 
 
 def _present(client: TableMetaClient) -> MetadataState:
@@ -257,7 +257,7 @@ def metadata_stats(client: TableMetaClient) -> MetadataStats:
     own = metadata.timeline()
     compactions = own.completed().of_actions(Action.COMMIT).last
     try:
-        refuse_stale(timeline, own, metadata.base_path)
+        require_current(timeline, own, metadata.base_path)
         is_in_sync = True
     except CorruptMetadataError:
         is_in_sync = False
@@ -294,7 +294,7 @@ def require_metadata(client: TableMetaClient) -> None:
 
 
 def has_metadata(client: TableMetaClient) -> bool:
-    """Tell whether a table has a metadata table of a form that is read; before version 8 of tables
+    """Whether a table has a metadata table of a form that is read; before version 8 of tables
     it was another one."""
     return is_readable(client.config) and FILES in StoredPartitions.of(client.config).complete
 

@@ -1,4 +1,4 @@
-"""Telling how far long work is."""
+"""Progress of long work."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Progress = Callable[[int, int], None]
 
 
 def no_progress(done: int, total: int) -> None:
-    """Tell nobody."""
+    """Progress that nobody sees."""
     del done, total
 
 

@@ -1,4 +1,4 @@
-"""Making anew what can be made from the timeline and the data files.
+"""Rebuilding what can be rebuilt from the timeline and the data files.
 
 That is the metadata table and the metadata of the table's format: neither holds anything that is
 nowhere else. Data files and the timeline cannot be made from anything, and are only checked. A
@@ -25,8 +25,8 @@ from hudi_core.errors import (
 )
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.index_definitions import discard_damaged
-from hudi_core.metadata.indexing import abandon
-from hudi_core.metadata.preparation import rebuild_metadata_table
+from hudi_core.metadata.indexing import recover_pending_indexing
+from hudi_core.metadata.lifecycle import rebuild_metadata_table
 from hudi_core.model.capability import Capability
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.services.convert import (
@@ -45,7 +45,7 @@ from hudi_core.storage.properties_file import recover as recover_properties
 from hudi_core.storage.properties_file import update_properties
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.txn.recovery import is_writing, recover, refuse_unknown_actions
+from hudi_core.txn.recovery import is_writing, recover, require_known_actions
 from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import table_lock
 
@@ -63,7 +63,7 @@ class Repair:
     commits
         Requested times of commits whose completed file is lost and is written again.
     metadata_table, format_metadata
-        Whether these are made anew.
+        Whether these are rebuilt.
     checksums
         Whether checksum files that are wrong are removed.
     left
@@ -82,7 +82,7 @@ class Repair:
 
     @property
     def is_needed(self) -> bool:
-        """Whether anything is made anew, or made good."""
+        """Whether anything is rebuilt, or made good."""
         pending = any(one.is_pending for one in self.found)
         rebuilt = self.metadata_table or self.format_metadata
         return bool(self.commits) or rebuilt or self.checksums or pending
@@ -91,7 +91,7 @@ class Repair:
 def plan_repair(
     path: str, options: Mapping[str, str], *, force: bool = False, progress: Progress = no_progress
 ) -> Repair:
-    """Return what a repair would do; nothing is written, and no lock is taken.
+    """Plan of a repair; nothing is written, and no lock is taken.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def plan_repair(
 def repair_table(
     path: str, options: Mapping[str, str], *, force: bool = False, progress: Progress = no_progress
 ) -> Repair:
-    """Make anew what is missing or wrong of a table's metadata table and of its format's metadata.
+    """Rebuild what is missing or wrong of a table's metadata table and of its format's metadata.
 
     Completed files that the timeline has lost are put back first, see
     :mod:`hudi_core.services.lost_completions`.
@@ -120,7 +120,7 @@ def repair_table(
     path, options
         The table, as :func:`~hudi_core.services.opening.open_table` takes them.
     force
-        Whether the format's metadata is made anew where nothing is wrong with it, too; and all of
+        Whether the format's metadata is rebuilt where nothing is wrong with it, too; and all of
         it from data files that are not as their commits say, which is not done otherwise.
     progress
         Is told of the files whose footers are read.
@@ -132,7 +132,7 @@ def repair_table(
     ConcurrentWriterError, LockError
         Another writer is at work.
     CorruptMetadataError
-        The timeline or the properties are damaged; these cannot be made anew.
+        The timeline or the properties are damaged; these cannot be rebuilt.
     """
     config = WriteConfig.from_options(options)
     lock = table_lock(open_table(path, options), config)
@@ -210,7 +210,7 @@ def _with_commits(plan: Repair, lost: Sequence[LostCompletion]) -> Repair:
 def _without_format(
     table: OpenTable, error: UnfinishedMoveError, progress: Progress
 ) -> TableValidation:
-    """Return what a validation finds of a table whose format cannot be asked."""
+    """Findings of a validation of a table whose format cannot be asked."""
     found = validate_table(replace(table, host=load_format(NATIVE)), progress=progress)
     said = Difference(
         Source.FORMAT, f"metadata of {table.host.name}", "in the table's folder", error.what
@@ -219,7 +219,7 @@ def _without_format(
 
 
 def _has_lost(found: Sequence[Difference]) -> bool:
-    """Tell whether data files are not those of the commits: what is made anew from them would take
+    """Whether data files are not those of the commits: what is rebuilt from them would take
     older rows, or rows that no commit names, for the table's."""
     return any(one.source is Source.STORAGE for one in found)
 
@@ -227,14 +227,14 @@ def _has_lost(found: Sequence[Difference]) -> bool:
 def _recovered(table: OpenTable, config: WriteConfig, is_rebuilt: bool) -> tuple[Timeline, bool]:
     """Make good what dead writers left.
 
-    Where the format's metadata is about to be made anew and cannot be asked, or cannot take an
+    Where the format's metadata is about to be rebuilt and cannot be asked, or cannot take an
     instant any more, step 1 alone decides what is complete. A format whose metadata may be
-    elsewhere is not asked, and is made anew by force alone, see :func:`_plan`.
+    elsewhere is not asked, and is rebuilt by force alone, see :func:`_plan`.
 
     Returns
     -------
     tuple of Timeline and bool
-        The timeline then, and whether the format's metadata has to be made anew for an instant that
+        The timeline then, and whether the format's metadata has to be rebuilt for an instant that
         it cannot take.
     """
     is_stuck = False
@@ -259,12 +259,12 @@ def _refuse_others(table: OpenTable, config: WriteConfig) -> None:
     """Refuse a table at which others are at work, before anything of it changes; forget what a dead
     indexing of ours began."""
     client, timeline = table.client, table.client.timeline()
-    refuse_unknown_actions(client.seeing(timeline))
+    require_known_actions(client.seeing(timeline))
     for pending in timeline.pending():
         if is_writing(table, pending, config):
             raise ConcurrentWriterError(client.base_path, pending.requested_time)
     discard_damaged(client.storage, client.config)
-    abandon(client.seeing(timeline), is_lost=True)
+    recover_pending_indexing(client.seeing(timeline), is_lost=True)
 
 
 def _rebuild_metadata_table(client: TableMetaClient) -> tuple[Difference, ...]:
@@ -279,5 +279,5 @@ def _undefined(index: str) -> Difference:
         Source.METADATA_TABLE,
         index,
         "an index of a column of the table",
-        "nothing tells of which, and it was left out; `hudi metadata index` makes it anew",
+        "nothing tells of which, and it was left out; `hudi metadata index` rebuilds it",
     )

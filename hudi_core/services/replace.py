@@ -17,13 +17,13 @@ from hudi_core.keygen import key_generator
 from hudi_core.model.files import PartitionPath
 from hudi_core.model.operation import Operation
 from hudi_core.rows.context import WriteContext
-from hudi_core.rows.sorting import check_sort_columns
+from hudi_core.rows.sorting import require_sortable_columns
 from hudi_core.rows.staging import normalised
 from hudi_core.schema.table_schema import TableSchema
 from hudi_core.storage.location import Location, parse_location
-from hudi_core.storage.partition_path import refuse_nested
+from hudi_core.storage.partition_path import require_not_nested
+from hudi_core.write.auto_record_keys import write_config_for
 from hudi_core.write.input_schema import staged_schema
-from hudi_core.write.keyless import write_config_for
 from hudi_core.write.nesting import can_nest
 
 
@@ -46,11 +46,11 @@ def fitting_rows(data: Any, engine: Engine, context: WriteContext, operation: Op
     InvalidOptionError
         The rows are read from the very files that are about to be dropped.
     """
-    _refuse_own_files(engine.source_files(data), context.base_path)
+    _require_foreign_files(engine.source_files(data), context.base_path)
     names = engine.schema_of(data).names
     config = write_config_for(context.table, context.write, operation, names)
     if operation.writes_straight:
-        check_sort_columns(context)
+        require_sortable_columns(context)
     schema = staged_schema(
         engine.schema_of(data),
         context.schema,
@@ -67,7 +67,7 @@ def fitting_rows(data: Any, engine: Engine, context: WriteContext, operation: Op
     )
     found = engine.map_input(held, check, 0)
     if can_nest(context.table):
-        refuse_nested({path for paths in found for path in paths})
+        require_not_nested({path for paths in found for path in paths})
     return held
 
 
@@ -86,7 +86,7 @@ def _partitions_of_fitting_rows(
     yield frozenset(found)
 
 
-def _refuse_own_files(files: list[str], base_path: str) -> None:
+def _require_foreign_files(files: list[str], base_path: str) -> None:
     root = parse_location(base_path)
     own = next((file for file in files if _is_below(file, root)), None)
     if own is not None:

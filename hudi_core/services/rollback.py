@@ -8,12 +8,12 @@ from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant
 from hudi_core.model.instant_time import InstantTime, parse_instant_time
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.serde import decode_rollback
-from hudi_core.timeline.zone_evidence import refuse_other_zone
+from hudi_core.timeline.zone_evidence import require_same_zone
 from hudi_core.txn import rollback
 from hudi_core.txn.lost_completion import completion_evidence
 from hudi_core.txn.publication import is_two_step
-from hudi_core.txn.recovery import finish_undone, is_writing, refuse_unknown_actions
-from hudi_core.txn.rollback_checks import check_can_be_undone
+from hudi_core.txn.recovery import finish_undone, is_writing, require_known_actions
+from hudi_core.txn.rollback_checks import require_can_be_rolled_back
 from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import TableLock
 
@@ -52,8 +52,8 @@ def roll_back_instant(
         client.require_writable()
         state = TableState.load(table)
         table, client = state.table, state.client
-        refuse_other_zone(client.active, client.config.zone)
-        refuse_unknown_actions(client)
+        require_same_zone(client.active, client.config.zone)
+        require_known_actions(client)
         state, finished = _finish_begun(state, time)
         if finished is not None:
             return finished
@@ -65,7 +65,7 @@ def roll_back_instant(
                 raise ConcurrentWriterError(client.base_path, pending.requested_time)
         published = None
         if target.is_completed or completion_evidence(state, target) is not None:
-            check_can_be_undone(state, target)
+            require_can_be_rolled_back(state, target)
         if not target.is_completed and is_two_step(table):
             published = table.host.find_publication(client, target)
         return rollback.roll_back(state, target, published)[1]

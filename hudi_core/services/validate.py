@@ -47,7 +47,7 @@ from hudi_core.storage.hadoop_checksums import stale_checksums
 from hudi_core.storage.location import parse_location
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.txn.settlement import can_record
+from hudi_core.txn.roll_forward import can_record
 from hudi_core.view.file_system import FileSystemView
 from hudi_core.view.orphans import Leftovers, foreign_data_files
 from hudi_core.view.replaced import replaced_groups, written_files
@@ -61,7 +61,7 @@ _UNREADABLE: Final = (
     InvalidOptionError,  # the place of the metadata, in a table that was moved
     UnsupportedTableError,  # metadata of a kind that this release does not write
 )
-_REPAIR: Final = "`hudi table repair` makes it anew from the timeline."
+_REPAIR: Final = "`hudi table repair` rebuilds it from the timeline."
 
 
 def validate_table(
@@ -121,7 +121,7 @@ class _Comparison:
         self._named = self._see_named()
 
     def is_of_one_moment(self) -> bool:
-        """Tell whether nothing was completed between the looks at timeline and format."""
+        """Whether nothing was completed between the looks at timeline and format."""
         if self._named is None:
             return True
         seen, now = (
@@ -141,7 +141,7 @@ class _Comparison:
         repeated = self._look_for_repeated_keys(stored) if keys else None
         self._compare_format(stored, rows)
         self._compare_metadata(ALL_CHECKS if footers else {Check.FILES})
-        self._check_checksums()
+        self._compare_checksums()
         orphans = self._orphans()
         return TableValidation(
             self._client.base_path,
@@ -306,7 +306,7 @@ class _Comparison:
     # --- format --------------------------------------------------------------------------------
 
     def _see_named(self) -> dict[str, NamedFile] | None:
-        """Return what the format names, by path; ``None`` where it cannot be compared."""
+        """Files that the format names, by path; ``None`` where they cannot be compared."""
         if not self._is_readable:
             return None
         lister = self._table.lister()
@@ -379,9 +379,9 @@ class _Comparison:
             if FILES not in StoredPartitions.of(client.config).building:
                 self._skipped["metadata table"] = "there is none"
                 return
-            self._skipped["metadata table"] = "it is being made anew"
+            self._skipped["metadata table"] = "it is being rebuilt"
             said = (
-                "being made anew, or half made by a repair that died: the next write with "
+                "being rebuilt, or half made by a repair that died: the next write with "
                 "hoodie.metadata.enable=true makes it, or `hudi table repair`"
             )
             due = Difference(Source.METADATA_TABLE, where, "complete", said, is_pending=True)
@@ -410,7 +410,7 @@ class _Comparison:
 
     # --- checksums of Hadoop's file system -----------------------------------------------------
 
-    def _check_checksums(self) -> None:
+    def _compare_checksums(self) -> None:
         client = self._client
         if not parse_location(client.base_path).is_local:
             return
@@ -429,7 +429,7 @@ def checksum_folders(table: OpenTable) -> tuple[str, ...]:
 
 
 def _holds(stated: StatedColumn, known: ColumnStats) -> bool:
-    """Tell whether what a format says of a column is true of its values."""
+    """Whether what a format says of a column is true of its values."""
     counts = (stated.null_count, known.null_count)
     if None not in counts and counts[0] != counts[1]:
         return False

@@ -58,11 +58,11 @@ def open_data_file(
     Raises
     ------
     UnsafePathError
-        See :func:`refuse_links`.
+        See :func:`require_no_links`.
     OSError
         The file is missing, or the store does not answer.
     """
-    refuse_links(uri, [path])
+    require_no_links(uri, [path])
     if size is not None and size <= _WHOLE_BYTES and not parse_location(uri).is_local:
         with pa.BufferReader(_whole(uri, options, path)) as source:
             yield source
@@ -81,7 +81,7 @@ def _whole(uri: str, options: StorageOptions | None, path: str) -> bytes:
         raise OSError(error.what) from error
 
 
-def refuse_links(uri: str, paths: Iterable[str]) -> None:
+def require_no_links(uri: str, paths: Iterable[str]) -> None:
     """Refuse data files that a symbolic link leads out of their table.
 
     To be called where files are opened: metadata that anybody wrote may name them, and whoever can

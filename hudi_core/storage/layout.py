@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Final, Protocol
 
 from hudi_core.model.files import PARTITION_METADATA_FILE, join_path
-from hudi_core.storage.safe_path import check_path
+from hudi_core.storage.safe_path import require_safe_path
 from hudi_core.storage.strategy import STRATEGY_KEY, StorageStrategy, storage_strategy
 
 _TABLE_FOLDER: Final = ".hoodie"
@@ -24,7 +24,7 @@ class Layout(Protocol):
         ...
 
     def logical(self, physical_path: str) -> str:
-        """Return what the table calls the file that lies there."""
+        """The table's name of the file that lies there."""
         ...
 
 
@@ -51,24 +51,24 @@ class StrategyLayout:
         UnsafePathError
             The path leaves the table.
         """
-        check_path(logical_path)
+        require_safe_path(logical_path)
         partition_path, _, name = logical_path.rpartition("/")
         if _stays(logical_path, name):
             return logical_path
         return join_path(self._strategy.location(partition_path, name), logical_path)
 
     def logical(self, physical_path: str) -> str:
-        """Return what the table calls the file that lies there.
+        """The table's name of the file that lies there.
 
         Raises
         ------
         UnsafePathError
             The path leaves the table.
         """
-        check_path(physical_path)
+        require_safe_path(physical_path)
         if _stays(physical_path, physical_path.rpartition("/")[2]):
             return physical_path
-        return check_path("/".join(physical_path.split("/")[self._strategy.depth :]))
+        return require_safe_path("/".join(physical_path.split("/")[self._strategy.depth :]))
 
 
 def _stays(path: str, name: str) -> bool:

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Final, TypeAlias
 
 from hudi_core.errors import StorageError, UnsafePathError
-from hudi_core.storage.safe_path import check_folder
+from hudi_core.storage.safe_path import require_safe_folder
 
 
 class StoreKind(StrEnum):
@@ -136,7 +136,7 @@ def parse_location(uri: str) -> Location:
             f"Write {scheme}://bucket/folder; credentials go into options or the environment.",
             scheme=scheme,
         )
-    key = check_folder(key.rstrip("/"))
+    key = require_safe_folder(key.rstrip("/"))
     place = uri[: len(scheme) + 3] + rest.rstrip("/")
     return Location(kind, place, authority, key, account)
 

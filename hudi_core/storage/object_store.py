@@ -33,7 +33,12 @@ from hudi_core.model.files import FileStatus
 from hudi_core.model.protocols import Paths
 from hudi_core.storage.location import StoreKind, parse_location
 from hudi_core.storage.options import StorageOptions
-from hudi_core.storage.safe_path import check_folder, check_path, check_range, check_size
+from hudi_core.storage.safe_path import (
+    require_range,
+    require_safe_folder,
+    require_safe_path,
+    require_size,
+)
 
 _MARK: Final = "hudiput"
 _ATTEMPTS: Final = 6
@@ -93,8 +98,8 @@ class ObjectStorage:
         PathNotFoundError
             Nothing is stored there.
         """
-        full = self._full(check_path(path))
-        check_range(path, offset, length)
+        full = self._full(require_safe_path(path))
+        require_range(path, offset, length)
         if length == 0:
             return b""
         place = self._prefix + path
@@ -114,16 +119,16 @@ class ObjectStorage:
 
     def put_if_absent(self, path: str, data: bytes) -> None:
         """Create a file atomically; AlreadyExistsError when there is one."""
-        self._conditional_put(check_path(path), data, None)
+        self._conditional_put(require_safe_path(path), data, None)
 
     def put(self, path: str, data: bytes) -> None:
         """Create or replace a file atomically."""
-        with self._translated(check_path(path)):
+        with self._translated(require_safe_path(path)):
             obstore.put(self._store, self._prefix + path, data, use_multipart=False)
 
     def head(self, path: str) -> FileStatus | None:
         """Return size and time of a file; ``None`` when there is none."""
-        with self._translated(check_path(path)):
+        with self._translated(require_safe_path(path)):
             try:
                 return self._file_status(obstore.head(self._store, self._prefix + path))
             except FileNotFoundError:
@@ -143,7 +148,7 @@ class ObjectStorage:
             The file has changed, or exists although it was expected to be absent.
         """
         try:
-            return self._conditional_put(check_path(path), data, expected)
+            return self._conditional_put(require_safe_path(path), data, expected)
         except AlreadyExistsError as error:
             raise PreconditionFailedError(self._full(path)) from error
 
@@ -151,11 +156,11 @@ class ObjectStorage:
         self, prefix: str = "", recursive: bool = False, others: Paths | None = None
     ) -> Iterator[FileStatus]:
         """Yield the files below a folder."""
-        return self._list(check_folder(prefix), recursive, others)
+        return self._list(require_safe_folder(prefix), recursive, others)
 
     def list_folders(self, prefix: str = "") -> Sequence[str]:
         """Return the paths of the folders directly below a folder, sorted."""
-        with self._translated(check_folder(prefix)):
+        with self._translated(require_safe_folder(prefix)):
             place = self._prefix + prefix
             found = _listed(lambda: obstore.list_with_delimiter(self._store, place))
             return sorted(path.removeprefix(self._prefix) for path in found["common_prefixes"])
@@ -174,7 +179,7 @@ class ObjectStorage:
     def delete_tree(self, prefix: str) -> int:
         """Delete everything below a folder; return the number of files deleted."""
         count = 0
-        with self._translated(check_path(prefix)):
+        with self._translated(require_safe_path(prefix)):
             for batch in obstore.list(self._store, self._prefix + prefix):
                 paths = [found["path"] for found in batch]
                 obstore.delete(self._store, paths)
@@ -190,11 +195,11 @@ class ObjectStorage:
         return f"{self.root}/{path}" if path else self.root
 
     def _read(self, path: str, max_bytes: int | None) -> tuple[bytes, Any]:
-        full = self._full(check_path(path))
+        full = self._full(require_safe_path(path))
         with self._translated(path):
             try:
                 found = obstore.get(self._store, self._prefix + path)
-                check_size(full, found.meta["size"], max_bytes)
+                require_size(full, found.meta["size"], max_bytes)
                 return bytes(found.bytes()), found.meta
             except FileNotFoundError as error:
                 raise PathNotFoundError(full) from error
@@ -273,7 +278,7 @@ class ObjectStorage:
         )
 
     def _owner(self, path: str) -> tuple[Any, str | None]:
-        """Return what is stored under a path and the token of the put that stored it."""
+        """Contents of a path, and the token of the put that stored them."""
         try:
             found = obstore.get(self._store, self._prefix + path)
         except FileNotFoundError:

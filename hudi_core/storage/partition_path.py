@@ -26,7 +26,7 @@ from typing import Final
 
 from hudi_core.errors import PartitionValueError
 from hudi_core.model.files import PartitionPath
-from hudi_core.storage.safe_path import check_folder
+from hudi_core.storage.safe_path import require_safe_folder
 
 DEFAULT_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
 """Name of the folder that holds the rows whose partition value is null."""
@@ -114,7 +114,7 @@ class PartitionPathCodec:
         UnsafePathError
             The path leaves the table.
         """
-        check_folder(path)
+        require_safe_folder(path)
         segments = self._segments(path) if path else []
         if len(segments) != len(self._fields):
             raise self._foreign(path)
@@ -154,7 +154,7 @@ class PartitionPathCodec:
         if value is None or (value == "" and self._takes_empty):
             text = DEFAULT_PARTITION
         else:
-            self._refuse_always(field, value)
+            self._raise_refused(field, value)
             escaped = self._url_encode
             text = self._escaped(value) if escaped else self._plain(number, field, value)
         if self._hive_style:
@@ -175,7 +175,7 @@ class PartitionPathCodec:
             )
         return text
 
-    def _refuse_always(self, field: str, value: str) -> None:
+    def _raise_refused(self, field: str, value: str) -> None:
         reason = None
         if not value:
             reason = "it is empty, which readers of the table's format take for null"
@@ -254,7 +254,7 @@ class PartitionPathCodec:
         return ", ".join(self._fields) or "(none)"
 
 
-def refuse_nested(paths: Iterable[str]) -> None:
+def require_not_nested(paths: Iterable[str]) -> None:
     """Refuse partitions that lie within each other, as the values ``2026`` and ``2026/01`` would.
 
     Listings, Hudi's as well, do not look for partitions below a partition: rows of the inner one

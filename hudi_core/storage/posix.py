@@ -28,7 +28,7 @@ from hudi_core.storage.disk import Disk, open_descriptor
 from hudi_core.storage.hadoop_checksums import checksum_path
 from hudi_core.storage.posix_errors import translated
 from hudi_core.storage.posix_reader import TEMPORARY_PREFIX, PosixReader, tag_of
-from hudi_core.storage.safe_path import check_path
+from hudi_core.storage.safe_path import require_safe_path
 
 _ATTEMPTS: Final = 8
 _NO_FOLDER_LOCKS: Final = frozenset(
@@ -173,7 +173,7 @@ class PosixStorage(PosixReader):
 
     def _for_change(self, path: str) -> str:
         # the last segment may be a link: it is replaced or removed itself, never followed
-        path = check_path(path)
+        path = require_safe_path(path)
         self._below_root(path.rpartition("/")[0])
         return self._full(path)
 

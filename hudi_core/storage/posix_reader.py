@@ -14,7 +14,12 @@ from hudi_core.model.files import FileStatus, join_path
 from hudi_core.model.protocols import Paths
 from hudi_core.storage.disk import open_descriptor
 from hudi_core.storage.posix_errors import translated
-from hudi_core.storage.safe_path import check_folder, check_path, check_range, check_size
+from hudi_core.storage.safe_path import (
+    require_range,
+    require_safe_folder,
+    require_safe_path,
+    require_size,
+)
 
 TEMPORARY_PREFIX: Final = ".hudi-tmp-"
 """Names that begin so are files half written; no listing shows them."""
@@ -50,7 +55,7 @@ class PosixReader:
         CorruptMetadataError
             The file has more than ``max_bytes`` bytes.
         """
-        return self._read(check_path(path), max_bytes)[0]
+        return self._read(require_safe_path(path), max_bytes)[0]
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         """Return a part of a file's bytes, fewer than ``length`` only where the file ends.
@@ -60,8 +65,8 @@ class PosixReader:
         PathNotFoundError
             Nothing is stored there.
         """
-        check_range(path, offset, length)
-        with self._opened(check_path(path)) as (descriptor, _):
+        require_range(path, offset, length)
+        with self._opened(require_safe_path(path)) as (descriptor, _):
             parts: list[bytes] = []
             while length and (part := os.pread(descriptor, length, offset)):
                 parts.append(part)
@@ -70,7 +75,7 @@ class PosixReader:
 
     def head(self, path: str) -> FileStatus | None:
         """Return size and time of a file; ``None`` when there is none."""
-        full = self._below_root(check_path(path))
+        full = self._below_root(require_safe_path(path))
         with translated(full):
             try:
                 status = os.stat(full)
@@ -80,7 +85,7 @@ class PosixReader:
 
     def version(self, path: str) -> tuple[bytes, str]:
         """Return a file's bytes and the tag that :meth:`compare_and_set` takes."""
-        data, status = self._read(check_path(path), None)
+        data, status = self._read(require_safe_path(path), None)
         return data, tag_of(data, status)
 
     def list(
@@ -95,11 +100,11 @@ class PosixReader:
         UnsafePathError
             A symbolic link below the folder leaves the root.
         """
-        return self._list(check_folder(prefix), recursive, others)
+        return self._list(require_safe_folder(prefix), recursive, others)
 
     def list_folders(self, prefix: str = "") -> Sequence[str]:
         """Return the paths of the folders directly below a folder, sorted."""
-        folder = check_folder(prefix)
+        folder = require_safe_folder(prefix)
         with translated(self._full(folder)):
             return [path for path, entry in self._entries(folder) if self._is_folder(path, entry)]
 
@@ -122,7 +127,7 @@ class PosixReader:
 
     def _read(self, path: str, max_bytes: int | None) -> tuple[bytes, os.stat_result]:
         with self._opened(path) as (descriptor, status):
-            check_size(self._full(path), status.st_size, max_bytes)
+            require_size(self._full(path), status.st_size, max_bytes)
             with open(descriptor, "rb", closefd=False) as file:
                 return file.read(), status
 
@@ -196,7 +201,7 @@ def _file_status(path: str, status: os.stat_result) -> FileStatus:
 
 
 def tag_of(data: bytes, status: os.stat_result) -> str:
-    """Return what tells this version of a file from every other."""
+    """Identity of this version of a file."""
     # the file's identity too: bytes that came, went and came back are another version
     digest = hashlib.sha256(data).hexdigest()[:32]
     return f"{status.st_ino:x}.{status.st_mtime_ns:x}.{digest}"

@@ -2,7 +2,7 @@
 
 A change makes a backup beside the file, replaces the file, checks it, and deletes the backup.
 Readers use the backup while the file is missing or damaged (Java deletes the file before it writes
-it anew), so at every step one of the two is whole:
+it again), so at every step one of the two is whole:
 
 =========================  ================  ==================  =================================
 after                      file              backup              readers see, next change does
@@ -29,9 +29,9 @@ from hudi_core.config.properties import (
     DATABASE_KEY,
     MAX_BYTES,
     TABLE_NAME_KEY,
-    check_table_properties,
     format_properties,
     parse_properties,
+    require_whole_properties,
     table_checksum,
 )
 from hudi_core.errors import (
@@ -51,7 +51,7 @@ _PAUSES_S: Final = (0.02, 0.1)
 
 
 def has_properties(storage: Storage) -> bool:
-    """Tell whether a table is at the root of ``storage``, be it only by its backup."""
+    """Whether a table is at the root of ``storage``, be it only by its backup."""
     return any(storage.head(path) is not None for path in (PROPERTIES_PATH, BACKUP_PATH))
 
 
@@ -103,7 +103,7 @@ def write_new(storage: Storage, properties: Mapping[str, str]) -> None:
     InvalidOptionError
         A property cannot be stored.
     """
-    _refuse_secrets(properties)
+    _require_no_secrets(properties)
     data = _encode(properties, "Properties saved on")
     if storage.head(BACKUP_PATH) is not None:
         raise AlreadyExistsError(f"{storage.root}/{BACKUP_PATH}")
@@ -119,7 +119,7 @@ def write_instead(storage: Storage, properties: Mapping[str, str]) -> None:
     InvalidOptionError
         A property cannot be stored.
     """
-    _refuse_secrets(properties)
+    _require_no_secrets(properties)
     storage.put(PROPERTIES_PATH, _encode(properties, "Properties saved on"))
 
 
@@ -142,7 +142,7 @@ def update_properties(storage: Storage, changes: Mapping[str, str | None]) -> di
     InvalidOptionError
         A property cannot be stored.
     """
-    _refuse_secrets(changes)
+    _require_no_secrets(changes)
     recover(storage)
     try:
         before, tag = storage.version(PROPERTIES_PATH)
@@ -201,7 +201,7 @@ def _load(storage: Storage, path: str) -> dict[str, str]:
 
 def _decode(data: bytes, path: str) -> dict[str, str]:
     properties = parse_properties(data, path)
-    check_table_properties(data, properties, path)
+    require_whole_properties(data, properties, path)
     return properties
 
 
@@ -211,7 +211,7 @@ def _encode(properties: Mapping[str, str], comment: str) -> bytes:
     )
 
 
-def _refuse_secrets(properties: Mapping[str, str | None]) -> None:
+def _require_no_secrets(properties: Mapping[str, str | None]) -> None:
     for key, value in properties.items():
         if value is not None and is_secret_name(key):
             raise InvalidOptionError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hudi_core.errors import CorruptMetadataError, StorageError, UnsafePathError
 
 
-def check_path(path: str) -> str:
+def require_safe_path(path: str) -> str:
     """Return ``path`` if it names something below a root, whatever the root is.
 
     A table's own metadata names paths, and anybody who can write the table can write its metadata;
@@ -28,12 +28,12 @@ def check_path(path: str) -> str:
     return path
 
 
-def check_folder(path: str) -> str:
+def require_safe_folder(path: str) -> str:
     """Return ``path`` if it is safe, or empty for the root itself."""
-    return check_path(path) if path else path
+    return require_safe_path(path) if path else path
 
 
-def check_size(location: str, size: int, max_bytes: int | None) -> None:
+def require_size(location: str, size: int, max_bytes: int | None) -> None:
     """Refuse a file with more bytes than its reader accepts, before it is read.
 
     Raises
@@ -47,7 +47,7 @@ def check_size(location: str, size: int, max_bytes: int | None) -> None:
         )
 
 
-def check_range(path: str, offset: int, length: int) -> None:
+def require_range(path: str, offset: int, length: int) -> None:
     """Refuse a part of a file that no file has.
 
     Raises

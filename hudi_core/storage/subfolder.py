@@ -8,7 +8,7 @@ from typing import Final
 
 from hudi_core.model.files import FileStatus, join_path
 from hudi_core.model.protocols import Paths, Storage
-from hudi_core.storage.safe_path import check_path
+from hudi_core.storage.safe_path import require_safe_path
 
 _NO_FOLDER: Final = ""
 
@@ -88,7 +88,7 @@ class SubfolderStorage:
     def _in_whole(self, path: str) -> str:
         if path == _NO_FOLDER:
             return self.folder
-        check_path(path)
+        require_safe_path(path)
         return join_path(self.folder, path)
 
     def _own_files(

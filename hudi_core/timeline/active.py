@@ -295,11 +295,11 @@ class ActiveTimeline:
 
     def delete(self, instant: Instant) -> bool:
         """Delete the file of ``instant`` in its state; ``False`` when there was none."""
-        self._refuse_layout_1(instant)
+        self._require_layout_2(instant)
         return self.storage.delete(self.path(instant))
 
     def _put(self, instant: Instant, body: bytes) -> Instant:
-        self._refuse_layout_1(instant)
+        self._require_layout_2(instant)
         if len(body) > MAX_INSTANT_BYTES:
             raise CorruptMetadataError(
                 self.path(instant),
@@ -309,7 +309,7 @@ class ActiveTimeline:
         self.storage.put_if_absent(self.path(instant), body)
         return instant
 
-    def _refuse_layout_1(self, instant: Instant) -> None:
+    def _require_layout_2(self, instant: Instant) -> None:
         if self.layout_version == LAYOUT_1:
             raise TimelineError(
                 f"{instant} cannot be written to {self._where}, which has timeline layout 1",

@@ -63,7 +63,7 @@ class HistoryFileName(NamedTuple):
         return cls(match["first"], match["last"], int(match["level"])) if match else None
 
     def overlaps(self, after: str | None, until: str | None) -> bool:
-        """Tell whether the file may hold instants later than ``after``, up to ``until``."""
+        """Whether the file may hold instants later than ``after``, up to ``until``."""
         return (after is None or self.last > after) and (until is None or self.first <= until)
 
 
@@ -122,7 +122,7 @@ def history_version(storage: Storage, folder: str) -> int | None:
     version = parse_version(text)
     if version is not None:
         return version
-    # Hudi deletes the file and writes it anew, so it may be absent for a moment
+    # Hudi deletes the file and rewrites it, so it may be absent for a moment
     return max(manifest_versions(storage, folder), default=None)
 
 

@@ -26,7 +26,7 @@ _TIMES: Final = re.compile(r"[0-9]+")
 
 
 def instant_key(instant: Instant) -> InstantKey:
-    """Return what identifies ``instant`` whatever its state."""
+    """Identity of ``instant`` whatever its state."""
     return instant.requested_time, instant.action.completed_action
 
 

@@ -35,7 +35,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLI: Final = timedelta(milliseconds=1)
 
 
-def refuse_other_zone(active: ActiveTimeline, zone: TimelineZone) -> None:
+def require_same_zone(active: ActiveTimeline, zone: TimelineZone) -> None:
     """Refuse a timeline whose newest files are of another zone.
 
     Times made in two zones are in the wrong order for hours: rows of the later write are lost to

@@ -11,7 +11,7 @@ from hudi_core.errors import (
 from hudi_core.model.instant import Instant
 
 
-def taken_back(instant: Instant, format_name: str, why: HudiError) -> CommitConflictError:
+def aborted(instant: Instant, format_name: str, why: HudiError) -> CommitConflictError:
     """Error of a completed commit that could not be published."""
     return CommitConflictError(
         f"Instant {instant.requested_time} could not be published in the {format_name} format and "
@@ -21,7 +21,7 @@ def taken_back(instant: Instant, format_name: str, why: HudiError) -> CommitConf
     )
 
 
-def overtaken(instant: Instant, format_name: str) -> CommitConflictError:
+def superseded(instant: Instant, format_name: str) -> CommitConflictError:
     """Error of a commit that another writer rolled back after a conflict."""
     return CommitConflictError(
         f"Another writer was faster than instant {instant.requested_time}, which could not be "

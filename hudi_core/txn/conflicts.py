@@ -36,7 +36,7 @@ def strategies(table: OpenTable) -> Sequence[ConflictResolutionStrategy]:
     return groups, further
 
 
-def refuse_conflicts(
+def require_no_conflicts(
     table: OpenTable,
     mine: CommitMetadata,
     instant: Instant,

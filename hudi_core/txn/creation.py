@@ -14,7 +14,7 @@ from typing import Final
 
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.model.protocols import Storage
-from hudi_core.storage.safe_path import check_path
+from hudi_core.storage.safe_path import require_safe_path
 
 CREATION_PATH: Final = ".hoodie/creation.json"
 _FOLDERS: Final = "folders"
@@ -46,7 +46,7 @@ def creation_folders(storage: Storage) -> tuple[str, ...]:
     """
     try:
         folders = json.loads(storage.read(CREATION_PATH))[_FOLDERS]
-        return tuple(check_path(str(one)) for one in folders)
+        return tuple(require_safe_path(str(one)) for one in folders)
     except (ValueError, KeyError, TypeError) as error:
         raise CorruptMetadataError(
             f"{storage.root}/{CREATION_PATH}",

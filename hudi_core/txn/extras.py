@@ -25,7 +25,7 @@ from hudi_core.txn.idempotency import (
     keep_account,
     repeated,
 )
-from hudi_core.txn.settlement import Settled
+from hudi_core.txn.roll_forward import RolledForward
 
 _CHECKPOINTS: Final = (
     # Hudi Streamer: since version 8 of tables and before; how its last run was told to begin
@@ -53,7 +53,7 @@ def with_extras(
     client: TableMetaClient,
     extras: CommitExtras,
     instant: Instant,
-    now: Settled,
+    now: RolledForward,
     metadata: CommitMetadata,
 ) -> CommitMetadata:
     """The metadata of a commit with its extra metadata.
@@ -87,7 +87,7 @@ def with_extras(
 
 def _checkpoints(
     client: TableMetaClient,
-    now: Settled,
+    now: RolledForward,
     writes: Sequence[Instant],
     given: Mapping[str, str],
     instant: Instant,
@@ -142,7 +142,7 @@ def _rolling(
 
 
 def _account(
-    client: TableMetaClient, extras: CommitExtras, instant: Instant, now: Settled
+    client: TableMetaClient, extras: CommitExtras, instant: Instant, now: RolledForward
 ) -> Mapping[str, str]:
     """Entry of the commit for idempotent writes, its own included."""
     idempotency = extras.idempotency

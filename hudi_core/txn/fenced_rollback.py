@@ -18,13 +18,13 @@ from hudi_core.model.format import Publication
 from hudi_core.model.instant import Instant, State
 from hudi_core.txn import rollback
 from hudi_core.txn.publication import unknown
-from hudi_core.txn.rollback_checks import check_can_be_taken_back
+from hudi_core.txn.rollback_checks import require_can_be_fenced
 from hudi_core.txn.state import TableState
 
 _log = logging.getLogger(__name__)
 
 
-def take_back(state: TableState, target: Instant, why: str) -> Publication | None:
+def fence_and_rollback(state: TableState, target: Instant, why: str) -> Publication | None:
     """Undo a write that is pending publication; runs under the table's lock.
 
     Parameters
@@ -49,13 +49,13 @@ def take_back(state: TableState, target: Instant, why: str) -> Publication | Non
     state = state.reloaded()
     table, client, host = state.table, state.client, state.table.host
     try:
-        check_can_be_taken_back(state, target)
+        require_can_be_fenced(state, target)
     except TableServiceError as kept:
         raise IncompleteCommitError(
             f"Instant {target.requested_time} is complete on the Hudi timeline, cannot be "
             f"published in the {host.name} format ({why}) and cannot be undone ({kept.what})",
-            f"Nothing was deleted. `hudi table repair {client.base_path}` builds the {host.name} "
-            "metadata anew, with this instant in it.",
+            f"Nothing was deleted. `hudi table repair {client.base_path}` rebuilds the {host.name} "
+            "metadata, with this instant in it.",
             instant=target.requested_time,
         ) from kept
     # step fence

@@ -28,7 +28,7 @@ from hudi_core.model.protocols import Storage
 from hudi_core.storage.location import parse_location
 from hudi_core.storage.posix_errors import translated
 from hudi_core.storage.store_clock import store_now_ms
-from hudi_core.txn.host_token import host_token
+from hudi_core.txn.boot_id import boot_id
 from hudi_core.txn.os_lock import HeldFile, hold, is_held
 
 FOLDER: Final = ".hoodie/.heartbeat"
@@ -91,7 +91,7 @@ class Heartbeat:
             self._held = self._hold()
             if self._held is not None and self._held.is_locked:
                 # not before: whoever finds the machine's word without the lock takes us for dead
-                self._beat.host = host_token()
+                self._beat.host = boot_id()
                 self._held.overwrite(self._beat.encode())
             name = f"heartbeat-{self._path.rpartition('/')[2]}"
             self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -169,7 +169,7 @@ class Heartbeat:
 
 
 def is_alive(storage: Storage, instant: InstantTime, interval_ms: int, misses: int) -> bool:
-    """Tell whether the writer of a pending instant is at work.
+    """Whether the writer of a pending instant is at work.
 
     Parameters
     ----------
@@ -195,7 +195,7 @@ def is_alive(storage: Storage, instant: InstantTime, interval_ms: int, misses: i
         return False  # removed meanwhile, which only its writer or a rollback does
     if held:
         return True
-    if held is False and beat.host is not None and beat.host == host_token():
+    if held is False and beat.host is not None and beat.host == boot_id():
         return False
     promised = max(interval_ms, min(beat.interval_ms, _MAX_INTERVAL_MS))
     age = store_now_ms(storage) - found.modified_ms
@@ -203,7 +203,7 @@ def is_alive(storage: Storage, instant: InstantTime, interval_ms: int, misses: i
 
 
 def is_of_this_boot(storage: Storage, instant: InstantTime) -> bool:
-    """Tell whether the writer ran on this machine, and the machine has not been started since.
+    """Whether the writer ran on this machine, and the machine has not been started since.
 
     If so, whatever the writer put on local disks is there, flushed or not. Object stores keep what
     they have taken in any case.
@@ -214,7 +214,7 @@ def is_of_this_boot(storage: Storage, instant: InstantTime) -> bool:
         beat = _Beat.decode(storage.read(heartbeat_path(instant), _MAX_BYTES))
     except PathNotFoundError:
         return False
-    return beat.host is not None and beat.host == host_token()
+    return beat.host is not None and beat.host == boot_id()
 
 
 def remove_heartbeat(storage: Storage, instant: InstantTime) -> None:
@@ -245,7 +245,7 @@ class _Beat:
 
     @classmethod
     def decode(cls, data: bytes) -> _Beat:
-        """Return what ``data`` says; of Hudi's own, which are empty, nothing is known."""
+        """The heartbeat in ``data``; of Hudi's own, which are empty, nothing is known."""
         try:
             read: Any = json.loads(data)
         except (ValueError, RecursionError):

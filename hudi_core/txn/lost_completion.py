@@ -19,7 +19,7 @@ from hudi_core.txn.rollback import files_written
 from hudi_core.txn.state import TableState
 
 
-def refuse_lost_completion(state: TableState, pending: Instant) -> None:
+def require_not_completed(state: TableState, pending: Instant) -> None:
     """Refuse to undo a pending write that was complete.
 
     Parameters

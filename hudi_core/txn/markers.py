@@ -15,7 +15,7 @@ from hudi_core.errors import AlreadyExistsError, CorruptMetadataError, UnsafePat
 from hudi_core.model.files import BaseFileName, LogFileName, PartitionPath, join_path
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import Storage
-from hudi_core.storage.safe_path import check_path
+from hudi_core.storage.safe_path import require_safe_path
 from hudi_core.storage.temp_folders import temp_folder
 from hudi_core.txn.heartbeat import heartbeat_path
 
@@ -107,7 +107,7 @@ class Markers:
         file_name, _, kind = name.rpartition(_SIGN)
         parsed = BaseFileName.parse(file_name) or LogFileName.parse(file_name)
         try:
-            check_path(inner)
+            require_safe_path(inner)
             known = MarkerKind(kind)
         except (UnsafePathError, ValueError) as error:
             raise self._forged(path, "is not a marker") from error

@@ -82,7 +82,7 @@ def _lock(descriptor: int) -> bool:
 
 
 def is_held(path: str) -> bool | None:
-    """Tell whether some process holds the lock on a file; ``None`` when that cannot be told.
+    """Whether some process holds the lock on a file; ``None`` when that cannot be told.
 
     Raises
     ------

@@ -33,7 +33,7 @@ _PAUSE_S: Final = 0.1
 _log = logging.getLogger(__name__)
 
 
-class NotDueError(HudiError):
+class PublicationRejectedError(HudiError):
     """An instant may not be published any more: something else has come between its two steps."""
 
 
@@ -42,13 +42,13 @@ def is_two_step(table: OpenTable) -> bool:
     return Capability.SINGLE_STEP not in table.host.capabilities
 
 
-def tell(
+def publish_once(
     table: OpenTable,
     metadata: CommitMetadata,
     completed: Instant,
     statuses: Sequence[WriteStatus] = (),
 ) -> FormatCommit:
-    """Tell the format of a completed write, once; runs under the table's lock.
+    """Publish a completed write in the format, once; runs under the table's lock.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def tell(
     return host.complete_write(client, metadata, completed, statuses)
 
 
-def recorded(
+def publish_with_retry(
     table: OpenTable,
     instant: Instant,
     call: Callable[[], FormatCommit],
@@ -87,7 +87,7 @@ def recorded(
 
     Raises
     ------
-    NotDueError
+    PublicationRejectedError
         As ``recheck`` raised it, or the format has been told never to take the instant.
     CommitStateUnknownError
         The format does not hold the instant, and may do so yet.
@@ -105,7 +105,7 @@ def recorded(
             _log.warning("the %s format holds %s, and failed: %s", table.host.name, instant, failed)
             return _receipt(table, held, call)
         if isinstance(failed, IncompleteCommitError):
-            raise NotDueError(failed.what, failed.hint) from failed
+            raise PublicationRejectedError(failed.what, failed.hint) from failed
         recheck()
     raise unknown(table, instant, failed)
 
@@ -134,15 +134,15 @@ def parent_of(table: OpenTable) -> str:
     return table.host.initialize(table.client, create=False).version if is_two_step(table) else ""
 
 
-def building_on(table: OpenTable, parent: str, metadata: CommitMetadata) -> CommitMetadata:
+def with_current_parent(table: OpenTable, parent: str, metadata: CommitMetadata) -> CommitMetadata:
     """Return a commit's metadata with the state of the format that it builds on.
 
     Step 2 is compared and set on it, by whoever gets to it. A format without a step 2 has none.
     """
-    return on_parent(metadata, parent) if is_two_step(table) else metadata
+    return with_parent_version(metadata, parent) if is_two_step(table) else metadata
 
 
-def on_parent(metadata: CommitMetadata, version: str) -> CommitMetadata:
+def with_parent_version(metadata: CommitMetadata, version: str) -> CommitMetadata:
     """Return a commit's metadata with the version of the format's that it builds on."""
     return replace(metadata, extra_metadata={**metadata.extra_metadata, PARENT_KEY: version})
 

@@ -19,7 +19,7 @@ from hudi_core.errors import (
     UnsupportedTableError,
 )
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata.indexing import abandon, is_own_indexing
+from hudi_core.metadata.indexing import is_own_indexing, recover_pending_indexing
 from hudi_core.model.files import join_path
 from hudi_core.model.instant import Action, Instant
 from hudi_core.model.instant_time import InstantTime, parse_instant_time
@@ -28,11 +28,11 @@ from hudi_core.storage.temp_folders import TEMP_FOLDER
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.serde import decode_rollback
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.timeline.zone_evidence import refuse_other_zone
+from hudi_core.timeline.zone_evidence import require_same_zone
 from hudi_core.txn import heartbeat, rollback
-from hudi_core.txn.lost_completion import refuse_lost_completion
+from hudi_core.txn.lost_completion import require_not_completed
 from hudi_core.txn.markers import Markers
-from hudi_core.txn.settlement import record_service, settled
+from hudi_core.txn.roll_forward import record_service, roll_forward_pending
 from hudi_core.txn.state import TableState
 
 _OWN_WRITES: Final = frozenset({Action.COMMIT, Action.REPLACECOMMIT})
@@ -56,18 +56,18 @@ def recover(state: TableState, config: WriteConfig) -> TableState:
     TimelineError
         Other writers made the newest instants in another time zone.
     CommitStateUnknownError, IncompleteCommitError
-        See :func:`~hudi_core.txn.settlement.settled`.
+        See :func:`~hudi_core.txn.roll_forward.roll_forward_pending`.
     CorruptMetadataError
         The completed file of an instant is lost: see :mod:`hudi_core.txn.lost_completion`.
     """
     client = state.client
-    refuse_other_zone(client.active, client.config.zone)
+    require_same_zone(client.active, client.config.zone)
     if state.timeline.unknown and _remove_surplus(client):
         state = state.reloaded()
-    if abandon(state.client):
+    if recover_pending_indexing(state.client):
         state = TableState.load(state.table)
-    refuse_unknown_actions(state.client)
-    state = settled(state).state
+    require_known_actions(state.client)
+    state = roll_forward_pending(state).state
     for pending in state.timeline.pending().of_actions(Action.ROLLBACK):
         state, _ = rollback.resume(state, pending)
     state, _ = finish_undone(state)
@@ -76,9 +76,9 @@ def recover(state: TableState, config: WriteConfig) -> TableState:
             if config.concurrency_mode is ConcurrencyMode.SINGLE_WRITER:
                 raise ConcurrentWriterError(client.base_path, pending.requested_time)
         else:
-            refuse_lost_completion(state, pending)
+            require_not_completed(state, pending)
             state, _ = rollback.roll_back(state, pending)
-    _sweep(state.table, config, state.timeline)
+    _expire_dead_writers(state.table, config, state.timeline)
     return state
 
 
@@ -100,7 +100,7 @@ def is_writing(table: OpenTable, pending: Instant, config: WriteConfig) -> bool:
     )
 
 
-def _sweep(table: OpenTable, config: WriteConfig, timeline: Timeline) -> None:
+def _expire_dead_writers(table: OpenTable, config: WriteConfig, timeline: Timeline) -> None:
     """Remove heartbeats and temporary folders of writers that are gone and have no pending instant.
 
     They died before their instant was on the timeline or after it was completed, or a task of
@@ -142,7 +142,7 @@ def _delete_uncounted(table: OpenTable, time: InstantTime, timeline: Timeline) -
         storage.delete(path)
 
 
-def refuse_unknown_actions(client: TableMetaClient) -> None:
+def require_known_actions(client: TableMetaClient) -> None:
     """Refuse a table with pending actions of kinds that this release does not write."""
     timeline = client.timeline()
     strange = [

@@ -19,8 +19,8 @@ from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.errors import ConcurrentWriterError, PluginContractError, TableServiceError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.removal_changes import record_rollback
+from hudi_core.metadata.session import MetadataSession
 from hudi_core.metadata.undo import undo
-from hudi_core.metadata.upkeep import Upkeep
 from hudi_core.model.actions import InstantInfo, RollbackPlan
 from hudi_core.model.files import PartitionPath
 from hudi_core.model.format import Publication
@@ -31,8 +31,8 @@ from hudi_core.timeline.serde import decode_rollback_plan, encode
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.heartbeat import heartbeat_path, is_of_this_boot, remove_heartbeat
 from hudi_core.txn.markers import Markers
-from hudi_core.txn.publication import is_two_step, recorded
-from hudi_core.txn.rollback_checks import check_can_be_undone
+from hudi_core.txn.publication import is_two_step, publish_with_retry
+from hudi_core.txn.rollback_checks import require_can_be_rolled_back
 from hudi_core.txn.state import TableState
 from hudi_core.view.storage_lister import StorageLister
 
@@ -67,11 +67,11 @@ def roll_back(
     time = client.clock.next_time(state.timeline)
     requested = Instant(time, Action.ROLLBACK, State.REQUESTED)
     client.active.create_requested(requested, encode(plan))  # step plan-rollback
-    _refuse_alive(state.table, requested, target)
+    _require_still_pending(state.table, requested, target)
     return _execute(state.with_instant(requested), requested, plan, target, published)
 
 
-def _refuse_alive(table: OpenTable, rollback: Instant, target: Instant) -> None:
+def _require_still_pending(table: OpenTable, rollback: Instant, target: Instant) -> None:
     """Give the rollback of a pending write up that has been completed by now.
 
     Its writer, who was taken for dead, may have looked for a plan before there was this one, and
@@ -168,13 +168,15 @@ def _execute(
     # step undo
     metadata = delete_files(client.storage, files, target, rollback.requested_time)
     if state.metadata is not None:
-        upkeep = Upkeep(state.metadata, MetadataConfig.from_options(client.options))
+        upkeep = MetadataSession(state.metadata, MetadataConfig.from_options(client.options))
         state = state.with_metadata(record_rollback(upkeep, rollback.requested_time, metadata))
     completion = client.clock.next_time(state.timeline)
     completed = client.active.complete(rollback, completion, encode(metadata), state.timeline)
     state = state.with_instant(completed)
     table, client = state.table, state.client
-    recorded(table, completed, lambda: table.host.complete_rollback(client, metadata, completed))
+    publish_with_retry(
+        table, completed, lambda: table.host.complete_rollback(client, metadata, completed)
+    )
     finish(table, target)
     return state.without(target), completed
 
@@ -201,7 +203,7 @@ def _delete(table: OpenTable, rollback: Instant) -> None:
 
 
 def _must_stay(state: TableState, target: Instant) -> bool:
-    """Tell whether the rollback of a completed write is to be given up, now that time has passed.
+    """Whether the rollback of a completed write is to be given up, now that time has passed.
 
     Other engines may have saved it, cleaned before it or written after it. A write whose heartbeat
     is left was taken for dead and landed late: its writer may have been told that it failed. Nor is
@@ -214,7 +216,7 @@ def _must_stay(state: TableState, target: Instant) -> bool:
     if storage.head(heartbeat_path(target.requested_time)) is not None:
         return False
     try:
-        check_can_be_undone(state, target)
+        require_can_be_rolled_back(state, target)
     except TableServiceError as refused:
         stats = table.client.read_commit(target).stats
         if all(storage.head(stat.path) is not None for stat in stats if stat.path):

@@ -15,7 +15,7 @@ from hudi_core.txn.state import TableState
 from hudi_core.view.storage_lister import StorageLister
 
 
-def check_can_be_undone(state: TableState, target: Instant) -> None:
+def require_can_be_rolled_back(state: TableState, target: Instant) -> None:
     """Refuse to roll a completed write back where rows of others would be lost.
 
     Parameters
@@ -28,13 +28,13 @@ def check_can_be_undone(state: TableState, target: Instant) -> None:
     TableServiceError
         Later writes build on it, a savepoint holds it, or files it took the place of are gone.
     """
-    _refuse_built_upon(state.timeline, target)
-    _refuse_saved(state.timeline, target)
-    _refuse_cleaned(state.table, target)
-    _refuse_compacted(state, target)
+    _require_not_built_upon(state.timeline, target)
+    _require_no_savepoint(state.timeline, target)
+    _require_not_cleaned(state.table, target)
+    _require_not_compacted(state, target)
 
 
-def check_can_be_taken_back(state: TableState, target: Instant) -> None:
+def require_can_be_fenced(state: TableState, target: Instant) -> None:
     """Refuse to take back a write that is pending publication where rows of others would be lost.
 
     Later writes do not matter by themselves: they have not seen it. One of a writer that does not
@@ -61,12 +61,12 @@ def check_can_be_taken_back(state: TableState, target: Instant) -> None:
                 instant=target.requested_time,
                 later=[later.requested_time],
             )
-    _refuse_saved(state.timeline, target)
-    _refuse_cleaned(state.table, target)
-    _refuse_compacted(state, target)
+    _require_no_savepoint(state.timeline, target)
+    _require_not_cleaned(state.table, target)
+    _require_not_compacted(state, target)
 
 
-def _refuse_built_upon(timeline: Timeline, target: Instant) -> None:
+def _require_not_built_upon(timeline: Timeline, target: Instant) -> None:
     later = [
         found.requested_time
         for found in timeline.completed_writes()
@@ -82,7 +82,7 @@ def _refuse_built_upon(timeline: Timeline, target: Instant) -> None:
         )
 
 
-def _refuse_saved(timeline: Timeline, target: Instant) -> None:
+def _require_no_savepoint(timeline: Timeline, target: Instant) -> None:
     instant = target.requested_time
     if timeline.find(instant, Action.SAVEPOINT) is not None:
         raise TableServiceError(
@@ -92,7 +92,7 @@ def _refuse_saved(timeline: Timeline, target: Instant) -> None:
         )
 
 
-def _refuse_compacted(state: TableState, target: Instant) -> None:
+def _require_not_compacted(state: TableState, target: Instant) -> None:
     """Refuse where an index of keys cannot be brought back to before the write."""
     tables = state.metadata
     if tables is not None and not can_undo(tables, target.requested_time):
@@ -105,7 +105,7 @@ def _refuse_compacted(state: TableState, target: Instant) -> None:
         )
 
 
-def _refuse_cleaned(table: OpenTable, target: Instant) -> None:
+def _require_not_cleaned(table: OpenTable, target: Instant) -> None:
     """Refuse where the state before the write cannot be read any more."""
     gone = next(_gone(table, target), None)
     if gone is not None:

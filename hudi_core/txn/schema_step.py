@@ -55,7 +55,7 @@ class SchemaStep:
         return self.base.given_up_in(self.new)
 
     def needs(self) -> Mapping[Capability, Sequence[str]]:
-        """Return what the change needs of the table's format, and for which columns."""
+        """Capabilities that the change needs of the table's format, and for which columns."""
         both = list(self._both())
         before, after = _by_id(self.base), _by_id(self.new)
         told: dict[Capability, list[str]] = {
@@ -86,7 +86,7 @@ def _by_id(schema: TableSchema) -> Mapping[int, tuple[str, pa.Field]]:
     return {number: (path, each) for number, path, each in found if number is not None}
 
 
-def refuse_unfit(table: OpenTable, step: SchemaStep) -> None:
+def require_supported(table: OpenTable, step: SchemaStep) -> None:
     """Refuse a change of columns that the table's format cannot hold.
 
     Raises
@@ -103,14 +103,14 @@ def refuse_unfit(table: OpenTable, step: SchemaStep) -> None:
     for path, old, new in step.promoted():
         found = promotion(old, new)
         if found is None or not able.can_promote(found.name):
-            _refuse_change(table, Capability.PROMOTE_TYPE, f"{path}, {old} to {new}")
+            _raise_unsupported_change(table, Capability.PROMOTE_TYPE, f"{path}, {old} to {new}")
     for capability, columns in step.needs().items():
         if capability not in able:
-            _refuse_change(table, capability, ", ".join(columns))
+            _raise_unsupported_change(table, capability, ", ".join(columns))
     host.check_schema(table.client.config, step.new, step.base)
 
 
-def _refuse_change(table: OpenTable, capability: Capability, columns: str) -> NoReturn:
+def _raise_unsupported_change(table: OpenTable, capability: Capability, columns: str) -> NoReturn:
     reason = table.host.capabilities.reasons.get(capability, "")
     raise UnsupportedCapabilityError(table.host.name, f"{capability.words} ({columns})", reason)
 
@@ -121,7 +121,7 @@ def last_write(timeline: TimelineView) -> InstantTime | None:
     return max(times, default=None)
 
 
-def settle(
+def commit_schema(
     state: TableState, planned: TableConfig, step: SchemaStep, now: TimelineView
 ) -> TableState:
     """Make sure of the schema, and keep the ids it gave out; runs under the table's lock.

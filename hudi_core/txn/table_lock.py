@@ -119,7 +119,7 @@ class TableLock:
             _log.warning("the table's lock could not be given back", exc_info=True)
 
     @property
-    def keeps_others_out(self) -> bool:
+    def is_exclusive(self) -> bool:
         """Whether no writer of another process can have held the lock since it was taken."""
         return self._provider.excludes_processes and self._provider.lease_left() > 0
 
@@ -199,11 +199,11 @@ def creation_lock(table: OpenTable, config: WriteConfig) -> TableLock:
     try:
         lock = place(alone=False)
     except UnsafeStoreError:
-        if not _is_alone(options):
+        if not _is_single_process(options):
             raise
         lock = place()
     else:
-        if _is_alone(options):
+        if _is_single_process(options):
             # what keeps the writers of one process apart that are alone
             lock = BothLocks(place(), lock)
     return _waiting(lock if offered is None else BothLocks(lock, offered), options)
@@ -229,12 +229,12 @@ def _waiting(provider: LockProvider, options: LockConfig) -> TableLock:
     return TableLock(
         provider,
         options.wait_ms / 1000,
-        0 if _is_alone(options) else options.retries,
+        0 if _is_single_process(options) else options.retries,
         options.retry_wait_ms / 1000,
     )
 
 
-def _is_alone(options: LockConfig) -> bool:
+def _is_single_process(options: LockConfig) -> bool:
     return options.concurrency_mode is ConcurrencyMode.SINGLE_WRITER
 
 
@@ -249,7 +249,7 @@ def _place_lock(
         Whether no other process needs to be kept out; as the options say, if not given.
     """
     kind = options.provider
-    alone = _is_alone(options) if alone is None else alone
+    alone = _is_single_process(options) if alone is None else alone
     if not (alone or parse_location(base_path).is_local):
         require_conditional_puts(storage)
         kind = kind or LockKind.STORAGE

@@ -22,10 +22,10 @@ from hudi_core.errors import (
     StorageError,
 )
 from hudi_core.metadata.commit_changes import record_commit
-from hudi_core.metadata.preparation import prepare
+from hudi_core.metadata.lifecycle import ensure_metadata_table
 from hudi_core.metadata.services import run_services
+from hudi_core.metadata.session import MetadataSession
 from hudi_core.metadata.state import MetadataState
-from hudi_core.metadata.upkeep import Upkeep
 from hudi_core.model.commit import CommitMetadata, WriteOperation, WriteStatus
 from hudi_core.model.extras import CommitExtras
 from hudi_core.model.files import join_path
@@ -38,24 +38,24 @@ from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.serde import encode
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn import rollback
-from hudi_core.txn.commit_errors import overtaken, rolled_back, taken_back, unknown_outcome
-from hudi_core.txn.conflicts import refuse_conflicts
+from hudi_core.txn.commit_errors import aborted, rolled_back, superseded, unknown_outcome
+from hudi_core.txn.conflicts import require_no_conflicts
 from hudi_core.txn.creation import end_creation
 from hudi_core.txn.extras import with_extras
 from hudi_core.txn.heartbeat import Heartbeat
 from hudi_core.txn.markers import Markers
 from hudi_core.txn.publication import (
-    NotDueError,
-    building_on,
+    PublicationRejectedError,
     is_two_step,
     parent_of,
-    recorded,
-    tell,
+    publish_once,
+    publish_with_retry,
+    with_current_parent,
 )
 from hudi_core.txn.recovery import recover
+from hudi_core.txn.roll_forward import RolledForward, publish, roll_forward_pending
 from hudi_core.txn.same_table import require_same_table
-from hudi_core.txn.schema_step import SchemaStep, settle
-from hudi_core.txn.settlement import Settled, publish, settled
+from hudi_core.txn.schema_step import SchemaStep, commit_schema
 from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import TableLock
 
@@ -175,23 +175,23 @@ class Transaction:
             done = self._done(loaded)
             if done is not None:
                 hold.is_done = True
-                self._tidy()
+                self._cleanup()
                 return done
             self._require_pending(loaded.timeline)
-            now = settled(loaded)
+            now = roll_forward_pending(loaded)
             if now.state is not loaded:  # the format has moved on
                 parent, state = parent_of(self.table), now.state.reloaded()
-                now = Settled(state, state.table.timeline())
+                now = RolledForward(state, state.table.timeline())
             state, table = now.state, now.state.table
             metadata = with_extras(table.client, self.extras, self.instant, now, metadata)
             # step decide
-            refuse_conflicts(table, metadata, self.instant, self.began, now.seen)
+            require_no_conflicts(table, metadata, self.instant, self.began, now.seen)
             if self.schema_step is not None:
                 planned = self.table.client.config
-                state = settle(state, planned, self.schema_step, now.seen)
+                state = commit_schema(state, planned, self.schema_step, now.seen)
             table.host.check_write(state.client, metadata, self.instant)
             self._delete_lost_attempts(statuses)
-            metadata = building_on(table, parent, metadata)
+            metadata = with_current_parent(table, parent, metadata)
             self.lock.require_lease()
             state = self._record(metadata, statuses, state)
             self.lock.require_lease()
@@ -201,42 +201,42 @@ class Transaction:
             publishing = time.monotonic()
             receipt = publish(state, metadata, completed, statuses, self._require_lock)
             self.timings["publish"] = time.monotonic() - publishing
-            if isinstance(receipt, NotDueError):
-                raise taken_back(self.instant, table.host.name, receipt) from receipt
+            if isinstance(receipt, PublicationRejectedError):
+                raise aborted(self.instant, table.host.name, receipt) from receipt
             hold.is_done = True
             if state.metadata is not None:
-                self._keep_small(state.metadata)
+                self._run_metadata_services(state.metadata)
         self.timings["commit"] = time.monotonic() - started
-        self._tidy()
+        self._cleanup()
         return Committed(completed, receipt, metadata)
 
     def _done(self, state: TableState) -> Committed | None:
-        """Return what came of the write where an earlier call has completed it already."""
+        """Result of the write where an earlier call has completed it already."""
         found = state.timeline.find(self.instant.requested_time, self.instant.action)
         if found is None or not found.is_completed:
             return None
-        now = settled(state)
+        now = roll_forward_pending(state)
         found = now.seen.find(self.instant.requested_time, self.instant.action)
         if found is None or not found.is_completed:
-            raise overtaken(self.instant, self.table.host.name)
+            raise superseded(self.instant, self.table.host.name)
         table, held = now.state.table, found
         metadata = table.client.read_commit(found)
-        receipt = recorded(table, held, lambda: tell(table, metadata, held))
+        receipt = publish_with_retry(table, held, lambda: publish_once(table, metadata, held))
         return Committed(found, receipt, metadata)
 
     def _record(
         self, metadata: CommitMetadata, statuses: Sequence[WriteStatus], state: TableState
     ) -> TableState:
-        """Tell the metadata table, where there is one, what is about to be committed."""
+        """Record in the metadata table, where there is one, what is about to be committed."""
         if state.metadata is None:
             return state
-        upkeep = Upkeep(state.metadata, self.metadata)
+        upkeep = MetadataSession(state.metadata, self.metadata)
         base = None if self.schema_step is None else self.schema_step.base
         return state.with_metadata(
             record_commit(upkeep, self.instant.requested_time, metadata, statuses, base)
         )
 
-    def _keep_small(self, tables: MetadataState) -> None:
+    def _run_metadata_services(self, tables: MetadataState) -> None:
         """Compact, clean and archive the metadata table where it is due.
 
         The commit has taken place: what fails now is for the next one to make good, or to tell.
@@ -288,7 +288,7 @@ class Transaction:
         Nobody can have while the lock kept others out, or as long as they still wait for the next
         sign of life.
         """
-        if self.lock.keeps_others_out or time.monotonic() - read_at < self.heartbeat.interval_s:
+        if self.lock.is_exclusive or time.monotonic() - read_at < self.heartbeat.interval_s:
             return
         try:
             timeline = self.table.client.active.load()  # step look-for-plan
@@ -333,7 +333,7 @@ class Transaction:
                 return found
             raise unknown_outcome(self.instant, "The store failed while") from error
 
-    def _tidy(self) -> None:
+    def _cleanup(self) -> None:
         # the commit has taken place: whatever cannot be removed now is no reason to say otherwise.
         # An attempt that was lost may be at work yet: its marker stays, for the next writer to see
         # to what it leaves
@@ -397,7 +397,7 @@ def begin(
             state = state.with_metadata(tables)
         if plan is not None:
             plan(state.table)
-        state = state.with_client(prepare(state.client, config.metadata, tables))
+        state = state.with_client(ensure_metadata_table(state.client, config.metadata, tables))
         table, client = state.table, state.client
         if not state.timeline.instants:
             end_creation(client.storage)  # its creator may have died between the last two steps

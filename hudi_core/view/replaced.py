@@ -48,7 +48,7 @@ def replaced_groups(timeline: TimelineView, read_commit: ReadCommit) -> dict[Fil
 def written_files(
     timeline: TimelineView, read_commit: ReadCommit
 ) -> Callable[[InstantTime], Collection[str] | None]:
-    """Return what tells the paths of the files that a write of the timeline names.
+    """Lookup of the paths of the files that a write of the timeline names.
 
     The answer is ``None`` for a time whose write is not on the timeline (any more).
     """

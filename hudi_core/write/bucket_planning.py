@@ -112,7 +112,7 @@ def bucket_groups(
     return groups
 
 
-def refuse_other_groups(slices: Iterable[FileSlice], buckets: Buckets, base_path: str) -> None:
+def require_bucket_groups(slices: Iterable[FileSlice], buckets: Buckets, base_path: str) -> None:
     """Refuse a table with file groups that are no such buckets.
 
     Raises

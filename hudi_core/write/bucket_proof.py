@@ -24,7 +24,7 @@ from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.buckets import bucket_of_file
 from hudi_core.model.files import FileSlice
 from hudi_core.schema.table_schema import RECORD_KEY
-from hudi_core.write.bucket_planning import refuse_other_groups
+from hudi_core.write.bucket_planning import require_bucket_groups
 
 _OWN_SETTINGS: Final = ".hoodie/.bucket_index"
 """Where Hudi keeps numbers of buckets by partition, and those of consistent hashing."""
@@ -35,7 +35,7 @@ _MOST_BUCKETS: Final = 100_000
 """The id of a group begins with eight digits of its bucket; that of others does so by chance."""
 
 
-def refuse_other_buckets(client: TableMetaClient, slices: Sequence[FileSlice]) -> None:
+def require_same_buckets(client: TableMetaClient, slices: Sequence[FileSlice]) -> None:
     """Refuse a write by other buckets than the table's.
 
     Parameters
@@ -58,9 +58,9 @@ def refuse_other_buckets(client: TableMetaClient, slices: Sequence[FileSlice]) -
         )
     buckets = client.config.buckets
     if buckets is None:
-        _refuse_buckets(client, slices)
+        _require_no_buckets(client, slices)
         return
-    refuse_other_groups(slices, buckets, client.base_path)
+    require_bucket_groups(slices, buckets, client.base_path)
     fitting = fitting_number(client, slices, buckets.fields)
     if fitting % buckets.number:
         raise UnsupportedTableError(
@@ -101,7 +101,7 @@ def _keys_of_buckets(
         yield rows.column(RECORD_KEY).combine_chunks().cast(pa.string()), bucket
 
 
-def _refuse_buckets(client: TableMetaClient, slices: Sequence[FileSlice]) -> None:
+def _require_no_buckets(client: TableMetaClient, slices: Sequence[FileSlice]) -> None:
     """Refuse to add groups of another index to a bucket table."""
     numbers = [bucket_of_file(one.file_id) for one in slices]
     if not numbers or any(one is None or one >= _MOST_BUCKETS for one in numbers):

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from hudi_core.config.kinds import PartialUpdateMode
-from hudi_core.config.support import refuse_unknown_zone
+from hudi_core.config.support import require_known_zone
 from hudi_core.config.table import TableConfig
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.base import Engine
@@ -42,9 +42,9 @@ from hudi_core.model.instant_time import EARLIEST
 from hudi_core.model.operation import DELETE_PARTITION, Operation
 from hudi_core.model.result import CommitResult
 from hudi_core.rows.context import WriteContext
-from hudi_core.rows.deciding import check_deciding_columns, check_markers
-from hudi_core.rows.filling import refuse_defaults
-from hudi_core.rows.sorting import check_sort_columns
+from hudi_core.rows.deciding import require_delete_markers, require_merge_columns
+from hudi_core.rows.filling import require_null_defaults
+from hudi_core.rows.sorting import require_sortable_columns
 from hudi_core.schema.table_schema import PARTITION_PATH, TableSchema
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.serde import encode
@@ -52,17 +52,17 @@ from hudi_core.txn.idempotency import AlreadyDoneError
 from hudi_core.txn.schema_step import SchemaStep
 from hudi_core.txn.table_lock import TableLock
 from hudi_core.txn.transaction import Transaction, begin
+from hudi_core.write.auto_record_keys import write_config_for
+from hudi_core.write.dry_run import (
+    DryRunTransaction,
+    deciding_columns,
+    plan_deletion,
+    plan_write,
+)
 from hudi_core.write.input_schema import staged_schema
 from hudi_core.write.key_changes import key_tracking
-from hudi_core.write.keyless import write_config_for
 from hudi_core.write.layout_proof import ProvenLayout, proven_layout
-from hudi_core.write.partial_rows import check_stays
-from hudi_core.write.rehearsal import (
-    Rehearsal,
-    deciding_columns,
-    rehearse,
-    rehearse_deletion,
-)
+from hudi_core.write.partial_rows import require_same_partition
 from hudi_core.write.repetition import repetition_of, stored_result
 from hudi_core.write.replacing import (
     PartitionLike,
@@ -124,7 +124,7 @@ class WriteClient:
         table, client = transaction.table, transaction.table.client
         with undone_on_failure(transaction):
             transaction.schema_step = step
-            if context.asks_record_index:
+            if context.uses_record_index:
                 require_record_index(client, context.write.index.index_type)
             tracked = key_tracking(client, context.schema, self.engine.shares_memory)
             began_at = transaction.instant.requested_time
@@ -192,19 +192,19 @@ class WriteClient:
         if self.config.extras.idempotency is None:
             return do()
         try:
-            self._refuse_repetition(self.table)
+            self._require_new_write(self.table)
             return do()
         except AlreadyDoneError as repetition:
             return stored_result(self.table, repetition.done, operation.word)
 
-    def _refuse_repetition(self, table: OpenTable) -> None:
+    def _require_new_write(self, table: OpenTable) -> None:
         """Raise ``AlreadyDoneError`` for a write that a table already has."""
         first = repetition_of(table, table.timeline(), self.config.extras.idempotency)
         if first is not None:
             raise AlreadyDoneError(first)
 
     def plan(self, data: Any, operation: Operation) -> DryRun:
-        """Return what :meth:`write` would do with the rows; nothing is written.
+        """Plan of :meth:`write` for the rows; nothing is written.
 
         Raises
         ------
@@ -214,9 +214,9 @@ class WriteClient:
         self._require(operation)
         incoming = self.engine.schema_of(data)
         context, staged, _, _ = self._prepared(self.table, incoming, operation)
-        if context.asks_record_index and not self._builds_record_index:
+        if context.uses_record_index and not self._builds_record_index:
             require_record_index(self.table.client, context.write.index.index_type)
-        rehearsal = Rehearsal(self.table, self.table.timeline())
+        rehearsal = DryRunTransaction(self.table, self.table.timeline())
         view = self.table.views().view(rehearsal.began)
         steps = WriteSteps(
             self.engine,
@@ -227,16 +227,16 @@ class WriteClient:
             operation,
             view,
         )
-        return rehearse(steps, data, self.config.metadata)
+        return plan_write(steps, data, self.config.metadata)
 
     def plan_deletion(self, partitions: Iterable[PartitionLike]) -> DryRun:
-        """Return what :meth:`delete_partitions` would do; nothing is written."""
+        """Plan of :meth:`delete_partitions`; nothing is written."""
         client = self.table.client
         self._require(DELETE_PARTITION)
         paths = self._paths_of(self.table, partitions, client.schema)
         view = self.table.views().view()
         require_known(view, paths)
-        return rehearse_deletion(client, view, paths, self.config.metadata)
+        return plan_deletion(client, view, paths, self.config.metadata)
 
     def partitions_of(self, data: Any) -> list[PartitionPath]:
         """Return the paths of the partitions that rows belong to, each once, in order."""
@@ -269,12 +269,12 @@ class WriteClient:
         if not metadata.enabled:
             return False
         stored = StoredPartitions.of(self.table.client.config)
-        is_anew = stored.is_made_anew and RECORD_INDEX in stored.building
+        is_anew = stored.is_rebuilding and RECORD_INDEX in stored.building
         return is_anew or metadata.record_index or metadata.partitioned_record_index
 
     def _prepared(self, table: OpenTable, incoming: pa.Schema, operation: Operation) -> _Prepared:
         client = table.client
-        refuse_unknown_zone(client.config, client.base_path)
+        require_known_zone(client.config, client.base_path)
         config = write_config_for(client.config, self.config, operation, incoming.names)
         step = plan_schema(table, incoming, config, operation)
         layout = proven_layout(table, config, operation, step.base)
@@ -297,16 +297,16 @@ class WriteClient:
         knows_partitions = columns <= set(staged.names) or PARTITION_PATH in staged.names
         context = replace(context, knows_partitions=knows_partitions)
         if operation.writes_straight:
-            check_sort_columns(context)
+            require_sortable_columns(context)
         if operation.updates:
-            check_stays(staged, context)
+            require_same_partition(staged, context)
         if not operation.deletes:
-            check_markers(context.rules, context.schema)
+            require_delete_markers(context.rules, context.schema)
         if context.merges(operation):
-            check_deciding_columns(context.rules, context.schema)
+            require_merge_columns(context.rules, context.schema)
             if context.rules.fill is not None:
                 schema = client.schema_text_at(table.timeline())
-                refuse_defaults(schema, context.rules)
+                require_null_defaults(schema, context.rules)
         return context, staged, step, layout
 
     def _require(self, operation: Operation) -> None:
@@ -322,7 +322,7 @@ class WriteClient:
         planned: list[Plan] = []
 
         def check(table: OpenTable) -> None:
-            self._refuse_repetition(table)
+            self._require_new_write(table)
             planned.append(plan(table))
 
         is_replacing = operation.is_replacing
@@ -357,7 +357,7 @@ def undone_on_failure(transaction: Transaction) -> Iterator[None]:
 
 
 def _may_be_complete(transaction: Transaction, error: BaseException) -> bool:
-    """Tell whether an error leaves open what became of this write, and not of one before it."""
+    """Whether an error leaves open what became of this write, and not of one before it."""
     if not isinstance(error, CommitStateUnknownError):
         return False
     return error.facts.get("instant") in (None, transaction.instant.requested_time)

@@ -15,7 +15,7 @@ from hudi_core.storage.data_files import data_filesystem
 from hudi_core.storage.layout import layout_of
 from hudi_core.storage.open import open_storage
 from hudi_core.txn.markers import MarkerKind, Markers
-from hudi_core.write.nesting import can_nest, refuse_nested_partition
+from hudi_core.write.nesting import can_nest, require_unnested_partition
 
 
 def mark(
@@ -35,7 +35,7 @@ def mark(
     metadata = join_path(partition_path, PARTITION_METADATA_FILE)
     if kind is not MarkerKind.MERGE and storage.head(metadata) is None:
         if can_nest(context.table):
-            refuse_nested_partition(storage, context.table, partition_path, context.instant)
+            require_unnested_partition(storage, context.table, partition_path, context.instant)
         depth = len(partition_path.split("/")) if partition_path else 0
         lines = ("#partition metadata", f"commitTime={context.instant}", f"partitionDepth={depth}")
         # another task of this write may be first: both say the same

@@ -9,7 +9,7 @@ from hudi_core.engine.base import TaskContext
 from hudi_core.index.incoming import Scope, arrival_order, key_names, record_keys
 from hudi_core.rows.context import WriteContext
 from hudi_core.rows.filling import folded
-from hudi_core.rows.staging import ARRIVAL, LAST_ARRIVAL, PartBuilder, StagedPart
+from hudi_core.rows.staging import INGEST_ORDER, LAST_INGESTED, PartBuilder, StagedPart
 from hudi_core.schema.table_schema import TableSchema
 
 
@@ -33,7 +33,7 @@ def fold_rows(
         Of the partition of the row that counts; ``None`` where every key is there once.
     """
     staged = scope.parts[0].schema
-    wanted = {ARRIVAL, *key_names(context)}
+    wanted = {INGEST_ORDER, *key_names(context)}
     names = [name for name in staged.names if name in wanted]
     rows = scope.sources.table(context, scope.parts, names)
     keys = record_keys(rows, context, schema).combine_chunks().dictionary_encode()
@@ -47,9 +47,11 @@ def fold_rows(
     if order is not None:
         whole, codes, numbers = whole.take(pa.array(order)), codes[order], numbers[order]
     one, counted = folded(whole, codes, context.rules)
-    if ARRIVAL in staged.names:
-        arrivals = pa.array(LAST_ARRIVAL + np.arange(one.num_rows))
-        one = one.set_column(staged.get_field_index(ARRIVAL), staged.field(ARRIVAL), arrivals)
+    if INGEST_ORDER in staged.names:
+        arrivals = pa.array(LAST_INGESTED + np.arange(one.num_rows))
+        one = one.set_column(
+            staged.get_field_index(INGEST_ORDER), staged.field(INGEST_ORDER), arrivals
+        )
     builder = PartBuilder(task, context, staged, in_memory)
     partitions = scope.sources.partition_of(numbers[counted])
     for ordinal, path in enumerate(scope.sources.paths):

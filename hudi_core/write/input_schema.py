@@ -21,7 +21,7 @@ from hudi_core.schema.table_schema import (
     RECORD_KEY,
     TableSchema,
 )
-from hudi_core.write.partial_rows import check_left_out
+from hudi_core.write.partial_rows import require_essential_columns
 from hudi_core.write.schema_plan import fixed_columns
 
 
@@ -61,7 +61,7 @@ def staged_schema(
         way out.
     """
     names = [name for name in incoming.names if name not in META_COLUMNS]
-    _refuse_repeated(names)
+    _require_distinct_names(names)
     missing_keys = [name for name in config.record_key_fields if name not in names]
     if missing_keys:
         raise RecordKeyError(
@@ -79,7 +79,7 @@ def staged_schema(
         hint = "Add it, or delete by an index of the whole table, such as GLOBAL_SIMPLE."
         _require(needed, names, "a delete needs the columns of key and partition", hint)
         fields = [table.arrow.field(name) for name in dict.fromkeys(needed)] + keys
-        _check_types(incoming, fields, how, fixed_columns(config))
+        _require_types(incoming, fields, how, fixed_columns(config))
         return replace(table, arrow=pa.schema(fields))
     unknown = [name for name in names if name not in table.arrow.names and name != IS_DELETED]
     if unknown:
@@ -89,7 +89,7 @@ def staged_schema(
             columns=unknown,
         )
     if keep_values and operation.updates:
-        check_left_out(names, table, config)
+        require_essential_columns(names, table, config)
         fields = [field for field in table.arrow if field.name in names]
     else:
         needed = [each.name for each in table.arrow if not (how.fill_missing and each.nullable)]
@@ -105,7 +105,7 @@ def staged_schema(
     if IS_DELETED in names and IS_DELETED not in table.arrow.names:
         fields.append(pa.field(IS_DELETED, pa.bool_()))
     fields += keys
-    _check_types(incoming, fields, how, fixed_columns(config))
+    _require_types(incoming, fields, how, fixed_columns(config))
     return replace(table, arrow=pa.schema(fields))
 
 
@@ -117,7 +117,7 @@ def _brought_keys(incoming: pa.Schema, config: TableConfig, operation: Operation
     return [pa.field(name, pa.string()) for name in brought]
 
 
-def _refuse_repeated(names: Sequence[str]) -> None:
+def _require_distinct_names(names: Sequence[str]) -> None:
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         raise SchemaError(
@@ -137,7 +137,7 @@ def _require(needed: Sequence[str], names: Sequence[str], why: str, hint: str) -
         )
 
 
-def _check_types(
+def _require_types(
     incoming: pa.Schema, fields: Sequence[pa.Field], how: SchemaConfig, fixed: Collection[str]
 ) -> None:
     for field in fields:

@@ -22,7 +22,7 @@ from hudi_core.metadata.partition_types import RECORD_INDEX, SECONDARY_INDEX
 from hudi_core.metadata.table import StoredPartitions
 from hudi_core.rows.context import KeyTracking, WriteContext
 from hudi_core.rows.merging import Merged
-from hudi_core.rows.stage_files import Left, leave
+from hudi_core.rows.stage_files import SpillRef, spill
 from hudi_core.rows.staging import true_mask
 from hudi_core.schema.table_schema import RECORD_KEY, TableSchema
 
@@ -30,7 +30,7 @@ from hudi_core.schema.table_schema import RECORD_KEY, TableSchema
 def key_tracking(
     client: TableMetaClient, schema: TableSchema, in_memory: bool
 ) -> KeyTracking | None:
-    """Return what tasks have to leave; ``None`` where the table has no index of keys.
+    """Key changes that tasks have to spill; ``None`` where the table has no index of keys.
 
     Parameters
     ----------
@@ -53,8 +53,8 @@ def key_tracking(
 
 def leave_changes(
     context: WriteContext, task: TaskContext, merged: Merged, stored: pa.Table, written: pa.Table
-) -> Left | None:
-    """Leave what becomes of the keys of a file that is written anew.
+) -> SpillRef | None:
+    """Leave what becomes of the keys of a file that is rewritten.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def leave_changes(
 
     Returns
     -------
-    Left or None
+    SpillRef or None
         ``None`` where no index asks for it.
     """
     tracked = context.tracked
@@ -86,12 +86,12 @@ def leave_changes(
         changed = pa.array(_differ(before, after, tracked.columns))
         changes.append(change_table(UPDATED, before.filter(changed), after.filter(changed)))
     table = pa.concat_tables(changes)
-    return leave(context, task, "changes", table, tracked.in_memory)
+    return spill(context, task, "changes", table, tracked.in_memory)
 
 
 def leave_insertions(
     context: WriteContext, task: TaskContext, number: int, written: Sequence[pa.Table]
-) -> Left | None:
+) -> SpillRef | None:
     """Leave the keys of a new file; ``None`` where no index asks for them.
 
     Parameters
@@ -104,7 +104,7 @@ def leave_insertions(
     if context.tracked is None:
         return None
     table = change_table(INSERTED, None, pa.concat_tables(written))
-    return leave(context, task, f"changes{number}", table, context.tracked.in_memory)
+    return spill(context, task, f"changes{number}", table, context.tracked.in_memory)
 
 
 def tracked_columns(context: WriteContext, rows: pa.Table) -> pa.Table | None:

@@ -43,7 +43,7 @@ _PATHS: Final = 16
 """Rows of a file whose partition is looked at: a global index may have left some elsewhere."""
 
 
-def refuse_other_form(config: TableConfig, schema: TableSchema) -> None:
+def require_same_form(config: TableConfig, schema: TableSchema) -> None:
     """Refuse options that state another form of keys than the known one.
 
     Raises
@@ -327,7 +327,7 @@ class _Proof:
     def _wrong(self, form: TableConfig, samples: Sequence[_Sample]) -> UnsupportedTableError:
         """The error that shows a row of which no form makes the key."""
         zone = (
-            " Where they spell moments in another time zone, name it in "
+            " Where they spell timestamps in another time zone, name it in "
             f"{TableKeys.local_zone.key}."
         )
         way_out = (

@@ -13,8 +13,8 @@ from hudi_core.schema.table_schema import TableSchema
 from hudi_core.storage.properties_file import read_properties, update_properties
 from hudi_core.table_handle import OpenTable
 from hudi_core.txn.table_lock import TableLock
-from hudi_core.write.bucket_proof import refuse_other_buckets
-from hudi_core.write.key_proof import form_to_keep, proven, refuse_other_form
+from hudi_core.write.bucket_proof import require_same_buckets
+from hudi_core.write.key_proof import form_to_keep, proven, require_same_form
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def proven_layout(
     ------
     UnsupportedTableError, OptionConflictError
         See :func:`~hudi_core.write.key_proof.proven` and
-        :func:`~hudi_core.write.bucket_proof.refuse_other_buckets`.
+        :func:`~hudi_core.write.bucket_proof.require_same_buckets`.
     """
     client = table.client
     buckets = {name: text for name, text in bucket_properties(client.config.buckets) if text}
@@ -76,14 +76,14 @@ def proven_layout(
         buckets = {}
     knows_keys = client.config.knows_its_keys
     if knows_keys:
-        refuse_other_form(client.config, schema)
+        require_same_form(client.config, schema)
     # then no stored row will be left, but other writers go on making their keys
     replaces_all = operation.replaces is Replaces.TABLE
     if knows_keys and (replaces_all or not buckets):
         return ProvenLayout(table, buckets)
     slices = table.views().view().latest_slices()
     if not replaces_all:
-        refuse_other_buckets(client, slices)
+        require_same_buckets(client, slices)
     if knows_keys:
         return ProvenLayout(table, buckets)
     try:

@@ -32,8 +32,8 @@ from hudi_core.rows.meta_columns import RowOrigin, with_meta_columns
 from hudi_core.rows.staging import StagedPart
 from hudi_core.schema.table_schema import FILE_NAME, RECORD_KEY, TableSchema
 from hudi_core.txn.markers import MarkerKind
-from hudi_core.write.arrivals import Arrivals, arrivals, at_home
 from hudi_core.write.file_output import mark, open_base_file
+from hudi_core.write.incoming_rows import IncomingRows, arrivals, keep_stored_partition_columns
 from hudi_core.write.key_changes import leave_changes
 from hudi_core.write.partial_rows import completed
 from hudi_core.write.planning import GroupWrite
@@ -41,7 +41,7 @@ from hudi_core.write.planning import GroupWrite
 _NO_ROWS: Final = np.empty(0, dtype=np.int64)
 _TELLING_ROWS: Final = 4096
 """Rows of a file from which on its next version encodes columns as it did, as long as most rows
-stay; smaller ones are asked anew which columns repeat themselves."""
+stay; smaller ones are asked again which columns repeat themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,9 @@ def _stored(context: WriteContext, item: GroupTask) -> StoredFile:
     return read_base_file(context, base_file.path, item.group.partition_path, base_file.size)
 
 
-def _merged(context: WriteContext, item: GroupTask, arrived: Arrivals, stored: pa.Table) -> Merged:
+def _merged(
+    context: WriteContext, item: GroupTask, arrived: IncomingRows, stored: pa.Table
+) -> Merged:
     """Merge the rows that meet stored ones."""
     located = arrived.located
     if located is None:
@@ -153,7 +155,7 @@ def _merged(context: WriteContext, item: GroupTask, arrived: Arrivals, stored: p
 
 
 def _incoming(
-    context: WriteContext, arrived: Arrivals, merged: Merged, stored: pa.Table
+    context: WriteContext, arrived: IncomingRows, merged: Merged, stored: pa.Table
 ) -> pa.Table:
     """Return the incoming rows to write, in the columns of the table: updates, then new rows."""
     met = merged.replaced
@@ -161,7 +163,9 @@ def _incoming(
     rows = rows.combine_chunks()  # what is done per column below is done per chunk of it
     if len(met):
         fields = context.table.partition_fields
-        rows = at_home(rows, arrived.strange(merged.updates), met, stored, fields)
+        rows = keep_stored_partition_columns(
+            rows, arrived.from_other_partition(merged.updates), met, stored, fields
+        )
     rows = completed(rows, met, stored, context.schema)
     return filled(rows, met, merged.late, stored, context.rules)
 
@@ -169,8 +173,8 @@ def _incoming(
 def _located_inserts(
     context: WriteContext,
     stored: pa.Table,
-    arrived: Arrivals,
-) -> Arrivals:
+    arrived: IncomingRows,
+) -> IncomingRows:
     """Find the rows to insert whose keys the file holds already.
 
     Of several incoming rows with one key one is left.
@@ -192,7 +196,7 @@ def _located_inserts(
     return replace(arrived, located=located, inserts=inserts[is_new])
 
 
-def _last_inserts(context: WriteContext, arrived: Arrivals) -> Arrivals:
+def _last_inserts(context: WriteContext, arrived: IncomingRows) -> IncomingRows:
     """Leave the last of several new rows with one key."""
     inserts = arrived.inserts
     wanted = key_names(context)

@@ -11,7 +11,7 @@ from hudi_core.model.client import RunMap, SliceView
 from hudi_core.model.files import PARTITION_METADATA_FILE, BaseFileName, PartitionPath, join_path
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import Storage
-from hudi_core.storage.partition_path import refuse_nested
+from hudi_core.storage.partition_path import require_not_nested
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,21 +43,21 @@ def can_nest(config: TableConfig) -> bool:
     """Return whether a partition of a table may lie within another one.
 
     Only values with slashes can make that, and those are written as folders where they are not
-    escaped and there is one partition field, or hive style. Paths made of moments all have as many
-    folders.
+    escaped and there is one partition field, or hive style. Paths made of timestamps all have
+    as many folders.
     """
     if config.time_based is not None or config.url_encode or not config.partition_fields:
         return False
     return config.hive_style or len(config.partition_fields) == 1
 
 
-def refuse_nested_partition(
+def require_unnested_partition(
     storage: Storage, config: TableConfig, new: PartitionPath, instant: InstantTime
 ) -> None:
     """Refuse a partition that lies within another one, or has one within, before its folder says
     that it is a partition: from then on listings do not look into it.
 
-    For one task; what other tasks make at the same time only :func:`refuse_nested_partitions` sees.
+    For one task; only :func:`require_unnested_partitions` sees what other tasks make meanwhile.
     Cost: one request for each folder above, and one listing.
 
     Parameters
@@ -77,13 +77,13 @@ def refuse_nested_partition(
     below = _PartitionBelow(storage)(new)
     found += [below] if below is not None else []
     try:
-        refuse_nested([new, *found])
+        require_not_nested([new, *found])
     except PartitionValueError:
         unmark_partitions(storage, found, instant)
         raise
 
 
-def refuse_nested_partitions(
+def require_unnested_partitions(
     storage: Storage,
     config: TableConfig,
     run_map: RunMap,
@@ -119,7 +119,7 @@ def refuse_nested_partitions(
     known = {group.id.partition_path for group in view.file_groups(asked)} if asked else set()
     new = [path for path in asked if path not in known]
     inner = [found for found in run_map(_PartitionBelow(storage), new) if found is not None]
-    refuse_nested([*written, *outer, *inner])
+    require_not_nested([*written, *outer, *inner])
 
 
 def unmark_partitions(

@@ -19,7 +19,9 @@ from hudi_core.rows.context import WriteContext
 from hudi_core.schema.table_schema import TableSchema
 
 
-def check_left_out(names: Sequence[str], table: TableSchema, config: TableConfig) -> None:
+def require_essential_columns(
+    names: Sequence[str], table: TableSchema, config: TableConfig
+) -> None:
     """Refuse to leave out columns that every row needs.
 
     Parameters
@@ -48,7 +50,7 @@ def check_left_out(names: Sequence[str], table: TableSchema, config: TableConfig
             )
 
 
-def check_stays(staged: TableSchema, context: WriteContext) -> None:
+def require_same_partition(staged: TableSchema, context: WriteContext) -> None:
     """Refuse rows that may move to another partition and take stored values with them.
 
     What they lack is in a file of the old partition, and they are written to one of the new.

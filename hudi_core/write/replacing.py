@@ -20,7 +20,7 @@ from hudi_core.model.files import FileSlice, PartitionPath
 from hudi_core.model.operation import Operation, Replaces
 from hudi_core.rows.staging import normalised
 from hudi_core.schema.table_schema import TableSchema
-from hudi_core.storage.safe_path import check_path
+from hudi_core.storage.safe_path import require_safe_path
 from hudi_core.view.storage_lister import METADATA_FOLDER
 
 PartitionLike = str | Mapping[str, Any]
@@ -140,7 +140,7 @@ def require_known(view: SliceView, partitions: Iterable[PartitionPath]) -> None:
 def _can_be(path: str) -> bool:
     """Return whether a path may name a partition; else storage must not be asked about it."""
     try:
-        return check_path(path).split("/", 1)[0] != METADATA_FOLDER
+        return require_safe_path(path).split("/", 1)[0] != METADATA_FOLDER
     except UnsafePathError:
         return False
 

@@ -6,11 +6,11 @@ from typing import Final
 
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata.enabled import enabled_partitions
 from hudi_core.metadata.groups import list_all_groups
 from hudi_core.metadata.index_definitions import read_definitions
 from hudi_core.metadata.partition_types import FILES
 from hudi_core.metadata.table import StoredPartitions, metadata_client
-from hudi_core.metadata.wanted import wanted_partitions
 from hudi_core.model.dry_run import StorageRequests
 
 _TIMELINE_WRITES: Final = 3
@@ -51,8 +51,8 @@ def metadata_requests(client: TableMetaClient, config: MetadataConfig) -> Storag
     if FILES not in stored.complete:
         if not config.enabled:
             return StorageRequests(0, 0, 0, 0)
-        anew = stored.building if stored.is_made_anew else ()
-        count = len(anew or wanted_partitions(config, client.config))
+        rebuilt = stored.building if stored.is_rebuilding else ()
+        count = len(rebuilt or enabled_partitions(config, client.config))
         built = _BOOTSTRAP_WRITES + count * (1 + _TIMELINE_WRITES)
         return StorageRequests(_READS, built + count + _TIMELINE_WRITES, _LISTS + 2 * count, 0)
     partitions = stored.all

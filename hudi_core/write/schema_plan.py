@@ -10,7 +10,7 @@ from hudi_core.config.write import WriteConfig
 from hudi_core.model.operation import Operation
 from hudi_core.schema.evolution import merged_schema
 from hudi_core.table_handle import OpenTable
-from hudi_core.txn.schema_step import SchemaStep, last_write, refuse_unfit
+from hudi_core.txn.schema_step import SchemaStep, last_write, require_supported
 
 
 def plan_schema(
@@ -28,7 +28,7 @@ def plan_schema(
     SchemaError
         See :func:`~hudi_core.schema.evolution.merged_schema`.
     UnsupportedCapabilityError, SchemaError
-        The table's format cannot follow; see :func:`~hudi_core.txn.schema_step.refuse_unfit`.
+        The table's format cannot follow; see :func:`~hudi_core.txn.schema_step.require_supported`.
     """
     step = unchanged(table)
     if operation.deletes:
@@ -43,7 +43,7 @@ def plan_schema(
     if config.schema.local_timestamps:
         new = new.with_local_timestamps()
     step = SchemaStep(step.base, new, step.last_write)
-    refuse_unfit(table, step)
+    require_supported(table, step)
     return step
 
 

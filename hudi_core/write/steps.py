@@ -33,13 +33,13 @@ from hudi_core.write.bucket_planning import BucketAssignment
 from hudi_core.write.bulk_insert import bulk_insert_rows
 from hudi_core.write.folding import fold_rows
 from hudi_core.write.merge_handle import GroupTask, write_group
-from hudi_core.write.nesting import can_nest, refuse_nested_partitions, unmark_partitions
+from hudi_core.write.nesting import can_nest, require_unnested_partitions, unmark_partitions
 from hudi_core.write.planning import FileSizing, GroupWrite, average_record_size
 
 _STAGE, _TAG, _WRITE, _FOLD = range(4)
 
 
-class UnderWay(Protocol):
+class WriteSession(Protocol):
     """What the steps need to know of the write they belong to; a transaction, or a rehearsal."""
 
     @property
@@ -94,7 +94,7 @@ class WriteSteps:
 
     engine: Engine
     config: WriteConfig
-    transaction: UnderWay
+    transaction: WriteSession
     context: WriteContext
     staged: TableSchema
     operation: Operation
@@ -108,7 +108,7 @@ class WriteSteps:
             with self._timed("write"):
                 function = partial(bulk_insert_rows, context=context, staged=self.staged)
                 statuses = engine.map_input(self._arranged(data), function, _STAGE)
-            self._refuse_nested({PartitionPath(status.partition_path) for status in statuses})
+            self._require_unnested({PartitionPath(status.partition_path) for status in statuses})
             return statuses
         plan = self.plan(data, engine.shares_memory)
         with self._timed("write"):
@@ -131,7 +131,7 @@ class WriteSteps:
         rows = partition_rows(parts)
         parts = [*parts, *self._folded(parts, in_memory)]
         self.partitions = list(rows)
-        self._refuse_nested(rows)
+        self._require_unnested(rows)
         index = self._record_index() if parts else None
         with self._timed("tag"):
             if index is None:
@@ -169,7 +169,7 @@ class WriteSteps:
         return straight and self.context.table.buckets is None
 
     @property
-    def looks_up(self) -> bool:
+    def uses_index(self) -> bool:
         """Whether incoming keys are looked for among the stored ones."""
         return self.operation.by_key or self._looks_for_duplicates
 
@@ -182,12 +182,12 @@ class WriteSteps:
     def _combines(self) -> bool:
         return self.context.combines(self.operation)
 
-    def _refuse_nested(self, written: Iterable[PartitionPath]) -> None:
+    def _require_unnested(self, written: Iterable[PartitionPath]) -> None:
         """Refuse partitions within partitions."""
         if can_nest(self.context.table) and not self.operation.deletes:
             client, paths = self.transaction.table.client, sorted(written)
             try:
-                refuse_nested_partitions(
+                require_unnested_partitions(
                     client.storage, client.config, client.run_map, self.view, paths
                 )
             except PartitionValueError:
@@ -204,7 +204,7 @@ class WriteSteps:
         in_buckets = self.context.table.buckets and self.operation.writes_straight
         if self.operation.new_groups_only and not in_buckets:
             return {}
-        everywhere = self.looks_up and self.context.is_global
+        everywhere = self.uses_index and self.context.is_global
         return self._base_files_of(None if everywhere else partitions)
 
     def _base_files_of(
@@ -224,13 +224,13 @@ class WriteSteps:
         """Return the record index, where it is asked; ``None`` also where the write that is
         rehearsed would first build it."""
         client, began = self.transaction.table.client, self.transaction.began
-        asks = self.looks_up and self.context.asks_record_index
+        asks = self.uses_index and self.context.uses_record_index
         return RecordIndex.open(client, began) if asks and has_record_index(client) else None
 
     def _tag_by_index(
         self, index: RecordIndex, parts: Sequence[StagedPart], in_memory: bool
     ) -> tuple[dict[PartitionPath, tuple[BaseFile, ...]], dict[PartitionPath, Tagged]]:
-        asking = [replace(scope, asks_keys=True) for scope in self._scopes(parts, {})]
+        asking = [replace(scope, probes_keys=True) for scope in self._scopes(parts, {})]
         tagging = RecordTagging(self._tagging(in_memory))
         return tagging.run(self.engine, index, asking, self._base_files_of, _TAG)
 
@@ -240,12 +240,12 @@ class WriteSteps:
         base_files: dict[PartitionPath, tuple[BaseFile, ...]],
         in_memory: bool,
     ) -> dict[PartitionPath, Tagged]:
-        looks_up = self.looks_up
+        uses_index = self.uses_index
         has_deletes = marks_deletes(self.staged.arrow.names, self.context.rules)
-        asks = looks_up or self._combines or has_deletes or self.context.table.buckets
+        asks = uses_index or self._combines or has_deletes or self.context.table.buckets
         if not (parts and asks):
             return {}
-        tasks = self._scopes(parts, base_files if looks_up else {})
+        tasks = self._scopes(parts, base_files if uses_index else {})
         return self._tagging(in_memory).run(self.engine, tasks, _TAG)
 
     def _scopes(

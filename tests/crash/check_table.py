@@ -200,7 +200,7 @@ class _Check:
     def metadata(self) -> None:
         building = StoredPartitions.of(self.client.config).building
         if FILES in building and not self.at_rest:
-            return  # it is being made anew: who comes now lists the folders
+            return  # it is being rebuilt: who comes now lists the folders
         self.require(
             7, not (building and self.at_rest), f"half built in the metadata table: {building}"
         )

@@ -93,7 +93,7 @@ def check_new(where: Path | Place) -> Report:
 
 
 def _lists_folders(path: Path, source: str | None) -> bool:
-    """Tell whether the metadata table is being made anew: it is in nobody's way any more."""
+    """Whether the metadata table is being rebuilt: it is in nobody's way any more."""
     if source is not None:
         return False
     return FILES in StoredPartitions.of(hudi.Table.open(str(path), OPTIONS).config).building
@@ -129,7 +129,7 @@ def _by_format(path: Path, format_name: str) -> list[Row]:
 
 
 def _has_list(path: Path) -> bool:
-    """Tell whether the metadata table lists the table's files: hudi-rs refuses a damaged list."""
+    """Whether the metadata table lists the table's files: hudi-rs refuses a damaged list."""
     lists = path.joinpath(".hoodie/metadata/files").glob("*.hfile")
     return all(one.read_bytes().startswith(DATA_MAGIC) for one in lists)
 

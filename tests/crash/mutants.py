@@ -18,7 +18,7 @@ from hudi_core.storage.properties_file import write_instead, write_new
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.clock import TimelineClock
 from hudi_core.timeline.serde import encode
-from hudi_core.txn import publication, recovery, rollback, settlement, transaction
+from hudi_core.txn import publication, recovery, roll_forward, rollback, transaction
 from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import TableLock
 from hudi_core.txn.transaction import Transaction
@@ -49,7 +49,7 @@ def _format_first(self: Transaction, metadata: CommitMetadata, state: TableState
     active = self.table.client.active
     completion = TimelineClock(active).next_time(state.timeline)
     done = replace(self.instant, state=State.COMPLETED, completion_time=completion)
-    publication.tell(state.table, metadata, done)
+    publication.publish_once(state.table, metadata, done)
     return active.complete(self.instant, completion, encode(metadata), state.timeline)
 
 
@@ -89,19 +89,19 @@ def _recorded_at_once(_: Any, instant: Instant, call: Callable[[], T], *__: Any)
 # --- what recovery does --------------------------------------------------------------------------
 
 
-def _rolled_back_plainly(state: TableState) -> settlement.Settled:
+def _rolled_back_plainly(state: TableState) -> roll_forward.RolledForward:
     """What only step 1 holds is undone, without a word to the format."""
     for instant in pending_publications(state.table.timeline()):
         state, _ = rollback.roll_back(state, instant)
     state = state.reloaded()
-    return settlement.Settled(state, state.table.timeline())
+    return roll_forward.RolledForward(state, state.table.timeline())
 
 
 def _plain_rollback() -> AbstractContextManager[None]:
     return changed(
         (rollback, "_leave_format", _nothing),
-        (recovery, "settled", _rolled_back_plainly),
-        (transaction, "settled", _rolled_back_plainly),
+        (recovery, "roll_forward_pending", _rolled_back_plainly),
+        (transaction, "roll_forward_pending", _rolled_back_plainly),
     )
 
 
@@ -118,13 +118,13 @@ def _made_openly(new: create.NewTable, lock: TableLock) -> OpenTable:
 
 MUTANTS: Final[Mapping[str | None, Mutant]] = {
     None: nullcontext,
-    "no replay": partial(changed, (settlement, "_settle", _nothing)),
+    "no replay": partial(changed, (roll_forward, "_roll_forward", _nothing)),
     "plain rollback": _plain_rollback,
     "rollback without the format": partial(changed, (rollback, "_leave_format", _nothing)),
     "format before timeline": partial(changed, (Transaction, "_complete", _format_first)),
     "no look after an error": partial(changed, (Transaction, "_complete", _believing)),
     "no look at the format after an error": partial(
-        changed, (settlement, "recorded", _recorded_at_once)
+        changed, (roll_forward, "publish_with_retry", _recorded_at_once)
     ),
     "metadata table last": _metadata_last,
     "properties first": partial(changed, (create, "_make", _made_openly)),

@@ -286,7 +286,7 @@ def _shape(place: S3Place) -> Shape:
 
 
 def _keeps_away(names: Sequence[str], fault: S3Fault) -> bool:
-    """Tell whether a fault may leave a lock, a sign of life or the like, for its age to decide."""
+    """Whether a fault may leave a lock, a sign of life or the like, for its age to decide."""
     if fault.how in LASTING:
         return True
     met = names[fault.at - 1] if fault.at <= len(names) else ""
@@ -326,7 +326,7 @@ def _mend(service: S3Service, case: S3Case, acted: _Acted, sound: Path) -> list[
 
 
 def _is_harmless(violation: str) -> bool:
-    """Tell whether what is found is a file that arrived when all was over, and nobody counts: data,
+    """Whether what is found is a file that arrived when all was over, and nobody counts: data,
     or what goes once it is old enough."""
     aging = (".temp/probe-", ".temp/clock-", ".heartbeat/", "creation.json")
     return violation.endswith("is of no completed write") or violation.startswith(

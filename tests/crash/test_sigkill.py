@@ -99,7 +99,7 @@ def lengths(template: Path, nursery: Nursery, tmp_path_factory: pytest.TempPathF
     return counted
 
 
-def moments() -> Iterator[Any]:
+def timestamps() -> Iterator[Any]:
     chosen = random.Random(93)
     for number in range(MOMENTS):
         operation = OPERATIONS[number % len(OPERATIONS)]
@@ -109,7 +109,7 @@ def moments() -> Iterator[Any]:
             yield operation, chosen.random(), chosen.choice(["before", "after", "torn"])
 
 
-@pytest.mark.parametrize(("operation", "share", "how"), list(moments()))
+@pytest.mark.parametrize(("operation", "share", "how"), list(timestamps()))
 def test_a_killed_writer_changes_nothing_or_everything(
     operation: str,
     share: float | None,

@@ -8,7 +8,7 @@ succeed when it is done once more.
 
 Some steps are drawn; ``HUDI_CRASHES=all`` takes all of them. How many steps of which kind each
 scene has is in ``metadata_steps.json``: a call that is not known to it fails the test
-(``HUDI_PIN=1`` writes it anew).
+(``HUDI_PIN=1`` rewrites it).
 """
 
 from __future__ import annotations

@@ -194,7 +194,7 @@ def data_files(files: Mapping[str, bytes]) -> set[str]:
 
 
 def can(path: Path, name: str) -> bool:
-    """Tell whether the format declares what an operation of :data:`ACTIONS` needs."""
+    """Whether the format declares what an operation of :data:`ACTIONS` needs."""
     return name not in NEEDS or declares(path, NEEDS[name])
 
 

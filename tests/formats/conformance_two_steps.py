@@ -298,7 +298,7 @@ class TwoStepConformance(OverFormat):
         assert data_files(files_of(path)) == before
         assert ours(path) == contents(rows(0, 1, 2, 3, 4))
 
-    @promise("F38", "What is lost, or of a stranger, gives way to metadata made anew.")
+    @promise("F38", "What is lost, or of a stranger, gives way to metadata rebuilt.")
     def test_metadata_is_made_anew(
         self, table: hudi.Table, path: Path, format_under_test: TwoStepFormat
     ) -> None:
@@ -313,7 +313,7 @@ class TwoStepConformance(OverFormat):
                     hudi.Table.open(str(path)).repair()
 
     def declared(self, path: Path, capability: Capability, hook: str) -> bool:
-        """Tell whether the format declares an ability; the hook of one it does not is refused."""
+        """Whether the format declares an ability; the hook of one it does not is refused."""
         if declares(path, capability):
             return True
         opened = open_at(path)

@@ -34,9 +34,9 @@ def create(path: Path, kind: pa.DataType = MICROS, by: Any = "ts", **options: st
     )  # fmt: skip
 
 
-def rows(table: hudi.Table, n: int, moments: dict[str, Any]) -> pa.Table:
+def rows(table: hudi.Table, n: int, timestamps: dict[str, Any]) -> pa.Table:
     schema = pa.schema([field.remove_metadata() for field in table.schema])
-    given = [{"id": key, "ts": moments[key], "city": key[0], "n": n} for key in moments]
+    given = [{"id": key, "ts": timestamps[key], "city": key[0], "n": n} for key in timestamps]
     return pa.Table.from_pylist(given, schema)
 
 

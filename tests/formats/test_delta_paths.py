@@ -391,13 +391,13 @@ def test_timestamps_without_zone_bring_their_feature(tmp_path: Path) -> None:
     table = new_table(tmp_path)
     table.insert(rows(["Rome"], 1))
     assert DeltaTable(str(tmp_path)).protocol().min_writer_version == 2
-    table.alter(add_columns={"moments": pa.list_(pa.timestamp("us"))})
+    table.alter(add_columns={"timestamps": pa.list_(pa.timestamp("us"))})
     protocol = DeltaTable(str(tmp_path)).protocol()
     assert (protocol.min_reader_version, protocol.min_writer_version) == (3, 7)
     assert protocol.reader_features == ["timestampNtz"]
     assert sorted(protocol.writer_features or ()) == ["appendOnly", "invariants", "timestampNtz"]
-    moments = pa.array([None], pa.list_(pa.timestamp("us")))
-    table.upsert(rows(["Rome"], 2).append_column("moments", moments))
+    timestamps = pa.array([None], pa.list_(pa.timestamp("us")))
+    table.upsert(rows(["Rome"], 2).append_column("timestamps", timestamps))
     assert read_by_all(tmp_path) == {"Rome-0": 2}
 
 

@@ -17,8 +17,8 @@ from hudi_core.model.commit import CommitMetadata
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.plugin.host import FormatHost
 from hudi_core.timeline.serde import decode_rollback
-from hudi_core.txn import settlement
-from hudi_core.txn.publication import NotDueError, on_parent
+from hudi_core.txn import roll_forward
+from hudi_core.txn.publication import PublicationRejectedError, with_parent_version
 from hudi_core.txn.transaction import Transaction
 from tests.formats.two_steps import (
     FORMATS,
@@ -108,11 +108,11 @@ def test_a_request_that_lands_before_the_fence_makes_the_write_complete(
         real(self, client, target)
 
     def refuse(*_: object) -> None:
-        raise NotDueError("it was said to be so", "Run it again.")
+        raise PublicationRejectedError("it was said to be so", "Run it again.")
 
     with monkeypatch.context() as patched:
         patched.setattr(FormatHost, "before_rollback", just_after)
-        patched.setattr(settlement, "refuse_overtaken", refuse)
+        patched.setattr(roll_forward, "require_publishable", refuse)
         table.upsert(batch(4, "b"))
     assert read_at_rest(table) == {"a": 2, "b": 4, "x": 1}
     assert rolled_back(table) == []
@@ -291,7 +291,7 @@ def test_what_is_fenced_off_is_never_taken_though_its_files_are_there(
     here = opened(table)
     here.host.before_rollback(here.client, replace(instant, state=State.INFLIGHT))
     head = here.host.initialize(here.client, create=False).version
-    late = on_parent(here.client.read_commit(instant), head)
+    late = with_parent_version(here.client.read_commit(instant), head)
     with pytest.raises(IncompleteCommitError, match="taken out"):
         here.host.complete_write(here.client, late, instant)
     assert read(table) == {"a": 1, "b": 1, "x": 1}

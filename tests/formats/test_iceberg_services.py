@@ -30,7 +30,7 @@ SAVED = SavepointMetadata("tester", 0, "", {})
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """A table of one file group that four writes have made anew, and of one more."""
+    """A table of one file group that four writes have rebuilt, and of one more."""
     where = tmp_path / "t"
     table = create(where)
     table.bulk_insert(rows([0, 5]))

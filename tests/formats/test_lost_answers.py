@@ -11,8 +11,8 @@ import hudi_core as hudi
 import hudi_core.txn.publication
 from hudi_core.errors import CommitStateUnknownError, StorageError
 from hudi_core.plugin.host import FormatHost
-from hudi_core.txn import settlement
-from hudi_core.txn.publication import NotDueError
+from hudi_core.txn import roll_forward
+from hudi_core.txn.publication import PublicationRejectedError
 from hudi_core.txn.transaction import Transaction
 from tests.formats.two_steps import FORMATS, batch, new_table, opened, read, read_at_rest
 
@@ -82,12 +82,12 @@ def test_what_cannot_be_fenced_off_is_not_told_failed(
     table: hudi.Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:
-        raise NotDueError("something else came first", "Run the write again.")
+        raise PublicationRejectedError("something else came first", "Run the write again.")
 
     def fail(*_: object) -> None:
         raise GONE
 
-    monkeypatch.setattr(settlement, "refuse_overtaken", refuse)
+    monkeypatch.setattr(roll_forward, "require_publishable", refuse)
     monkeypatch.setattr(FormatHost, "complete_write", fail)
     monkeypatch.setattr(FormatHost, "before_rollback", fail)
     with pytest.raises(CommitStateUnknownError) as told:

@@ -14,7 +14,7 @@ from hudi_core.actions.rollback import make_plan
 from hudi_core.errors import CommitConflictError, ConcurrentWriterError
 from hudi_core.model.instant import Action
 from hudi_core.txn import rollback
-from hudi_core.txn.conflicts import refuse_conflicts
+from hudi_core.txn.conflicts import require_no_conflicts
 from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import Hold, TableLock
 from tests.formats.two_steps import FAST, FORMATS, READ, batch, new_table
@@ -28,7 +28,7 @@ def test_what_was_published_after_the_look_for_conflicts_is_not_built_upon(
 ) -> None:
     path = tmp_path / "t"
     new_table(path, format_name)
-    look = refuse_conflicts
+    look = require_no_conflicts
     others = [hudi.Table.open(str(path), options=SHARED)]
 
     def asleep_afterwards(*arguments: Any) -> None:
@@ -40,7 +40,7 @@ def test_what_was_published_after_the_look_for_conflicts_is_not_built_upon(
                 patched.setattr(TableLock, "require_lease", lambda self: None)
                 other.upsert(batch(5, "a"))
 
-    monkeypatch.setattr(hudi_core.txn.transaction, "refuse_conflicts", asleep_afterwards)
+    monkeypatch.setattr(hudi_core.txn.transaction, "require_no_conflicts", asleep_afterwards)
     with pytest.raises(CommitConflictError):
         hudi.Table.open(str(path), options=SHARED).upsert(batch(4, "a", "c"))
     assert READ[format_name](path) == {"a": 5, "b": 1, "x": 1}

@@ -146,7 +146,7 @@ def ours(version: Version) -> Version:
     if version.made_by != OURS:
         raise CommitConflictError(
             f"Version {version.number} of the toy table was made by {version.made_by}",
-            "Take that version away, or build the metadata anew.",
+            "Take that version away, or rebuild the metadata.",
         )
     return version
 

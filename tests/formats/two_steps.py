@@ -22,7 +22,7 @@ from hudi_core.model.instant import Instant
 from hudi_core.plugin.host import FormatHost
 from hudi_core.services.opening import open_table
 from hudi_core.table_handle import OpenTable
-from hudi_core.txn.settlement import Settled
+from hudi_core.txn.roll_forward import RolledForward
 from hudi_core.txn.state import TableState
 from hudi_core.txn.transaction import Transaction
 
@@ -167,12 +167,12 @@ def blind(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     It is what a writer does that lost its lock without noticing.
     """
 
-    def passed(state: TableState) -> Settled:
-        return Settled(state, state.table.timeline())
+    def passed(state: TableState) -> RolledForward:
+        return RolledForward(state, state.table.timeline())
 
     with monkeypatch.context() as patched:
         for room in (hudi_core.txn.recovery, hudi_core.txn.transaction):
-            patched.setattr(room, "settled", passed)
+            patched.setattr(room, "roll_forward_pending", passed)
         yield
 
 
@@ -186,6 +186,6 @@ def ignorant(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
     with blind(monkeypatch), monkeypatch.context() as patched:
         room = hudi_core.txn.transaction
-        patched.setattr(room, "building_on", same)
+        patched.setattr(room, "with_current_parent", same)
         patched.setattr(room, "publish", lambda *_: FormatCommit("none"))
         yield

@@ -9,14 +9,14 @@ import pytest
 
 from hudi_core.config.properties import (
     CHECKSUM_KEY,
-    check_table_properties,
     format_properties,
     parse_properties,
+    require_whole_properties,
     table_checksum,
 )
 from hudi_core.config.stored_form import properties_of
 from hudi_core.config.stored_table import stored_config
-from hudi_core.config.support import refuse_read, refuse_write
+from hudi_core.config.support import require_readable_table, require_writable_table
 from hudi_core.config.table import KeyGeneratorType, MergeMode, TableConfig, TableType
 from hudi_core.errors import UnsupportedTableError
 
@@ -47,7 +47,7 @@ def test_properties_are_whole_and_written_back_equal(name: str, real_tables: Rea
     for file in files:
         data = file.read_bytes()
         properties = parse_properties(data, str(file))
-        check_table_properties(data, properties, str(file))
+        require_whole_properties(data, properties, str(file))
         database = properties.get("hoodie.database.name")
         assert properties[CHECKSUM_KEY] == str(
             table_checksum(database, properties["hoodie.table.name"])
@@ -101,7 +101,7 @@ def test_version_8(real_tables: RealTables) -> None:
     assert config.hive_style
     assert config.create_schema is not None
     assert config.create_schema.startswith('{"type":"record"')
-    refuse_write(config, "t")
+    require_writable_table(config, "t")
 
 
 def test_version_9(real_tables: RealTables) -> None:
@@ -115,13 +115,13 @@ def test_version_9(real_tables: RealTables) -> None:
         "partition_stats",
         "record_index",
     )
-    refuse_read(config, "t")
+    require_readable_table(config, "t")
 
 
 def test_a_table_with_a_metadata_table_can_be_written(real_tables: RealTables) -> None:
     config = _config(real_tables("cow__v9_txns_simple_meta"))
     assert len(config.metadata_partitions) == 6
-    refuse_write(config, "t")
+    require_writable_table(config, "t")
 
 
 @pytest.mark.parametrize(
@@ -134,5 +134,5 @@ def test_a_table_with_a_metadata_table_can_be_written(real_tables: RealTables) -
 def test_what_cannot_be_written_is_named(name: str, feature: str, real_tables: RealTables) -> None:
     table = real_tables(name)
     with pytest.raises(UnsupportedTableError, match=feature) as caught:
-        refuse_write(_config(table), str(table))
+        require_writable_table(_config(table), str(table))
     assert caught.value.base_path == str(table)

@@ -64,9 +64,9 @@ MOMENTS = [
 
 
 def at(v: int, partitions: bool = False) -> pa.Table:
-    moments = pa.array(MOMENTS, pa.timestamp("us", "UTC"))
-    found = pa.table({"id": moments, "v": pa.array([v] * len(MOMENTS), pa.int64())})
-    return found.append_column("day", moments) if partitions else found
+    timestamps = pa.array(MOMENTS, pa.timestamp("us", "UTC"))
+    found = pa.table({"id": timestamps, "v": pa.array([v] * len(MOMENTS), pa.int64())})
+    return found.append_column("day", timestamps) if partitions else found
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ def written_by_us(path: Path, kind: Kind, batches: list[pa.Table]) -> hudi.Table
 
 def left(rows: list[list[Any]], kind: Kind) -> list[list[Any]]:
     """Return rows as they are compared: in tables of version 8, partial updates also write rows
-    anew that nothing changes in."""
+    again that nothing changes in."""
     is_anew = kind.version == 8 and kind.payload is Payload.PARTIAL_UPDATE
     return [row[1:] for row in rows] if is_anew else rows
 

@@ -219,7 +219,7 @@ def without_times(data: pa.Table) -> pa.Table:
 def test_values_of_every_type(hudi_spark: Engine, tmp_path: Path, version: str) -> None:
     """Inserted, bulk inserted, upserted and deleted values of every type but times of day.
 
-    Hudi-Spark takes times without a zone for moments in UTC: see ``docs/types.md``.
+    Hudi-Spark takes times without a zone for timestamps in UTC: see ``docs/types.md``.
     """
     options = {"hoodie.write.table.version": version, "hoodie.fs.fsync": "false"}
     path, schema = str(tmp_path / "types"), without_times(given({})).schema

@@ -70,7 +70,7 @@ OWN_FAILURES: Final = {
 }
 TWINS: Final = {"local_range": "zoned_range"}
 """Columns of our tables that Hudi-Spark takes for others, which its own tables have beside them:
-times without a zone are moments in UTC to it, see ``docs/types.md``."""
+times without a zone are timestamps in UTC to it, see ``docs/types.md``."""
 
 
 def types() -> Iterator[Any]:

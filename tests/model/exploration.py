@@ -154,7 +154,7 @@ def broken(state: State) -> list[str]:
 
 
 def is_settled(state: State) -> bool:
-    """Tell whether all is told, and timeline and format hold the same."""
+    """Whether all is told, and timeline and format hold the same."""
     completed = sum(1 << one for one, at in enumerate(state.timeline) if at == COMPLETED)
     ended = all(map(has_ended, state.processes[:-1]))
     return ended and completed == state.held and not state.planned

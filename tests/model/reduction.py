@@ -28,7 +28,7 @@ _COMPARED: Final = (Step.PUBLISH, Step.FENCE)
 
 
 def is_whole(protocol: Protocol) -> bool:
-    """Tell whether nothing is taken out of a protocol."""
+    """Whether nothing is taken out of a protocol."""
     return protocol.policy in (Policy.FORWARD, Policy.FENCED) and all(
         (
             protocol.compare_and_set,

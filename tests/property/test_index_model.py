@@ -91,9 +91,9 @@ class Step:
 
 
 @st.composite
-def rows(draw: st.DrawFn, at_home: bool) -> Row:
+def rows(draw: st.DrawFn, same_city: bool) -> Row:
     key = draw(st.integers(0, 9))
-    city = CITIES[key % len(CITIES)] if at_home else draw(st.sampled_from(CITIES))
+    city = CITIES[key % len(CITIES)] if same_city else draw(st.sampled_from(CITIES))
     return {
         "id": f"k{key}",
         "city": city,
@@ -103,8 +103,8 @@ def rows(draw: st.DrawFn, at_home: bool) -> Row:
     }
 
 
-def steps(at_home: bool) -> st.SearchStrategy[list[Step]]:
-    batch = st.lists(rows(at_home), min_size=1, max_size=8).map(tuple)
+def steps(same_city: bool) -> st.SearchStrategy[list[Step]]:
+    batch = st.lists(rows(same_city), min_size=1, max_size=8).map(tuple)
     operation = st.sampled_from(["upsert", "upsert", "upsert", "delete", "insert"])
     return st.lists(st.builds(Step, operation, batch), min_size=2, max_size=5)
 
@@ -239,7 +239,7 @@ SLOW = settings(
 )
 
 
-@given(plan=steps(at_home=True), event_time=st.booleans(), wide=st.booleans())
+@given(plan=steps(same_city=True), event_time=st.booleans(), wide=st.booleans())
 @SLOW
 def test_every_index_gives_the_same_table(
     tmp_path_factory: pytest.TempPathFactory, plan: list[Step], event_time: bool, wide: bool
@@ -261,7 +261,7 @@ def test_every_index_gives_the_same_table(
 
 
 @given(
-    plan=steps(at_home=False),
+    plan=steps(same_city=False),
     event_time=st.booleans(),
     moves=st.booleans(),
     kind=st.sampled_from(["simple", "bloom", "record"]),
@@ -294,7 +294,7 @@ def test_global_indexes_follow_moved_keys(
         check(table, model.held)
 
 
-@given(plan=steps(at_home=True), event_time=st.booleans(), apart=st.booleans())
+@given(plan=steps(same_city=True), event_time=st.booleans(), apart=st.booleans())
 @SLOW
 def test_buckets_hold_their_keys(
     tmp_path_factory: pytest.TempPathFactory, plan: list[Step], event_time: bool, apart: bool

@@ -1,4 +1,4 @@
-"""Partition paths of moments, against one value at a time by Python's own calendar."""
+"""Partition paths of timestamps, against one value at a time by Python's own calendar."""
 
 from __future__ import annotations
 
@@ -169,13 +169,13 @@ def test_no_partition_is_left_out_that_has_a_matching_row(
 
 @given(st.lists(st.integers(0, 365 * 24 * 4), min_size=1), st.sampled_from(ZONES))
 def test_clocks_go_on_to_be_changed(quarters: list[int], zone: str) -> None:
-    moments = [RULED + dt.timedelta(minutes=15 * each) for each in quarters]
-    values = [round(each.timestamp()) for each in moments]
+    timestamps = [RULED + dt.timedelta(minutes=15 * each) for each in quarters]
+    values = [round(each.timestamp()) for each in timestamps]
     config = config_of("UNIX_TIMESTAMP", "yyyy-MM-dd HH.mm.ss", zone)
     local = ZoneInfo(zone)
-    wanted = [each.astimezone(local).strftime("%Y-%m-%d %H.%M.%S") for each in moments]
+    wanted = [each.astimezone(local).strftime("%Y-%m-%d %H.%M.%S") for each in timestamps]
     assert paths(config, values, pa.int64()) == wanted
 
-    texts = [each.astimezone(local).strftime("%Y-%m-%d %H:%M:%S.000") for each in moments]
+    texts = [each.astimezone(local).strftime("%Y-%m-%d %H:%M:%S.000") for each in timestamps]
     by_text = config_of("DATE_STRING", "yyyy-MM-dd HH.mm.ss", zone)
     assert paths(by_text, texts, pa.string()) == wanted

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 
 from hudi_core.config.merge_keys import DeleteMarker
 from hudi_core.config.merge_rules import Fill, MergeRules
-from hudi_core.rows.combine import stored_wins, winners
+from hudi_core.rows.combine import existing_is_newer, winners
 from hudi_core.rows.deciding import order_values
 from hudi_core.rows.filling import filled, folded
 from hudi_core.rows.merging import Located, merge
@@ -112,7 +112,7 @@ class Model:
         return False
 
     def update(self, stored: Row, row: Row) -> tuple[str, Row | None]:
-        """What becomes of a stored row, and whether it is written anew."""
+        """What becomes of a stored row, and whether it is rewritten."""
         late, deletes = self.is_late(stored, row), self.deletes(row)
         if deletes and (not late or self.rules.deletes_always):
             return "deleted", None
@@ -184,4 +184,4 @@ def test_rows_against_stored_ones(
 def test_which_of_two_is_late(rules: MergeRules, stored: Row, row: Row) -> None:
     if rules.stored_order:
         had, came = (order_values(table([one]), rules.stored_order, rules) for one in (stored, row))
-        assert stored_wins(had, came).to_pylist() == [Model(rules).is_late(stored, row)]
+        assert existing_is_newer(had, came).to_pylist() == [Model(rules).is_late(stored, row)]

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import hudi_core as hudi
 from hudi_core.cli.app import app
 from hudi_core.config.kinds import KeyGeneratorType, TableType
-from hudi_core.config.support import NOT_BUILT, refuse_write
+from hudi_core.config.support import NOT_BUILT, require_writable_table
 from hudi_core.config.table import TableConfig
 from hudi_core.config.timebased import time_based
 from hudi_core.errors import UnsupportedTableError
@@ -83,9 +83,9 @@ def test_settings_are_told_when_such_a_table_can_be_written(capability: Capabili
     assert capability in table_needs(config)
     if capability in NOT_BUILT:
         with pytest.raises(UnsupportedTableError):
-            refuse_write(config, "/t")
+            require_writable_table(config, "/t")
     else:
-        refuse_write(config, "/t")
+        require_writable_table(config, "/t")
 
 
 def test_columns_are_reordered_when_alter_can() -> None:

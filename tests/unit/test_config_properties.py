@@ -8,9 +8,9 @@ import pytest
 
 from hudi_core.config.properties import (
     MAX_BYTES,
-    check_table_properties,
     format_properties,
     parse_properties,
+    require_whole_properties,
     table_checksum,
 )
 from hudi_core.errors import ConfigError, CorruptMetadataError, InvalidOptionError
@@ -137,26 +137,26 @@ def _table() -> dict[str, str]:
 
 
 def test_whole_properties_pass() -> None:
-    check_table_properties(format_properties(_table()), _table(), "p")
+    require_whole_properties(format_properties(_table()), _table(), "p")
     no_newline = format_properties(_table())[:-1]
-    check_table_properties(no_newline, parse_properties(no_newline), "p")
+    require_whole_properties(no_newline, parse_properties(no_newline), "p")
 
 
 @pytest.mark.parametrize("cut", range(1, len(format_properties(_table())) - 1))
 def test_a_file_cut_off_anywhere_is_damaged(cut: int) -> None:
     data = format_properties(_table())[:cut]
     with pytest.raises(CorruptMetadataError):
-        check_table_properties(data, parse_properties(data, "p"), "p")
+        require_whole_properties(data, parse_properties(data, "p"), "p")
 
 
 def test_a_cut_behind_the_checksum_is_seen() -> None:
     # Java writes in hash order: the checksum may come first
     data = format_properties({**dict(reversed(_table().items())), "hoodie.z": "value"})[:-3]
     with pytest.raises(CorruptMetadataError, match="cut off"):
-        check_table_properties(data, parse_properties(data), "p")
+        require_whole_properties(data, parse_properties(data), "p")
 
 
 def test_wrong_checksum_says_the_right_one() -> None:
     damaged = _table() | {"hoodie.table.checksum": "1"}
     with pytest.raises(CorruptMetadataError, match=str(table_checksum("d", "t"))):
-        check_table_properties(format_properties(damaged), damaged, "p")
+        require_whole_properties(format_properties(damaged), damaged, "p")

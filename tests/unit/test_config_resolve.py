@@ -8,8 +8,8 @@ import pytest
 
 from hudi_core.config.key import Secret
 from hudi_core.config.resolve import (
+    options_as_strings,
     resolve_table_config,
-    text_options,
 )
 from hudi_core.config.stored_form import properties_of
 from hudi_core.config.stored_table import stored_config
@@ -297,8 +297,8 @@ def test_the_key_encoding_of_a_table_of_version_8() -> None:
 
 
 def test_python_values_become_text() -> None:
-    assert text_options(
+    assert options_as_strings(
         {"a": True, "b": 3, "c": 0.5, "d": ["x", "y"], "e": None, "f": "z", "g": Secret("s")}
     ) == {"a": "true", "b": "3", "c": "0.5", "d": "x,y", "f": "z", "g": "s"}
     with pytest.raises(InvalidOptionError, match="'dict'"):
-        text_options({"a": {"secret": "canary"}})
+        options_as_strings({"a": {"secret": "canary"}})

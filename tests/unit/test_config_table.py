@@ -11,7 +11,7 @@ from hudi_core.config.properties import table_checksum
 from hudi_core.config.stored_form import properties_of
 from hudi_core.config.stored_keys import ROWS
 from hudi_core.config.stored_table import stored_config
-from hudi_core.config.support import refuse_read, refuse_write
+from hudi_core.config.support import require_readable_table, require_writable_table
 from hudi_core.config.table import KeyGeneratorType, MergeMode, TableConfig, TableType
 from hudi_core.errors import CorruptMetadataError, UnsupportedTableError
 
@@ -255,20 +255,20 @@ def test_what_cannot_be_written_is_named(
 ) -> None:
     config = stored_config(_changed(**changes))
     with pytest.raises(UnsupportedTableError, match=feature) as caught:
-        refuse_write(config, "/t")
+        require_writable_table(config, "/t")
     assert caught.value.base_path == "/t"
     if readable:
-        refuse_read(config, "/t")
+        require_readable_table(config, "/t")
     else:
         with pytest.raises(UnsupportedTableError, match=feature):
-            refuse_read(config, "/t")
+            require_readable_table(config, "/t")
 
 
 def test_a_plain_table_can_be_written() -> None:
     for properties in (VERSION_8, VERSION_9):
-        refuse_write(stored_config(properties), "/t")
+        require_writable_table(stored_config(properties), "/t")
     with_off = _changed(**{"hoodie.table.cdc.enabled": "FALSE"})
-    refuse_write(stored_config(with_off), "/t")
+    require_writable_table(stored_config(with_off), "/t")
 
 
 def test_java_words_for_key_generators() -> None:

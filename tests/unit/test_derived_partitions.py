@@ -42,9 +42,9 @@ def at(day: int, hour: int = 0) -> dt.datetime:
     return dt.datetime(2024, 1, day, hour, tzinfo=dt.UTC)
 
 
-def rows(n: int, moments: Mapping[str, dt.datetime | None]) -> pa.Table:
+def rows(n: int, timestamps: Mapping[str, dt.datetime | None]) -> pa.Table:
     return pa.Table.from_pylist(
-        [{"id": key, "ts": moments[key], "n": n} for key in moments], SCHEMA
+        [{"id": key, "ts": timestamps[key], "n": n} for key in timestamps], SCHEMA
     )
 
 

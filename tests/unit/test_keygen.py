@@ -190,8 +190,8 @@ def test_values_that_cannot_be_folders_are_refused() -> None:
 
 def test_timestamps_are_microseconds_unless_logical_timestamps_are_consistent() -> None:
     config = table("id", "at", url_encode=True)
-    moments = [dt.datetime(2026, 1, 31, 12, 0, 0, n, tzinfo=dt.UTC) for n in (1, 500_000)]
-    batch = rows(id=["1", "2"], at=moments)
+    timestamps = [dt.datetime(2026, 1, 31, 12, 0, 0, n, tzinfo=dt.UTC) for n in (1, 500_000)]
+    batch = rows(id=["1", "2"], at=timestamps)
     plain = key_generator(config, SCHEMA)
     assert paths(plain, batch) == ["1769860800000001", "1769860800500000"]
     consistent = key_generator(replace(config, consistent_timestamps=True), SCHEMA)
@@ -281,7 +281,7 @@ def test_timestamps_as_text_are_what_clocks_show() -> None:
     array = pa.array([*autumn, None], pa.timestamp("us", "UTC"))
     assert to_text(array, KeyForm("America/Los_Angeles")).to_pylist() == [
         "2026-11-01 01:30:00.0",
-        "2026-11-01 01:30:00.0",  # clocks show it twice: two moments have one key, as in Hudi
+        "2026-11-01 01:30:00.0",  # clocks show it twice: two timestamps have one key, as in Hudi
         "2026-11-01 02:30:00.0",
         None,
     ]

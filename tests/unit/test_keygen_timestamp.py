@@ -1,4 +1,4 @@
-"""Partition paths that are made of moments: numbers, formats and texts."""
+"""Partition paths that are made of timestamps: numbers, formats and texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tables with partitions of moments make, refuse and store."""
+"""What tables with partitions of timestamps make, refuse and store."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from hudi_core.config.creation import new_table_config
 from hudi_core.config.stored_form import properties_of
 from hudi_core.config.stored_table import stored_config
-from hudi_core.config.support import refuse_read, refuse_write
+from hudi_core.config.support import require_readable_table, require_writable_table
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import (
     HudiError,
@@ -22,7 +22,7 @@ from hudi_core.errors import (
 from hudi_core.keygen import (
     bare_key_field,
     key_generator,
-    refuse_unfit_moments,
+    require_timestamp_columns,
 )
 from hudi_core.schema.table_schema import TableSchema
 from tests.unit.timestamp_tables import (
@@ -164,7 +164,7 @@ def test_columns_that_do_not_fit_the_kind(kind: str, arrow: pa.DataType, words: 
     config = new_table_config(options(kind, "yyyy", inputs="yyyy"))
     schema = TableSchema.create(pa.schema([("id", pa.string()), ("ts", arrow)]))
     with pytest.raises(SchemaError, match=words):
-        refuse_unfit_moments(config, schema)
+        require_timestamp_columns(config, schema)
     if not pa.types.is_string(arrow):
         with pytest.raises(SchemaError, match=words):
             key_generator(config, schema)
@@ -273,8 +273,8 @@ def test_a_table_that_is_not_understood_is_read_and_not_written() -> None:
     config = stored_config(stored)
 
     assert config.time_based is None
-    refuse_read(config, "t")
+    require_readable_table(config, "t")
     with pytest.raises(HudiError, match="letter 'Q'"):
-        refuse_write(config, "t")
+        require_writable_table(config, "t")
     with pytest.raises(InvalidOptionError, match="does not tell how"):
         of_config(config, pa.int64())

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pytest
 
-from hudi_core.keygen.zones import to_clock, to_moments
+from hudi_core.keygen.zones import to_local_millis, to_utc_millis
 
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 MILLI = dt.timedelta(milliseconds=1)
@@ -38,29 +38,29 @@ def test_days_on_which_clocks_are_changed(name: str) -> None:
     changed = [days[at] for at in range(len(days) - 1) if offsets[at] != offsets[at + 1]]
     steps = [dt.timedelta(minutes=40 * each) for each in range(-36, 72)]
     some = [day + step for day in changed for step in steps]
-    moments = np.array([(each - EPOCH) // MILLI for each in some], np.int64)
+    timestamps = np.array([(each - EPOCH) // MILLI for each in some], np.int64)
 
-    assert to_clock(moments, name).tolist() == [
+    assert to_local_millis(timestamps, name).tolist() == [
         int(moment) + offset(each.astimezone(zone))
-        for each, moment in zip(some, moments, strict=True)
+        for each, moment in zip(some, timestamps, strict=True)
     ]
     for last, choose in ((False, max), (True, min)):
         shifts = [
             choose(offset(each.replace(tzinfo=zone, fold=fold)) for fold in (0, 1)) for each in some
         ]
-        assert to_moments(moments, name, last=last).tolist() == (moments - shifts).tolist()
+        assert to_utc_millis(timestamps, name, last=last).tolist() == (timestamps - shifts).tolist()
 
 
 @pytest.mark.parametrize(("name", "hours"), [("Etc/GMT-5", 5), ("+05:00", 5), ("-03:00", -3)])
 def test_zones_without_rules(name: str, hours: int) -> None:
-    moments = np.array([-(2**53), -1, 0, 2**53], np.int64)
-    assert (to_clock(moments, name) - moments).tolist() == [hours * 3_600_000] * 4
-    assert (moments - to_moments(moments, name)).tolist() == [hours * 3_600_000] * 4
+    timestamps = np.array([-(2**53), -1, 0, 2**53], np.int64)
+    assert (to_local_millis(timestamps, name) - timestamps).tolist() == [hours * 3_600_000] * 4
+    assert (timestamps - to_utc_millis(timestamps, name)).tolist() == [hours * 3_600_000] * 4
 
 
 @pytest.mark.parametrize("year", [-20_000, 0, 12_000])
 def test_years_that_datetime_does_not_know(year: int) -> None:
     """Record keys of timestamps have no bound."""
     summer = np.datetime64(f"{year:05}-07-01", "ms").astype(np.int64)
-    (shown,) = to_clock(np.array([summer]), "Europe/Berlin")
+    (shown,) = to_local_millis(np.array([summer]), "Europe/Berlin")
     assert abs(shown - summer) < DAY

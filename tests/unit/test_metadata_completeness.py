@@ -13,7 +13,7 @@ from hudi_core.config.write import WriteConfig
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.log_format import BlockType, find_log_blocks
 from hudi_core.metadata import recorded
-from hudi_core.metadata.completeness import refuse_lost_index
+from hudi_core.metadata.completeness import require_index_groups
 from hudi_core.metadata.partition_types import RECORD_INDEX, shards_of
 from hudi_core.metadata.validator import validate
 from hudi_core.model.commit import CommitMetadata, WriteStat
@@ -185,7 +185,7 @@ def test_a_partition_built_anew_is_not_what_was_before(is_built_anew: bool) -> N
     )
 
     def refuse(counted: set[InstantTime]) -> None:
-        refuse_lost_index(
+        require_index_groups(
             RECORD_INDEX,
             timeline,
             counted.__contains__,

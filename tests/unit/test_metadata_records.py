@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hudi_core.avro import decode_datum, encode_datum, parse_writer_schema
 from hudi_core.avro.wrappers import ARRAY, SCALARS, Wrapped
 from hudi_core.errors import CorruptMetadataError
-from hudi_core.metadata.damage import REBUILD, naming_the_rebuild
+from hudi_core.metadata.damage import REBUILD, with_rebuild_hint
 from hudi_core.metadata.partition_types import RecordType
 from hudi_core.metadata.record_codec import RecordDecoder, RecordEncoder
 from hudi_core.metadata.record_schema import record_schema
@@ -367,7 +367,7 @@ def test_a_changed_byte_of_a_value_is_no_other_error() -> None:
 def test_errors_of_lower_rooms_name_the_rebuild() -> None:
     with (
         pytest.raises(CorruptMetadataError, match="hudi metadata create") as caught,
-        naming_the_rebuild(),
+        with_rebuild_hint(),
     ):
         raise CorruptMetadataError("p", "why")
     assert (caught.value.path, caught.value.reason) == ("p", "why")

@@ -20,11 +20,11 @@ from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.records import FileList
 from hudi_core.metadata.removal_changes import record_clean
+from hudi_core.metadata.session import MetadataSession
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.metadata.state import MetadataState
 from hudi_core.metadata.table import metadata_client
 from hudi_core.metadata.undo import is_compacted
-from hudi_core.metadata.upkeep import Upkeep
 from hudi_core.metadata.validator import validate
 from hudi_core.model.actions import ActionInstant, CleanerPlan, CleanFileInfo
 from hudi_core.model.instant import Action, Instant, State
@@ -82,8 +82,8 @@ def clean(path: Path, files: dict[str, list[str]], dropped: tuple[str, ...] = ()
     metadata = delete_cleaned(client, work)
     tables = MetadataState.load(client)
     assert tables is not None
-    upkeep = Upkeep(tables, MetadataConfig.from_options(OPTIONS))
-    record_clean(upkeep, work.instant.requested_time, metadata)
+    session = MetadataSession(tables, MetadataConfig.from_options(OPTIONS))
+    record_clean(session, work.instant.requested_time, metadata)
     complete_clean(client, work, clock.next_time(), metadata)
 
 

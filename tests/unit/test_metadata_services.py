@@ -21,7 +21,7 @@ from hudi_core.metadata.compaction import (
     compact_if_due,
     compaction_waits_for,
     deltas_since_compaction,
-    refuse_backlog,
+    require_no_backlog,
 )
 from hudi_core.metadata.hfile import HFileReader
 from hudi_core.metadata.partition_types import FILES, PARTITION_STATS, RecordType
@@ -200,10 +200,10 @@ def test_compaction_waits_for_what_is_pending(real_tables: Callable[[str], Path]
     assert foreign_rows(path).equals(rows)
     few = config(**{"max.deltacommits.when_pending": 3})
     with pytest.raises(TableServiceError, match=str(pending.requested_time)):
-        refuse_backlog(few, client.timeline(), metadata_client(client).timeline())
-    refuse_backlog(config(), client.timeline(), metadata_client(client).timeline())
+        require_no_backlog(few, client.timeline(), metadata_client(client).timeline())
+    require_no_backlog(config(), client.timeline(), metadata_client(client).timeline())
     client.active.complete(inflight, lock(client).next_time(), some_commit(client))
-    refuse_backlog(few, client.timeline(), metadata_client(client).timeline())
+    require_no_backlog(few, client.timeline(), metadata_client(client).timeline())
     assert compact_if_due(lock(client), config(compact=1)) is not None
 
 

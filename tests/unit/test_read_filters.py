@@ -14,7 +14,7 @@ from hudi_core.errors import SchemaError
 from hudi_core.read.filters import (
     OPERATORS,
     Condition,
-    check_columns,
+    require_columns,
     to_expression,
 )
 
@@ -140,15 +140,15 @@ def test_text_is_never_a_filter() -> None:
 
 
 def test_unknown_columns_are_named() -> None:
-    check_columns(["id", "name"], SCHEMA)
-    check_columns(None, SCHEMA)
+    require_columns(["id", "name"], SCHEMA)
+    require_columns(None, SCHEMA)
     with pytest.raises(SchemaError, match=r"no column 'x', 'y'.*id, name"):
-        check_columns(["x", "id", "y"], SCHEMA)
+        require_columns(["x", "id", "y"], SCHEMA)
 
 
 def test_a_column_is_asked_for_once() -> None:
     with pytest.raises(SchemaError, match="'id' are asked for twice"):
-        check_columns(["id", "name", "id"], SCHEMA)
+        require_columns(["id", "name", "id"], SCHEMA)
 
 
 def test_operators_are_listed() -> None:

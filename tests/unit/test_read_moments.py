@@ -41,7 +41,7 @@ def test_what_texts_mean(text: str, expected: str) -> None:
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> hudi.Table:
     """One row, written three times."""
-    path = tmp_path_factory.mktemp("moments") / "t"
+    path = tmp_path_factory.mktemp("timestamps") / "t"
     rows = pa.table({"id": [1], "v": [0]})
     made = hudi.Table.create(path, rows.schema, record_key="id", options=FAST)
     for value in range(3):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hudi_core.errors import PartitionValueError, UnsafePathError
-from hudi_core.storage.partition_path import PartitionPathCodec, refuse_nested
+from hudi_core.storage.partition_path import PartitionPathCodec, require_not_nested
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
 
@@ -205,9 +205,9 @@ def test_what_other_writers_leave_is_read() -> None:
 )
 def test_partitions_within_partitions_are_refused(paths: list[str]) -> None:
     with pytest.raises(PartitionValueError, match="would lie within"):
-        refuse_nested(paths)
+        require_not_nested(paths)
 
 
 @pytest.mark.parametrize("paths", [[], [""], ["a", "b"], ["a/b", "a/c", "ab"], ["a", "a"]])
 def test_partitions_beside_each_other_are_fine(paths: list[str]) -> None:
-    refuse_nested(paths)
+    require_not_nested(paths)

@@ -29,7 +29,7 @@ from hudi_core.storage.properties_file import (
     update_properties,
     write_new,
 )
-from hudi_core.storage.safe_path import check_size
+from hudi_core.storage.safe_path import require_size
 
 PROPERTIES = {"hoodie.table.name": "t", "hoodie.table.type": "COPY_ON_WRITE"}
 CHECKSUM = {"hoodie.table.checksum": str(table_checksum(None, "t"))}
@@ -65,7 +65,7 @@ class MemoryStorage:
     def read(self, path: str, max_bytes: int | None = None) -> bytes:
         if path not in self.files:
             raise PathNotFoundError(path)
-        check_size(path, len(self.files[path]), max_bytes)
+        require_size(path, len(self.files[path]), max_bytes)
         return self.files[path]
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:

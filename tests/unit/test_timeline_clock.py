@@ -76,8 +76,8 @@ def test_times_are_later_than_all_on_the_timeline(
 
 
 def test_a_clock_set_back_does_not_set_times_back(active: ActiveTimeline) -> None:
-    moments = iter([NOON, NOON - timedelta(hours=2), NOON + timedelta(hours=1)])
-    clock = TimelineClock(active, lambda: next(moments))
+    timestamps = iter([NOON, NOON - timedelta(hours=2), NOON + timedelta(hours=1)])
+    clock = TimelineClock(active, lambda: next(timestamps))
     assert [clock.next_time() for _ in range(3)] == [at(0), at(1), at(3_600_000)]
 
 

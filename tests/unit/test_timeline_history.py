@@ -149,7 +149,7 @@ def test_the_version_file_decides_which_manifest_counts(
 def test_without_a_version_the_newest_manifest_counts(
     history: ArchivedTimeline, tmp_path: Path, content: bytes | None
 ) -> None:
-    # the file is deleted and written anew, which is no atomic step
+    # the file is deleted and rewritten, which is no atomic step
     first = history_file(tmp_path, [done(1, 2)])
     manifest(tmp_path, 9, point=False)
     manifest(tmp_path, 10, first, point=False)

@@ -1,4 +1,4 @@
-"""Timelines in local time: digits and moments, clocks that go back, and writers in other zones."""
+"""Timelines in local time: digits and times, clocks that go back, and writers in other zones."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from hudi_core.storage.posix import PosixStorage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.clock import TimelineClock
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.timeline.zone_evidence import refuse_other_zone
+from hudi_core.timeline.zone_evidence import require_same_zone
 
 WEST, EAST = "America/Los_Angeles", "Asia/Tokyo"
 AUTUMN = datetime(2026, 11, 1, 9, tzinfo=UTC)
@@ -38,7 +38,7 @@ def local(zone: str, moment: datetime) -> InstantTime:
     return TimelineZone(zone).digits(moment)
 
 
-# --- digits and moments --------------------------------------------------------------------------
+# --- digits and times ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -150,10 +150,10 @@ def write(
 
 
 def test_times_go_on_through_the_hour_that_clocks_show_twice(active: ActiveTimeline) -> None:
-    moments = [AUTUMN + minutes * MINUTES for minutes in (-61, -1, 1, 30, 59, 61)]
-    shown = iter(moments)
+    timestamps = [AUTUMN + minutes * MINUTES for minutes in (-61, -1, 1, 30, 59, 61)]
+    shown = iter(timestamps)
     clock = TimelineClock(active, lambda: next(shown), TimelineZone(WEST))
-    times = [clock.next_time() for _ in moments]
+    times = [clock.next_time() for _ in timestamps]
     assert times == [
         "20261101005900000",
         "20261101015900000",
@@ -180,10 +180,10 @@ NOON = datetime(2026, 7, 1, 12, tzinfo=UTC)
 @pytest.mark.parametrize("zone", [WEST, EAST, "Asia/Kathmandu", "Pacific/Kiritimati", "UTC"])
 def test_a_writer_in_another_zone_is_seen(active: ActiveTimeline, zone: str) -> None:
     write(active, zone, NOON)
-    refuse_other_zone(active, TimelineZone(zone))
-    refuse_other_zone(active, UTC_TIMELINE)  # says that it is in UTC, and is not looked at
+    require_same_zone(active, TimelineZone(zone))
+    require_same_zone(active, UTC_TIMELINE)  # says that it is in UTC, and is not looked at
     with pytest.raises(TimelineError) as caught:
-        refuse_other_zone(active, TimelineZone("Europe/Paris"))
+        require_same_zone(active, TimelineZone("Europe/Paris"))
     assert "Europe/Paris, then at UTC+02:00" in str(caught.value)
     offset = TimelineZone(zone).offset_at(NOON)
     hours, minutes = divmod(abs(offset) // MINUTES, 60)
@@ -194,9 +194,9 @@ def test_a_writer_in_another_zone_is_seen(active: ActiveTimeline, zone: str) -> 
 def test_the_offset_is_that_of_the_time_when_the_file_was_made(active: ActiveTimeline) -> None:
     for minutes in (-300, -70, 100, 300):  # around a change of clocks
         write(active, WEST, AUTUMN + minutes * MINUTES)
-        refuse_other_zone(active, TimelineZone(WEST))
+        require_same_zone(active, TimelineZone(WEST))
     with pytest.raises(TimelineError, match=r"UTC-08:00"):
-        refuse_other_zone(active, TimelineZone("America/Denver"))
+        require_same_zone(active, TimelineZone("America/Denver"))
 
 
 def test_times_counted_on_from_say_nothing_of_a_zone(active: ActiveTimeline) -> None:
@@ -209,30 +209,30 @@ def test_times_counted_on_from_say_nothing_of_a_zone(active: ActiveTimeline) -> 
         put(active, file_name_v2(instant), AUTUMN + minutes * MINUTES)
         done = instant.to(State.COMPLETED, completed)
         put(active, file_name_v2(done), AUTUMN + minutes * MINUTES + timedelta(seconds=2))
-    refuse_other_zone(active, TimelineZone(WEST))
+    require_same_zone(active, TimelineZone(WEST))
 
 
 @pytest.mark.parametrize("passed", [timedelta(minutes=15), timedelta(hours=3), timedelta(days=90)])
 def test_a_copy_says_nothing_of_a_zone(active: ActiveTimeline, passed: timedelta) -> None:
     for minutes in (0, 1, 3):
         write(active, EAST, NOON + minutes * MINUTES, copied=NOON + 4 * MINUTES + passed)
-    refuse_other_zone(active, TimelineZone(WEST))
+    require_same_zone(active, TimelineZone(WEST))
 
 
 def test_the_last_writer_decides(active: ActiveTimeline) -> None:
     write(active, "Europe/Paris", NOON)
     write(active, EAST, NOON + 30 * MINUTES)
-    refuse_other_zone(active, TimelineZone(EAST))
+    require_same_zone(active, TimelineZone(EAST))
     with pytest.raises(TimelineError, match=r"clocks at UTC\+09:00"):
-        refuse_other_zone(active, TimelineZone("Europe/Paris"))
+        require_same_zone(active, TimelineZone("Europe/Paris"))
 
 
 def test_one_quick_commit_alone_says_nothing(active: ActiveTimeline) -> None:
     write(active, EAST, NOON, seconds=0.5)
-    refuse_other_zone(active, TimelineZone(WEST))
+    require_same_zone(active, TimelineZone(WEST))
     write(active, EAST, NOON + 5 * MINUTES, seconds=0.5)
     with pytest.raises(TimelineError, match=r"clocks at UTC\+09:00"):
-        refuse_other_zone(active, TimelineZone(WEST))
+        require_same_zone(active, TimelineZone(WEST))
 
 
 # --- tables --------------------------------------------------------------------------------------

@@ -23,8 +23,8 @@ from hudi_core.model.protocols import Storage
 from hudi_core.storage.object_store import ObjectStorage
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.txn import heartbeat as heartbeat_module
+from hudi_core.txn.boot_id import boot_id
 from hudi_core.txn.heartbeat import Heartbeat, heartbeat_path, is_alive, remove_heartbeat
-from hudi_core.txn.host_token import host_token
 
 INSTANT = InstantTime("20260301120000000")
 PATH = heartbeat_path(INSTANT)
@@ -151,7 +151,7 @@ def test_nothing_in_it_names_a_person_or_machine(
     told = content(local)
     heart.stop()
     assert set(told) == {"writer", "interval_ms", "host", "number"}
-    assert told["host"] == host_token()
+    assert told["host"] == boot_id()
     told_text = json.dumps(told)
     machine_id = Path("/etc/machine-id")
     names = [os.uname().nodename]

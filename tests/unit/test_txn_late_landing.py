@@ -149,7 +149,7 @@ def test_a_writer_learns_that_it_was_rolled_back_meanwhile(
             time.sleep(0.02)
         put_if_absent(self, path, data)
 
-    monkeypatch.setattr(TableLock, "keeps_others_out", False)
+    monkeypatch.setattr(TableLock, "is_exclusive", False)
     options = {"hoodie.client.heartbeat.interval_in_ms": "10"}
     with monkeypatch.context() as patched:
         patched.setattr(PosixStorage, "put_if_absent", slow)

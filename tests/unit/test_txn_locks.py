@@ -255,7 +255,7 @@ class TestFileLock(LockProviderContract):
         os.waitpid(child, 0)
 
     def test_the_lock_file_stays(self, new: NewLock, tmp_path: Path) -> None:
-        # a waiter has it open: a file of the same name made anew would be another lock
+        # a waiter has it open: a file of the same name rebuilt would be another lock
         lock = new()
         assert lock.try_lock(0)
         before = (tmp_path / ".hoodie/.locks/table.lock").stat().st_ino

@@ -1,4 +1,4 @@
-"""Tables of Hudi that do not tell in which zone their partitions were made of moments."""
+"""Tables of Hudi that do not tell in which zone their partitions were made of timestamps."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hudi_core.config.table import TableConfig
 from hudi_core.config.time_zone import time_zone
 from hudi_core.config.timebased import TimeUnit
 from hudi_core.errors import InvalidOptionError, OptionConflictError, UnsupportedTableError
-from hudi_core.keygen.moments import counts_of
+from hudi_core.keygen.timestamps import counts_of
 from hudi_core.model.files import PartitionPath
 from hudi_core.read.pruning import PartitionPruner
 

@@ -13,7 +13,7 @@ import pytest
 import hudi_core as hudi
 from hudi_core.errors import DuplicateRecordKeyError, SchemaError
 from hudi_core.index.locating import FileCandidates
-from hudi_core.write.arrivals import at_home
+from hudi_core.write.incoming_rows import keep_stored_partition_columns
 
 INDEX = "hoodie.index.type"
 RECORD_INDEX = {
@@ -217,7 +217,9 @@ def test_nested_partition_columns_stay_too() -> None:
 
     stored, incoming = places("rome", "oslo"), places("lima", None, "new")
     met, strange = np.array([0, 1]), np.array([True, True])
-    assert at_home(incoming, strange, met, stored, ["place.city"]).column("place").to_pylist() == [
+    assert keep_stored_partition_columns(incoming, strange, met, stored, ["place.city"]).column(
+        "place"
+    ).to_pylist() == [
         {"city": "rome", "zip": ord("l")},
         {"city": "oslo", "zip": None},
         {"city": "new", "zip": ord("n")},

@@ -77,7 +77,7 @@ def test_a_bulk_insert_that_dies_hides_nothing(
 ) -> None:
     table = make(tmp_path, stored)
     # what a killed process leaves: nothing is checked or undone after the tasks
-    monkeypatch.setattr(WriteSteps, "_refuse_nested", lambda *_: None)
+    monkeypatch.setattr(WriteSteps, "_require_unnested", lambda *_: None)
     monkeypatch.setattr(Transaction, "abort", lambda self: self.heartbeat.stop())
 
     with pytest.raises(PartitionValueError, match="would lie within"):

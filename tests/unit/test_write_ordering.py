@@ -16,7 +16,7 @@ from hypothesis import given
 import hudi_core as hudi
 from hudi_core.config.merge_rules import MergeRules
 from hudi_core.engine.spark import SparkEngine
-from hudi_core.rows.combine import stored_wins, winners
+from hudi_core.rows.combine import existing_is_newer, winners
 from hudi_core.rows.merging import Located, merge
 
 NAN = math.nan
@@ -57,7 +57,7 @@ def test_floats_have_one_order_in_a_batch_and_against_stored_rows(
     first: float, second: float
 ) -> None:
     greater = is_greater(first, second)
-    assert stored_wins([pa.array([first])], [pa.array([second])]).to_pylist() == [greater]
+    assert existing_is_newer([pa.array([first])], [pa.array([second])]).to_pylist() == [greater]
     chosen = winners(pa.chunked_array([["k", "k"]]), [pa.chunked_array([[first, second]])])
     assert chosen is not None
     assert chosen.tolist() == [0 if greater else 1]

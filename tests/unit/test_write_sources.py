@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import hudi_core as hudi
-from hudi_core.doors import SaveMode
+from hudi_core.datasource import SaveMode
 from hudi_core.engine.local import LocalEngine
 
 ROWS = pa.table({"id": ["a", "b", "c"], "city": ["rome", "oslo", "rome"]})

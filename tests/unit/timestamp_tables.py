@@ -1,4 +1,4 @@
-"""Key generators of tables whose partitions are made of moments, for tests."""
+"""Key generators of tables whose partitions are made of timestamps, for tests."""
 
 from __future__ import annotations
 

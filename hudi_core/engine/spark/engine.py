@@ -69,7 +69,7 @@ class SparkEngine:
         return max(1, int(self._session.sparkContext.defaultParallelism))
 
     def take(self, data: DataFrame) -> DataFrame:
-        _refuse_encryption(self._session)
+        _require_no_encryption(self._session)
         return data
 
     def schema_of(self, data: DataFrame) -> pa.Schema:
@@ -207,7 +207,7 @@ def _result(data: bytes) -> Any:
     return result
 
 
-def _refuse_encryption(session: SparkSession) -> None:
+def _require_no_encryption(session: SparkSession) -> None:
     """Refuse to write plain files in a session that encrypts its files."""
     if getattr(session, "_jvm", None) is None:
         return  # Spark Connect does not tell

@@ -84,7 +84,7 @@ def read_batches(
 ) -> DataFrame:
     """Return the rows that a function makes of each task, wherever Spark runs it.
 
-    Nothing is read before the DataFrame is used, and it is read anew each time.
+    Nothing is read before the DataFrame is used, and it is read again each time.
 
     Parameters
     ----------

@@ -111,7 +111,7 @@ def decode_block(data: bytes, position: int, magic: bytes, codec: Codec, path: s
     begin = position + HEADER_BYTES
     end = begin + stored_size
     if checksum == _CRC32:
-        _check_crc32(data[position:end], data[end : begin + size], chunk, path)
+        _require_crc32(data[position:end], data[end : begin + size], chunk, path)
     return Block(_uncompressed(data[begin:end], full_size, codec, path), HEADER_BYTES + size)
 
 
@@ -137,7 +137,7 @@ def _uncompressed(stored: bytes, full_size: int, codec: Codec, path: str) -> byt
     return content
 
 
-def _check_crc32(covered: bytes, checksums: bytes, chunk: int, path: str) -> None:
+def _require_crc32(covered: bytes, checksums: bytes, chunk: int, path: str) -> None:
     for number, start in enumerate(range(0, len(covered), chunk)):
         stored = int.from_bytes(checksums[4 * number : 4 * number + 4], "big")
         if zlib.crc32(covered[start : start + chunk]) != stored:

@@ -133,7 +133,7 @@ def decode_lower_index(content: bytes, end: int, path: str) -> list[IndexEntry]:
     return entries
 
 
-def check_places(entries: Sequence[IndexEntry], path: str) -> None:
+def require_ordered_blocks(entries: Sequence[IndexEntry], path: str) -> None:
     """Refuse entries whose blocks overlap or are not in the file's order.
 
     Otherwise many entries could lead to one large block, which would be read as often.

@@ -17,9 +17,9 @@ from hudi_core.metadata.hfile.block import decode_block
 from hudi_core.metadata.hfile.cells import Cells, decode_cells
 from hudi_core.metadata.hfile.index import (
     IndexEntry,
-    check_places,
     decode_lower_index,
     decode_root_index,
+    require_ordered_blocks,
     row_of,
 )
 from hudi_core.metadata.hfile.layout import (
@@ -216,7 +216,7 @@ class HFileReader:
         for cells in self._many_cells(range(len(self._blocks))):
             count += len(cells)
             yield cells
-        self._check_count(count)
+        self._require_count(count)
 
     def scan_prefixes(self, prefixes: Iterable[bytes]) -> Iterator[tuple[bytes, bytes]]:
         """Yield the keys that begin with one of some prefixes, each once, with values, in order.
@@ -260,12 +260,12 @@ class HFileReader:
             count += len(cells.keys)
             last = cells.keys[-1]
             yield cells
-        self._check_count(count)
+        self._require_count(count)
         said = self.info.get(file_info.LAST_KEY)
         if count and said and row_of(said, self._path) != last:
             raise damaged(self._path, "its last key is not the one it says")
 
-    def _check_count(self, count: int) -> None:
+    def _require_count(self, count: int) -> None:
         if count != self.entry_count:
             raise damaged(self._path, f"it has {count} keys and says {self.entry_count}")
 
@@ -277,12 +277,12 @@ class HFileReader:
         end = self.trailer.load_on_open_offset
         for level in range(self.trailer.index_levels - 1, 0, -1):
             magic = LEAF_INDEX_MAGIC if level == 1 else MIDDLE_INDEX_MAGIC
-            check_places(entries, self._path)
+            require_ordered_blocks(entries, self._path)
             lower: list[IndexEntry] = []
             for entry in entries:
                 lower += decode_lower_index(self._read_block(entry, magic), end, self._path)
             entries = lower
-        check_places(entries, self._path)
+        require_ordered_blocks(entries, self._path)
         blocks = [
             IndexEntry(row_of(key, self._path), offset, size) for key, offset, size in entries
         ]

@@ -82,7 +82,7 @@ def encode_trailer(trailer: Trailer) -> bytes:
 
 
 def decode_trailer(data: bytes, file_bytes: int, path: str) -> Trailer:
-    """Return what the last bytes of a file say.
+    """The trailer in the last bytes of a file.
 
     Parameters
     ----------

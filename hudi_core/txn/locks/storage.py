@@ -68,7 +68,7 @@ class LeaseFile:
 
     @classmethod
     def decode(cls, data: bytes, path: str) -> LeaseFile:
-        """Return what the file says.
+        """The lease in the file.
 
         Raises
         ------

@@ -35,7 +35,7 @@ from hudi_core.view.replaced import replaced_groups, written_files
 
 
 @dataclass(frozen=True, slots=True)
-class Upkeep:
+class MetadataSession:
     """Keeps one metadata table while the table's lock is held.
 
     Attributes
@@ -187,5 +187,5 @@ def _statuses(partition: PartitionPath, record: MetadataRecord | None) -> list[F
 
 
 def is_key_index(partition: str) -> bool:
-    """Tell whether a partition of the metadata table is an index of keys."""
+    """Whether a partition of the metadata table is an index of keys."""
     return partition == RECORD_INDEX or partition.startswith(SECONDARY_INDEX)

@@ -10,7 +10,8 @@ from typing import Final
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.stored_keys import ManagedKeys
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata.compaction import refuse_backlog
+from hudi_core.metadata.compaction import require_no_backlog
+from hudi_core.metadata.enabled import enabled_partitions, options_for
 from hudi_core.metadata.index_definitions import (
     PATH_KEY,
     IndexDefinitions,
@@ -18,14 +19,14 @@ from hudi_core.metadata.index_definitions import (
     read_definitions,
     with_index,
 )
-from hudi_core.metadata.indexing import build_wanted
+from hudi_core.metadata.indexing import build_missing_partitions
 from hudi_core.metadata.initialize import PartitionBuilder
 from hudi_core.metadata.partition_types import (
     RECORD_INDEX,
     SECONDARY_INDEX,
     group_place,
 )
-from hudi_core.metadata.state import MetadataState, refuse_unmaintained
+from hudi_core.metadata.state import MetadataState, require_maintained
 from hudi_core.metadata.table import (
     BOOTSTRAP_PREFIX,
     METADATA_FOLDER,
@@ -35,7 +36,6 @@ from hudi_core.metadata.table import (
     metadata_storage,
 )
 from hudi_core.metadata.undo import recover
-from hudi_core.metadata.wanted import options_for, wanted_partitions
 from hudi_core.model.files import BaseFileName, LogFileName
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.metering import Metric
@@ -46,12 +46,12 @@ from hudi_core.timeline.timeline import Timeline
 _log: Final = logging.getLogger(__name__)
 
 
-def prepare(
+def ensure_metadata_table(
     client: TableMetaClient, config: MetadataConfig, found: MetadataState | None = None
 ) -> TableMetaClient:
     """Make good what dead writers left in the metadata table, and build what it lacks.
 
-    One that somebody died while making anew is made anew, with the partitions that it had: the one
+    One that somebody died while rebuilding is rebuilt, with the partitions that it had: the one
     write that finds it pays for that, with a listing of the table and all footers. Runs under the
     table's lock, after the table itself was recovered. Where nothing is to be done it costs nothing
     but the state.
@@ -83,7 +83,7 @@ def prepare(
     """
     tables = found or MetadataState.load(client)
     if tables is None and config.enabled:
-        if not StoredPartitions.of(client.config).is_made_anew:
+        if not StoredPartitions.of(client.config).is_rebuilding:
             return create_metadata_table(client, config)
         client, gone = rebuild_metadata_table(client, config)
         for name in gone:
@@ -92,9 +92,9 @@ def prepare(
     if tables is None:
         return client
     tables = recover(tables)
-    refuse_backlog(config, tables.data_timeline, tables.timeline)
+    require_no_backlog(config, tables.data_timeline, tables.timeline)
     if config.enabled:
-        tables = build_wanted(tables, config)
+        tables = build_missing_partitions(tables, config)
     return tables.client
 
 
@@ -104,7 +104,7 @@ def create_metadata_table(
     """Make the metadata table of a table, with all that the options ask for.
 
     Its partitions are built at times before every other. Readers go by the table's property, which
-    changes last: what a dead writer left before is deleted, and built anew.
+    changes last: what a dead writer left before is deleted, and rebuilt.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def new_metadata_table(client: TableMetaClient, config: MetadataConfig) -> dict[
 def rebuild_metadata_table(
     client: TableMetaClient, config: MetadataConfig
 ) -> tuple[TableMetaClient, tuple[str, ...]]:
-    """Make a table's metadata table anew, with the partitions that it had.
+    """Rebuild a table's metadata table, with the partitions that it had.
 
     Before anything of it goes, the table's properties name its partitions as under construction:
     readers, those of others too, list the folders until the new one is there. Whoever comes after a
@@ -174,9 +174,9 @@ def rebuild_metadata_table(
     known = [one for one in indexes if _is_defined(client.schema, definitions, one)]
     gone = tuple(one for one in indexes if one not in known)
     kept = StoredPartitions(tuple(one for one in names if one not in gone))
-    refuse_unmaintained(kept, definitions, client.base_path)
+    require_maintained(kept, definitions, client.base_path)
     options = options_for(config, names, definitions)
-    wanted_partitions(options, client.config)
+    enabled_partitions(options, client.config)
     if definitions != stored:
         # at once: after a death nothing else may tell
         put_definitions(client.storage, definitions)
@@ -217,7 +217,7 @@ def _built(
 ) -> tuple[MetadataState, dict[str, str | None]]:
     """Make a metadata table; return it, and the changes of the properties by which readers use
     it."""
-    wanted = (*wanted_partitions(config, client.config), *indexes)
+    wanted = (*enabled_partitions(config, client.config), *indexes)
     client.storage.delete_tree(METADATA_FOLDER)
     write_new(metadata_storage(client), metadata_properties(client.config))
     definitions = read_definitions(client.storage, client.config)

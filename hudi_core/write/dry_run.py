@@ -43,7 +43,7 @@ _PROTOCOL_LISTS: Final = 5
 
 
 @dataclass(slots=True)
-class Rehearsal:
+class DryRunTransaction:
     """A write that is only planned; takes the place of a transaction."""
 
     table: OpenTable
@@ -72,8 +72,8 @@ def bytes_per_row(commits: Iterable[CommitMetadata], default: int) -> float:
     return float(default)
 
 
-def rehearse(steps: WriteSteps, data: Any, metadata: MetadataConfig) -> DryRun:
-    """Return what a write of the rows would do."""
+def plan_write(steps: WriteSteps, data: Any, metadata: MetadataConfig) -> DryRun:
+    """Plan of a write of the rows."""
     plan = steps.plan(data, in_memory=True)
     client, began = steps.transaction.table.client, steps.transaction.began
     newest_first = reversed(began.completed_writes())
@@ -88,7 +88,7 @@ def rehearse(steps: WriteSteps, data: Any, metadata: MetadataConfig) -> DryRun:
         files += _replaced(steps.view, steps.operation, steps.partitions)
     new_partitions = len(set(steps.partitions) - set(steps.view.partitions()))
     looked_into = None if steps.context.is_global else steps.partitions
-    looked_up = len(steps.view.latest_slices(looked_into)) if steps.looks_up else 0
+    looked_up = len(steps.view.latest_slices(looked_into)) if steps.uses_index else 0
     listed = commits = 0
     if not steps.writes_straight:
         listed, commits = len(steps.partitions), len(began.completed_writes())
@@ -97,13 +97,13 @@ def rehearse(steps: WriteSteps, data: Any, metadata: MetadataConfig) -> DryRun:
     return DryRun(steps.operation.word, _in_order(files), requests)
 
 
-def rehearse_deletion(
+def plan_deletion(
     client: TableMetaClient,
     view: SliceView,
     partitions: Sequence[PartitionPath],
     metadata: MetadataConfig,
 ) -> DryRun:
-    """Return what a deletion of partitions would do."""
+    """Plan of a deletion of partitions."""
     operation = DELETE_PARTITION
     rows = rows_of(client, replaced_slices(view, operation, partitions))
     files = [

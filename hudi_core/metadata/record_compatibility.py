@@ -22,8 +22,8 @@ _Named = Mapping[str, Any]
 
 
 @lru_cache(maxsize=64)
-def misfit(schema: str) -> str | None:
-    """Return what a file's schema has otherwise than expected; ``None`` when nothing.
+def schema_incompatibility(schema: str) -> str | None:
+    """The difference of a file's schema from the expected one; ``None`` when none.
 
     It may lack fields that can be null, and have further fields, and further kinds of records in
     its unions.

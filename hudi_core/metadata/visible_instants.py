@@ -19,8 +19,8 @@ from hudi_core.timeline.timeline import Timeline
 
 
 @dataclass(frozen=True, slots=True)
-class CountedInstants:
-    """Tells of a log file or block whether a reader may use it.
+class VisibleInstants:
+    """Instants whose log files and blocks a reader may use.
 
     Attributes
     ----------
@@ -39,8 +39,8 @@ class CountedInstants:
     own: Timeline
 
     @classmethod
-    def of(cls, table: TimelineView, own: Timeline) -> CountedInstants:
-        """Return what counts for who sees ``table``, which was read before ``own``."""
+    def of(cls, table: TimelineView, own: Timeline) -> VisibleInstants:
+        """Visible instants for a reader of ``table``, which was read before ``own``."""
         completed = {one.requested_time for one in table.instants if one.is_completed}
         pending = {one.requested_time for one in table.instants if not one.is_completed}
         return cls(frozenset(completed), frozenset(pending), _latest(table.instants), own)
@@ -55,7 +55,7 @@ class CountedInstants:
         return time not in self.pending and self.latest is not None and time <= self.latest
 
 
-def refuse_stale(table: TimelineView, own: Timeline, folder: str) -> None:
+def require_current(table: TimelineView, own: Timeline, folder: str) -> None:
     """Refuse a metadata table that lacks a completed write of its table.
 
     Parameters

@@ -14,8 +14,8 @@ from hudi_core.metadata.records import (
 )
 
 
-def is_harmless(record: MetadataRecord, files: Collection[str]) -> bool:
-    """Tell whether nobody is misled by a record for which the files gave no reason."""
+def is_benign_extra(record: MetadataRecord, files: Collection[str]) -> bool:
+    """Whether nobody is misled by a record for which the files gave no reason."""
     payload = record.payload
     if not isinstance(payload, ColumnRange):
         return False
@@ -34,7 +34,7 @@ def is_needed(record: MetadataRecord) -> bool:
     return not is_partition or (isinstance(payload, ColumnRange) and has_values(payload))
 
 
-def agree(
+def are_equivalent(
     listed: MetadataRecord,
     expected: MetadataRecord,
     form: BoundForm | None = None,
@@ -55,7 +55,7 @@ def agree(
     if isinstance(ours, ColumnRange) and isinstance(theirs, ColumnRange):
         is_partition = listed.type == RecordType.PARTITION_STATS
         known = ours if form is None or ours.min_value is None else in_form(ours, form)
-        return _ranges_agree(known, theirs, may_be_wide=is_partition or is_former)
+        return _are_ranges_equivalent(known, theirs, may_be_wide=is_partition or is_former)
     if isinstance(ours, RecordLocation) and isinstance(theirs, RecordLocation):
         return (ours.partition_name, ours.file_id) == (theirs.partition_name, theirs.file_id)
     if isinstance(ours, BloomFilterEntry) and isinstance(theirs, BloomFilterEntry):
@@ -63,14 +63,14 @@ def agree(
     return ours == theirs
 
 
-def _ranges_agree(ours: ColumnRange, theirs: ColumnRange, *, may_be_wide: bool) -> bool:
+def _are_ranges_equivalent(ours: ColumnRange, theirs: ColumnRange, *, may_be_wide: bool) -> bool:
     if may_be_wide:
         return covers(ours, theirs)
     counts = (ours.value_count, ours.null_count) == (theirs.value_count, theirs.null_count)
     return counts and covers(ours, theirs) and covers(theirs, ours)
 
 
-def subject_of(record: MetadataRecord) -> str:
+def record_subject(record: MetadataRecord) -> str:
     """Return of what a record says something: a file, a column, a key."""
     payload = record.payload
     if isinstance(payload, ColumnRange):
@@ -80,8 +80,8 @@ def subject_of(record: MetadataRecord) -> str:
     return f"key {record.key!r}"
 
 
-def saying_of(record: MetadataRecord) -> str:
-    """Return what it says."""
+def describe_record(record: MetadataRecord) -> str:
+    """A record's contents in words."""
     payload = record.payload
     if isinstance(payload, ColumnRange):
         low, high = (

@@ -31,16 +31,16 @@ from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.serde import decode_clean, decode_rollback, decode_savepoint
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn import rollback
-from hudi_core.txn.conflicts import refuse_conflicts
-from hudi_core.txn.fenced_rollback import take_back
+from hudi_core.txn.conflicts import require_no_conflicts
+from hudi_core.txn.fenced_rollback import fence_and_rollback
 from hudi_core.txn.publication import (
-    NotDueError,
+    PublicationRejectedError,
     head,
     is_two_step,
-    on_parent,
+    publish_once,
+    publish_with_retry,
     receipt_of,
-    recorded,
-    tell,
+    with_parent_version,
 )
 from hudi_core.txn.state import TableState
 
@@ -50,7 +50,7 @@ _RECORDED: Final = frozenset({Action.ROLLBACK, Action.CLEAN})
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class RolledForward:
     """A table on which nothing is pending publication.
 
     Attributes
@@ -70,7 +70,7 @@ class Settled:
         return self.state.timeline
 
 
-def settled(state: TableState) -> Settled:
+def roll_forward_pending(state: TableState) -> RolledForward:
     """Publish, or take back, what the Hudi timeline holds and the format does not; runs under the
     table's lock.
 
@@ -84,11 +84,11 @@ def settled(state: TableState) -> Settled:
     seen = state.table.timeline()
     pending = pending_publications(seen)
     if not pending:
-        return Settled(state, seen)
+        return RolledForward(state, seen)
     for instant in pending:
-        _settle(state, instant)
+        _roll_forward(state, instant)
         state = state.reloaded()
-    return Settled(state, state.table.timeline())
+    return RolledForward(state, state.table.timeline())
 
 
 def publish(
@@ -97,7 +97,7 @@ def publish(
     completed: Instant,
     statuses: Sequence[WriteStatus] = (),
     before: Callable[[], None] = lambda: None,
-) -> FormatCommit | NotDueError:
+) -> FormatCommit | PublicationRejectedError:
     """Make the format hold a write, or take the write back; runs under the table's lock.
 
     Parameters
@@ -107,25 +107,25 @@ def publish(
     metadata
         The body of the completed instant, with the state of the format that it builds on.
     statuses
-        See :func:`~hudi_core.txn.publication.tell`.
+        See :func:`~hudi_core.txn.publication.publish_once`.
     before
         Called before each attempt; raises where the lock was lost.
 
     Returns
     -------
-    FormatCommit or NotDueError
+    FormatCommit or PublicationRejectedError
         The receipt; or why the write could not be published any more, and was taken back.
 
     Raises
     ------
     CommitStateUnknownError, IncompleteCommitError
-        See :func:`settled`.
+        See :func:`roll_forward_pending`.
     """
-    due = _Due(state, metadata, completed, statuses, before)
+    due = PendingPublication(state, metadata, completed, statuses, before)
     return due.publish()
 
 
-def _settle(state: TableState, instant: Instant) -> None:
+def _roll_forward(state: TableState, instant: Instant) -> None:
     table = state.table
     begun = rollback.planned(table.client, state.timeline, instant)
     if begun is not None:
@@ -136,7 +136,7 @@ def _settle(state: TableState, instant: Instant) -> None:
         return
     if table.host.find_publication(table.client, instant) is None:
         _log.warning("%s is published again: its writer did not get that far", instant)
-        due = _Due(state, table.client.read_commit(instant), instant)
+        due = PendingPublication(state, table.client.read_commit(instant), instant)
         due.publish(is_replay=True)
 
 
@@ -154,10 +154,10 @@ def record_service(table: OpenTable, instant: Instant) -> None:
     if table.host.find_publication(table.client, instant) is None:
         call = _service_call(table, instant)
         _log.warning("%s is published again: its writer did not get that far", instant)
-        recorded(table, instant, call)
+        publish_with_retry(table, instant, call)
 
 
-class _Due:
+class PendingPublication:
     """A write whose step 2 is due.
 
     Parameters
@@ -179,21 +179,21 @@ class _Due:
         self._metadata, self._before = metadata, before
         self._knew_format = PARENT_KEY in metadata.extra_metadata
 
-    def publish(self, *, is_replay: bool = False) -> FormatCommit | NotDueError:
+    def publish(self, *, is_replay: bool = False) -> FormatCommit | PublicationRejectedError:
         """Publish the write, or take it back; see :func:`publish`."""
         try:
             if is_replay:
                 self._recheck()
-            return recorded(self._table, self._instant, self._call, self._recheck)
-        except NotDueError as why:
+            return publish_with_retry(self._table, self._instant, self._call, self._recheck)
+        except PublicationRejectedError as why:
             if not self._knew_format and is_two_step(self._table):
                 raise self._ignored(why) from why
-            held = take_back(self._state, self._instant, why.what)
+            held = fence_and_rollback(self._state, self._instant, why.what)
             return why if held is None else receipt_of(self._table, held)
 
     def _call(self) -> FormatCommit:
         self._before()
-        return tell(self._table, self._metadata, self._instant, self._statuses)
+        return publish_once(self._table, self._metadata, self._instant, self._statuses)
 
     def _recheck(self) -> None:
         """Make sure that the write may be published on the state that the format is in now."""
@@ -201,27 +201,27 @@ class _Due:
         # step record-parent
         version = head(self._table, self._instant)
         # step decide
-        refuse_overtaken(self._table, self._instant, self._metadata)
-        self._metadata = on_parent(self._metadata, version)
+        require_publishable(self._table, self._instant, self._metadata)
+        self._metadata = with_parent_version(self._metadata, version)
 
-    def _ignored(self, why: NotDueError) -> IncompleteCommitError:
+    def _ignored(self, why: PublicationRejectedError) -> IncompleteCommitError:
         name, time = self._table.host.name, self._instant.requested_time
         return IncompleteCommitError(
             f"A writer that knows nothing of the {name} format completed instant {time} "
             f"({self._metadata.operation_type}), which cannot be published any more: {why.what}",
-            f"Nothing was deleted. `hudi table repair {self._table.client.base_path}` builds the "
-            f"{name} metadata anew, with this instant in it.",
+            f"Nothing was deleted. `hudi table repair {self._table.client.base_path}` rebuilds the "
+            f"{name} metadata, with this instant in it.",
             instant=time,
         )
 
 
-def refuse_overtaken(table: OpenTable, instant: Instant, metadata: CommitMetadata) -> None:
+def require_publishable(table: OpenTable, instant: Instant, metadata: CommitMetadata) -> None:
     """Refuse to publish a write that something else in the format contradicts by now; runs under
     the table's lock.
 
     Raises
     ------
-    NotDueError
+    PublicationRejectedError
         A write that completed later is there, or one that touched the same, or other columns.
     """
     seen = table.seeing(table.client.active.load()).timeline()
@@ -229,7 +229,7 @@ def refuse_overtaken(table: OpenTable, instant: Instant, metadata: CommitMetadat
     others = [one for one in seen.completed_writes() if one != instant]
     later = next((one for one in others if one.effective_completion_time > done), None)
     if later is not None:
-        raise NotDueError(
+        raise PublicationRejectedError(
             f"instant {later.requested_time}, which completed after it, is in the format",
             "Run the write again.",
         )
@@ -237,13 +237,13 @@ def refuse_overtaken(table: OpenTable, instant: Instant, metadata: CommitMetadat
     began = Timeline.of(known)
     meanwhile = Timeline.of(others)
     try:
-        refuse_conflicts(table, metadata, instant, began, meanwhile)
+        require_no_conflicts(table, metadata, instant, began, meanwhile)
     except CommitConflictError as error:
-        raise NotDueError(error.what, error.hint) from error
+        raise PublicationRejectedError(error.what, error.hint) from error
     columns = _columns(metadata)
     for other in completed_since(began, meanwhile):
         if _columns(table.client.read_commit(other)) != columns:
-            raise NotDueError(
+            raise PublicationRejectedError(
                 f"instant {other.requested_time} left other columns meanwhile",
                 "Run the write again.",
             )
@@ -255,7 +255,7 @@ def _columns(metadata: CommitMetadata) -> pa.Schema | None:
 
 
 def _service_call(table: OpenTable, instant: Instant) -> Callable[[], FormatCommit]:
-    """Return what tells the format of an action that writes no rows."""
+    """Hook call that publishes an action without rows."""
     client, host, active = table.client, table.host, table.client.active
     if not can_record(host, instant):
         raise _unrecordable(table, instant)
@@ -268,7 +268,7 @@ def _service_call(table: OpenTable, instant: Instant) -> Callable[[], FormatComm
 
 
 def can_record(host: FormatHost, instant: Instant) -> bool:
-    """Tell whether a format can be told of a completed action that some other engine has made."""
+    """Whether a format can be told of a completed action that some other engine has made."""
     if instant.action is Action.SAVEPOINT:
         return Capability.SAVEPOINT in host.capabilities
     return instant.action in _RECORDED or instant.action in WRITE_ACTIONS
@@ -277,7 +277,7 @@ def can_record(host: FormatHost, instant: Instant) -> bool:
 def _unrecordable(table: OpenTable, instant: Instant) -> IncompleteCommitError:
     name, what = table.host.name, f"{instant.action.value} {instant.requested_time}"
     # a restore has deleted files that the format names
-    hint = f"`hudi table repair {table.client.base_path}` makes its metadata anew."
+    hint = f"`hudi table repair {table.client.base_path}` rebuilds its metadata."
     if instant.action is Action.SAVEPOINT:
         hint = f"Delete the savepoint with the engine that made it, or accept it: {hint}"
     return IncompleteCommitError(

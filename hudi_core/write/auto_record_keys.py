@@ -19,7 +19,7 @@ from hudi_core.schema.table_schema import PARTITION_PATH, RECORD_KEY
 
 
 def default_operation(config: TableConfig, names: list[str]) -> Operation:
-    """Return what is done with rows where nothing else is asked for.
+    """Operation of a write that names none.
 
     Parameters
     ----------

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import pyarrow as pa
 
 from hudi_core.config.read import ReadConfig
-from hudi_core.config.resolve import text_options
+from hudi_core.config.resolve import options_as_strings
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.base import Engine
 from hudi_core.engine.choice import engine_for
@@ -42,7 +42,7 @@ from hudi_core.storage.options import StorageOptions
 from hudi_core.storage.temp_folders import INCOMING_FOLDER
 from hudi_core.table import Options, Table
 from hudi_core.table_handle import OpenTable
-from hudi_core.write.keyless import default_operation
+from hudi_core.write.auto_record_keys import default_operation
 from hudi_core.write.repetition import repetition_of, stored_result
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def write(
         ``None`` when ``ignore`` met a table.
     """
     path = location_of(path)
-    given = text_options(options or {})
+    given = options_as_strings(options or {})
     config = WriteConfig.from_options(given)
     extras = extra_metadata, idempotency
     config = replace(config, extras=config.extras.given(*extras))
@@ -199,7 +199,7 @@ def read(spark: SparkSession | None, path: PathLike, options: Options | None = N
     -------
     DataFrame or pyarrow.Table
     """
-    given = text_options(_moments(options or {}))
+    given = options_as_strings(_resolved_times(options or {}))
     opened, within = open_within([location_of(path)], given)
     plan = plan_of(opened, ReadConfig.from_options(given), within=within)
     if spark is not None:
@@ -207,8 +207,8 @@ def read(spark: SparkSession | None, path: PathLike, options: Options | None = N
     return scan(opened.client, plan).read_all()
 
 
-def _moments(options: Options) -> Options:
-    """Return the options of a read with times in the place of instants and moments."""
+def _resolved_times(options: Options) -> Options:
+    """Return the options of a read with times in the place of instants and times."""
     requested = {ReadConfig.as_of.key: requested_time}
     return {
         key: requested.get(key, completed_time)(value)

@@ -18,7 +18,7 @@ from hudi_core.metadata.partition_types import (
 )
 
 
-def wanted_partitions(config: MetadataConfig, table: TableConfig) -> tuple[str, ...]:
+def enabled_partitions(config: MetadataConfig, table: TableConfig) -> tuple[str, ...]:
     """Return the partitions that the options ask for, in the order in which they are built.
 
     A table without partitions has no ranges of partitions, as in Hudi.

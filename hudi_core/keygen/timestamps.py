@@ -1,4 +1,4 @@
-"""Numbers as moments: milliseconds since 1970, and which numbers a span of moments comes from.
+"""Numbers as timestamps: milliseconds since 1970, and the numbers of a span of timestamps.
 
 Hudi makes them with Java's ``TimeUnit.convert``, which divides towards zero: a microsecond before
 1970 is in 1970. Source: ``TimestampBasedAvroKeyGenerator``.
@@ -41,7 +41,7 @@ OF_NULL: Final = 1
 """The number that Hudi takes for a value that is not there."""
 
 
-def check_counts(name: str, kind: pa.DataType, unit: TimeUnit, *, new: bool = False) -> None:
+def require_unit(name: str, kind: pa.DataType, unit: TimeUnit, *, new: bool = False) -> None:
     """Refuse a column whose values do not count this unit.
 
     Parameters
@@ -77,13 +77,13 @@ def check_counts(name: str, kind: pa.DataType, unit: TimeUnit, *, new: bool = Fa
 
 
 def counted_unit(kind: pa.DataType) -> TimeUnit | None:
-    """Return what the values of a column count whatever is said of them; ``None`` for numbers."""
+    """Unit of a column's type; ``None`` for plain numbers."""
     if pt.is_date(kind):
         return TimeUnit.DAYS
     return _OF_TIMESTAMPS[kind.unit] if pt.is_timestamp(kind) else None
 
 
-def moments(values: pa.Array, unit: TimeUnit, column: str) -> Millis:
+def utc_millis(values: pa.Array, unit: TimeUnit, column: str) -> Millis:
     """Return the moment of each value; nulls are those of the number 1, as Hudi has it.
 
     Raises
@@ -113,8 +113,7 @@ def moments(values: pa.Array, unit: TimeUnit, column: str) -> Millis:
 
 
 def counts_of(starts: Millis, ends: Millis, unit: TimeUnit) -> tuple[Millis, Millis]:
-    """Return the least and the greatest numbers whose moments are not before ``starts``, and before
-    ``ends``."""
+    """Least and greatest numbers whose timestamps are from ``starts`` until before ``ends``."""
     times, parts = _TIMES[unit], _PARTS.get(unit, 1)
     limit = _LONG // parts - 1
     first, last = np.clip(starts, -limit, limit), np.clip(ends - 1, -limit, limit)

@@ -22,7 +22,7 @@ from hudi_core.write.planning import GroupWrite
 
 
 @dataclass(frozen=True, slots=True)
-class Arrivals:
+class IncomingRows:
     """The incoming rows of one file group: their numbers; the rows are read when asked for.
 
     Attributes
@@ -60,7 +60,7 @@ class Arrivals:
             return rows
         return rows.take(pa.array(np.searchsorted(wanted, numbers)))
 
-    def strange(self, numbers: Positions) -> Mask:
+    def from_other_partition(self, numbers: Positions) -> Mask:
         """Return which of some rows were staged for another partition."""
         paths = self.sources.paths
         own = [ordinal for ordinal, path in enumerate(paths) if path == self.partition_path]
@@ -73,7 +73,7 @@ def arrivals(
     parts: Sequence[StagedPart],
     tagged: Tagged | None,
     staged: TableSchema,
-) -> Arrivals:
+) -> IncomingRows:
     """Return the incoming rows of a file group.
 
     Parameters
@@ -95,12 +95,12 @@ def arrivals(
         inserts = new_rows(context, tagged)[group.first_insert : end]
         if group.candidate is not None:
             located = located_rows(context, tagged, group.candidate)
-    return Arrivals(context, tuple(parts), staged, own, sources, located, inserts)
+    return IncomingRows(context, tuple(parts), staged, own, sources, located, inserts)
 
 
-def at_home(
+def keep_stored_partition_columns(
     rows: pa.Table,
-    strange: Mask,
+    from_other_partition: Mask,
     met: Positions,
     stored: pa.Table,
     partition_fields: Sequence[str],
@@ -119,9 +119,9 @@ def at_home(
     met
         Positions of the stored rows that they take the place of.
     """
-    if not strange.any():
+    if not from_other_partition.any():
         return rows
-    stays = np.flatnonzero(strange)
+    stays = np.flatnonzero(from_other_partition)
     origin = np.arange(rows.num_rows) + len(stays)
     origin[stays] = np.arange(len(stays))
     for name in partition_fields:

@@ -11,7 +11,7 @@ _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
 
 @cache
-def host_token() -> str | None:
+def boot_id() -> str | None:
     """Return a hash of the id that the kernel has drawn at its start.
 
     Two processes with the same token run on one kernel, so that each sees the other's file locks.
