@@ -96,8 +96,7 @@ def start_clean(client: TableMetaClient, instant: Instant) -> CleanWork | None:
     where = f"{client.storage.root}/{active.path(requested)}"
     body = active.read(requested)
     if not body:
-        for state in (State.INFLIGHT, State.REQUESTED):
-            active.delete(instant.to(state))
+        active.delete_pending(instant)
         return None
     plan = decode_cleaner_plan(body, where)
     files = _files(client, plan, where)

@@ -1,17 +1,22 @@
-"""The mechanics of undoing one instant of any Hudi table.
+"""The rollback of one instant of any Hudi table: planned, run, and found again after a crash.
 
-Order (a crash at any point leaves a state the next attempt continues): plan, inflight, files
-deleted, rollback completed, and only then the undone instant's own timeline files. Readers see
-nothing of it: the instant was invisible before, or was made so first.
+Order: plan, inflight, the target's completed file, data files, completed rollback, and only then
+the target's own timeline files. A crash at any point leaves a rollback that :func:`unfinished`
+finds and :func:`run` continues. Readers see nothing of it: the target was invisible before, or is
+made so first. Everything runs under the table's lock; what the owner of a table does in between,
+such as telling the table's format, are :class:`RollbackHooks`.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
 
 from hudi_core.actions.stored_paths import is_data_path, relative_path
 from hudi_core.errors import CorruptMetadataError
+from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.actions import (
     InstantInfo,
     RollbackMetadata,
@@ -26,10 +31,186 @@ from hudi_core.model.files import (
     PartitionPath,
     join_path,
 )
-from hudi_core.model.instant import Instant
-from hudi_core.model.instant_time import InstantTime
+from hudi_core.model.instant import Action, Instant, State
+from hudi_core.model.instant_time import InstantTime, parse_instant_time
 from hudi_core.model.protocols import Storage
 from hudi_core.storage.location import parse_location
+from hudi_core.timeline.serde import decode_rollback, decode_rollback_plan, encode
+from hudi_core.timeline.timeline import Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class Rollback:
+    """A rollback that has not come to its end.
+
+    Attributes
+    ----------
+    instant
+        As far as it has come: of a completed one, timeline files of the target are left.
+    target
+        What it undoes, as the timeline has it; ``None`` where its plan names no instant.
+    plan
+        What it deletes; ``None`` of a completed one.
+    """
+
+    instant: Instant
+    target: Instant | None
+    plan: RollbackPlan | None = None
+
+
+class RollbackHooks:
+    """What the owner of a table does at the steps of a rollback; here nothing."""
+
+    def before_delete(self, client: TableMetaClient, target: Instant) -> None:
+        """Before the target is hidden and its files go; raises where they must stay."""
+
+    def after_delete(
+        self,
+        client: TableMetaClient,
+        metadata: RollbackMetadata,  # noqa: ARG002 - what a hook needs
+    ) -> TableMetaClient:
+        """Before the rollback completes; returns the table after it."""
+        return client
+
+    def after_complete(
+        self, client: TableMetaClient, rollback: Instant, metadata: RollbackMetadata
+    ) -> None:
+        """After the rollback was completed."""
+
+    def before_tidy(self, client: TableMetaClient, target: Instant) -> None:
+        """Before the target's own timeline files go."""
+
+
+NO_HOOKS: Final = RollbackHooks()
+
+
+def begin(
+    client: TableMetaClient,
+    target: Instant,
+    files: Mapping[PartitionPath, Iterable[str]],
+    requested: InstantTime,
+) -> Rollback:
+    """Put the plan of a rollback on the timeline; nothing is deleted.
+
+    Parameters
+    ----------
+    files
+        Names of the files to delete, by partition.
+    requested
+        Its time, from the table's clock.
+    """
+    plan = make_plan(client.storage.root, target, files)
+    instant = Instant(requested, Action.ROLLBACK, State.REQUESTED)
+    return Rollback(client.active.create_requested(instant, encode(plan)), target, plan)
+
+
+def planned(client: TableMetaClient) -> tuple[Rollback, ...]:
+    """The pending rollbacks of a table, oldest first."""
+    active, timeline = client.active, client.timeline()
+    found = []
+    for instant in timeline.pending().of_actions(Action.ROLLBACK):
+        requested = instant.to(State.REQUESTED)
+        plan = decode_rollback_plan(active.read(requested), active.path(requested))
+        named, target = plan.instant_to_rollback, None
+        if named is not None:
+            when, action = parse_instant_time(named.commit_time), Action(named.action)
+            target = timeline.find(when, action) or Instant(when, action, State.INFLIGHT)
+        found.append(Rollback(instant, target, plan))
+    return tuple(found)
+
+
+def unfinished(client: TableMetaClient) -> tuple[Rollback, ...]:
+    """The rollbacks that somebody began and did not bring to their end.
+
+    First the pending ones. Then completed ones with files of their target on the timeline: not all
+    were removed, or its completed file landed after the rollback.
+    """
+    active, timeline = client.active, client.timeline()
+    pending = {one.requested_time: one for one in timeline.pending()}
+    if not pending:
+        return ()
+    completed: dict[InstantTime, Instant] = {}
+    for instant in timeline.completed().of_actions(Action.ROLLBACK):
+        if instant.requested_time > min(pending):
+            metadata = decode_rollback(active.read(instant), active.path(instant))
+            completed |= dict.fromkeys(pending.keys() & set(metadata.commits_rollback), instant)
+    left = (Rollback(completed[when], pending[when]) for when in sorted(completed))
+    return (*planned(client), *left)
+
+
+def run(
+    client: TableMetaClient,
+    rollback: Rollback,
+    next_time: Callable[[Timeline], InstantTime],
+    hooks: RollbackHooks = NO_HOOKS,
+) -> tuple[TableMetaClient, Instant | None]:
+    """Bring a rollback to its end, however far it has come.
+
+    Parameters
+    ----------
+    client
+        The table, its timeline at hand.
+    rollback
+        As :func:`begin` or :func:`unfinished` returned it.
+    next_time
+        A time of the table's clock after all of a timeline.
+    hooks
+        What the table's owner does in between.
+
+    Returns
+    -------
+    tuple
+        The table after it, and the completed rollback; ``None`` where the plan names no instant, so
+        that it was dropped.
+
+    Raises
+    ------
+    CorruptMetadataError
+        The plan names files that the target did not write. Nothing was deleted.
+    """
+    target, instant, active = rollback.target, rollback.instant, client.active
+    if target is None:
+        return drop(client, rollback), None
+    if rollback.plan is not None:
+        where = active.path(instant.to(State.REQUESTED))
+        root = client.storage.root
+        files = relative_files(rollback.plan, root, target.requested_time, where)
+        if instant.state is State.REQUESTED:
+            instant = active.to_inflight(instant)
+            client = client.seeing(client.timeline().with_instant(instant))
+        hooks.before_delete(client, target)
+        if target.is_completed:
+            active.delete(target)  # from here on no reader counts it
+            hidden = client.timeline().without(target).with_instant(target.to(State.INFLIGHT))
+            client = client.seeing(hidden)
+        # step undo
+        metadata = delete_files(client.storage, files, target, instant.requested_time)
+        client = hooks.after_delete(client, metadata)
+        timeline = client.timeline()
+        instant = active.complete(instant, next_time(timeline), encode(metadata), timeline)
+        client = client.seeing(timeline.with_instant(instant))
+        hooks.after_complete(client, instant, metadata)
+    hooks.before_tidy(client, target)
+    return remove_from_timeline(client, target), instant
+
+
+def drop(client: TableMetaClient, rollback: Rollback) -> TableMetaClient:
+    """Give up a rollback that has deleted nothing; returns the table without it."""
+    client.active.delete_pending(rollback.instant)
+    return client.seeing(client.timeline().without(rollback.instant))
+
+
+def remove_from_timeline(client: TableMetaClient, target: Instant) -> TableMetaClient:
+    """Delete all timeline files of an instant that is undone; returns the table without it.
+
+    A completed file may have landed after the rollback, from a writer that was taken for dead.
+    """
+    active = client.active
+    for late in active.scan().late:
+        if late.requested_time == target.requested_time:
+            active.delete(late)
+    active.delete_pending(target)
+    return client.seeing(client.timeline().without(target))
 
 
 def files_of_instant(

@@ -267,8 +267,7 @@ def recover_pending_indexing(client: TableMetaClient, *, is_lost: bool = False) 
             if tables is not None:
                 client = _complete(tables, pending).tables.client
                 continue
-        for state in (State.INFLIGHT, State.REQUESTED):
-            client.active.delete(pending.to(state))
+        client.active.delete_pending(pending)
     return found
 
 

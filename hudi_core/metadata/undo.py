@@ -9,19 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hudi_core.actions.rollback import (
-    delete_files,
-    files_of_instant,
-    make_plan,
-    relative_files,
-)
+from hudi_core.actions.rollback import Rollback, begin, files_of_instant, run, unfinished
 from hudi_core.errors import TableServiceError
 from hudi_core.metadata.state import MetadataState
 from hudi_core.metadata.table import BOOTSTRAP_PREFIX
 from hudi_core.model.files import PartitionPath
-from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant, State
-from hudi_core.model.instant_time import InstantTime, parse_instant_time
-from hudi_core.timeline.serde import decode_rollback, decode_rollback_plan, encode
+from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant
+from hudi_core.model.instant_time import InstantTime
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.storage_lister import StorageLister
 
@@ -66,10 +60,8 @@ def recover(tables: MetadataState) -> MetadataState:
     Rollbacks that were begun are finished. Deltacommits that are not complete, or that tell of an
     instant the table does not have, are undone.
     """
-    for pending in tables.timeline.pending():
-        if pending.action is Action.ROLLBACK:
-            tables = _resume(tables, pending)
-    tables = _finish_undone(tables)
+    for rollback in unfinished(tables.metadata):
+        tables = _run(tables, rollback)
     for target in _orphans(tables.timeline, tables.data_timeline):
         if not is_compacted(tables.timeline, target.requested_time):
             tables = _roll_back(tables, target)
@@ -104,59 +96,22 @@ def _roll_back(tables: MetadataState, target: Instant) -> MetadataState:
     lister = StorageLister(metadata.storage, partitioned=True, run_map=metadata.run_map)
     partitions = [PartitionPath(path) for path in metadata.storage.list_folders() if path[0] != "."]
     files = files_of_instant(lister.list_files(partitions), target.requested_time)
-    plan = make_plan(metadata.storage.root, target, files)
-    requested = Instant(tables.next_time(), Action.ROLLBACK, State.REQUESTED)
-    metadata.active.create_requested(requested, encode(plan))
-    return _resume(tables.with_instant(requested), requested)
+    rollback = begin(metadata, target, files, tables.next_time())
+    return _run(tables.with_instant(rollback.instant), rollback)
 
 
-def _resume(tables: MetadataState, rollback: Instant) -> MetadataState:
-    metadata, active = tables.metadata, tables.metadata.active
-    requested = rollback.to(State.REQUESTED)
-    where = active.path(requested)
-    plan = decode_rollback_plan(active.read(requested), where)
-    if plan.instant_to_rollback is None:
-        for state in (State.INFLIGHT, State.REQUESTED):
-            active.delete(rollback.to(state))
-        return tables.with_timeline(tables.timeline.without(rollback))
-    time = parse_instant_time(plan.instant_to_rollback.commit_time)
-    action = Action(plan.instant_to_rollback.action)
-    if action.completed_action not in WRITE_ACTIONS:
+def _run(tables: MetadataState, rollback: Rollback) -> MetadataState:
+    target = rollback.target
+    if target is not None and target.action.completed_action not in WRITE_ACTIONS:
         raise TableServiceError(
-            f"A rollback of the metadata table names {time}, which is a {action}",
+            f"A rollback of the metadata table names {target.requested_time}, which is a "
+            f"{target.action}",
             "Let the engine that started it finish it, then write again.",
-            instant=time,
+            instant=target.requested_time,
         )
-    target = tables.timeline.find(time, action) or Instant(time, action, State.INFLIGHT)
-    files = relative_files(plan, metadata.storage.root, time, where)
-    if rollback.state is State.REQUESTED:
-        rollback = active.to_inflight(rollback)
-    if target.is_completed:
-        active.delete(target)  # from here on no reader counts it
-    done = delete_files(metadata.storage, files, target, rollback.requested_time)
-    completed = active.complete(rollback, tables.next_time(), encode(done), tables.timeline)
-    return _delete_pending(tables.with_instant(completed), target)
 
+    def next_time(timeline: Timeline) -> InstantTime:
+        return tables.with_timeline(timeline).next_time()
 
-def _finish_undone(tables: MetadataState) -> MetadataState:
-    """Remove what is left on the timeline of deltacommits whose rollback is complete."""
-    active = tables.metadata.active
-    pending = {one.requested_time: one for one in tables.timeline.pending()}
-    if not pending:
-        return tables
-    for rollback in tables.timeline.completed():
-        if rollback.action is Action.ROLLBACK and rollback.requested_time > min(pending):
-            named = decode_rollback(active.read(rollback), active.path(rollback)).commits_rollback
-            for time in pending.keys() & set(named):
-                tables = _delete_pending(tables, pending[time])
-    return tables
-
-
-def _delete_pending(tables: MetadataState, target: Instant) -> MetadataState:
-    active = tables.metadata.active
-    for late in active.scan().late:
-        if late.requested_time == target.requested_time:
-            active.delete(late)
-    for state in (State.INFLIGHT, State.REQUESTED):
-        active.delete(Instant(target.requested_time, target.action, state))
-    return tables.with_timeline(tables.timeline.without(target))
+    metadata, _ = run(tables.metadata, rollback, next_time)
+    return tables.with_timeline(metadata.timeline())

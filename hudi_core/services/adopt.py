@@ -251,8 +251,7 @@ def _undo_adoption(client: TableMetaClient, record: AdoptionRecord) -> None:
     found = client.timeline().find(record.instant)
     if found is not None:
         client.active.delete(found)
-    for state in (State.INFLIGHT, State.REQUESTED):
-        client.active.delete(Instant(record.instant, Action.COMMIT, state))
+    client.active.delete_pending(Instant(record.instant, Action.COMMIT, State.INFLIGHT))
     storage = _with_names(client.storage)
     for one in record.placements:
         storage.link(one.path, one.source)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from hudi_core.actions.rollback import unfinished
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import ConcurrentWriterError, InstantNotFoundError
-from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant
+from hudi_core.model.instant import WRITE_ACTIONS, Instant
 from hudi_core.model.instant_time import InstantTime, parse_instant_time
 from hudi_core.table_handle import OpenTable
-from hudi_core.timeline.serde import decode_rollback
 from hudi_core.timeline.zone_evidence import require_same_zone
 from hudi_core.txn import rollback
 from hudi_core.txn.lost_completion import completion_evidence
 from hudi_core.txn.publication import is_two_step
-from hudi_core.txn.recovery import finish_undone, is_writing, require_known_actions
+from hudi_core.txn.recovery import is_writing, require_known_actions
 from hudi_core.txn.rollback_checks import require_can_be_rolled_back
 from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import TableLock
@@ -77,12 +77,9 @@ def _finish_begun(state: TableState, time: InstantTime) -> tuple[TableState, Ins
 
     A second plan for the same write would find its files gone already and say so in the timeline.
     """
-    active = state.client.active
     found = None
-    for pending in state.timeline.pending().of_actions(Action.ROLLBACK):
-        state, done = rollback.resume(state, pending)
-        if done is not None:
-            metadata = decode_rollback(active.read(done), active.path(done))
-            found = done if time in metadata.commits_rollback else found
-    state, finished = finish_undone(state)
-    return state, finished.get(time, found)
+    for begun in unfinished(state.client):
+        state, done = rollback.resume(state, begun)
+        if begun.target is not None and begun.target.requested_time == time:
+            found = done or found
+    return state, found

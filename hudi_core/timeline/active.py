@@ -298,6 +298,12 @@ class ActiveTimeline:
         self._require_layout_2(instant)
         return self.storage.delete(self.path(instant))
 
+    def delete_pending(self, instant: Instant) -> None:
+        """Delete the inflight and the requested file of ``instant``, in this order: what is left
+        after a crash is pending still."""
+        for state in (State.INFLIGHT, State.REQUESTED):
+            self.delete(instant.to(state))
+
     def _put(self, instant: Instant, body: bytes) -> Instant:
         self._require_layout_2(instant)
         if len(body) > MAX_INSTANT_BYTES:

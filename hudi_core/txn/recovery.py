@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from hudi_core.actions.rollback import unfinished
 from hudi_core.config.kinds import ConcurrencyMode
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import (
@@ -26,13 +27,12 @@ from hudi_core.model.instant_time import InstantTime, parse_instant_time
 from hudi_core.storage.probes import sweep
 from hudi_core.storage.temp_folders import TEMP_FOLDER
 from hudi_core.table_handle import OpenTable
-from hudi_core.timeline.serde import decode_rollback
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.timeline.zone_evidence import require_same_zone
 from hudi_core.txn import heartbeat, rollback
 from hudi_core.txn.lost_completion import require_not_completed
 from hudi_core.txn.markers import Markers
-from hudi_core.txn.roll_forward import record_service, roll_forward_pending
+from hudi_core.txn.roll_forward import roll_forward_pending
 from hudi_core.txn.state import TableState
 
 _OWN_WRITES: Final = frozenset({Action.COMMIT, Action.REPLACECOMMIT})
@@ -68,9 +68,8 @@ def recover(state: TableState, config: WriteConfig) -> TableState:
         state = TableState.load(state.table)
     require_known_actions(state.client)
     state = roll_forward_pending(state).state
-    for pending in state.timeline.pending().of_actions(Action.ROLLBACK):
-        state, _ = rollback.resume(state, pending)
-    state, _ = finish_undone(state)
+    for begun in unfinished(state.client):
+        state, _ = rollback.resume(state, begun)
     for pending in state.timeline.pending():
         if is_writing(state.table, pending, config):
             if config.concurrency_mode is ConcurrencyMode.SINGLE_WRITER:
@@ -160,31 +159,3 @@ def require_known_actions(client: TableMetaClient) -> None:
             f"has pending actions that this release does not write: {', '.join(strange)}",
             "Let the engine that started them finish or roll them back, then write again.",
         )
-
-
-def finish_undone(state: TableState) -> tuple[TableState, dict[InstantTime, Instant]]:
-    """Remove what is left of instants whose rollback is complete; runs under the table's lock.
-
-    Files of theirs that were not all removed, and a completed one that landed after the rollback.
-
-    Returns
-    -------
-    tuple
-        The table without them, and their completed rollbacks by their requested times.
-    """
-    active, timeline = state.client.active, state.timeline
-    pending = {instant.requested_time: instant for instant in timeline.pending()}
-    if not pending:
-        return state, {}
-    oldest = min(pending)
-    found: dict[InstantTime, Instant] = {}
-    for instant in timeline.completed():
-        if instant.action is Action.ROLLBACK and instant.requested_time > oldest:
-            metadata = decode_rollback(active.read(instant), active.path(instant))
-            named = pending.keys() & set(metadata.commits_rollback)
-            found |= dict.fromkeys(named, instant)
-    for time in sorted(found):
-        record_service(state.table, found[time])
-        rollback.finish(state.table, pending[time])
-        state = state.without(pending[time])
-    return state, found

@@ -127,12 +127,12 @@ def publish(
 
 def _roll_forward(state: TableState, instant: Instant) -> None:
     table = state.table
-    begun = rollback.planned(table.client, state.timeline, instant)
+    begun = rollback.planned_for(state.client, instant)
     if begun is not None:
         rollback.resume(state, begun)
         return
     if instant.action not in WRITE_ACTIONS:
-        record_service(table, instant)
+        _record_service(table, instant)
         return
     if table.host.find_publication(table.client, instant) is None:
         _log.warning("%s is published again: its writer did not get that far", instant)
@@ -140,7 +140,7 @@ def _roll_forward(state: TableState, instant: Instant) -> None:
         due.publish(is_replay=True)
 
 
-def record_service(table: OpenTable, instant: Instant) -> None:
+def _record_service(table: OpenTable, instant: Instant) -> None:
     """Make the format hold a completed action that writes no rows, if it does not yet; runs under
     the table's lock.
 

@@ -1,4 +1,4 @@
-"""Rolling back one instant as a transaction: plan, delete, complete, tell the format.
+"""Rolling back one instant of a table: the metadata table and the format are told.
 
 What happens in which order, and why, is in :mod:`hudi_core.actions.rollback`. Everything here runs
 under the table's lock.
@@ -8,27 +8,33 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from hudi_core.actions.rollback import (
-    delete_files,
+    Rollback,
+    RollbackHooks,
+    begin,
+    drop,
     files_of_instant,
-    make_plan,
-    relative_files,
+    planned,
+    remove_from_timeline,
+    run,
 )
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.errors import ConcurrentWriterError, PluginContractError, TableServiceError
 from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata.index_definitions import IndexDefinitions
 from hudi_core.metadata.removal_changes import record_rollback
 from hudi_core.metadata.session import MetadataSession
+from hudi_core.metadata.state import MetadataState
 from hudi_core.metadata.undo import undo
-from hudi_core.model.actions import InstantInfo, RollbackPlan
+from hudi_core.model.actions import RollbackMetadata
 from hudi_core.model.files import PartitionPath
 from hudi_core.model.format import Publication
-from hudi_core.model.instant import Action, Instant, State
-from hudi_core.model.instant_time import parse_instant_time
+from hudi_core.model.instant import Instant, State
+from hudi_core.model.instant_time import InstantTime
 from hudi_core.table_handle import OpenTable
-from hudi_core.timeline.serde import decode_rollback_plan, encode
-from hudi_core.timeline.timeline import Timeline
+from hudi_core.timeline.serde import decode_rollback
 from hudi_core.txn.heartbeat import heartbeat_path, is_of_this_boot, remove_heartbeat
 from hudi_core.txn.markers import Markers
 from hudi_core.txn.publication import is_two_step, publish_with_retry
@@ -63,30 +69,31 @@ def roll_back(
     """
     client = state.client
     files = files_written(state.table, target)
-    plan = make_plan(client.storage.root, target, files)
-    time = client.clock.next_time(state.timeline)
-    requested = Instant(time, Action.ROLLBACK, State.REQUESTED)
-    client.active.create_requested(requested, encode(plan))  # step plan-rollback
-    _require_still_pending(state.table, requested, target)
-    return _execute(state.with_instant(requested), requested, plan, target, published)
+    requested = client.clock.next_time(state.timeline)
+    begun = begin(client, target, files, requested)  # step plan-rollback
+    _require_still_pending(state.table, begun)
+    state, completed = _run(state.with_instant(begun.instant), begun, published)
+    assert completed is not None  # noqa: S101 - the plan names the target
+    return state, completed
 
 
-def _require_still_pending(table: OpenTable, rollback: Instant, target: Instant) -> None:
+def _require_still_pending(table: OpenTable, begun: Rollback) -> None:
     """Give the rollback of a pending write up that has been completed by now.
 
     Its writer, who was taken for dead, may have looked for a plan before there was this one, and
     tell that the write is done. Nothing is deleted yet.
     """
-    if target.is_completed:
+    target = begun.target
+    if target is None or target.is_completed:
         return
     # step look-at-target
     found = table.client.active.load().find(target.requested_time, target.action)
     if found is not None and found.is_completed:
-        _delete(table, rollback)
+        table.client.active.delete_pending(begun.instant)
         raise ConcurrentWriterError(table.client.base_path, target.requested_time)
 
 
-def resume(state: TableState, rollback: Instant) -> tuple[TableState, Instant | None]:
+def resume(state: TableState, rollback: Rollback) -> tuple[TableState, Instant | None]:
     """Finish a rollback that an earlier writer began.
 
     Returns
@@ -95,33 +102,35 @@ def resume(state: TableState, rollback: Instant) -> tuple[TableState, Instant | 
         The table after it, and the completed rollback; ``None`` when it was dropped, because its
         plan names no instant, or a completed write that must stay by now and has lost nothing yet.
     """
-    table, active = state.table, state.client.active
-    requested = rollback.to(State.REQUESTED)
-    plan = decode_rollback_plan(active.read(requested), active.path(requested))
-    if plan.instant_to_rollback is None:
-        _delete(table, rollback)
-        return state.without(rollback), None
-    target = _target(state.timeline, plan.instant_to_rollback)
-    if target.is_completed and _must_stay(state, target):
-        _delete(table, rollback)
-        return state.without(rollback), None
-    published = None
-    if not target.is_completed and is_two_step(table):
-        published = table.host.find_publication(table.client, target)
-    return _execute(state, rollback, plan, target, published)
+    table, target = state.table, rollback.target
+    if rollback.instant.is_completed:
+        _publish_if_absent(table, rollback.instant)
+    elif target is not None and target.is_completed:
+        if _must_stay(state, target):
+            drop(state.client, rollback)
+            return state.without(rollback.instant), None
+    elif target is not None and is_two_step(table):
+        return _run(state, rollback, table.host.find_publication(table.client, target))
+    return _run(state, rollback)
 
 
-def planned(client: TableMetaClient, timeline: Timeline, target: Instant) -> Instant | None:
-    """The pending rollback of ``timeline`` whose plan names ``target``; ``None`` when there is
-    none."""
-    active = client.active
-    for pending in timeline.pending():
-        if pending.action is Action.ROLLBACK:
-            requested = pending.to(State.REQUESTED)
-            plan = decode_rollback_plan(active.read(requested), active.path(requested))
-            named = plan.instant_to_rollback
-            if named is not None and named.commit_time == target.requested_time:
-                return pending
+def _publish_if_absent(table: OpenTable, completed: Instant) -> None:
+    """Tell the format of a completed rollback that it does not hold yet."""
+    client, host = table.client, table.host
+    if host.find_publication(client, completed) is None:
+        _log.warning("%s is published again: its writer did not get that far", completed)
+        data, where = client.active.read(completed), client.active.path(completed)
+        metadata = decode_rollback(data, where)
+        publish_with_retry(
+            table, completed, lambda: host.complete_rollback(client, metadata, completed)
+        )
+
+
+def planned_for(client: TableMetaClient, target: Instant) -> Rollback | None:
+    """The pending rollback whose plan names ``target``; ``None`` when there is none."""
+    for one in planned(client):
+        if one.target is not None and one.target.requested_time == target.requested_time:
+            return one
     return None
 
 
@@ -129,56 +138,74 @@ def drop_unwritten(state: TableState, target: Instant) -> None:
     """Undo an instant that has made no data file; no trace of it is left."""
     if state.metadata is not None:
         undo(state.metadata, target.requested_time)
-    finish(state.table, target)
+    _remove_signs_of_life(state.client, target)
+    remove_from_timeline(state.client, target)
 
 
-def finish(table: OpenTable, target: Instant) -> None:
-    """Remove what is left of an instant that is undone: markers and heartbeat, timeline files
-    last."""
-    storage = table.client.storage
-    Markers(storage, target.requested_time).delete_all()
-    remove_heartbeat(storage, target.requested_time)
-    for late in table.client.active.scan().late:
-        if late.requested_time == target.requested_time:
-            table.client.active.delete(late)
-    for state in (State.INFLIGHT, State.REQUESTED):
-        table.client.active.delete(Instant(target.requested_time, target.action, state))
+def _run(
+    state: TableState, rollback: Rollback, published: Publication | None = None
+) -> tuple[TableState, Instant | None]:
+    # nothing is recorded of a rollback that is complete
+    tables = None if rollback.instant.is_completed else state.metadata
+    client = state.client if tables is None else tables.client
+    definitions = state.definitions if tables is None else tables.definitions
+    hooks = _Hooks(state.table, None if tables is None else tables.definitions, published)
+    client, completed = run(client, rollback, client.clock.next_time, hooks)
+    return state.with_client(client, definitions), completed
 
 
-def _execute(
-    state: TableState,
-    rollback: Instant,
-    plan: RollbackPlan,
-    target: Instant,
-    published: Publication | None,
-) -> tuple[TableState, Instant]:
-    table, client = state.table, state.client
-    where = client.active.path(rollback.to(State.REQUESTED))
-    files = relative_files(plan, client.storage.root, target.requested_time, where)
-    if rollback.state is State.REQUESTED:
-        rollback = client.active.to_inflight(rollback)
-        state = state.with_instant(rollback)
-    if published is not None:
-        completion = published.completion_time or target.requested_time
-        _leave_format(table, target.to(State.COMPLETED, completion))
-    if target.is_completed:
-        _leave_format(table, target)
-        client.active.delete(target)  # from here on no reader counts it
-        state = state.without(target).with_instant(target.to(State.INFLIGHT))
-    # step undo
-    metadata = delete_files(client.storage, files, target, rollback.requested_time)
-    if state.metadata is not None:
-        upkeep = MetadataSession(state.metadata, MetadataConfig.from_options(client.options))
-        state = state.with_metadata(record_rollback(upkeep, rollback.requested_time, metadata))
-    completion = client.clock.next_time(state.timeline)
-    completed = client.active.complete(rollback, completion, encode(metadata), state.timeline)
-    state = state.with_instant(completed)
-    table, client = state.table, state.client
-    publish_with_retry(
-        table, completed, lambda: table.host.complete_rollback(client, metadata, completed)
-    )
-    finish(table, target)
-    return state.without(target), completed
+@dataclass(frozen=True)
+class _Hooks(RollbackHooks):
+    """Tells the format and the metadata table.
+
+    Attributes
+    ----------
+    table
+        The table that the rollback is of.
+    definitions
+        Its indexes; ``None`` where it has no metadata table.
+    published
+        How the format holds the target although the timeline has it as pending.
+    """
+
+    table: OpenTable
+    definitions: IndexDefinitions | None
+    published: Publication | None
+
+    def before_delete(self, client: TableMetaClient, target: Instant) -> None:
+        """Let the format stop naming the target's files."""
+        table = replace(self.table, client=client)
+        if self.published is not None:
+            completion = self.published.completion_time or target.requested_time
+            _leave_format(table, target.to(State.COMPLETED, completion))
+        elif target.is_completed:
+            _leave_format(table, target)
+
+    def after_delete(self, client: TableMetaClient, metadata: RollbackMetadata) -> TableMetaClient:
+        """Record the deletions in the metadata table."""
+        if self.definitions is None:
+            return client
+        tables = MetadataState(client, self.definitions)
+        session = MetadataSession(tables, MetadataConfig.from_options(client.options))
+        return record_rollback(session, InstantTime(metadata.start_rollback_time), metadata).client
+
+    def after_complete(
+        self, client: TableMetaClient, rollback: Instant, metadata: RollbackMetadata
+    ) -> None:
+        """Tell the format that the rollback is complete."""
+        table = replace(self.table, client=client)
+        publish_with_retry(
+            table, rollback, lambda: table.host.complete_rollback(client, metadata, rollback)
+        )
+
+    def before_tidy(self, client: TableMetaClient, target: Instant) -> None:
+        """Remove what shows that a writer is at work."""
+        _remove_signs_of_life(client, target)
+
+
+def _remove_signs_of_life(client: TableMetaClient, target: Instant) -> None:
+    Markers(client.storage, target.requested_time).delete_all()
+    remove_heartbeat(client.storage, target.requested_time)
 
 
 def _leave_format(table: OpenTable, target: Instant) -> None:
@@ -195,11 +222,6 @@ def _leave_format(table: OpenTable, target: Instant) -> None:
         raise PluginContractError(
             host.name, f"before_rollback returned, and it still holds {target.requested_time}"
         )
-
-
-def _delete(table: OpenTable, rollback: Instant) -> None:
-    for state in (State.INFLIGHT, State.REQUESTED):
-        table.client.active.delete(rollback.to(state))
 
 
 def _must_stay(state: TableState, target: Instant) -> bool:
@@ -223,12 +245,6 @@ def _must_stay(state: TableState, target: Instant) -> bool:
             _log.warning("the rollback of %s is given up: %s", target.requested_time, refused)
             return True
     return False
-
-
-def _target(timeline: Timeline, info: InstantInfo) -> Instant:
-    time = parse_instant_time(info.commit_time)
-    found = timeline.find(time)
-    return found or Instant(time, Action(info.action), State.INFLIGHT)
 
 
 def files_written(table: OpenTable, target: Instant) -> Mapping[PartitionPath, Sequence[str]]:

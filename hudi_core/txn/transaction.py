@@ -268,7 +268,7 @@ class Transaction:
         state = TableState.load(self.table, timeline)
         markers = Markers(self.table.client.scratch, self.instant.requested_time)
         markers.seal()
-        begun = rollback.planned(state.client, timeline, self.instant)
+        begun = rollback.planned_for(state.client, self.instant)
         if begun is not None:
             rollback.resume(state, begun)
         elif markers.list():
@@ -279,7 +279,10 @@ class Transaction:
     def _require_pending(self, timeline: Timeline) -> None:
         found = timeline.find(self.instant.requested_time, self.instant.action)
         undone = found is None or found.is_completed or self.heartbeat.is_lost
-        if undone or rollback.planned(self.table.client, timeline, self.instant) is not None:
+        if (
+            undone
+            or rollback.planned_for(self.table.client.seeing(timeline), self.instant) is not None
+        ):
             raise rolled_back(self.instant)
 
     def _require_in_time(self, read_at: float) -> None:
@@ -297,7 +300,7 @@ class Transaction:
         found = timeline.find(self.instant.requested_time, self.instant.action)
         if found is None or not found.is_completed:
             raise rolled_back(self.instant)
-        if rollback.planned(self.table.client, timeline, self.instant) is not None:
+        if rollback.planned_for(self.table.client.seeing(timeline), self.instant) is not None:
             # who planned it leaves it alone where a third writer has published it before
             raise unknown_outcome(self.instant, "Another writer planned its rollback while")
 
@@ -444,8 +447,7 @@ def _given_up_unless_unlocked(table: OpenTable) -> Iterator[list[Transaction]]:
     except BaseException as error:
         for one in begun:
             try:
-                for state in (State.INFLIGHT, State.REQUESTED):
-                    table.client.active.delete(one.instant.to(state))
+                table.client.active.delete_pending(one.instant)
             except HudiError as undo:
                 error.add_note(
                     f"Instant {one.instant.requested_time} stays inflight until the next writer "

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import hudi_core as hudi
+import hudi_core.actions.rollback
 import hudi_core.txn.fenced_rollback
 import hudi_core.txn.rollback
 from hudi_core.errors import CommitConflictError, HudiError, IncompleteCommitError
@@ -144,12 +145,14 @@ def test_whoever_is_overtaken_himself_hears_of_it_once_nothing_is_left(
 STEPS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "the fence": lambda patched: die_at(patched, "before_rollback"),
     "the plan": lambda patched: patched.setattr(hudi_core.txn.rollback, "roll_back", dies),
-    "the rollback begins": lambda patched: patched.setattr(
-        hudi_core.txn.rollback, "_execute", dies
+    "the rollback begins": lambda patched: patched.setattr(hudi_core.txn.rollback, "run", dies),
+    "the deletion": lambda patched: patched.setattr(
+        hudi_core.actions.rollback, "delete_files", dies
     ),
-    "the deletion": lambda patched: patched.setattr(hudi_core.txn.rollback, "delete_files", dies),
     "the format hears of it": lambda patched: die_at(patched, "complete_rollback"),
-    "the last files go": lambda patched: patched.setattr(hudi_core.txn.rollback, "finish", dies),
+    "the last files go": lambda patched: patched.setattr(
+        hudi_core.actions.rollback, "remove_from_timeline", dies
+    ),
 }
 
 

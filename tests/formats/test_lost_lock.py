@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import hudi_core as hudi
+import hudi_core.actions.rollback
 import hudi_core.txn.transaction
 from hudi_core.actions.rollback import make_plan
 from hudi_core.errors import CommitConflictError, ConcurrentWriterError
@@ -66,11 +67,11 @@ def test_a_write_that_completes_while_its_rollback_is_planned_stays(
             return made
 
         done: list[Any] = []
-        monkeypatch.setattr(rollback, "make_plan", slow)
+        monkeypatch.setattr(hudi_core.actions.rollback, "make_plan", slow)
         with pytest.raises(ConcurrentWriterError) as caught:
             rollback.roll_back(TableState.load(opened), pending)
         refused.append(caught.value)
-        monkeypatch.setattr(rollback, "make_plan", plan)
+        monkeypatch.setattr(hudi_core.actions.rollback, "make_plan", plan)
         return done[0]
 
     complete = hudi_core.txn.transaction.Transaction._complete

@@ -14,7 +14,8 @@ The recoverer is any healthy next writer: it does not die, and may run as often 
 left out: the rows, the metadata table, table services. Requests are linearizable: a put of a
 timeline file, and compare-and-set in the format, happen at one point of time.
 
-The names of :class:`Step` are those in the comments of ``hudi_core/txn``.
+The names of :class:`Step` are those in the comments of ``hudi_core/txn``, and of the rollback that
+it runs, in ``hudi_core/actions``.
 """
 
 from __future__ import annotations

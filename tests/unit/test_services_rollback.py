@@ -198,7 +198,7 @@ def test_a_rollback_that_is_complete_is_not_made_again(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(rollback, "finish", killed)
+        patched.setattr(rollback, "_remove_signs_of_life", killed)
         with pytest.raises(KeyboardInterrupt):
             table.rollback(result.instant)
     ((begun, _),) = rollbacks(table)

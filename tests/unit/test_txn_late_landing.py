@@ -118,7 +118,7 @@ def test_a_put_that_lands_while_a_rollback_ends_is_undone(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(rollback, "finish", killed)
+        patched.setattr(rollback, "_remove_signs_of_life", killed)
         with pytest.raises(KeyboardInterrupt):
             table.insert(rows("c"))
     (land,) = late
