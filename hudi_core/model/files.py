@@ -209,10 +209,15 @@ class FileSlice:
         return self.group.file_id
 
     @property
+    def files(self) -> tuple[FileStatus, ...]:
+        """All files of the slice, the base file first."""
+        base = () if self.base_file is None else (self.base_file.status,)
+        return (*base, *(log.status for log in self.log_files))
+
+    @property
     def total_size(self) -> int:
         """Bytes of all files of the slice."""
-        base = self.base_file.size if self.base_file else 0
-        return base + sum(log.status.size for log in self.log_files)
+        return sum(file.size for file in self.files)
 
 
 @dataclass(frozen=True, slots=True)
