@@ -355,6 +355,9 @@ def open_log(
     StorageError
         The store does not answer.
     """
+    held = meta_client.held
+    if version is None and not is_anew and held is not None and isinstance(held.value, Head):
+        return held.value
     root = root_of(meta_client)
     with translated(root):
         if version is not None:
@@ -362,4 +365,6 @@ def open_log(
         handle = opened(meta_client) if is_anew else newest(meta_client)
     head = Head(handle.table, root)
     keep_after(head, meta_client, handle)
+    if held is not None:
+        held.value = head
     return head

@@ -27,7 +27,7 @@ from hudi_core.model.files import BasePath, PartitionPath
 from hudi_core.schema.alignment import align, counterpart, counterparts, stored_fields
 from hudi_core.schema.arrow_types import leaves
 from hudi_core.schema.table_schema import FILE_NAME, PARTITION_PATH, RECORD_KEY, TableSchema
-from hudi_core.storage.data_files import open_data_file
+from hudi_core.storage.data_files import FetchedFiles, open_data_file
 from hudi_core.storage.layout import layout_of
 from hudi_core.storage.options import StorageOptions
 
@@ -47,6 +47,11 @@ class TableFiles(Protocol):
     @property
     def schema(self) -> TableSchema: ...
 
+    @property
+    def fetched(self) -> FetchedFiles | None:
+        """Files that one task hands to the next, where they share memory."""
+        ...
+
 
 def read_record_keys(files: TableFiles, path: str, size: int | None = None) -> pa.ChunkedArray:
     """Return the record keys of a base file, in file order.
@@ -63,7 +68,7 @@ def read_record_keys(files: TableFiles, path: str, size: int | None = None) -> p
     DataFileError
         The file cannot be read, or has no record keys.
     """
-    with _opened(files, path, size) as file:
+    with _source(files, path, size, is_needed_again=True) as source, _parquet(source) as file:
         if RECORD_KEY not in file.schema_arrow.names:
             raise _without_keys(files, path)
         return file.read(columns=[RECORD_KEY]).column(RECORD_KEY).cast(pa.string())
@@ -195,8 +200,8 @@ def _without_keys(files: TableFiles, path: str) -> DataFileError:
 
 
 @contextmanager
-def _opened(files: TableFiles, path: str, size: int | None = None) -> Iterator[pq.ParquetFile]:
-    with _source(files, path, size) as source, _parquet(source) as file:
+def _opened(files: TableFiles, path: str) -> Iterator[pq.ParquetFile]:
+    with _source(files, path) as source, _parquet(source) as file:
         yield file
 
 
@@ -205,10 +210,19 @@ def _parquet(source: pa.NativeFile) -> pq.ParquetFile:
 
 
 @contextmanager
-def _source(files: TableFiles, path: str, size: int | None = None) -> Iterator[pa.NativeFile]:
+def _source(
+    files: TableFiles, path: str, size: int | None = None, *, is_needed_again: bool = False
+) -> Iterator[pa.NativeFile]:
     physical = layout_of(files.table.raw).physical(path)
     try:
-        with open_data_file(files.base_path, files.storage_options, physical, size) as source:
+        with open_data_file(
+            files.base_path,
+            files.storage_options,
+            physical,
+            size,
+            files.fetched,
+            is_needed_again=is_needed_again,
+        ) as source:
             yield source
     except (OSError, pa.ArrowInvalid) as error:
         raise DataFileError(files.base_path, f"{path}: {error}") from error

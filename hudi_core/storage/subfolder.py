@@ -81,6 +81,10 @@ class SubfolderStorage:
         """Delete a file; ``False`` when there was none."""
         return self.whole.delete(self._in_whole(path))
 
+    def discard(self, paths: Sequence[str]) -> None:
+        """Delete files, whether they are there or not."""
+        self.whole.discard([self._in_whole(path) for path in paths])
+
     def delete_tree(self, prefix: str) -> int:
         """Delete everything below a folder; return the number of files deleted."""
         return self.whole.delete_tree(self._in_whole(prefix))

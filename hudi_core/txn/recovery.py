@@ -20,6 +20,7 @@ from hudi_core.errors import (
 )
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.indexing import is_own_indexing, recover_pending_indexing
+from hudi_core.model.client import HeldMetadata
 from hudi_core.model.files import join_path
 from hudi_core.model.instant import Action, Instant
 from hudi_core.model.instant_time import InstantTime, parse_instant_time
@@ -65,7 +66,8 @@ def recover(state: TableState, config: WriteConfig) -> TableState:
     if state.timeline.unknown and _remove_surplus(client):
         state = state.reloaded()
     if recover_pending_indexing(state.client):
-        state = TableState.load(state.table)
+        held = None if state.client.held is None else HeldMetadata()
+        state = TableState.load(state.table, held=held)
     require_known_actions(state.client)
     state = roll_forward_pending(state).state
     for pending in state.timeline.pending().of_actions(Action.ROLLBACK):
