@@ -19,7 +19,7 @@ from hudi_core.base_file.encoded_columns import (
 )
 from hudi_core.base_file.encodings import decided_leaves, leaf_paths
 from hudi_core.base_file.key_footer import KeyFooter, key_footer
-from hudi_core.config.merge_rules import merge_rules
+from hudi_core.config.merge_rules import MergeRules
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import DataFileError
 from hudi_core.keygen import bare_key_field
@@ -46,6 +46,9 @@ class TableFiles(Protocol):
 
     @property
     def schema(self) -> TableSchema: ...
+
+    @property
+    def rules(self) -> MergeRules: ...
 
     @property
     def fetched(self) -> FetchedFiles | None:
@@ -176,7 +179,7 @@ def _key_column(files: TableFiles, stored: Sequence[pa.Field]) -> str | None:
 
 def _never_encoded(files: TableFiles) -> set[str]:
     """Return columns whose values are compared, by which rows are found or decided about."""
-    return {RECORD_KEY, *files.table.record_key_fields, *merge_rules(files.table).order}
+    return {RECORD_KEY, *files.table.record_key_fields, *files.rules.order}
 
 
 def _read_encoded(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 from hudi_core.config.kinds import InsertDuplicates
@@ -53,7 +54,7 @@ class Attempts(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class WriteContext:
     """The write that a task belongs to.
 
@@ -105,7 +106,7 @@ class WriteContext:
         """Whether a row whose key is stored in another partition moves to its own."""
         return self.is_global and self.write.index.moves_partition
 
-    @property
+    @cached_property
     def rules(self) -> MergeRules:
         """How versions of a row are merged."""
         return merge_rules(self.table)
