@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -30,6 +30,8 @@ from hudi_core.schema.table_schema import FILE_NAME, PARTITION_PATH, RECORD_KEY,
 from hudi_core.storage.data_files import FetchedFiles, open_data_file
 from hudi_core.storage.layout import layout_of
 from hudi_core.storage.options import StorageOptions
+
+_FEW_VALUES: Final = 200_000
 
 
 class TableFiles(Protocol):
@@ -74,7 +76,8 @@ def read_record_keys(files: TableFiles, path: str, size: int | None = None) -> p
     with _source(files, path, size, is_needed_again=True) as source, _parquet(source) as file:
         if RECORD_KEY not in file.schema_arrow.names:
             raise _without_keys(files, path)
-        return file.read(columns=[RECORD_KEY]).column(RECORD_KEY).cast(pa.string())
+        rows = file.read(columns=[RECORD_KEY], use_threads=_is_large(file.metadata))
+        return rows.column(RECORD_KEY).cast(pa.string())
 
 
 def read_column(files: TableFiles, path: str, name: str) -> pa.ChunkedArray:
@@ -192,10 +195,16 @@ def _read_encoded(
         read_dictionary=dictionaries,
         coerce_int96_timestamp_unit="us",
     ) as reader:
-        rows = reader.read(columns=[stored.name for stored in found.values()])
+        names = [stored.name for stored in found.values()]
+        rows = reader.read(columns=names, use_threads=_is_large(file.metadata))
     for name in dictionaries:
         require_valid_codes(rows.column(name))
     return rows
+
+
+def _is_large(footer: pq.FileMetaData) -> bool:
+    """Whether columns are worth a thread each; of small files, handing them over takes longer."""
+    return bool(footer.num_rows * footer.num_columns > _FEW_VALUES)
 
 
 def _without_keys(files: TableFiles, path: str) -> DataFileError:

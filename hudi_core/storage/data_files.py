@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from hudi_core.errors import PathNotFoundError, StorageError, UnsafePathError
+from hudi_core.storage.links import has_link
 from hudi_core.storage.location import StoreKind, parse_location
 from hudi_core.storage.open import open_storage
 from hudi_core.storage.options import StorageOptions
@@ -145,14 +146,14 @@ def require_no_links(uri: str, paths: Iterable[str]) -> None:
     location = parse_location(uri)
     if not location.is_local:
         return
-    root = os.path.realpath(location.key)
-    inside: dict[str, bool] = {}
+    linked: dict[str, bool] = {}
     for path in paths:
         full = os.path.join(location.key, path)
-        folder = os.path.dirname(full)
-        if folder not in inside:
-            inside[folder] = _is_below(folder, root)
-        if not inside[folder] or (os.path.islink(full) and not _is_below(full, root)):
+        folder = os.path.dirname(path)
+        if folder not in linked:
+            linked[folder] = has_link(location.key, folder)
+        is_linked = linked[folder] or os.path.islink(full)
+        if is_linked and not _is_below(full, os.path.realpath(location.key)):
             raise UnsafePathError(
                 full,
                 f"a symbolic link leads it to {os.path.realpath(full)}, out of the table",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from hudi_core.model.files import FileStatus, join_path
@@ -103,4 +103,4 @@ class SubfolderStorage:
             others += [path[len(self.folder) + 1 :] for path in strays]
 
     def _own(self, status: FileStatus) -> FileStatus:
-        return replace(status, path=status.path[len(self.folder) + 1 :])
+        return FileStatus(status.path[len(self.folder) + 1 :], status.size, status.modified_ms)
