@@ -207,7 +207,7 @@ class Transaction:
             self._delete_lost_attempts(statuses)
             metadata = with_current_parent(table, parent, metadata)
             self.lock.require_lease()
-            state = self._record(metadata, statuses, state, now.seen)
+            state = self._record(metadata, statuses, now.seen, state)
             self.lock.require_lease()
             completed = self._complete(metadata, state)
             state.client.active.note(completed, metadata)
@@ -249,8 +249,8 @@ class Transaction:
         self,
         metadata: CommitMetadata,
         statuses: Sequence[WriteStatus],
-        state: TableState,
         seen: TimelineView,
+        state: TableState,
     ) -> TableState:
         """Record in the metadata table, where there is one, what is about to be committed."""
         if state.metadata is None:
