@@ -74,6 +74,11 @@ format: setup  ## Put the code into its one layout
 
 bench: setup  ## Measure writes against Spark, deltalake and pyiceberg (bench-jvm: Hudi-Spark)
 	$(RUN) benchmarks/run.py --cases all $(ARGS)
+	$(RUN) benchmarks/small_commits.py $(filter --markdown benchmarks/README.md,$(ARGS))
+
+.PHONY: bench-small
+bench-small: setup
+	$(RUN) benchmarks/small_commits.py $(ARGS)
 
 .PHONY: bench-jvm
 bench-jvm: setup

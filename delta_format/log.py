@@ -102,6 +102,8 @@ class Head:
     table: DeltaTable
     root: str
     _recorded: dict[str, int | None] = field(default_factory=dict, init=False, repr=False)
+    _reports: list[dict[str, Any]] = field(default_factory=list, init=False, repr=False)
+    _has_all_reports: list[bool] = field(default_factory=list, init=False, repr=False)
 
     @property
     def version(self) -> int:
@@ -128,6 +130,8 @@ class Head:
         """Return the version of an instant's transaction: its completion time in milliseconds, or
         :data:`REVOKED`; ``None`` where there is none."""
         name = app_id(instant)
+        if name not in self._recorded and self._came_before(instant):
+            return None
         if name not in self._recorded:
             with self.reading():
                 self._recorded[name] = self.table.transaction_version(name)
@@ -139,6 +143,8 @@ class Head:
         recorded = self.recorded(instant)
         if recorded is not None:
             return recorded != REVOKED
+        if self._came_before(instant):
+            return False
         mark = self.watermark
         return (
             mark is not None
@@ -167,8 +173,7 @@ class Head:
 
     def among(self, instants: int) -> Recent:
         """Commit information of the newest versions, enough for so many instants."""
-        with self.reading():
-            reports = self.table.history(_FEW + 2 * instants)
+        reports = self._newest_reports(_FEW + 2 * instants)
         stranger = _foreign(reports)
         if stranger is not None:
             _tell_of(self.root, stranger.version, stranger.text)
@@ -187,12 +192,36 @@ class Head:
         """Yield what the versions report of themselves, the newest first."""
         told = 0
         for limit in _STAGES:
-            with self.reading():
-                found = self.table.history(limit)
+            found = self._newest_reports(limit)
             yield from found[told:]
             told = len(found)
             if limit is None or told < limit:
                 return
+
+    def _came_before(self, instant: Instant) -> bool:
+        """Whether the reports at hand show that no version can know an instant: back to one of
+        before its request, all are of other instants.
+
+        Looking for a transaction reads the log from its last checkpoint.
+        """
+        for info in self._reports:
+            done = info.get(COMPLETION_TIME_KEY)
+            is_other = INSTANT_KEY in info and info[INSTANT_KEY] != instant.requested_time
+            if done is None or not is_other or STEP_KEY in info:
+                return False
+            if done < instant.requested_time:
+                return True
+        return False
+
+    def _newest_reports(self, limit: int | None) -> list[dict[str, Any]]:
+        """So many reports, or all there are, the newest first; what was read is kept."""
+        enough = limit is not None and limit <= len(self._reports)
+        if not (enough or self._has_all_reports):
+            with self.reading():
+                self._reports[:] = self.table.history(limit)
+            if limit is None or len(self._reports) < limit:
+                self._has_all_reports.append(True)
+        return self._reports[:limit]
 
     @property
     def is_of_hudi(self) -> bool:
@@ -355,10 +384,18 @@ def open_log(
     StorageError
         The store does not answer.
     """
+    held = meta_client.held
+    if version is None and held is not None and isinstance(held.value, Head):
+        return held.value
     root = root_of(meta_client)
     with translated(root):
         if version is not None:
             return Head(at_version(meta_client, version), root)
+        if held is not None:
+            # all of it, once: damage shows only so
+            head = Head(at_version(meta_client), root)
+            held.value = head
+            return head
         handle = opened(meta_client) if is_anew else newest(meta_client)
     head = Head(handle.table, root)
     keep_after(head, meta_client, handle)

@@ -78,6 +78,8 @@ def make_first(meta_client: MetaClientView, new: NewVersion) -> None:
 def _put(
     meta_client: MetaClientView, number: int, new: NewVersion, more: Mapping[str, Any]
 ) -> None:
+    if meta_client.held is not None:
+        meta_client.held.value = None
     info: LogAction = {
         "commitInfo": {
             "timestamp": now_ms(),

@@ -17,7 +17,7 @@ from hudi_core.config.support import require_writable_table
 from hudi_core.config.table import TableConfig
 from hudi_core.engine.threads import thread_pool
 from hudi_core.errors import SchemaError
-from hudi_core.model.client import RunMap
+from hudi_core.model.client import HeldMetadata, RunMap
 from hudi_core.model.commit import CommitMetadata
 from hudi_core.model.files import BasePath
 from hudi_core.model.instant import Instant
@@ -83,6 +83,8 @@ class TableMetaClient:
         :meth:`seeing`.
     metadata
         The metadata table, where it was opened already, with the timeline that goes with ``seen``.
+    held
+        What the table's format has read of its metadata, while a write holds the table's lock.
     meter
         Takes down what is measured of the metadata table.
     """
@@ -95,6 +97,7 @@ class TableMetaClient:
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
     seen: Timeline | None = field(default=None, repr=False)
     metadata: TableMetaClient | None = field(default=None, repr=False)
+    held: HeldMetadata | None = field(default=None, repr=False, compare=False)
     meter: Meter = field(default=NO_METER, repr=False)
 
     @cached_property
@@ -164,10 +167,14 @@ class TableMetaClient:
         """This client with its metadata table at hand."""
         return self._with(metadata=metadata)
 
+    def holding(self, held: HeldMetadata | None) -> TableMetaClient:
+        """This client with what its format has read since the table's lock was taken."""
+        return self._with(held=held)
+
     @property
     def afresh(self) -> TableMetaClient:
         """This client with nothing at hand: timelines are read when they are asked for."""
-        return replace(self, seen=None, metadata=None)
+        return self._with(seen=None, metadata=None, held=None)
 
     def instant_time(self, text: str, *, end_of_second: bool = False) -> InstantTime:
         """The instant time that a user names.

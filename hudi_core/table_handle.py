@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from hudi_core.errors import LostCompletionError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.capability import Capability
+from hudi_core.model.client import HeldMetadata
 from hudi_core.model.instant import Instant
 from hudi_core.model.protocols import FileLister, TimelineView
 from hudi_core.plugin.host import FormatHost
@@ -65,6 +66,10 @@ class OpenTable:
         """Return this table with the Hudi timeline that was read under the lock that is held, so
         that neither its client nor its format lists it again."""
         return replace(self, client=self.client.seeing(timeline))
+
+    def holding(self, held: HeldMetadata | None) -> OpenTable:
+        """This table with what its format has read since the table's lock was taken."""
+        return replace(self, client=self.client.holding(held))
 
     def as_stored(self) -> OpenTable:
         """This table with the properties and the format that it has by now; one read.

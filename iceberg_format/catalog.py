@@ -24,6 +24,7 @@ from hudi_core.spi import (
     CorruptMetadataError,
     InvalidOptionError,
     MetaClientView,
+    PathNotFoundError,
     StorageError,
     UnfinishedMoveError,
 )
@@ -180,13 +181,18 @@ class FolderCatalog:
 
     def last_state(self) -> TableState | None:
         """Return the newest version in the folder, whether or not a catalog has taken over."""
-        number = self._latest()
-        if number is None:
+        number = self._hinted()
+        try:
+            data = self.files.storage.read(self._path(number), MAX_BYTES) if number else b""
+        except PathNotFoundError:
+            number, data = 0, b""
+        newest = self._newest_from(number)
+        if not newest:
             return None
-        data = self.files.storage.read(self._path(number), MAX_BYTES)
-        return TableState(
-            parse_metadata(data, self._path(number)), self.files.uri(self._path(number))
-        )
+        if newest != number:
+            data = self.files.storage.read(self._path(newest), MAX_BYTES)
+        path = self._path(newest)
+        return TableState(parse_metadata(data, path), self.files.uri(path))
 
     def newest(self) -> int:
         return max(self._versions(), default=0)
@@ -229,7 +235,7 @@ class FolderCatalog:
         """The folder is the table's own."""
 
     def create(self, metadata: TableMetadataV2) -> TableState:
-        if self._latest() is not None:
+        if self._versions():
             raise CommitFailedException("The folder holds an Iceberg table already")
         # first: who is given the path finds the first version by it alone
         self._point_at(1)
@@ -274,18 +280,20 @@ class FolderCatalog:
     def _point_at(self, number: int) -> None:
         self.files.storage.put(f"{self.folder}/{HINT}", str(number).encode())
 
-    def _latest(self) -> int | None:
-        storage = self.files.storage
+    def _hinted(self) -> int:
+        """The version that the hint names, which need not be there; 0 without a hint."""
         try:
-            hint = storage.read(f"{self.folder}/{HINT}", 64).strip()
+            hint = self.files.storage.read(f"{self.folder}/{HINT}", 64).strip()
         except (StorageError, CorruptMetadataError):
             hint = b""
-        number = int(hint) if re.fullmatch(rb"[1-9][0-9]{0,17}", hint) else 0
-        if not number or storage.head(self._path(number)) is None:
-            number = max(self._versions(), default=0)
-        while number and storage.head(self._path(number + 1)) is not None:
+        return int(hint) if re.fullmatch(rb"[1-9][0-9]{0,17}", hint) else 0
+
+    def _newest_from(self, number: int) -> int:
+        """The newest version, looked for from one that is there on; 0 where there is none."""
+        number = number or max(self._versions(), default=0)
+        while number and self.files.storage.head(self._path(number + 1)) is not None:
             number += 1
-        return number or None
+        return number
 
     def _versions(self) -> list[int]:
         names = [status.name for status in self.files.storage.list(self.folder)]

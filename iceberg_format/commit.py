@@ -122,7 +122,7 @@ def publish(
     if parent is not None and parent != version_of(state.metadata):
         raise _conflict(instant, f"it builds on {parent}, not {version_of(state.metadata)}")
     updates = make(state)
-    outcome = attempt(lambda: table.catalog.commit(state, requirements(state.metadata), updates))
+    outcome = attempt(lambda: table.commit(state, requirements(state.metadata), updates))
     now = attempt(table.load) if isinstance(outcome, Raised) else outcome
     if not isinstance(now, Raised):
         held = lineage_of(now.value.metadata).find(instant)
@@ -158,7 +158,7 @@ def change_once(
     """Make a change that is no instant's; what has happened is decided as in :func:`publish`."""
     if not updates:
         return
-    outcome = attempt(lambda: table.catalog.commit(state, requirements(state.metadata), updates))
+    outcome = attempt(lambda: table.commit(state, requirements(state.metadata), updates))
     if not isinstance(outcome, Raised):
         return
     now = attempt(table.load)

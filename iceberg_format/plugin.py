@@ -101,13 +101,15 @@ class IcebergTableFormat:
         """Find or make the Iceberg table; its version is that of the current snapshot."""
         table = IcebergTable.open(meta_client)
         if rebuild:
+            table.forget()
             made = creation.rebuild(table, view_manager)
             return FormatCommit(version_of(made.metadata), table.location)
-        state = table.catalog.load()
+        state = table.find()
         if state is None:
             if not create:
                 raise missing(meta_client, table.folder)
             state = creation.create(table, view_manager)
+            table.forget()
         require_hudi_lineage(state.metadata, table.location)
         return FormatCommit(version_of(state.metadata), table.location)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.update import TableRequirement, TableUpdate
 
 from hudi_core.spi import MetaClientView
 from iceberg_format.catalog import IcebergCatalog, TableState, metadata_folder, missing
@@ -61,10 +62,39 @@ class IcebergTable:
         CorruptMetadataError
             There is none, or it is damaged.
         """
-        state = self.catalog.load()
+        state = self.find()
         if state is None:
             raise missing(self.client, self.folder)
         return state
+
+    def find(self) -> TableState | None:
+        """Return the current version, read once while the table's lock is held; ``None`` where
+        there is none."""
+        held = self.client.held
+        if held is not None and isinstance(held.value, TableState):
+            return held.value
+        state = self.catalog.load()
+        if held is not None:
+            held.value = state
+        return state
+
+    def commit(
+        self,
+        state: TableState,
+        requirements: tuple[TableRequirement, ...],
+        updates: tuple[TableUpdate, ...],
+    ) -> TableState:
+        """Replace the current version; see :meth:`IcebergCatalog.commit`."""
+        self.forget()
+        made = self.catalog.commit(state, requirements, updates)
+        if self.client.held is not None:
+            self.client.held.value = made
+        return made
+
+    def forget(self) -> None:
+        """Have the current version read anew when it is next asked for."""
+        if self.client.held is not None:
+            self.client.held.value = None
 
 
 def version_of(metadata: TableMetadata) -> str:

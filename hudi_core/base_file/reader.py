@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,7 +19,7 @@ from hudi_core.base_file.encoded_columns import (
 )
 from hudi_core.base_file.encodings import decided_leaves, leaf_paths
 from hudi_core.base_file.key_footer import KeyFooter, key_footer
-from hudi_core.config.merge_rules import merge_rules
+from hudi_core.config.merge_rules import MergeRules
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import DataFileError
 from hudi_core.keygen import bare_key_field
@@ -27,9 +27,11 @@ from hudi_core.model.files import BasePath, PartitionPath
 from hudi_core.schema.alignment import align, counterpart, counterparts, stored_fields
 from hudi_core.schema.arrow_types import leaves
 from hudi_core.schema.table_schema import FILE_NAME, PARTITION_PATH, RECORD_KEY, TableSchema
-from hudi_core.storage.data_files import open_data_file
+from hudi_core.storage.data_files import FetchedFiles, open_data_file
 from hudi_core.storage.layout import layout_of
 from hudi_core.storage.options import StorageOptions
+
+_FEW_VALUES: Final = 200_000
 
 
 class TableFiles(Protocol):
@@ -47,6 +49,14 @@ class TableFiles(Protocol):
     @property
     def schema(self) -> TableSchema: ...
 
+    @property
+    def rules(self) -> MergeRules: ...
+
+    @property
+    def fetched(self) -> FetchedFiles | None:
+        """Files that one task hands to the next, where they share memory."""
+        ...
+
 
 def read_record_keys(files: TableFiles, path: str, size: int | None = None) -> pa.ChunkedArray:
     """Return the record keys of a base file, in file order.
@@ -63,10 +73,11 @@ def read_record_keys(files: TableFiles, path: str, size: int | None = None) -> p
     DataFileError
         The file cannot be read, or has no record keys.
     """
-    with _opened(files, path, size) as file:
+    with _source(files, path, size, is_needed_again=True) as source, _parquet(source) as file:
         if RECORD_KEY not in file.schema_arrow.names:
             raise _without_keys(files, path)
-        return file.read(columns=[RECORD_KEY]).column(RECORD_KEY).cast(pa.string())
+        rows = file.read(columns=[RECORD_KEY], use_threads=_is_large(file.metadata))
+        return rows.column(RECORD_KEY).cast(pa.string())
 
 
 def read_column(files: TableFiles, path: str, name: str) -> pa.ChunkedArray:
@@ -171,7 +182,7 @@ def _key_column(files: TableFiles, stored: Sequence[pa.Field]) -> str | None:
 
 def _never_encoded(files: TableFiles) -> set[str]:
     """Return columns whose values are compared, by which rows are found or decided about."""
-    return {RECORD_KEY, *files.table.record_key_fields, *merge_rules(files.table).order}
+    return {RECORD_KEY, *files.table.record_key_fields, *files.rules.order}
 
 
 def _read_encoded(
@@ -184,10 +195,16 @@ def _read_encoded(
         read_dictionary=dictionaries,
         coerce_int96_timestamp_unit="us",
     ) as reader:
-        rows = reader.read(columns=[stored.name for stored in found.values()])
+        names = [stored.name for stored in found.values()]
+        rows = reader.read(columns=names, use_threads=_is_large(file.metadata))
     for name in dictionaries:
         require_valid_codes(rows.column(name))
     return rows
+
+
+def _is_large(footer: pq.FileMetaData) -> bool:
+    """Whether columns are worth a thread each; of small files, handing them over takes longer."""
+    return bool(footer.num_rows * footer.num_columns > _FEW_VALUES)
 
 
 def _without_keys(files: TableFiles, path: str) -> DataFileError:
@@ -195,8 +212,8 @@ def _without_keys(files: TableFiles, path: str) -> DataFileError:
 
 
 @contextmanager
-def _opened(files: TableFiles, path: str, size: int | None = None) -> Iterator[pq.ParquetFile]:
-    with _source(files, path, size) as source, _parquet(source) as file:
+def _opened(files: TableFiles, path: str) -> Iterator[pq.ParquetFile]:
+    with _source(files, path) as source, _parquet(source) as file:
         yield file
 
 
@@ -205,10 +222,19 @@ def _parquet(source: pa.NativeFile) -> pq.ParquetFile:
 
 
 @contextmanager
-def _source(files: TableFiles, path: str, size: int | None = None) -> Iterator[pa.NativeFile]:
+def _source(
+    files: TableFiles, path: str, size: int | None = None, *, is_needed_again: bool = False
+) -> Iterator[pa.NativeFile]:
     physical = layout_of(files.table.raw).physical(path)
     try:
-        with open_data_file(files.base_path, files.storage_options, physical, size) as source:
+        with open_data_file(
+            files.base_path,
+            files.storage_options,
+            physical,
+            size,
+            files.fetched,
+            is_needed_again=is_needed_again,
+        ) as source:
             yield source
     except (OSError, pa.ArrowInvalid) as error:
         raise DataFileError(files.base_path, f"{path}: {error}") from error

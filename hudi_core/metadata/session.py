@@ -44,10 +44,13 @@ class MetadataSession:
         The table and its metadata table.
     config
         What the options say.
+    view
+        The files of the table as they are now, where a write has them at hand.
     """
 
     tables: MetadataState
     config: MetadataConfig
+    view: FileSystemView | None = None
 
     @property
     def partitions(self) -> StoredPartitions:
@@ -82,6 +85,8 @@ class MetadataSession:
         ]
 
     def _view(self, partitions: Sequence[PartitionPath]) -> FileSystemView:
+        if self.view is not None and self.view.has_listed(partitions):
+            return self.view
         client, timeline = self.tables.client, self.tables.data_timeline
         return FileSystemView(
             _Listed(self.snapshot(), partitions),

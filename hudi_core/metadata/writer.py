@@ -231,6 +231,8 @@ def shard_numbers(keys: Sequence[str], count: int, by_value: bool = False) -> li
     by_value
         Whether they are keys of a secondary index in which the values alone decide.
     """
+    if count == 1:
+        return [0] * len(keys)
     hashed = [value_part(key) for key in keys] if by_value else keys
     found: list[int] = shards_of(pa.array(hashed, pa.string()), count).tolist()
     return found

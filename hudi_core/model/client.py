@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from hudi_core.model.commit import CommitMetadata
@@ -81,6 +82,22 @@ class TableSettings(Protocol):
         ...
 
 
+@dataclass(slots=True)
+class HeldMetadata:
+    """What a table's format has read of its own metadata since the table's lock was taken.
+
+    Nobody else changes that metadata meanwhile. A format keeps here what it has read, and drops it
+    before it changes anything; after any error the metadata is read again.
+
+    Attributes
+    ----------
+    value
+        Whatever the format likes; ``None`` where nothing was read.
+    """
+
+    value: object | None = None
+
+
 class MetaClientView(Protocol):
     """One Hudi table: where it is, what is fixed about it, and its Hudi timeline."""
 
@@ -109,6 +126,11 @@ class MetaClientView(Protocol):
     @property
     def run_map(self) -> RunMap:
         """The engine's way to share out work on small files; serial without an engine."""
+        ...
+
+    @property
+    def held(self) -> HeldMetadata | None:
+        """What the format has read already; ``None`` where everything is to be read anew."""
         ...
 
     def timeline(self) -> TimelineView:

@@ -166,6 +166,10 @@ class Storage(Protocol):
         """Delete a file; ``False`` when there was none."""
         ...
 
+    def discard(self, paths: Sequence[str]) -> None:
+        """Delete files, whether they are there or not; an object store gets one request."""
+        ...
+
     def delete_tree(self, prefix: str) -> int:
         """Delete everything below a folder and the folder; return the number of files deleted."""
         ...

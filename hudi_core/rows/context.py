@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
 
 from hudi_core.config.kinds import InsertDuplicates
 from hudi_core.config.merge_rules import MergeRules, merge_rules
@@ -13,6 +16,7 @@ from hudi_core.model.files import BasePath
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.operation import Operation
 from hudi_core.schema.table_schema import TableSchema
+from hudi_core.storage.data_files import FetchedFiles
 from hudi_core.storage.options import StorageOptions
 
 
@@ -32,7 +36,25 @@ class KeyTracking:
     in_memory: bool
 
 
-@dataclass(frozen=True, slots=True)
+class Attempts(Protocol):
+    """Attempts at tasks, where they run in the process that commits the write."""
+
+    def mark(self, path: str, marker: str) -> None:
+        """Note a file whose marker is about to be put.
+
+        Parameters
+        ----------
+        path, marker
+            Of the file and of its marker.
+        """
+        ...
+
+    def is_open(self, ask_store: Callable[[], bool]) -> bool:
+        """Whether files of the write may still count; asks the store only in doubt."""
+        ...
+
+
+@dataclass(frozen=True)
 class WriteContext:
     """The write that a task belongs to.
 
@@ -48,6 +70,9 @@ class WriteContext:
         What tasks leave of the keys they write; ``None`` where no index asks for it.
     knows_partitions
         Whether the incoming rows have the columns of their partition.
+    attempts, fetched
+        Attempts at tasks, and the data files that tasks hand to each other, where all of them run
+        in one process.
     """
 
     base_path: BasePath
@@ -58,6 +83,8 @@ class WriteContext:
     instant: InstantTime
     tracked: KeyTracking | None = None
     knows_partitions: bool = True
+    attempts: Attempts | None = None
+    fetched: FetchedFiles | None = None
 
     @property
     def keyed(self) -> TableConfig:
@@ -79,7 +106,7 @@ class WriteContext:
         """Whether a row whose key is stored in another partition moves to its own."""
         return self.is_global and self.write.index.moves_partition
 
-    @property
+    @cached_property
     def rules(self) -> MergeRules:
         """How versions of a row are merged."""
         return merge_rules(self.table)

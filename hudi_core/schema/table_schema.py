@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Final
 
 import pyarrow as pa
@@ -46,7 +47,7 @@ KEPT_PREFIX: Final = "_hoodie_"
 """What the names begin with that Hudi keeps for itself."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class TableSchema:
     """The columns of a table, with field ids.
 
@@ -195,6 +196,10 @@ class TableSchema:
 
     def with_meta(self) -> pa.Schema:
         """Return the schema of data files: the meta columns, then the data columns."""
+        return self._with_meta
+
+    @cached_property
+    def _with_meta(self) -> pa.Schema:
         ids = FieldIds(dict(zip(META_COLUMNS, self.meta_ids, strict=True)), 0)
         meta = [ids.assign(field, field.name) for field in _meta_fields()]
         return pa.schema([*meta, *self.arrow])

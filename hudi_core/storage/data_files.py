@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from hudi_core.errors import PathNotFoundError, StorageError, UnsafePathError
+from hudi_core.storage.links import has_link
 from hudi_core.storage.location import StoreKind, parse_location
 from hudi_core.storage.open import open_storage
 from hudi_core.storage.options import StorageOptions
@@ -40,9 +42,41 @@ _WHOLE_BYTES: Final = 2 << 20
 the transfer of so many bytes."""
 
 
+_KEPT_BYTES: Final = 256 << 20
+
+
+class FetchedFiles:
+    """Small data files of an object store that one step has fetched, for the next one to read."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._files: dict[str, bytes] = {}
+        self._left = _KEPT_BYTES
+
+    def keep(self, path: str, data: bytes) -> None:
+        """Keep a file, where there is room."""
+        with self._lock:
+            if path not in self._files and len(data) <= self._left:
+                self._files[path] = data
+                self._left -= len(data)
+
+    def take(self, path: str) -> bytes | None:
+        """Give a file away; ``None`` where it is not kept."""
+        with self._lock:
+            data = self._files.pop(path, None)
+            self._left += len(data or b"")
+            return data
+
+
 @contextmanager
 def open_data_file(
-    uri: str, options: StorageOptions | None, path: str, size: int | None = None
+    uri: str,
+    options: StorageOptions | None,
+    path: str,
+    size: int | None = None,
+    fetched: FetchedFiles | None = None,
+    *,
+    is_needed_again: bool = False,
 ) -> Iterator[pa.NativeFile]:
     """A data file of a table, opened to be read.
 
@@ -54,6 +88,10 @@ def open_data_file(
         Physical path below it.
     size
         Its bytes, where they are known: a small one is fetched with one request.
+    fetched
+        What earlier steps have fetched.
+    is_needed_again
+        Whether a later step reads the file, too.
 
     Raises
     ------
@@ -64,7 +102,12 @@ def open_data_file(
     """
     require_no_links(uri, [path])
     if size is not None and size <= _WHOLE_BYTES and not parse_location(uri).is_local:
-        with pa.BufferReader(_whole(uri, options, path)) as source:
+        data = None if fetched is None else fetched.take(path)
+        if data is None:
+            data = _whole(uri, options, path)
+        if fetched is not None and is_needed_again:
+            fetched.keep(path, data)
+        with pa.BufferReader(data) as source:
             yield source
         return
     filesystem, root = data_filesystem(uri, options)
@@ -103,14 +146,14 @@ def require_no_links(uri: str, paths: Iterable[str]) -> None:
     location = parse_location(uri)
     if not location.is_local:
         return
-    root = os.path.realpath(location.key)
-    inside: dict[str, bool] = {}
+    linked: dict[str, bool] = {}
     for path in paths:
         full = os.path.join(location.key, path)
-        folder = os.path.dirname(full)
-        if folder not in inside:
-            inside[folder] = _is_below(folder, root)
-        if not inside[folder] or (os.path.islink(full) and not _is_below(full, root)):
+        folder = os.path.dirname(path)
+        if folder not in linked:
+            linked[folder] = has_link(location.key, folder)
+        is_linked = linked[folder] or os.path.islink(full)
+        if is_linked and not _is_below(full, os.path.realpath(location.key)):
             raise UnsafePathError(
                 full,
                 f"a symbolic link leads it to {os.path.realpath(full)}, out of the table",

@@ -14,7 +14,7 @@ import json
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import Any, Final, TypeVar
 
@@ -175,6 +175,14 @@ class ObjectStorage:
             except FileNotFoundError:
                 return False
         return True
+
+    def discard(self, paths: Sequence[str]) -> None:
+        """Delete files, whether they are there or not; one request for a thousand."""
+        if not paths:
+            return
+        places = [self._prefix + require_safe_path(path) for path in paths]
+        with self._translated(paths[0]), suppress(FileNotFoundError):
+            obstore.delete(self._store, places)
 
     def delete_tree(self, prefix: str) -> int:
         """Delete everything below a folder; return the number of files deleted."""

@@ -15,7 +15,7 @@ import errno
 import fcntl
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from hudi_core.errors import (
@@ -141,6 +141,11 @@ class PosixStorage(PosixReader):
             except (FileNotFoundError, NotADirectoryError):
                 return False
         return True
+
+    def discard(self, paths: Sequence[str]) -> None:
+        """Delete files, whether they are there or not."""
+        for path in paths:
+            self.delete(path)
 
     def delete_tree(self, prefix: str) -> int:
         """Delete everything below a folder and the folder; return the number of files deleted.

@@ -13,6 +13,7 @@ from hudi_core.errors import PathNotFoundError, UnsafePathError
 from hudi_core.model.files import FileStatus, join_path
 from hudi_core.model.protocols import Paths
 from hudi_core.storage.disk import open_descriptor
+from hudi_core.storage.links import has_link
 from hudi_core.storage.posix_errors import translated
 from hudi_core.storage.safe_path import (
     require_range,
@@ -38,7 +39,6 @@ class PosixReader:
 
     def __init__(self, root: str) -> None:
         self._root = os.path.abspath(root)
-        self._real_root = os.path.realpath(root)
 
     @property
     def root(self) -> str:
@@ -114,10 +114,9 @@ class PosixReader:
     def _below_root(self, path: str) -> str:
         """Return the full path; refuse it when symbolic links lead it out of the root."""
         full = self._full(path)
-        real = os.path.realpath(full)
-        if not _is_below(real, self._real_root):
-            self._real_root = os.path.realpath(self._root)  # the root itself may have become a link
-            if not _is_below(real, self._real_root):
+        if has_link(self._root, path):
+            real = os.path.realpath(full)
+            if not _is_below(real, os.path.realpath(self._root)):
                 raise UnsafePathError(
                     full,
                     f"a symbolic link leads it to {real}, out of the table",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from hudi_core.model.files import FileStatus, join_path
@@ -81,6 +81,10 @@ class SubfolderStorage:
         """Delete a file; ``False`` when there was none."""
         return self.whole.delete(self._in_whole(path))
 
+    def discard(self, paths: Sequence[str]) -> None:
+        """Delete files, whether they are there or not."""
+        self.whole.discard([self._in_whole(path) for path in paths])
+
     def delete_tree(self, prefix: str) -> int:
         """Delete everything below a folder; return the number of files deleted."""
         return self.whole.delete_tree(self._in_whole(prefix))
@@ -99,4 +103,4 @@ class SubfolderStorage:
             others += [path[len(self.folder) + 1 :] for path in strays]
 
     def _own(self, status: FileStatus) -> FileStatus:
-        return replace(status, path=status.path[len(self.folder) + 1 :])
+        return FileStatus(status.path[len(self.folder) + 1 :], status.size, status.modified_ms)

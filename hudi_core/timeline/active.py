@@ -45,6 +45,8 @@ from hudi_core.timeline.timeline import InstantKey, Timeline, instant_key
 
 _FINISHED_BY_OTHERS: Final = frozenset({Action.ROLLBACK, Action.INDEXING})
 """What a writer that died in the midst of it leaves to the next one."""
+_MOST_NOTES: Final = 1024
+"""Writes of which notes are kept: more than a timeline has before it is archived."""
 LAYOUT_1: Final = 1
 LAYOUT_2: Final = 2
 _parse_v1 = lru_cache(maxsize=32_768)(parse_file_name_v1)
@@ -212,11 +214,16 @@ class ActiveTimeline:
             The file is damaged; it is named.
         """
         if instant not in self._notes:
-            whole = self.read_commit(instant)
-            self._notes[instant] = CommitMetadata(
-                extra_metadata=whole.extra_metadata, operation_type=whole.operation_type
-            )
+            self.note(instant, self.read_commit(instant))
         return self._notes[instant]
+
+    def note(self, instant: Instant, metadata: CommitMetadata) -> None:
+        """Keep what :meth:`read_notes` tells of a write, whose metadata is at hand."""
+        while len(self._notes) >= _MOST_NOTES:
+            del self._notes[next(iter(self._notes))]
+        self._notes[instant] = CommitMetadata(
+            extra_metadata=metadata.extra_metadata, operation_type=metadata.operation_type
+        )
 
     def _rolled_back_by(self, rollback: Instant) -> Collection[str]:
         try:

@@ -17,7 +17,9 @@ import contextlib
 import json
 import os
 import threading
+import time
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -72,11 +74,18 @@ class Heartbeat:
         self._tag = ""
         self._process = os.getpid()
         self._lost = False
+        self._signed_at = 0.0
 
     @property
     def is_lost(self) -> bool:
         """Whether somebody else removed or replaced the file: this writer was taken for dead."""
         return self._lost
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether the last sign is so young that nobody can have missed the next one yet."""
+        is_beating = not (self._lost or self._stop.is_set())
+        return is_beating and time.monotonic() - self._signed_at < self.interval_s
 
     def start(self) -> None:
         """Give the first sign and go on until :meth:`stop`.
@@ -86,7 +95,9 @@ class Heartbeat:
         StorageError
             The file cannot be written.
         """
+        began = time.monotonic()
         self._storage.put_if_absent(self._path, self._beat.encode())
+        self._signed_at = began
         try:
             self._held = self._hold()
             if self._held is not None and self._held.is_locked:
@@ -100,11 +111,16 @@ class Heartbeat:
             self._give_up()
             raise
 
-    def stop(self) -> None:
+    def stop(self, others: Sequence[str] = ()) -> None:
         """End the thread, give the lock back and remove the file.
 
         May be called more than once and without :meth:`start`. In a process forked since it has no
         effect, for the heart is the parent's.
+
+        Parameters
+        ----------
+        others
+            Files to remove with it.
         """
         if os.getpid() != self._process:
             return
@@ -112,17 +128,16 @@ class Heartbeat:
         if self._thread is not None:
             self._thread.join()
             self._thread = None
-            self._give_up()
+            self._give_up(others)
 
-    def _give_up(self) -> None:
+    def _give_up(self, others: Sequence[str] = ()) -> None:
         if self._held is not None:
             self._held.close()
             self._held = None
         # a file that stays is one of a dead writer, which the next rollback of the instant removes;
         # what the writer has done meanwhile must not fail for it
         with contextlib.suppress(StorageError):
-            if not self._lost:
-                self._storage.delete(self._path)
+            self._storage.discard([*others, *([] if self._lost else [self._path])])
 
     def _hold(self) -> HeldFile | None:
         path = _local_path(self._storage, self._path)
@@ -139,9 +154,11 @@ class Heartbeat:
                 self._give_sign()
 
     def _give_sign(self) -> None:
+        began = time.monotonic()
         if self._held is not None:
             self._held.overwrite(self._beat.encode())
             self._lost = self._held.is_deleted
+            self._signed_at = began
             return
         if not self._tag:
             self._take_up()  # not at the start: most writes are over before their second sign
@@ -151,6 +168,7 @@ class Heartbeat:
         try:
             # never a plain put: it would bring back the file of an instant that was rolled back
             self._tag = self._storage.compare_and_set(self._path, data, self._tag)
+            self._signed_at = began
         except PreconditionFailedError:
             self._take_up()
 
@@ -219,7 +237,7 @@ def is_of_this_boot(storage: Storage, instant: InstantTime) -> bool:
 
 def remove_heartbeat(storage: Storage, instant: InstantTime) -> None:
     """Remove the heartbeat of an instant whose writer is gone; no effect when there is none."""
-    storage.delete(heartbeat_path(instant))
+    storage.discard([heartbeat_path(instant)])
 
 
 @dataclass(slots=True)

@@ -61,10 +61,13 @@ class Markers:
 
     def create(self, partition_path: PartitionPath, file_name: str, kind: MarkerKind) -> None:
         """Mark a file before it is written; a file may be marked twice."""
-        name = f"{file_name}{_SIGN}{kind}"
-        path = join_path(self._folder, join_path(partition_path, name))
         with contextlib.suppress(AlreadyExistsError):
-            self._storage.put_if_absent(path, b"")
+            self._storage.put_if_absent(self.path(partition_path, file_name, kind), b"")
+
+    def path(self, partition_path: PartitionPath, file_name: str, kind: MarkerKind) -> str:
+        """Where the marker of a file is."""
+        name = f"{file_name}{_SIGN}{kind}"
+        return join_path(self._folder, join_path(partition_path, name))
 
     def list(self) -> set[Marker]:
         """Return all markers of the write.

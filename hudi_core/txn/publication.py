@@ -99,6 +99,8 @@ def publish_with_retry(
             return call()  # step publish
         except HudiError as error:
             failed = error
+            if table.client.held is not None:
+                table.client.held.value = None
             _log.info("step 2 of %s failed", instant, exc_info=True)
         held = _held(table, instant, failed)
         if held is not None:

@@ -21,7 +21,8 @@ from hudi_core.errors import (
 )
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.indexing import is_own_indexing, recover_pending_indexing
-from hudi_core.model.files import join_path
+from hudi_core.model.client import HeldMetadata
+from hudi_core.model.files import FileStatus, join_path
 from hudi_core.model.instant import Action, Instant
 from hudi_core.model.instant_time import InstantTime, parse_instant_time
 from hudi_core.storage.probes import sweep
@@ -65,7 +66,8 @@ def recover(state: TableState, config: WriteConfig) -> TableState:
     if state.timeline.unknown and _remove_surplus(client):
         state = state.reloaded()
     if recover_pending_indexing(state.client):
-        state = TableState.load(state.table)
+        held = None if state.client.held is None else HeldMetadata()
+        state = TableState.load(state.table, held=held)
     require_known_actions(state.client)
     state = roll_forward_pending(state).state
     for begun in unfinished(state.client):
@@ -107,10 +109,14 @@ def _expire_dead_writers(table: OpenTable, config: WriteConfig, timeline: Timeli
     readers take files of times before the first instant of the timeline for archived ones.
     """
     storage = table.client.storage
-    left = {status.name for status in storage.list(heartbeat.FOLDER)}
     folders: list[str] = []
-    sweep(storage, list(storage.list(TEMP_FOLDER, others=folders)))
-    left |= {path.rpartition("/")[2] for path in folders}
+
+    def listed(folder: str) -> list[FileStatus]:
+        return list(storage.list(folder, others=folders if folder == TEMP_FOLDER else None))
+
+    beats, probes = table.client.run_map(listed, (heartbeat.FOLDER, TEMP_FOLDER))
+    sweep(storage, probes)
+    left = {status.name for status in beats} | {path.rpartition("/")[2] for path in folders}
     pending = {instant.requested_time for instant in timeline.pending()}
     for name in sorted(left):
         try:

@@ -9,6 +9,7 @@ from functools import cached_property
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.index_definitions import IndexDefinitions
 from hudi_core.metadata.state import MetadataState
+from hudi_core.model.client import HeldMetadata
 from hudi_core.model.instant import Instant
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.timeline import Timeline
@@ -33,7 +34,12 @@ class TableState:
     definitions: IndexDefinitions | None = None
 
     @classmethod
-    def load(cls, table: OpenTable, timeline: Timeline | None = None) -> TableState:
+    def load(
+        cls,
+        table: OpenTable,
+        timeline: Timeline | None = None,
+        held: HeldMetadata | None = None,
+    ) -> TableState:
         """The state of a table whose lock was just taken.
 
         Costs one read of its properties and one listing of its timeline. What is at hand of its
@@ -43,6 +49,8 @@ class TableState:
         ----------
         timeline
             The table's, where it was loaded since the lock is held.
+        held
+            Keeps what the format reads; by default each step reads it anew.
 
         Raises
         ------
@@ -51,7 +59,7 @@ class TableState:
         CorruptMetadataError
             Its properties are damaged.
         """
-        now = table.as_stored()
+        now = table.holding(held).as_stored()
         if timeline is None:
             timeline = now.client.active.load()
         return cls(now).with_timeline(timeline).without_listing()
@@ -108,11 +116,19 @@ class TableState:
         """The state once the files of an instant were deleted from the table's timeline."""
         return self.with_timeline(self.timeline.without(instant))
 
-    def reloaded(self) -> TableState:
+    def reloaded(self, held: HeldMetadata | None = None) -> TableState:
         """The state with the timelines as they are now, after steps that do not say what they did;
-        one listing, and another one where the metadata table is asked for."""
+        one listing, and another one where the metadata table is asked for.
+
+        Parameters
+        ----------
+        held
+            What the format has read before the listing; by default it reads all anew.
+        """
         timeline = self.client.active.load()
-        return TableState(self.table).with_timeline(timeline).without_listing()
+        if held is None and self.client.held is not None:
+            held = HeldMetadata()
+        return TableState(self.table.holding(held)).with_timeline(timeline).without_listing()
 
     def without_listing(self) -> TableState:
         """The state in which the metadata table's timeline is still to be listed."""

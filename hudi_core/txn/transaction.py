@@ -26,6 +26,7 @@ from hudi_core.metadata.lifecycle import ensure_metadata_table
 from hudi_core.metadata.services import run_services
 from hudi_core.metadata.session import MetadataSession
 from hudi_core.metadata.state import MetadataState
+from hudi_core.model.client import HeldMetadata
 from hudi_core.model.commit import CommitMetadata, WriteOperation, WriteStatus
 from hudi_core.model.extras import CommitExtras
 from hudi_core.model.files import join_path
@@ -33,11 +34,13 @@ from hudi_core.model.format import FormatCommit
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.protocols import TimelineView
 from hudi_core.model.result import CommitResult, commit_result
+from hudi_core.storage.location import parse_location
 from hudi_core.storage.temp_folders import STAGE, temp_folder
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.serde import encode
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn import rollback
+from hudi_core.txn.attempts import LocalAttempts
 from hudi_core.txn.commit_errors import aborted, rolled_back, superseded, unknown_outcome
 from hudi_core.txn.conflicts import require_no_conflicts
 from hudi_core.txn.creation import end_creation
@@ -58,6 +61,7 @@ from hudi_core.txn.same_table import require_same_table
 from hudi_core.txn.schema_step import SchemaStep, commit_schema
 from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import TableLock
+from hudi_core.view.file_system import FileSystemView
 
 _log = logging.getLogger(__name__)
 
@@ -125,6 +129,10 @@ class Transaction:
         From which schema to which the write leads.
     lost
         Paths of files that failed or repeated attempts at tasks left; known once it commits.
+    attempts
+        The files of its tasks, where they run in this process.
+    view
+        The table's files that the write builds on, as far as it has listed them.
     """
 
     table: OpenTable
@@ -137,6 +145,9 @@ class Transaction:
     timings: dict[str, float] = field(default_factory=dict)
     schema_step: SchemaStep | None = None
     lost: set[str] = field(default_factory=set)
+    attempts: LocalAttempts | None = None
+    view: FileSystemView | None = None
+    _may_be_complete: bool = False
 
     def commit(self, metadata: CommitMetadata, statuses: Sequence[WriteStatus]) -> Committed:
         """Make the write visible, in the Hudi timeline and in the format, or raise.
@@ -170,8 +181,9 @@ class Transaction:
         """
         started = time.monotonic()
         with self.lock.held() as hold:
-            parent = parent_of(self.table)
-            read_at, loaded = time.monotonic(), TableState.load(self.table)
+            held = self._newly_held()
+            parent = parent_of(self.table.holding(held))
+            read_at, loaded = time.monotonic(), TableState.load(self.table, held=held)
             done = self._done(loaded)
             if done is not None:
                 hold.is_done = True
@@ -180,7 +192,9 @@ class Transaction:
             self._require_pending(loaded.timeline)
             now = roll_forward_pending(loaded)
             if now.state is not loaded:  # the format has moved on
-                parent, state = parent_of(self.table), now.state.reloaded()
+                held = HeldMetadata()
+                parent = parent_of(self.table.holding(held))
+                state = now.state.reloaded(held)
                 now = RolledForward(state, state.table.timeline())
             state, table = now.state, now.state.table
             metadata = with_extras(table.client, self.extras, self.instant, now, metadata)
@@ -193,9 +207,10 @@ class Transaction:
             self._delete_lost_attempts(statuses)
             metadata = with_current_parent(table, parent, metadata)
             self.lock.require_lease()
-            state = self._record(metadata, statuses, state)
+            state = self._record(metadata, statuses, now.seen, state)
             self.lock.require_lease()
             completed = self._complete(metadata, state)
+            state.client.active.note(completed, metadata)
             state = state.with_instant(completed)
             self._require_in_time(read_at)
             publishing = time.monotonic()
@@ -209,6 +224,12 @@ class Transaction:
         self.timings["commit"] = time.monotonic() - started
         self._cleanup()
         return Committed(completed, receipt, metadata)
+
+    def _newly_held(self) -> HeldMetadata:
+        """Place for what the format reads from now on; what it read at the beginning goes."""
+        if self.table.client.held is not None:
+            self.table.client.held.value = None
+        return HeldMetadata()
 
     def _done(self, state: TableState) -> Committed | None:
         """Result of the write where an earlier call has completed it already."""
@@ -225,15 +246,20 @@ class Transaction:
         return Committed(found, receipt, metadata)
 
     def _record(
-        self, metadata: CommitMetadata, statuses: Sequence[WriteStatus], state: TableState
+        self,
+        metadata: CommitMetadata,
+        statuses: Sequence[WriteStatus],
+        seen: TimelineView,
+        state: TableState,
     ) -> TableState:
         """Record in the metadata table, where there is one, what is about to be committed."""
         if state.metadata is None:
             return state
-        upkeep = MetadataSession(state.metadata, self.metadata)
+        is_same = tuple(seen.completed_writes()) == tuple(self.began.completed_writes())
+        session = MetadataSession(state.metadata, self.metadata, self.view if is_same else None)
         base = None if self.schema_step is None else self.schema_step.base
         return state.with_metadata(
-            record_commit(upkeep, self.instant.requested_time, metadata, statuses, base)
+            record_commit(session, self.instant.requested_time, metadata, statuses, base)
         )
 
     def _run_metadata_services(self, tables: MetadataState) -> None:
@@ -266,12 +292,11 @@ class Transaction:
         if found is None or found.is_completed:
             return
         state = TableState.load(self.table, timeline)
-        markers = Markers(self.table.client.scratch, self.instant.requested_time)
-        markers.seal()
+        marked = self._marked()
         begun = rollback.planned_for(state.client, self.instant)
         if begun is not None:
             rollback.resume(state, begun)
-        elif markers.list():
+        elif marked:
             rollback.roll_back(state, self.instant)
         else:
             rollback.drop_unwritten(state, self.instant)
@@ -279,11 +304,19 @@ class Transaction:
     def _require_pending(self, timeline: Timeline) -> None:
         found = timeline.find(self.instant.requested_time, self.instant.action)
         undone = found is None or found.is_completed or self.heartbeat.is_lost
-        if (
-            undone
-            or rollback.planned_for(self.table.client.seeing(timeline), self.instant) is not None
-        ):
+        client = self.table.client.seeing(timeline)
+        if undone or rollback.planned_for(client, self.instant) is not None:
+            self._discard_files()
             raise rolled_back(self.instant)
+
+    def _discard_files(self) -> None:
+        """Delete what tasks wrote since another writer listed the files of this write.
+
+        Tasks elsewhere do it themselves, after each file.
+        """
+        if self.attempts is not None and not self._may_be_complete:
+            for path in sorted(self.attempts.seal()):
+                self.table.client.storage.delete(path)
 
     def _require_in_time(self, read_at: float) -> None:
         """Make sure that nobody rolled this write back while its completed file was on its way.
@@ -311,19 +344,23 @@ class Transaction:
             self.lock.require_lease()
 
     def _delete_lost_attempts(self, statuses: Sequence[WriteStatus]) -> None:
-        storage = self.table.client.storage
+        self.lost = self._marked() - {status.stat.path for status in statuses}
+        for path in sorted(self.lost):
+            self.table.client.storage.delete(path)
+
+    def _marked(self) -> set[str]:
+        """Paths of all files that attempts at tasks have marked; from now on, no other counts."""
+        if self.attempts is not None:
+            return set(self.attempts.seal())
         markers = Markers(self.table.client.scratch, self.instant.requested_time)
         markers.seal()
-        named = {status.stat.path for status in statuses}
-        marked = {join_path(one.partition_path, one.file_name) for one in markers.list()}
-        self.lost = marked - named
-        for path in sorted(self.lost):
-            storage.delete(path)
+        return {join_path(one.partition_path, one.file_name) for one in markers.list()}
 
     def _complete(self, metadata: CommitMetadata, state: TableState) -> Instant:
         active = state.client.active
         completion = state.client.clock.next_time(state.timeline)
         body = encode(metadata)
+        self._may_be_complete = True
         try:
             return active.complete(self.instant, completion, body, state.timeline)  # step complete
         except StorageError as error:
@@ -340,10 +377,14 @@ class Transaction:
         # the commit has taken place: whatever cannot be removed now is no reason to say otherwise.
         # An attempt that was lost may be at work yet: its marker stays, for the next writer to see
         # to what it leaves
+        storage, time_ = self.table.client.scratch, self.instant.requested_time
+        markers: list[str] = []
         try:
-            storage, time_ = self.table.client.scratch, self.instant.requested_time
             if self.lost:
                 storage.delete_tree(f"{temp_folder(time_)}/{STAGE}")
+            elif self.attempts is not None and not parse_location(storage.root).is_local:
+                # all that is there, and no folders: one request for it and the heartbeat
+                markers += self.attempts.seal().values()
             else:
                 Markers(storage, time_).delete_all()
         except StorageError:
@@ -351,7 +392,7 @@ class Transaction:
                 "the markers of %s stay behind", self.instant.requested_time, exc_info=True
             )
         finally:
-            self.heartbeat.stop()
+            self.heartbeat.stop(markers)
 
 
 def begin(
@@ -390,7 +431,7 @@ def begin(
     """
     with _given_up_unless_unlocked(table) as begun, lock.held():
         table.client.require_writable()
-        state = TableState.load(table)
+        state = TableState.load(table, held=HeldMetadata())
         if plan is None:
             require_same_table(table.client, state.client)
         state.client.require_writable()

@@ -111,6 +111,10 @@ class FileSystemView:
         """The anomalies found in the partitions listed so far."""
         return tuple(self._duplicates)
 
+    def has_listed(self, partitions: Iterable[PartitionPath]) -> bool:
+        """Whether the files of all these partitions are at hand."""
+        return self._groups.keys() >= set(partitions)
+
     def partitions(self) -> tuple[PartitionPath, ...]:
         """Return every partition path, sorted."""
         if self._partitions is None:

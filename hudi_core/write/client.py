@@ -46,8 +46,10 @@ from hudi_core.rows.deciding import require_delete_markers, require_merge_column
 from hudi_core.rows.filling import require_null_defaults
 from hudi_core.rows.sorting import require_sortable_columns
 from hudi_core.schema.table_schema import PARTITION_PATH, TableSchema
+from hudi_core.storage.data_files import FetchedFiles
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.serde import encode
+from hudi_core.txn.attempts import LocalAttempts
 from hudi_core.txn.idempotency import AlreadyDoneError
 from hudi_core.txn.schema_step import SchemaStep
 from hudi_core.txn.table_lock import TableLock
@@ -129,7 +131,10 @@ class WriteClient:
             tracked = key_tracking(client, context.schema, self.engine.shares_memory)
             began_at = transaction.instant.requested_time
             context = replace(context, instant=began_at, tracked=tracked)
-            view = table.views().view(transaction.began)
+            if self.engine.shares_memory:
+                transaction.attempts = LocalAttempts(transaction.heartbeat)
+                context = replace(context, attempts=transaction.attempts, fetched=FetchedFiles())
+            transaction.view = view = table.views().view(transaction.began)
             layout.keep(self.lock)
             steps = WriteSteps(
                 self.engine, context.write, transaction, context, staged, operation, view

@@ -30,10 +30,16 @@ def mark(
     """
     # a rollback after a power failure does not rely on markers, so they need not be flushed
     storage = open_storage(context.base_path, context.storage_options, fsync=False)
-    Markers(storage, context.instant).create(partition_path, file_name, kind)
+    markers = Markers(storage, context.instant)
+    if context.attempts is not None:
+        path = join_path(partition_path, file_name)
+        context.attempts.mark(path, markers.path(partition_path, file_name, kind))
+    markers.create(partition_path, file_name, kind)
+    if kind is MarkerKind.MERGE:
+        return
     storage = open_storage(context.base_path, context.storage_options, fsync=context.write.fsync)
     metadata = join_path(partition_path, PARTITION_METADATA_FILE)
-    if kind is not MarkerKind.MERGE and storage.head(metadata) is None:
+    if storage.head(metadata) is None:
         if can_nest(context.table):
             require_unnested_partition(storage, context.table, partition_path, context.instant)
         depth = len(partition_path.split("/")) if partition_path else 0
@@ -61,7 +67,8 @@ def open_base_file(
         raise
     storage = open_storage(context.base_path, context.storage_options, fsync=False)
     markers = Markers(storage, context.instant)
-    if not markers.is_open():
+    attempts = context.attempts
+    if not (markers.is_open() if attempts is None else attempts.is_open(markers.is_open)):
         # this attempt was lost: the write went on, or was undone, without it
         storage.delete(path)
         raise IncompleteCommitError(

@@ -12,6 +12,9 @@ from hudi import HudiTableBuilder
 import hudi_core as hudi
 from hudi_core.engine.base import TaskContext
 from hudi_core.errors import IncompleteCommitError
+from hudi_core.services.opening import open_table
+from hudi_core.txn import rollback
+from hudi_core.txn.state import TableState
 from hudi_core.write import merge_handle
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64())])
@@ -88,10 +91,36 @@ def test_the_next_writer_deletes_what_a_killed_attempt_left(tmp_path: Path) -> N
         table.upsert(rows("a", "b"), engine=engine)
     # killed between closing its file and looking for the seal: the marker and the file stay
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("hudi_core.txn.markers.Markers.is_open", lambda _: True)
+        patch.setattr("hudi_core.txn.attempts.LocalAttempts.is_open", lambda *_: True)
         function, context, task = engine.late[0]
         function(context, task)
     assert data_files(table) == 1
     table.insert(rows("c"))
     assert data_files(table) == 1
     assert foreign_keys(table) == ["c"]
+
+
+class RolledBack(hudi.LocalEngine):
+    """Another writer rolls this one back before its files are written."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(1)
+        self.path = path
+
+    def map_tasks(self, tasks: Any, function: Any, stage: int, weights: Any = None) -> Any:
+        if getattr(function, "func", None) is merge_handle.write_group:
+            other = open_table(self.path, {})
+            (pending,) = other.client.timeline().pending()
+            rollback.roll_back(TableState.load(other), pending)
+        return super().map_tasks(tasks, function, stage, weights)
+
+
+def test_a_writer_that_was_taken_for_dead_removes_its_files(tmp_path: Path) -> None:
+    table = hudi.Table.create(str(tmp_path / "t"), SCHEMA, record_key="id")
+    table.upsert(rows("a"))
+    with pytest.raises(IncompleteCommitError, match="rolled back"):
+        table.upsert(rows("a", "b"), engine=RolledBack(table.path))
+    assert data_files(table) == 1
+    assert foreign_keys(table) == ["a"]
+    table.upsert(rows("c"))
+    assert foreign_keys(table) == ["a", "c"]

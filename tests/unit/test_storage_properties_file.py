@@ -107,6 +107,10 @@ class MemoryStorage:
         self._change(path, None)
         return True
 
+    def discard(self, paths: Sequence[str]) -> None:
+        for path in paths:
+            self.delete(path)
+
     def delete_tree(self, prefix: str) -> int:
         return 0
 

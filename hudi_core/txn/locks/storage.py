@@ -116,6 +116,7 @@ class StorageLock:
         # threads are served without asking the store
         self._threads = InProcessLock(f"{storage.root}/{LOCK_PATH}")
         self._lease: _Lease | None = None
+        self._given_back: str | None = None
 
     def try_lock(self, timeout_s: float) -> bool:
         """Take the lock within ``timeout_s`` seconds; ``False`` when it stays taken, or is ours.
@@ -147,7 +148,7 @@ class StorageLock:
         lease, self._lease = self._lease, None
         try:
             if lease is not None:
-                lease.end()
+                self._given_back = lease.end()
         finally:
             self._threads.unlock()
 
@@ -173,13 +174,22 @@ class StorageLock:
 
     def _take(self) -> _Lease | None:
         """Take the lock if it is free now."""
+        mine, self._given_back = self._given_back, None
+        if mine is not None:
+            # as it was given back, unless somebody has changed it since
+            lease = self._new_lease()
+            if lease.start(mine):
+                return lease
         tag: str | None = None
         with contextlib.suppress(PathNotFoundError):
             data, tag = self._storage.version(LOCK_PATH)
             if not self._is_free(LeaseFile.decode(data, f"{self._storage.root}/{LOCK_PATH}")):
                 return None
-        lease = _Lease(self._storage, self._lease_s, self._renew_s, self._wall_clock)
+        lease = self._new_lease()
         return lease if lease.start(tag) else None
+
+    def _new_lease(self) -> _Lease:
+        return _Lease(self._storage, self._lease_s, self._renew_s, self._wall_clock)
 
     def _is_free(self, found: LeaseFile) -> bool:
         if found.expired:
@@ -221,17 +231,20 @@ class _Lease:
             raise
         return True
 
-    def end(self) -> None:
-        """Stop renewing and tell everybody that the lock is free."""
+    def end(self) -> str | None:
+        """Stop renewing and tell everybody that the lock is free; returns the tag of the file that
+        says so."""
         self._stop.set()
         if self._thread.ident is not None:
             self._thread.join()
         # a lease that cannot be marked expired runs out; who holds it by then is not told apart
+        given_back: str | None = None
         with contextlib.suppress(StorageError):
             if self.left() > 0:
                 data = LeaseFile(True, self._valid_until(), self._owner).encode()
-                self._storage.compare_and_set(LOCK_PATH, data, self._tag)
+                given_back = self._storage.compare_and_set(LOCK_PATH, data, self._tag)
         self._ends = 0.0
+        return given_back
 
     def left(self) -> float:
         return max(0.0, self._ends - time.monotonic())

@@ -1,0 +1,27 @@
+"""Symbolic links on the way to a file."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+
+def has_link(root: str, path: str) -> bool:
+    """Whether a path below a folder is absolute, or a segment of it a symbolic link or ``..``.
+
+    Only then the path can lead out of the folder, wherever that itself is. What is not there is no
+    link.
+    """
+    if path.startswith("/"):
+        return True
+    full = root
+    for segment in path.split("/"):
+        if segment == "..":
+            return True
+        full = f"{full}/{segment}"
+        try:
+            if stat.S_ISLNK(os.lstat(full).st_mode):
+                return True
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+    return False

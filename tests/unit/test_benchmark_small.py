@@ -1,0 +1,25 @@
+"""The benchmark of small commits measures upserts that took place."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.unit.benchmark_runs import run
+
+
+def test_every_variant_upserts_on_an_object_store(tmp_path: Path) -> None:
+    scratch, page = tmp_path / "scratch", tmp_path / "README.md"
+    scratch.mkdir()
+
+    chosen = ("--cases", "small_commits_s3", "--scale", "0.01")
+    done = run("small_commits.py", *chosen, "--json", "--markdown", page, "--scratch", scratch)
+
+    assert done.returncode == 0, done.stderr
+    assert list(scratch.iterdir()) == []
+    found = json.loads(done.stdout)
+    names = ("native", "native, no metadata table", "iceberg", "delta", "deltalake", "pyiceberg")
+    answers = {(one["case"], one["variant"]): one["answer"] for one in found["timings"]}
+    assert answers == {("small_commits_s3", name): 20_000 for name in names}
+    assert all(one["ratio"] > 0 for one in found["targets"])
+    assert "### small_commits_s3" in page.read_text()
