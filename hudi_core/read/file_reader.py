@@ -15,12 +15,12 @@ from operator import attrgetter, itemgetter
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.fs as pafs
 
 from hudi_core.engine.threads import thread_pool
-from hudi_core.read.evolution import accepts_nan, can_push_down, referenced_columns
+from hudi_core.read.evolution import accepts_nan, can_push_down
+from hudi_core.read.filters import Filter
 from hudi_core.schema.alignment import align, counterpart, same_by_name, stored_fields
 from hudi_core.schema.widening import arrow_widens
 
@@ -67,7 +67,7 @@ class FileReader:
     schema: pa.Schema
     filesystem: pafs.FileSystem
     columns: list[str]
-    condition: pc.Expression | None
+    condition: Filter | None
     batch_rows: int | None
 
     def read(self, fragments: Sequence[ds.Fragment]) -> Iterator[pa.RecordBatch]:
@@ -93,25 +93,25 @@ class FileReader:
 
     def _filtered(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
         if self.condition is not None:
-            rows = rows.filter(self.condition)
+            rows = rows.filter(self.condition.expression)
         yield from rows.select(self.columns).to_batches()
 
     def _needed(self) -> list[str]:
         if self.condition is None:
             return self.columns
-        needed = referenced_columns(self.condition, self.schema, self.schema.names)
-        return list(dict.fromkeys([*self.columns, *sorted(needed)]))
+        return list(dict.fromkeys([*self.columns, *sorted(self.condition.columns)]))
 
     def _scan(
         self,
         fragments: Sequence[ds.Fragment],
         schema: pa.Schema,
         columns: list[str],
-        condition: pc.Expression | None,
+        condition: Filter | None,
     ) -> pa.RecordBatchReader:
         limits = {} if self.batch_rows is None else {"batch_size": self.batch_rows}
         dataset = ds.FileSystemDataset(list(fragments), schema, PARQUET, self.filesystem)
-        return dataset.scanner(columns=columns, filter=condition, **limits).to_reader()
+        rows = None if condition is None else condition.expression
+        return dataset.scanner(columns=columns, filter=rows, **limits).to_reader()
 
     def _by_way(
         self, fragments: Sequence[ds.Fragment]

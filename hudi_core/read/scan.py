@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from functools import reduce
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from hudi_core.errors import DataFileError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.files import BasePath
-from hudi_core.read.filters import RowFilter, require_columns, to_expression
+from hudi_core.read.filters import Filter, RowFilter, require_columns, to_filter
 from hudi_core.read.plan import PlannedFile, ReadPlan
 from hudi_core.storage.data_files import data_filesystem, require_no_links
 from hudi_core.storage.layout import Layout
@@ -24,7 +23,7 @@ def scan(
     client: TableMetaClient,
     plan: ReadPlan,
     columns: Sequence[str] | None = None,
-    row_filter: RowFilter | None = None,
+    row_filter: RowFilter | Filter | None = None,
     batch_rows: int | None = None,
 ) -> pa.RecordBatchReader:
     """Return the rows of a plan.
@@ -61,7 +60,7 @@ def file_scan(
     client: TableMetaClient,
     plan: ReadPlan,
     columns: Sequence[str] | None = None,
-    row_filter: RowFilter | None = None,
+    row_filter: RowFilter | Filter | None = None,
     batch_rows: int | None = None,
 ) -> FileScan:
     """Reader of the plan's files, here or in the tasks of an engine.
@@ -75,7 +74,7 @@ def file_scan(
     """
     require_columns(columns, plan.schema)
     wanted = tuple(plan.schema.names if columns is None else columns)
-    conditions = [to_expression(row_filter, plan.schema), plan.row_condition()]
+    conditions = [to_filter(row_filter, plan.schema), plan.row_condition()]
     given = [condition for condition in conditions if condition is not None]
     condition = reduce(operator.and_, given) if given else None
     return FileScan(
@@ -112,7 +111,7 @@ class FileScan:
     layout: Layout
     schema: pa.Schema
     columns: tuple[str, ...]
-    condition: pc.Expression | None
+    condition: Filter | None
     batch_rows: int | None
 
     @property
