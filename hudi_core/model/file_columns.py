@@ -53,6 +53,11 @@ class FileColumns:
         return int(self.partitions.nbytes + self.names.nbytes + 3 * self.owners.nbytes)
 
     @property
+    def has_several_groups(self) -> bool:
+        """Whether the files are of more than one file group."""
+        return len(self) > 1 and bool((self.groups != self.groups[0]).any())
+
+    @property
     def are_logs(self) -> Mask:
         """Mask of the log files."""
         mask: Mask = pc.starts_with(self.names, ".").to_numpy(zero_copy_only=False)

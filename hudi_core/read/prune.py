@@ -31,7 +31,8 @@ def ranged_columns(predicate: Predicate, schema: pa.Schema, without: Collection[
     schema
         Columns of the rows.
     without
-        Names that once meant another column: files may have the ranges of that one.
+        Columns to leave out, such as names that once meant another column: files may have the
+        ranges of that one.
     """
     wanted = columns_of(predicate).difference(without)
     kinds = {path: field.type for path, field in walk(schema) if path in wanted}

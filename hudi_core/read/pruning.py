@@ -60,7 +60,7 @@ class PartitionPruner:
         if named and each_once:
             for name, transform in zip(self._fields, config.partition_transforms, strict=True):
                 (identity if transform is PartitionTransform.IDENTITY else other).add(name)
-        self._own = frozenset(identity)
+        self.identity = frozenset(identity)
         """Fields that have the column's own value in the path, not something made from it."""
         self._made = frozenset(other) if config.time_based is not None else frozenset()
         self._how = config.time_based
@@ -110,10 +110,10 @@ class PartitionPruner:
 
     def _ranges_of_paths(self, partitions: Sequence[PartitionPath]) -> Mapping[str, ValueRanges]:
         texts: dict[str, list[str | None]] = {PARTITION_PATH: [*partitions]}
-        if self._own or self._made:
+        if self.identity or self._made:
             rows = [self.values(path) for path in partitions]
             texts |= {
-                name: [row.get(name) for row in rows] for name in sorted(self._own | self._made)
+                name: [row.get(name) for row in rows] for name in sorted(self.identity | self._made)
             }
         ranges: dict[str, ValueRanges] = {}
         for name, some in texts.items():
@@ -156,7 +156,7 @@ class PartitionPruner:
         known = pc.scalar(True)
         if PARTITION_PATH in self._schema.names:
             known = pc.field(PARTITION_PATH) == pa.scalar(path, pa.string())
-        if self._own:
+        if self.identity:
             for name, text in self.values(path).items():
                 value = self._typed(name, text)
                 if value is not None:
@@ -164,7 +164,7 @@ class PartitionPruner:
         return known
 
     def _typed(self, name: str, text: str | None) -> pa.Scalar | None:
-        if name not in self._own or name not in self._schema.names:
+        if name not in self.identity or name not in self._schema.names:
             return None
         kind = self._schema.field(name).type
         if not _is_certain(kind, text):

@@ -140,6 +140,17 @@ class SnapshotQuery:
         slices = self._slices(time, row_filter, partitions)
         return tuple(one for one in slices if one.base_file and within.names(one.base_file.path))
 
+    def to_table(
+        self,
+        columns: Sequence[str] | None = None,
+        row_filter: RowFilter | Filter | None = None,
+        as_of: str | None = None,
+    ) -> pa.Table:
+        """Return the rows at once; see :meth:`to_arrow`."""
+        wanted = to_filter(row_filter, self.schema)
+        plan = self.plan(as_of, wanted)
+        return file_scan(self._client, plan, columns, wanted).table(plan.files)
+
     def to_arrow(
         self,
         columns: Sequence[str] | None = None,
@@ -214,14 +225,18 @@ class SnapshotQuery:
         index, predicate = self._index, wanted.predicate
         partitions = index.list_partitions() if within is None else within
         partitions = self._pruner.keep(partitions, wanted)
-        kinds = ranged_columns(predicate, self.schema, self._client.config.former_names)
+        # of columns that paths tell, ranges tell no more
+        known = self._pruner.identity | self._client.config.former_names
+        kinds = ranged_columns(predicate, self.schema, known)
         if not kinds:
             return self.view.latest_slices(partitions, time)
-        if time is None:  # ranges of partitions are of present rows
+        if time is None and len(partitions) > 1:  # ranges of partitions are of present rows
             ranges_of = partial(index.partition_ranges, partitions)
             mask = prune(predicate, kinds, len(partitions), ranges_of)
             partitions = tuple(compress(partitions, mask))
         files = index.list_columns(partitions)
+        if not files.has_several_groups:  # of a single file its own footer tells as much
+            kinds = {}
         may_match = prune(predicate, kinds, len(files), partial(index.file_ranges, files))
         # file groups stay whole, so that their latest file does; log files have no ranges
         kept = files.rows(files.with_their_groups(may_match | files.are_logs))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -17,6 +19,11 @@ from hudi_core.read.plan import PlannedFile, ReadPlan
 from hudi_core.storage.data_files import data_filesystem, require_no_links
 from hudi_core.storage.layout import Layout
 from hudi_core.storage.options import StorageOptions
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
+
+    from hudi_core.read.file_reader import FileReader
 
 
 def scan(
@@ -129,6 +136,28 @@ class FileScan:
         """
         if not files:
             return
+        with self._reading(files) as (reader, fragments):
+            for batch in reader.read(fragments):
+                if batch.num_rows:
+                    yield batch
+
+    def table(self, files: Sequence[PlannedFile]) -> pa.Table:
+        """The rows of the files, in their order, all at once: faster than batch by batch.
+
+        Raises
+        ------
+        DataFileError
+            A file is missing or damaged.
+        """
+        if not files:
+            return self.output_schema.empty_table()
+        with self._reading(files) as (reader, fragments):
+            return reader.table(fragments).cast(self.output_schema)
+
+    @contextmanager
+    def _reading(
+        self, files: Sequence[PlannedFile]
+    ) -> Iterator[tuple[FileReader, list[ds.Fragment]]]:
         # pyarrow.dataset imports pandas, which takes longer than all of this project
         from hudi_core.read.file_reader import PARQUET, FileReader  # noqa: PLC0415
 
@@ -139,8 +168,6 @@ class FileScan:
         columns = list(self.columns)
         reader = FileReader(self.schema, filesystem, columns, self.condition, self.batch_rows)
         try:
-            for batch in reader.read(fragments):
-                if batch.num_rows:
-                    yield batch
+            yield reader, fragments
         except (OSError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise DataFileError(self.base_path, str(error).split("\n", 1)[0]) from error
