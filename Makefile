@@ -97,6 +97,10 @@ bench-metadata: setup
 bench-formats: setup
 	$(RUN) benchmarks/formats.py $(ARGS)
 
+.PHONY: bench-reads
+bench-reads: setup
+	$(RUN) benchmarks/reads.py $(ARGS)
+
 .PHONY: bench-keys
 bench-keys: setup
 	$(RUN) benchmarks/long_keys.py $(ARGS)

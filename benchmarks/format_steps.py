@@ -40,10 +40,12 @@ def measure_touched(folder: Path, files: int, repeats: int) -> list[Timing]:
         for touched in dict.fromkeys(counts):
             rows = some_of_each(many, touched)
             ending = "" if touched == _TOUCHED else f", {touched:,} files"
-            whole, step = (Timing(STEP, f"{name}: {one}{ending}") for one in ("upsert", "step"))
+            whole, step, plan = (
+                Timing(STEP, f"{name}: {one}{ending}") for one in ("upsert", "step", "plan")
+            )
             for number in range(repeats + 1):
-                _upsert(many.path, rows, (whole, step) if number else ())
-            found += [whole] if name == NATIVE else [whole, step]
+                _upsert(many.path, rows, (whole, step, plan) if number else ())
+            found += [whole, plan] if name == NATIVE else [whole, step]
             say(f"{STEP:12} {step.variant:32} {step.median:8.4f} s of {whole.median:.4f} s")
     return found
 
@@ -120,12 +122,13 @@ def _upsert(
     told: Sequence[Timing | None],
     options: dict[str, str] | None = None,
 ) -> None:
-    """Upsert rows; tell the first what the whole took, and the second what the step took."""
+    """Upsert rows; note what the whole took, then the format's step, then planning."""
     os.sync()
     began, worked = time.perf_counter(), time.process_time()
     result = hudi.Table.open(str(path), options).upsert(rows)
     took, work = time.perf_counter() - began, time.process_time() - worked
-    for timing, seconds in zip(told, (took, result.timings["publish"]), strict=False):
+    planned = result.timings["stage"] + result.timings["tag"]
+    for timing, seconds in zip(told, (took, result.timings["publish"], planned), strict=False):
         if timing is not None:
             timing.seconds.append(seconds)
             timing.work.append(work if seconds == took else seconds)

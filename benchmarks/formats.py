@@ -17,6 +17,7 @@ from format_steps import (
     BOTH,
     FORMATS,
     HISTORY,
+    NATIVE,
     STEP,
     measure_both,
     measure_history,
@@ -30,6 +31,8 @@ COMMITS = (10, 100, 1000)
 CASES = (STEP, HISTORY, BOTH, LISTING)
 ALLOWED_SECONDS, ALLOWED_SHARE = 0.1, 0.1
 """Of a step, whichever is more: by itself, and of the upsert it is part of."""
+PLANNING_SECONDS = 1.5
+"""To find 20 rows among 10,000 files."""
 
 
 class Found(Circumstances):
@@ -42,6 +45,10 @@ class Found(Circumstances):
         """Return the targets of the cases that were run, with the measured ratios."""
         values = {(one.case, one.variant): one.median for one in self.timings}
         found: list[Target] = []
+        native = values.get((STEP, f"{NATIVE}: upsert"))
+        if native is not None:
+            share = round(PLANNING_SECONDS / native, 3)
+            found.append(Target(STEP, f"{NATIVE}: plan", f"{NATIVE}: upsert", share))
         for name in FORMATS:
             whole = values.get((STEP, f"{name}: upsert"))
             if whole is not None:

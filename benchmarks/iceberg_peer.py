@@ -43,10 +43,10 @@ class Iceberg:
         created.append(data)
 
     def upsert(self, rows: Batch, table: Path) -> None:
-        _open(table).upsert(rows.read(), join_cols=[KEY])
+        opened_table(table).upsert(rows.read(), join_cols=[KEY])
 
     def files(self, table: Path) -> Sequence[Path]:
-        tasks = _open(table).scan().plan_files()
+        tasks = opened_table(table).scan().plan_files()
         if any(task.delete_files for task in tasks):
             raise AssertionError("pyiceberg left delete files: counting data files would be wrong")
         return [Path(urlparse(task.file.file_path).path) for task in tasks]
@@ -58,5 +58,6 @@ def _catalog(table: Path) -> SqlCatalog:
     )
 
 
-def _open(table: Path) -> Table:
+def opened_table(table: Path) -> Table:
+    """The table as its catalog has it now."""
     return _catalog(table).load_table(_NAME)

@@ -37,6 +37,10 @@ class Timing:
     def median(self) -> float:
         return statistics.median(self.seconds)
 
+    @property
+    def median_work(self) -> float:
+        return statistics.median(self.work)
+
     def call(self, made: Callable[[], int], flush: bool = False) -> None:
         """Call once, and note what it took.
 

@@ -7,15 +7,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final
 
+import pyarrow as pa
+
 from delta_format.location import LOG_FOLDER
 from delta_format.log import open_log
 from delta_format.snapshot import Snapshot
 from hudi_core.spi import (
-    FileLister,
+    FileColumns,
+    FileIndex,
     FileStatus,
     MetaClientView,
     NamedFile,
     PartitionPath,
+    ValueRanges,
     table_lister,
 )
 
@@ -30,12 +34,12 @@ about to rename."""
 class DeltaMetadataFactory:
     """Makes what lists the table's files."""
 
-    def create(self, meta_client: MetaClientView) -> FileLister:
+    def create(self, meta_client: MetaClientView) -> FileIndex:
         """Return the lister of the table's files; nothing is read until it is asked."""
         return DeltaLister(meta_client)
 
 
-class DeltaLister:
+class DeltaLister(FileIndex):
     """Lists a table's files: the present ones from the newest version of its Delta log.
 
     A version does not name the files of earlier ones, which time travel, cleaning and rollback look
@@ -52,8 +56,8 @@ class DeltaLister:
         self._earlier = table_lister(meta_client)
 
     def named_files(self) -> Iterable[NamedFile]:
-        """Yield the files of the newest version; see :class:`~hudi_core.spi.NamedFiles`."""
-        return Snapshot(open_log(self._client)).named_files()
+        """Yield the files of the newest version; as the log tells them."""
+        return self._snapshot.named_files()
 
     def leftovers(self) -> Iterator[str]:
         """Yield files of the log's folder that no reader of the protocol knows."""
@@ -61,10 +65,18 @@ class DeltaLister:
             if not _OF_A_LOG.fullmatch(status.name):
                 yield status.path
 
+    def file_ranges(self, files: FileColumns, column: str, kind: pa.DataType) -> ValueRanges | None:
+        """Ranges over the rows of the present files; of others nothing is known."""
+        return self._snapshot.ranges(files.paths(), column, kind)
+
+    @cached_property
+    def _snapshot(self) -> Snapshot:
+        return Snapshot(open_log(self._client))
+
     @cached_property
     def _present(self) -> Mapping[PartitionPath, Sequence[FileStatus]]:
         found: dict[PartitionPath, list[FileStatus]] = {}
-        for file in Snapshot(open_log(self._client)).files():
+        for file in self._snapshot.files():
             found.setdefault(file.partition_path, []).append(file.status)
         return found
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as pt
 
 from delta_format.change import NewFile
 from delta_format.log import Head
@@ -23,12 +24,14 @@ from hudi_core.spi import (
     NamedFile,
     PartitionPath,
     StatedColumn,
+    ValueRanges,
 )
 
 _LOW: Final = "min."
 _HIGH: Final = "max."
 _NULLS: Final = "null_count."
 _PARTITION: Final = "partition."
+_BELOW_MILLISECOND: Final = timedelta(microseconds=999)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -87,6 +90,11 @@ class Snapshot:
         names = pc.replace_substring_regex(self._actions.column("path"), r"^.*/", "")
         return pc.replace_substring_regex(names, r"_.*$", "")
 
+    @cached_property
+    def _paths(self) -> pa.StringArray:
+        """The path of each file, as the store names it."""
+        return pa.array(map(plain, self._actions.column("path").to_pylist()), pa.string())
+
     def __len__(self) -> int:
         return int(self._actions.num_rows)
 
@@ -106,7 +114,7 @@ class Snapshot:
 
     def paths(self) -> frozenset[str]:
         """Return the path of every file."""
-        return frozenset(map(plain, self._actions.column("path").to_pylist()))
+        return frozenset(self._paths.to_pylist())
 
     def named_files(self) -> Iterator[NamedFile]:
         """Yield every file with what the log says of it."""
@@ -117,6 +125,44 @@ class Snapshot:
             spelling = None if row["path"] == spelled(path) else row["path"]
             columns = _stated(row, leaves)
             yield NamedFile(path, row["size_bytes"], row["num_records"], columns, spelling)
+
+    def ranges(self, paths: pa.StringArray, column: str, kind: pa.DataType) -> ValueRanges | None:
+        """Ranges of a column in some files; unknown in those that the version does not name.
+
+        Parameters
+        ----------
+        paths
+            As the store names them.
+        column, kind
+            Path of the column, with dots, and its type in the table's schema.
+
+        Returns
+        -------
+        ValueRanges or None
+            ``None`` where the version has no statistics of the column.
+        """
+        table = self._actions
+        if not {f"{_LOW}{column}", f"{_HIGH}{column}"} <= {*table.column_names}:
+            return None
+        places = pc.index_in(paths, value_set=self._paths)
+
+        def of_files(name: str) -> pa.Array:
+            found = table[name] if name in table.column_names else pa.nulls(len(table), pa.int64())
+            return found.take(places)
+
+        try:
+            low, high = (pc.cast(of_files(f"{side}{column}"), kind) for side in (_LOW, _HIGH))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            return None
+        if pt.is_timestamp(kind):
+            # Spark leaves out what is below a millisecond
+            high = pc.add(high, pa.scalar(_BELOW_MILLISECOND, pa.duration(kind.unit)))
+        nulls, rows = of_files(f"{_NULLS}{column}"), of_files("num_records")
+        may_be_null, may_have_value = (
+            pc.fill_null(pc.not_equal(nulls, count), True).to_numpy(zero_copy_only=False)
+            for count in (0, rows)
+        )
+        return ValueRanges(_whole(low), _whole(high), may_be_null, may_have_value)
 
     def described(self, paths: Collection[str]) -> tuple[NewFile, ...]:
         """Files of this version, as they may be added again.
@@ -131,6 +177,10 @@ class Snapshot:
         wanted = pa.array([path in paths for path in map(plain, table["path"].to_pylist())])
         rows = {plain(row["path"]): row for row in table.filter(wanted).to_pylist()}
         return tuple(_new_file(path, rows[path], leaves) for path in paths)
+
+
+def _whole(array: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
 
 def _leaves(actions: pa.Table) -> frozenset[str]:

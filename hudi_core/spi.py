@@ -64,6 +64,8 @@ from hudi_core.model.commit import (
     WriteStatus,
 )
 from hudi_core.model.conflicts import TouchConflicts, outgoing_groups, touched_groups
+from hudi_core.model.file_columns import FileColumns
+from hudi_core.model.file_index import FileIndex
 from hudi_core.model.files import (
     BaseFile,
     BaseFileName,
@@ -101,10 +103,10 @@ from hudi_core.model.instant_time import (
     to_datetime,
     to_epoch_millis,
 )
-from hudi_core.model.named_files import NamedFile, NamedFiles, StatedColumn
+from hudi_core.model.named_files import NamedFile, StatedColumn
 from hudi_core.model.partition_transform import PartitionTransform
-from hudi_core.model.protocols import FileLister, LockProvider, Storage, TimelineView
-from hudi_core.model.ranges import RangeSource, ValueRanges
+from hudi_core.model.protocols import LockProvider, Storage, TimelineView
+from hudi_core.model.ranges import ValueRanges
 from hudi_core.model.stats import ColumnStats, FileStats, Scalar
 from hudi_core.model.timeline_zone import TimelineZone
 from hudi_core.plugin.fenced import Lineage, fence, pending_publications
@@ -151,10 +153,11 @@ __all__ = [
     "ConfigError",
     "ConflictResolutionStrategy",
     "CorruptMetadataError",
+    "FileColumns",
     "FileGroup",
     "FileGroupId",
     "FileId",
-    "FileLister",
+    "FileIndex",
     "FileSlice",
     "FileStats",
     "FileStatus",
@@ -183,7 +186,6 @@ __all__ = [
     "MetaClientView",
     "MetadataFactory",
     "NamedFile",
-    "NamedFiles",
     "PartitionPath",
     "PartitionTransform",
     "PathNotFoundError",
@@ -192,7 +194,6 @@ __all__ = [
     "Publication",
     "PublishedInstants",
     "Raised",
-    "RangeSource",
     "ReplaceCommitMetadata",
     "RestoreMetadata",
     "RestorePlan",

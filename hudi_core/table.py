@@ -327,7 +327,7 @@ class Table:
         as_of: QueryTime | None = None,
     ) -> pa.Table:
         """Return the rows as an Arrow table."""
-        return self.to_batches(columns, filter, as_of).read_all()
+        return self._snapshot().to_table(_names(columns), filter, requested_time(as_of))
 
     def to_batches(
         self,

@@ -8,8 +8,9 @@ from hudi_core.errors import LostCompletionError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.capability import Capability
 from hudi_core.model.client import HeldMetadata
+from hudi_core.model.file_index import FileIndex
 from hudi_core.model.instant import Instant
-from hudi_core.model.protocols import FileLister, TimelineView
+from hudi_core.model.protocols import TimelineView
 from hudi_core.plugin.host import FormatHost
 from hudi_core.plugin.registry import FormatRegistry
 from hudi_core.timeline.timeline import Timeline
@@ -102,7 +103,7 @@ class OpenTable:
         """This table with nothing at hand; see :attr:`TableMetaClient.afresh`."""
         return replace(self, client=self.client.afresh)
 
-    def lister(self) -> FileLister:
+    def lister(self) -> FileIndex:
         """Return who tells the table's files."""
         return self.host.get_metadata_factory().create(self.client)
 

@@ -24,7 +24,8 @@ from pyiceberg.types import (
 )
 
 from hudi_core.spi import (
-    FileLister,
+    FileColumns,
+    FileIndex,
     FileStatus,
     MetaClientView,
     NamedFile,
@@ -46,21 +47,20 @@ _COUNTED = (DateType, TimeType, TimestampType, TimestamptzType)
 class IcebergMetadataFactory:
     """Makes what lists the table's files."""
 
-    def create(self, meta_client: MetaClientView) -> FileLister:
+    def create(self, meta_client: MetaClientView) -> FileIndex:
         """Return the lister of the table's files; nothing is read until it is asked."""
         return ManifestLister(IcebergTable.open(meta_client))
 
 
 @dataclass(frozen=True)
-class ManifestLister:
+class ManifestLister(FileIndex):
     """Lists the files of every state that the Iceberg table keeps: past ones serve time travel.
 
     Where it has forgotten states (a watermark stands for them: expired snapshots, or what was
     before the table got this format), their files come from the table's metadata table, or its
     folders: time travel in Hudi's view, cleaning and rollback look for them.
 
-    Also tells ranges of columns (a :class:`~hudi_core.spi.RangeSource`) and what the newest state
-    says of its files (:class:`~hudi_core.spi.NamedFiles`). The metadata is read once.
+    The metadata is read once.
 
     Attributes
     ----------
@@ -91,32 +91,18 @@ class ManifestLister:
             listed[one] = tuple(files[path] for path in sorted(files))
         return listed
 
-    def partition_ranges(
-        self, partitions: Sequence[PartitionPath], column: str, kind: pa.DataType
-    ) -> ValueRanges | None:
-        """Return ``None``: manifests tell of files only."""
-        del partitions, column, kind
-        return None
-
-    def file_ranges(
-        self,
-        partitions: Sequence[PartitionPath],
-        names: Sequence[str],
-        column: str,
-        kind: pa.DataType,
-    ) -> ValueRanges | None:
-        """Return ranges over the rows of each file; ``None`` for a column that is not known."""
+    def file_ranges(self, files: FileColumns, column: str, kind: pa.DataType) -> ValueRanges | None:
+        """Ranges over the rows of each file; ``None`` for a column that is not known."""
         number = self.table.client.schema.field_ids().get(column)
         field_type = None if number is None else self._types.get(number)
         if number is None or field_type is None:
             return None
         lows: list[Any] = []
         highs: list[Any] = []
-        nullable = np.ones(len(names), np.bool_)
-        valued = np.ones(len(names), np.bool_)
-        for at, (partition, name) in enumerate(zip(partitions, names, strict=True)):
-            path = f"{partition}/{name}" if partition else name
-            file = self._by_partition.get(partition, {}).get(path)
+        nullable = np.ones(len(files), np.bool_)
+        valued = np.ones(len(files), np.bool_)
+        for at, path in enumerate(files.paths().to_pylist()):
+            file = self._by_partition.get(PartitionPath(path.rpartition("/")[0]), {}).get(path)
             low = file.lower_bounds.get(number) if file else None
             high = file.upper_bounds.get(number) if file else None
             lows.append(None if low is None else from_bytes(field_type, low))
@@ -167,7 +153,7 @@ class ManifestLister:
         return self.table.load().metadata
 
     @cached_property
-    def _earlier(self) -> FileLister | None:
+    def _earlier(self) -> FileIndex | None:
         if not watermark_of(self._metadata):
             return None
         return table_lister(self.table.client)

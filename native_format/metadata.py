@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from hudi_core.spi import FileLister, MetaClientView, table_lister
+from hudi_core.spi import FileIndex, MetaClientView, table_lister
 
 
 class NativeMetadataFactory:
     """Makes what lists the table's files, the work shared out by the engine."""
 
-    def create(self, meta_client: MetaClientView) -> FileLister:
+    def create(self, meta_client: MetaClientView) -> FileIndex:
         """Return the lister of the table's files."""
         return table_lister(meta_client)

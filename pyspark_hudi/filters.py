@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql import datasource as spark
 
 from hudi_core.errors import SchemaError
-from hudi_core.read.filters import Condition, to_expression
+from hudi_core.read.filters import Condition, to_filter
 
 _COMPARISONS: Final[dict[type[spark.Filter], str]] = {
     spark.EqualTo: "=",
@@ -64,7 +64,7 @@ def _fits(condition: Condition, schema: pa.Schema) -> bool:
     if name not in schema.names or pa.types.is_floating(schema.field(name).type):
         return False  # to Spark, NaN equals itself and is greater than every number
     try:
-        to_expression([condition], schema)
+        to_filter([condition], schema)
     except SchemaError:
         return False
     return True

@@ -13,6 +13,7 @@ import pyarrow as pa
 from hudi_core.engine.base import TaskContext
 from hudi_core.keygen import key_generator
 from hudi_core.model.files import BaseFile, PartitionPath
+from hudi_core.model.ranges import Mask, ValueRanges
 from hudi_core.rows.combine import Positions, winners
 from hudi_core.rows.context import WriteContext
 from hudi_core.rows.deciding import deciding_names, deleted, order_values, require_sequences
@@ -20,7 +21,6 @@ from hudi_core.rows.stage_files import SpillRef, load, spill
 from hudi_core.rows.staging import INGEST_ORDER, StagedPart, StagedRows, true_mask
 from hudi_core.schema.table_schema import RECORD_KEY, TableSchema
 
-Mask = npt.NDArray[np.bool_]
 ORDERING: Final = "ordering"
 """What the names of columns of keys begin with that hold ordering values."""
 
@@ -124,6 +124,8 @@ class Scope:
         Whether new rows are put in the order of a bulk insert.
     probes_keys
         Whether the keys are asked for before the files are known.
+    key_ranges
+        Ranges of the record keys in the files, where they are known.
     """
 
     parts: tuple[StagedPart, ...]
@@ -133,6 +135,14 @@ class Scope:
     deletes_all: bool
     sort: bool = False
     probes_keys: bool = False
+    key_ranges: ValueRanges | None = None
+
+    def may_hold(self, keys: pa.Table) -> tuple[int, ...]:
+        """Ordinals of the files that may hold one of the distinct keys of incoming rows."""
+        if self.key_ranges is None:
+            return tuple(range(len(self.files)))
+        mask = self.key_ranges.may_hold(keys.column("key").combine_chunks())
+        return tuple(np.flatnonzero(mask).tolist())
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,10 +171,19 @@ class Incoming:
 
 @dataclass(frozen=True, slots=True)
 class SpilledIncoming:
-    """Incoming rows between two tasks."""
+    """Incoming rows between two tasks.
+
+    Attributes
+    ----------
+    rows, keys
+        Where they are.
+    files
+        Ordinals of the scope's files that may hold one of the keys.
+    """
 
     rows: SpillRef
     keys: SpillRef
+    files: tuple[int, ...]
 
     def load(self, context: WriteContext) -> Incoming:
         """Return the rows."""
@@ -258,10 +277,10 @@ def _winners(
     return None if chosen is None else np.sort(order[chosen])
 
 
-def leave_incoming(
-    task: TaskContext, incoming: Incoming, context: WriteContext, in_memory: bool
+def spill_incoming(
+    task: TaskContext, scope: Scope, incoming: Incoming, context: WriteContext, in_memory: bool
 ) -> SpilledIncoming:
-    """Leave incoming rows for later tasks."""
+    """Keep incoming rows for later tasks."""
     rows = pa.table(
         {
             "number": pa.array(incoming.numbers, pa.int64()),
@@ -272,6 +291,7 @@ def leave_incoming(
     return SpilledIncoming(
         spill(context, task, "rows", rows, in_memory),
         spill(context, task, "keys", incoming.keys, in_memory),
+        scope.may_hold(incoming.keys),
     )
 
 

@@ -12,8 +12,9 @@ from hudi_core.base_file.key_footer import KeyFooter
 from hudi_core.base_file.reader import read_column, read_known_keys, read_record_keys
 from hudi_core.index import index_of
 from hudi_core.index.base import Matches, join_keys
-from hudi_core.index.incoming import ORDERING, Incoming, Mask, Scope
+from hudi_core.index.incoming import ORDERING, Incoming, Scope
 from hudi_core.model.files import BaseFile, FileId
+from hudi_core.model.ranges import Mask
 from hudi_core.rows.combine import IntArray, Positions, existing_is_newer
 from hudi_core.rows.context import WriteContext
 from hudi_core.rows.deciding import order_values

@@ -2,9 +2,9 @@
 
 Rows meet files within a scope: a partition, or with a global index the whole table. A scope with
 few files is one task. One with many is three rounds of tasks, so that no task reads more than some
-files: the keys are collected, each task looks for them in its files, and what all of them found is
-settled. What comes out are arrays of row numbers, kept beside the staged rows; only counts travel
-to the driver.
+files: the keys are collected, each task looks for them in its share of those files that may hold
+one by the ranges of their keys, and what all of them found is merged. What comes out are arrays of
+row numbers, kept beside the staged rows; only counts travel to the driver.
 
 A row whose key a global index finds in another partition
 
@@ -17,8 +17,8 @@ A row whose key a global index finds in another partition
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Final
 
@@ -29,16 +29,16 @@ from hudi_core.engine.base import Engine, TaskContext
 from hudi_core.index.bucket import bucket_numbers
 from hudi_core.index.incoming import (
     Incoming,
-    Mask,
     Scope,
     Sources,
     SpilledIncoming,
     incoming_rows,
-    leave_incoming,
+    spill_incoming,
 )
 from hudi_core.index.locating import Found, from_table, lists, locate, numbers, to_table
 from hudi_core.keygen import key_generator
 from hudi_core.model.files import BaseFile, PartitionPath
+from hudi_core.model.ranges import Mask, ValueRanges
 from hudi_core.rows.combine import Positions
 from hudi_core.rows.context import WriteContext
 from hudi_core.rows.merging import Located
@@ -47,6 +47,8 @@ from hudi_core.rows.stage_files import SpillRef, load, spill
 from hudi_core.rows.staging import StagedPart, true_mask
 from hudi_core.schema.table_schema import TableSchema
 
+KeyRanges = Callable[[Sequence[tuple[PartitionPath, BaseFile]]], ValueRanges | None]
+"""Ranges of the record keys in some files, where they are known; asked on the driver."""
 _INSERTS: Final = -1
 _FILES_PER_TASK: Final = 32
 _BYTES_PER_TASK: Final = 4 << 30
@@ -166,12 +168,25 @@ class Tagging:
     in_memory: bool
 
     def run(
-        self, engine: Engine, scopes: Sequence[Scope], stage: int
+        self,
+        engine: Engine,
+        scopes: Sequence[Scope],
+        stage: int,
+        key_ranges: KeyRanges | None = None,
     ) -> dict[PartitionPath, Tagged]:
-        """Locate the rows of all scopes; return what becomes of every partition concerned."""
+        """Locate the rows of all scopes; return what becomes of every partition concerned.
+
+        Parameters
+        ----------
+        key_ranges
+            Ranges of the record keys in files: of many files only those are read that may hold an
+            incoming key.
+        """
         narrow = [scope for scope in scopes if len(_chunks(scope)) <= 1]
         wide = [scope for scope in scopes if len(_chunks(scope)) > 1]
         found = engine.map_tasks(narrow, self.tag, stage, [_weight(scope) for scope in narrow])
+        if key_ranges is not None:
+            wide = [replace(scope, key_ranges=key_ranges(scope.files)) for scope in wide]
         found += self._run_wide(engine, wide, stage)
         return {one.partition_path: one for partitions in found for one in partitions}
 
@@ -179,16 +194,21 @@ class Tagging:
         if not scopes:
             return []
         left = engine.map_tasks(scopes, self.collect, stage)
+        # the ranges have done their part
+        scopes = [replace(scope, key_ranges=None) for scope in scopes]
+        chunks = [
+            file_chunks(scope, incoming.files) for scope, incoming in zip(scopes, left, strict=True)
+        ]
         looks = [
             _Look(scope, incoming, chunk)
-            for scope, incoming in zip(scopes, left, strict=True)
-            for chunk in _chunks(scope)
+            for scope, incoming, some in zip(scopes, left, chunks, strict=True)
+            for chunk in some
         ]
         weights = [sum(look.scope.files[one][1].size for one in look.files) for look in looks]
         found = iter(engine.map_tasks(looks, self.look, stage, weights))
         merges = [
-            MatchMerge(scope, incoming, tuple(next(found) for _ in _chunks(scope)))
-            for scope, incoming in zip(scopes, left, strict=True)
+            MatchMerge(scope, incoming, tuple(next(found) for _ in some))
+            for scope, incoming, some in zip(scopes, left, chunks, strict=True)
         ]
         return engine.map_tasks(merges, self.merge_matches, stage)
 
@@ -202,7 +222,8 @@ class Tagging:
 
     def collect(self, task: TaskContext, scope: Scope) -> SpilledIncoming:
         """Collect the keys of a scope with many files."""
-        return leave_incoming(task, self._incoming(scope), self.context, self.in_memory)
+        incoming = self._incoming(scope)
+        return spill_incoming(task, scope, incoming, self.context, self.in_memory)
 
     def look(self, task: TaskContext, item: _Look) -> SpillRef:
         """Look for the keys in some of the files."""

@@ -27,8 +27,9 @@ from hudi_core.metadata.range_cache import SHARED
 from hudi_core.metadata.range_columns import FLOAT_WRAPPERS, INT_WRAPPERS, decode_ranges
 from hudi_core.metadata.records import ColumnRange
 from hudi_core.metadata.snapshot import MetadataSnapshot
+from hudi_core.model.file_columns import FileColumns
 from hudi_core.model.files import PartitionPath
-from hudi_core.model.ranges import Texts, ValueRanges
+from hudi_core.model.ranges import ValueRanges
 
 _ID_LENGTH = len(id64(""))
 _COUNTED = ["null_count", "value_count", "total_uncompressed_size", "is_deleted"]
@@ -38,13 +39,9 @@ _FEW_PARTITIONS = 16
 
 
 def file_ranges(
-    snapshot: MetadataSnapshot,
-    partitions: Texts,
-    names: Texts,
-    column: str,
-    kind: pa.DataType,
+    snapshot: MetadataSnapshot, files: FileColumns, column: str, kind: pa.DataType
 ) -> ValueRanges | None:
-    """Return ranges of a column in files; see :class:`~hudi_core.model.ranges.RangeSource`.
+    """Ranges of a column in files; see :class:`~hudi_core.model.file_index.FileIndex`.
 
     Raises
     ------
@@ -53,31 +50,22 @@ def file_ranges(
     """
     if COLUMN_STATS not in snapshot.partitions:
         return None
-    coded = _coded(partitions)
-    hashes = [id64(partition_name(PartitionPath(path))) for path in coded.dictionary.to_pylist()]
+    paths = files.partitions.to_pylist()
+    hashes = [id64(partition_name(PartitionPath(path))) for path in paths]
     prefix = id64(column)
     prefixes = [prefix + one for one in hashes] if len(hashes) <= _FEW_PARTITIONS else [prefix]
     tables = list(
         _tables(snapshot.groups(COLUMN_STATS), _Column(prefix, kind, of_files=True), prefixes)
     )
     if not tables:
-        return ValueRanges.unknown(kind, len(names))
+        return ValueRanges.unknown(kind, len(files))
     # newer statistics come first, and of several the first is found
     table = pa.concat_tables(tables)
     wanted = pc.binary_join_element_wise(
-        pa.array(hashes, pa.string()).take(coded.indices), _texts(names), ""
+        pa.array(hashes, pa.string()).take(pa.array(files.owners)), files.names, ""
     )
     places = pc.index_in(wanted, value_set=table["place"].combine_chunks())
     return _ranges(table.select(_STATED).take(places), kind, of_files=True)
-
-
-def _texts(texts: Texts) -> pa.Array:
-    return texts if isinstance(texts, pa.Array) else pa.array(texts, pa.string())
-
-
-def _coded(texts: Texts) -> pa.DictionaryArray:
-    array = _texts(texts)
-    return array if isinstance(array, pa.DictionaryArray) else array.dictionary_encode()
 
 
 def partition_ranges(

@@ -1,16 +1,11 @@
-"""Lists of files as columns, without a Python object for each file.
-
-Readers look at all files of a partition and keep few of them.
-"""
+"""The lists of files that the metadata table keeps, decoded into columns."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -24,9 +19,8 @@ from hudi_core.metadata.layers import BaseLayer, Entry
 from hudi_core.metadata.partition_types import FILES, RecordType
 from hudi_core.metadata.range_cache import SHARED
 from hudi_core.metadata.records import FileList, MetadataRecord
-from hudi_core.model.ranges import Mask
+from hudi_core.model.file_columns import FileColumns, Ints
 
-Ints = npt.NDArray[np.int64]
 _LIST: Final = "filesystemMetadata"
 _NO_NAME: Final = r"[/\x00]"
 _SMALL_BYTES: Final = 50_000
@@ -35,117 +29,27 @@ _FEW: Final = 16
 """Of more partitions than so many all lists of a base file are decoded, and kept."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileLists:
-    """The present files of some partitions.
-
-    Attributes
-    ----------
-    keys
-        Names of the partitions, each once.
-    owners
-        Of each file the place of its partition among them, ascending.
-    names, sizes
-        Of each file its name and its bytes.
-    groups
-        Of each file a number that the files of its file group share.
-    """
-
-    keys: pa.StringArray
-    owners: Ints
-    names: pa.StringArray
-    sizes: Ints
-    groups: Ints
-
-    def __len__(self) -> int:
-        return len(self.owners)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of memory it takes."""
-        return int(self.keys.nbytes + self.names.nbytes + 3 * self.owners.nbytes)
-
-    @classmethod
-    def of_files(
-        cls, keys: pa.StringArray, owners: Ints, names: pa.StringArray, sizes: Ints
-    ) -> FileLists:
-        """Return lists of these files."""
-        if not len(names):
-            return cls(keys, owners, names, sizes, np.empty(0, np.int64))
-        # a log file has the id of its file group behind a dot
-        ids = pc.list_element(pc.split_pattern(names, "_", max_splits=1), 0)
-        numbers = pc.utf8_ltrim(ids, ".").dictionary_encode().indices.to_numpy()
-        pairs = owners * len(names) + numbers
-        return cls(keys, owners, names, sizes, np.unique(pairs, return_inverse=True)[1])
-
-    @classmethod
-    def of(cls, lists: Mapping[str, FileList]) -> FileLists:
-        """Return lists that were decoded one by one, without what is gone."""
-        owners: list[int] = []
-        names: list[str] = []
-        sizes: list[int] = []
-        for place, found in enumerate(lists.values()):
-            present = [(name, one.size) for name, one in found.files.items() if not one.is_deleted]
-            owners += [place] * len(present)
-            names += [name for name, _ in present]
-            sizes += [size for _, size in present]
-        return cls.of_files(
-            pa.array(lists, pa.string()),
-            np.array(owners, np.int64),
-            pa.array(names, pa.string()),
-            np.array(sizes, np.int64),
-        )
-
-    def select(self, keys: Sequence[str] | pa.StringArray) -> FileLists:
-        """Return the lists of some partitions in their order; of one that is not there, none."""
-        wanted = keys if isinstance(keys, pa.Array) else pa.array(keys, pa.string())
-        if wanted.equals(self.keys):
-            return self
-        places = pc.fill_null(pc.index_in(wanted, value_set=self.keys), len(self.keys)).to_numpy()
-        counts = np.bincount(self.owners, minlength=len(self.keys) + 1)[places]
-        begins = np.searchsorted(self.owners, places)
-        owners = np.repeat(np.arange(len(places)), counts)
-        rows = np.arange(len(owners)) + np.repeat(begins - (np.cumsum(counts) - counts), counts)
-        return self._part(wanted, owners, rows)
-
-    def known(self, keys: Sequence[str]) -> pa.BooleanArray:
-        """Mask of the partitions that are there."""
-        return pc.is_in(pa.array(keys, pa.string()), value_set=self.keys)
-
-    def with_others(self, other: FileLists) -> FileLists:
-        """Return these lists and, behind them, those of other partitions."""
-        if not len(other.keys):
-            return self
-        if not len(self.keys):
-            return other
-        return FileLists(
-            pa.concat_arrays([self.keys, other.keys]),
-            np.concatenate([self.owners, other.owners + len(self.keys)]),
-            pa.concat_arrays([self.names, other.names]),
-            np.concatenate([self.sizes, other.sizes]),
-            np.concatenate([self.groups, other.groups + self.groups.max(initial=-1) + 1]),
-        )
-
-    def with_their_groups(self, wanted: Mask) -> Ints:
-        """Return the places of some files and of all others of their file groups."""
-        is_wanted = np.zeros(self.groups.max(initial=-1) + 1, np.bool_)
-        is_wanted[self.groups[wanted]] = True
-        return np.flatnonzero(is_wanted[self.groups])
-
-    def rows(self, rows: Ints) -> FileLists:
-        """Return the lists with some of their files, given in order."""
-        if len(rows) == len(self):
-            return self
-        return self._part(self.keys, self.owners[rows], rows)
-
-    def _part(self, keys: pa.StringArray, owners: Ints, rows: Ints) -> FileLists:
-        names = self.names.take(pa.array(rows))
-        return FileLists(keys, owners, names, self.sizes[rows], self.groups[rows])
+def columns_of_lists(lists: Mapping[str, FileList]) -> FileColumns:
+    """Lists that were decoded one by one, without removed files, as columns."""
+    owners: list[int] = []
+    names: list[str] = []
+    sizes: list[int] = []
+    for place, found in enumerate(lists.values()):
+        present = [(name, one.size) for name, one in found.files.items() if not one.is_deleted]
+        owners += [place] * len(present)
+        names += [name for name, _ in present]
+        sizes += [size for _, size in present]
+    return FileColumns.of_names(
+        pa.array(lists, pa.string()),
+        np.array(owners, np.int64),
+        pa.array(names, pa.string()),
+        np.array(sizes, np.int64),
+    )
 
 
 def decode_lists(
     entries: Iterable[tuple[bytes, bytes]], schema: str, path: str
-) -> FileLists | None:
+) -> FileColumns | None:
     """Return the lists of files that entries of one HFile hold, in their order.
 
     Parameters
@@ -159,7 +63,7 @@ def decode_lists(
 
     Returns
     -------
-    FileLists or None
+    FileColumns or None
         ``None`` where they cannot be read all at once, or something is wrong with one: decoded
         record by record, they say what.
     """
@@ -186,7 +90,7 @@ def decode_lists(
         return None
     present = pc.invert(found.entries.numbers("isDeleted", pa.bool_()))
     rows = np.flatnonzero(present.to_numpy(zero_copy_only=False))
-    return FileLists.of_files(keys, found.owners, names, sizes.to_numpy()).rows(rows)
+    return FileColumns.of_names(keys, found.owners, names, sizes.to_numpy()).rows(rows)
 
 
 def _all(holds: pa.Array) -> bool:
@@ -201,7 +105,7 @@ def _are_distinct(owners: Ints, names: pa.StringArray) -> bool:
     return len(np.unique(owners * len(names) + numbers)) == len(names)
 
 
-def read_lists(groups: Iterable[GroupReader], keys: Sequence[str]) -> FileLists:
+def read_lists(groups: Iterable[GroupReader], keys: Sequence[str]) -> FileColumns:
     """Return the files of some partitions.
 
     Parameters
@@ -216,7 +120,7 @@ def read_lists(groups: Iterable[GroupReader], keys: Sequence[str]) -> FileLists:
     CorruptMetadataError
         A file of the metadata table is missing or damaged; it is named.
     """
-    found = FileLists.of({})
+    found = columns_of_lists({})
     for group in groups:
         changed = group.changed(keys)
         rest = [key for key in keys if key not in changed] if changed else keys
@@ -224,11 +128,11 @@ def read_lists(groups: Iterable[GroupReader], keys: Sequence[str]) -> FileLists:
             lists = _of_base(group.base, rest)
             known = pa.array(rest, pa.string()).filter(lists.known(rest))
             found = found.with_others(lists.select(known))
-        found = found.with_others(FileLists.of(_file_lists(changed, group.path)))
+        found = found.with_others(columns_of_lists(_file_lists(changed, group.path)))
     return found
 
 
-def _of_base(layer: BaseLayer, keys: Sequence[str]) -> FileLists:
+def _of_base(layer: BaseLayer, keys: Sequence[str]) -> FileColumns:
     """Return the lists of a base file: some of a few partitions, or all."""
     entry = (layer.identity, FILES)
     if len(keys) <= _FEW and not SHARED.holds(entry):
@@ -236,14 +140,14 @@ def _of_base(layer: BaseLayer, keys: Sequence[str]) -> FileLists:
     return SHARED.get(entry, lambda: _decoded(layer, layer.reader.entries()))
 
 
-def _decoded(layer: BaseLayer, entries: Iterable[Entry]) -> FileLists:
+def _decoded(layer: BaseLayer, entries: Iterable[Entry]) -> FileColumns:
     some = list(entries)
     found = None
     if sum(len(value) for _, value in some) > _SMALL_BYTES:
         found = decode_lists(some, layer.reader.schema, layer.path)
     if found is None:
         records = {key: record for key, record in layer.decoded(some) if key != ALL_PARTITIONS}
-        found = FileLists.of(_file_lists(records, layer.path))
+        found = columns_of_lists(_file_lists(records, layer.path))
     return found
 
 

@@ -9,8 +9,6 @@ from functools import cached_property
 from itertools import compress
 from typing import TypeVar
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -20,27 +18,28 @@ from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.column_ranges import file_ranges, partition_ranges
 from hudi_core.metadata.comparison import Difference, compare_files
 from hudi_core.metadata.damage import REBUILD
-from hudi_core.metadata.file_lists import FileLists, read_lists
+from hudi_core.metadata.file_lists import read_lists
 from hudi_core.metadata.keys import ALL_PARTITIONS, partition_name, partition_path
 from hudi_core.metadata.partition_types import COLUMN_STATS, FILES, PARTITION_STATS
-from hudi_core.metadata.records import FileList, MetadataRecord
+from hudi_core.metadata.records import FileList
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.metadata.table import StoredPartitions, is_readable
 from hudi_core.metadata.value_index import groups_of_values
 from hudi_core.model.client import MetaClientView
+from hudi_core.model.file_columns import FileColumns
+from hudi_core.model.file_index import FileIndex
 from hudi_core.model.files import FileGroupId, FileStatus, PartitionPath
 from hudi_core.model.metering import Metric
-from hudi_core.model.protocols import FileLister
-from hudi_core.model.ranges import MayMatch, Texts, ValueRanges
+from hudi_core.model.ranges import ValueRanges
 from hudi_core.schema.table_schema import COMMIT_TIME
 from hudi_core.storage.safe_path import require_safe_folder
 from hudi_core.view.storage_lister import StorageLister
 
 _log = logging.getLogger(__name__)
-Told = TypeVar("Told")
+Answer = TypeVar("Answer")
 
 
-def table_lister(client: MetaClientView) -> FileLister:
+def table_lister(client: MetaClientView) -> FileIndex:
     """Return who tells a table's files: the metadata table where it has the list of files.
 
     ``hoodie.metadata.enable=false`` and ``hoodie.metadata.validate=true`` among the options of the
@@ -52,24 +51,33 @@ def table_lister(client: MetaClientView) -> FileLister:
     config = MetadataConfig.from_options(client.options)
     if FILES not in StoredPartitions.of(client.config).complete or config.is_refused:
         return storage
-    metadata = DroppableLister(client, storage)
+    metadata = MetadataLister(client, storage)
     return ValidatingLister(metadata, storage) if config.validate else metadata
 
 
-class MetadataLister:
-    """Lists a table's files from its metadata table; the storage is not listed.
+class MetadataLister(FileIndex):
+    """A table's files by its metadata table; the storage is not listed.
 
     Files of writes that are not complete, and files that such writes left behind, are not known to
     it: who looks for these has to list the storage.
+
+    A table that was opened before its metadata table, or a partition of it, was dropped looks for
+    what is not there. Only then its properties are read again, and what was dropped is done
+    without. A metadata table that was at hand and has been rebuilt since is opened again.
 
     Parameters
     ----------
     client
         The table. The timeline it sees decides which records count.
+    storage
+        Lists the files of a table whose metadata table was dropped; without it, one that is gone
+        is damage.
     """
 
-    def __init__(self, client: TableMetaClient) -> None:
+    def __init__(self, client: TableMetaClient, storage: FileIndex | None = None) -> None:
         self.client = client
+        self._storage = storage
+        self._dropped: set[str] = set()
 
     @cached_property
     def snapshot(self) -> MetadataSnapshot:
@@ -77,7 +85,7 @@ class MetadataLister:
         return MetadataSnapshot.open(self.client)
 
     def list_partitions(self) -> Sequence[PartitionPath]:
-        """Return every partition path, sorted; ``[""]`` for a table without partitions.
+        """Every partition path, sorted; ``[""]`` for a table without partitions.
 
         Raises
         ------
@@ -86,86 +94,81 @@ class MetadataLister:
         """
         if not self.client.config.is_partitioned:
             return [PartitionPath("")]
-        with self.client.meter.time(Metric.LOOKUP_PARTITIONS):
-            return sorted(map(self._checked, self._known))
+        return self._with_fallback(FILES, self._partitions, lambda one: one.list_partitions())
 
     def list_files(
         self, partitions: Sequence[PartitionPath]
     ) -> Mapping[PartitionPath, Sequence[FileStatus]]:
-        """Return the files of each partition, old ones included.
+        """The files of each partition, old ones included.
 
         Raises
         ------
         CorruptMetadataError
             As above, or a partition that is listed has no list of files.
         """
-        partitions = list(dict.fromkeys(partitions))
-        with self.client.meter.time(Metric.LOOKUP_FILES):
-            lists = self._lists(partitions)
-            return _statuses(partitions, lists, np.arange(len(lists)))
+        return self.list_columns(partitions).by_partition()
 
-    def list_matching(
-        self, partitions: Sequence[PartitionPath], may_match: MayMatch
-    ) -> Mapping[PartitionPath, Sequence[FileStatus]]:
-        """Return the files of those file groups of which a base file may match; see
-        :class:`~hudi_core.model.ranges.MatchingLister`."""
-        partitions = list(dict.fromkeys(partitions))
-        with self.client.meter.time(Metric.LOOKUP_FILES):
-            lists = self._lists(partitions)
-        paths = pa.DictionaryArray.from_arrays(lists.owners, pa.array(partitions, pa.string()))
-        # rows of a log file have no ranges
-        is_log = pc.starts_with(lists.names, ".").to_numpy(zero_copy_only=False)
-        wanted = may_match(paths, lists.names) | is_log
-        return _statuses(partitions, lists, lists.with_their_groups(wanted))
-
-    def _lists(self, partitions: Sequence[PartitionPath]) -> FileLists:
-        """Return the lists of some partitions, in their order."""
-        names = [partition_name(path) for path in partitions]
-        found = read_lists(self.snapshot.groups(FILES), names)
-        if len(found.keys) < len(names):
-            missing = compress(names, pc.invert(found.known(names)).to_pylist())
-            for name in missing:
-                if name in self._known:
-                    raise self._damaged(f"it lists the partition {name!r} and not its files")
-        return found.select(names)
+    def list_columns(self, partitions: Sequence[PartitionPath]) -> FileColumns:
+        """The files of :meth:`list_files` as columns."""
+        each_once = list(dict.fromkeys(partitions))
+        return self._with_fallback(
+            FILES, lambda: self._files(each_once), lambda one: one.list_columns(each_once)
+        )
 
     def partition_ranges(
         self, partitions: Sequence[PartitionPath], column: str, kind: pa.DataType
     ) -> ValueRanges | None:
-        """Return ranges of a column in partitions; see
-        :class:`~hudi_core.model.ranges.RangeSource`."""
+        """Ranges of a column in partitions, where there are any."""
         config = self.client.config
         keys = (COMMIT_TIME,) if config.populate_meta_fields else config.record_key_fields
         counting = next(iter(keys), None)
-        return partition_ranges(self.snapshot, partitions, column, kind, counting)
+        return self._with_fallback(
+            PARTITION_STATS,
+            lambda: partition_ranges(self.snapshot, partitions, column, kind, counting),
+            lambda one: one.partition_ranges(partitions, column, kind),
+        )
 
-    def file_ranges(
-        self,
-        partitions: Texts,
-        names: Texts,
-        column: str,
-        kind: pa.DataType,
-    ) -> ValueRanges | None:
-        """Return ranges of a column in files; see :class:`~hudi_core.model.ranges.RangeSource`."""
-        return file_ranges(self.snapshot, partitions, names, column, kind)
+    def file_ranges(self, files: FileColumns, column: str, kind: pa.DataType) -> ValueRanges | None:
+        """Ranges of a column in files, where there are any."""
+        return self._with_fallback(
+            COLUMN_STATS,
+            lambda: file_ranges(self.snapshot, files, column, kind),
+            lambda one: one.file_ranges(files, column, kind),
+        )
 
     def groups_of_values(self, column: str, values: pa.Array) -> frozenset[FileGroupId] | None:
-        """Return where values of a column are; see :class:`~hudi_core.model.ranges.ValueIndex`."""
+        """File groups that hold one of some values, where an index knows."""
         if not MetadataConfig.from_options(self.client.options).secondary_index:
             return None
-        return groups_of_values(self.client, self.snapshot, column, values)
+        return self._with_fallback(
+            None,
+            lambda: groups_of_values(self.client, self.snapshot, column, values),
+            lambda one: one.groups_of_values(column, values),
+        )
+
+    def _partitions(self) -> Sequence[PartitionPath]:
+        with self.client.meter.time(Metric.LOOKUP_PARTITIONS):
+            return sorted(map(self._checked, self._known))
+
+    def _files(self, partitions: Sequence[PartitionPath]) -> FileColumns:
+        names = [partition_name(path) for path in partitions]
+        with self.client.meter.time(Metric.LOOKUP_FILES):
+            found = read_lists(self.snapshot.groups(FILES), names)
+            if len(found.partitions) < len(names):
+                missing = compress(names, pc.invert(found.known(names)).to_pylist())
+                for name in missing:
+                    if name in self._known:
+                        raise self._damaged(f"it lists the partition {name!r} and not its files")
+            return replace(found.select(names), partitions=pa.array(partitions, pa.string()))
 
     @cached_property
     def _known(self) -> frozenset[str]:
         record = self.snapshot.lookup(FILES, [ALL_PARTITIONS]).get(ALL_PARTITIONS)
         if record is None:
             raise self._damaged("it has no list of partitions")
-        return frozenset(self._list(record).files)
-
-    def _list(self, record: MetadataRecord) -> FileList:
         if not isinstance(record.payload, FileList):
             raise self._damaged(f"the record of {record.key!r} is no list of files")
-        return record.payload
+        return frozenset(record.payload.files)
 
     def _checked(self, name: str) -> PartitionPath:
         path = partition_path(name)
@@ -178,82 +181,18 @@ class MetadataLister:
     def _damaged(self, reason: str) -> CorruptMetadataError:
         return CorruptMetadataError(f"{self.snapshot.root}/{FILES}", reason, REBUILD)
 
-
-class DroppableLister(MetadataLister):
-    """Lists a table's files from its metadata table for as long as there is one.
-
-    A table that was opened before its metadata table, or a partition of it, was dropped looks for
-    what is not there. Only then its properties are read again, and what was dropped is done
-    without. A metadata table that was at hand and has been rebuilt since is opened again.
-
-    Parameters
-    ----------
-    client
-        The table, with its properties as they were when it was opened.
-    storage
-        The lister that needs no metadata table.
-    """
-
-    def __init__(self, client: TableMetaClient, storage: FileLister) -> None:
-        super().__init__(client)
-        self._storage = storage
-        self._dropped: set[str] = set()
-
-    def list_partitions(self) -> Sequence[PartitionPath]:
-        """Return every partition path, sorted; ``[""]`` for a table without partitions."""
-        return self._with_fallback(FILES, super().list_partitions, self._storage.list_partitions)
-
-    def list_files(
-        self, partitions: Sequence[PartitionPath]
-    ) -> Mapping[PartitionPath, Sequence[FileStatus]]:
-        """Return the files of each partition, old ones included."""
-        metadata = super().list_files
-        return self._with_fallback(
-            FILES, lambda: metadata(partitions), lambda: self._storage.list_files(partitions)
-        )
-
-    def list_matching(
-        self, partitions: Sequence[PartitionPath], may_match: MayMatch
-    ) -> Mapping[PartitionPath, Sequence[FileStatus]]:
-        """Return the files of those file groups of which a base file may match; of all of them
-        where there is no metadata table."""
-        metadata = super().list_matching
-        return self._with_fallback(
-            FILES,
-            lambda: metadata(partitions, may_match),
-            lambda: self._storage.list_files(partitions),
-        )
-
-    def partition_ranges(
-        self, partitions: Sequence[PartitionPath], column: str, kind: pa.DataType
-    ) -> ValueRanges | None:
-        """Return ranges of a column in partitions, where there are any."""
-        metadata = super().partition_ranges
-        return self._with_fallback(
-            PARTITION_STATS, lambda: metadata(partitions, column, kind), lambda: None
-        )
-
-    def file_ranges(
-        self, partitions: Texts, names: Texts, column: str, kind: pa.DataType
-    ) -> ValueRanges | None:
-        """Return ranges of a column in files, where there are any."""
-        metadata = super().file_ranges
-        return self._with_fallback(
-            COLUMN_STATS, lambda: metadata(partitions, names, column, kind), lambda: None
-        )
-
-    def groups_of_values(self, column: str, values: pa.Array) -> frozenset[FileGroupId] | None:
-        """Return where values of a column are, where an index tells."""
-        metadata = super().groups_of_values
-        return self._with_fallback(None, lambda: metadata(column, values), lambda: None)
-
     def _with_fallback(
-        self, partition: str | None, ask: Callable[[], Told], without: Callable[[], Told]
-    ) -> Told:
-        """Ask a partition of the metadata table, or any of it for ``None``; do without it where it
+        self,
+        partition: str | None,
+        ask: Callable[[], Answer],
+        without: Callable[[FileIndex], Answer],
+    ) -> Answer:
+        """Ask a partition of the metadata table, or any of it for ``None``; the storage where it
         was dropped."""
+        if self._storage is None:
+            return ask()
         if partition in self._dropped:
-            return without()
+            return without(self._storage)
         try:
             return ask()
         except (CorruptMetadataError, InstantNotFoundError):
@@ -270,29 +209,10 @@ class DroppableLister(MetadataLister):
                 return self._with_fallback(partition, ask, without)
             _log.info("%s were dropped from the metadata table", ", ".join(sorted(gone)))
             self._dropped = gone
-            return without()
+            return without(self._storage)
 
 
-def _statuses(
-    partitions: Sequence[PartitionPath], lists: FileLists, rows: npt.NDArray[np.int64]
-) -> Mapping[PartitionPath, Sequence[FileStatus]]:
-    """Return some of the files by their partitions, whose lists are in that order."""
-    some = lists.rows(rows)
-    names, sizes = some.names.to_pylist(), some.sizes.tolist()
-    ends = np.searchsorted(some.owners, np.arange(len(partitions)), side="right").tolist()
-    found: dict[PartitionPath, Sequence[FileStatus]] = {}
-    begin = 0
-    for partition, end in zip(partitions, ends, strict=True):
-        folder = f"{partition}/" if partition else ""
-        found[partition] = [
-            FileStatus(folder + name, size)
-            for name, size in zip(names[begin:end], sizes[begin:end], strict=True)
-        ]
-        begin = end
-    return found
-
-
-class ValidatingLister:
+class ValidatingLister(FileIndex):
     """Lists both, compares, and answers from the storage (RFC-15, `hoodie.metadata.validate`).
 
     Parameters
@@ -303,7 +223,7 @@ class ValidatingLister:
         The lister that is right.
     """
 
-    def __init__(self, metadata: MetadataLister, storage: FileLister) -> None:
+    def __init__(self, metadata: MetadataLister, storage: FileIndex) -> None:
         self._metadata, self._storage = metadata, storage
         self._differences: list[Difference] = []
 

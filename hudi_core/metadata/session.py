@@ -27,6 +27,7 @@ from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.metadata.state import MetadataState
 from hudi_core.metadata.table import StoredPartitions
 from hudi_core.metadata.writer import write_deltacommit
+from hudi_core.model.file_index import FileIndex
 from hudi_core.model.files import FileStatus, PartitionPath, join_path
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.metering import Metric
@@ -165,7 +166,7 @@ class MetadataSession:
 
 
 @dataclass(frozen=True, slots=True)
-class _Listed:
+class _Listed(FileIndex):
     """The lister of some partitions, whose files the metadata table names."""
 
     snapshot: MetadataSnapshot

@@ -9,9 +9,10 @@ from typing import Protocol, runtime_checkable
 
 from hudi_core.model.client import MetaClientView
 from hudi_core.model.commit import CommitMetadata
+from hudi_core.model.file_index import FileIndex
 from hudi_core.model.instant import Action, Instant
 from hudi_core.model.instant_time import InstantTime
-from hudi_core.model.protocols import FileLister, TimelineView
+from hudi_core.model.protocols import TimelineView
 
 INSTANT_KEY = "hudi.instant"
 """What a format records per instant: the requested time."""
@@ -119,7 +120,7 @@ class TimelineFactory(Protocol):
 class MetadataFactory(Protocol):
     """Makes what answers from the format's metadata which files there are (RFC-93, "Metadata")."""
 
-    def create(self, meta_client: MetaClientView) -> FileLister:
+    def create(self, meta_client: MetaClientView) -> FileIndex:
         """Return the lister of the table's files.
 
         Work that can be shared out, such as many small reads, goes through

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
 
 from hudi_core.model.stats import Scalar
 
@@ -51,19 +50,3 @@ class NamedFile:
     rows: int | None = None
     columns: Mapping[str, StatedColumn] = field(default_factory=dict)
     spelling: str | None = None
-
-
-@runtime_checkable
-class NamedFiles(Protocol):
-    """A lister of files that can tell which of them its format names now, from nothing but the
-    format's own metadata: what a reader of the format sees."""
-
-    def named_files(self) -> Iterable[NamedFile]:
-        """Yield the files of the newest state.
-
-        Raises
-        ------
-        CorruptMetadataError
-            The format's metadata is gone or damaged.
-        """
-        ...

@@ -2,35 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Protocol, runtime_checkable
 
-from hudi_core.model.files import FileStatus, PartitionPath
+from hudi_core.model.files import FileStatus
 from hudi_core.model.instant import Action, Instant
 from hudi_core.model.instant_time import InstantTime
 
 Paths = list[str]
 """Paths, where a class has a method of the name ``list``."""
-
-
-@runtime_checkable
-class FileLister(Protocol):
-    """Answers which files a table holds: a storage listing, a metadata table, or a format's
-    manifests."""
-
-    def list_partitions(self) -> Sequence[PartitionPath]:
-        """Return every partition path, sorted; ``[""]`` for a table without partitions."""
-        ...
-
-    def list_files(
-        self, partitions: Sequence[PartitionPath]
-    ) -> Mapping[PartitionPath, Sequence[FileStatus]]:
-        """Return the files of each partition, in-flight and old ones included.
-
-        Every partition that was asked for is a key, also one that has no files or that there is
-        not.
-        """
-        ...
 
 
 @runtime_checkable

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, runtime_checkable
+from functools import reduce
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-
-from hudi_core.model.files import FileGroupId, FileStatus, PartitionPath
+import pyarrow.compute as pc
+import pyarrow.types as pt
 
 Mask = npt.NDArray[np.bool_]
-Texts: TypeAlias = Sequence[PartitionPath] | Sequence[str] | pa.Array
-"""Texts, one by one or as an Arrow array of strings, which may be dictionary encoded."""
-MayMatch = Callable[[Texts, Texts], Mask]
-"""Mask of the files, by partition paths and names, that may match."""
+_MAX_VALUES: Final = 64
+"""Of decimals, which Arrow cannot search, so many are compared one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,81 +45,41 @@ class ValueRanges:
         anything = np.ones(count, np.bool_)
         return cls(pa.nulls(count, kind), pa.nulls(count, kind), anything, anything)
 
-
-@runtime_checkable
-class ValueIndex(Protocol):
-    """A lister of files that also knows where values of some columns are."""
-
-    def groups_of_values(self, column: str, values: pa.Array) -> frozenset[FileGroupId] | None:
-        """Return the file groups that hold a row with one of some values now; ``None`` where that
-        is not known.
+    def may_hold(self, values: pa.Array) -> Mask:
+        """Mask of the files that may hold one of some values, of the column's type.
 
         Parameters
         ----------
-        column
-            Path of the column, with dots.
         values
-            Of its type in the table's schema.
+            Without nulls; NaN may be in any file that has values.
         """
-        ...
+        if not len(values):
+            return np.zeros(len(self), np.bool_)
+        if pt.is_floating(values.type) and pc.any(pc.is_nan(values)).as_py():
+            return self.may_have_value
+        has_both = pc.and_(pc.is_valid(self.minimum), pc.is_valid(self.maximum))
+        if pt.is_decimal(values.type):
+            found = self._decimal_between(values)
+        else:
+            ordered = values.take(pc.sort_indices(values))
+            # the least value that is not below the lower bound must not be above the upper one
+            place = pc.search_sorted(ordered, self.minimum, side="left")
+            is_beyond = pc.greater_equal(place, len(ordered))
+            candidate = ordered.take(pc.if_else(is_beyond, None, place))
+            found = pc.fill_null(pc.less_equal(candidate, self.maximum), False)
+        mask: Mask = pc.if_else(has_both, found, True).to_numpy(zero_copy_only=False)
+        return mask & self.may_have_value
 
-
-@runtime_checkable
-class MatchingLister(Protocol):
-    """A lister of files that can leave out file groups before it describes their files."""
-
-    def list_matching(
-        self, partitions: Sequence[PartitionPath], may_match: MayMatch
-    ) -> Mapping[PartitionPath, Sequence[FileStatus]]:
-        """Return the files of each partition, but for file groups of which no file may match.
-
-        A file group is listed whole or not at all, so that what is its latest file is not changed.
-
-        Parameters
-        ----------
-        partitions
-            Paths of partitions.
-        may_match
-            Tells of base files, by the paths of their partitions and their names.
-        """
-        ...
-
-
-@runtime_checkable
-class RangeSource(Protocol):
-    """A lister of files that also knows ranges of their columns."""
-
-    def partition_ranges(
-        self, partitions: Sequence[PartitionPath], column: str, kind: pa.DataType
-    ) -> ValueRanges | None:
-        """Return ranges over all present rows of each partition; ``None`` where none are kept.
-
-        Parameters
-        ----------
-        partitions
-            Paths of partitions.
-        column
-            Path of the column, with dots.
-        kind
-            Its type in the table's schema.
-        """
-        ...
-
-    def file_ranges(
-        self,
-        partitions: Texts,
-        names: Texts,
-        column: str,
-        kind: pa.DataType,
-    ) -> ValueRanges | None:
-        """Return ranges over the rows of each base file; ``None`` where none are kept.
-
-        Parameters
-        ----------
-        partitions, names
-            Of each file the path of its partition and its name. Arrow arrays are given only to a
-            :class:`MatchingLister` that asked with such.
-        column, kind
-            As above.
-        """
-        ...
+    def _decimal_between(self, values: pa.Array) -> pa.Array:
+        distinct = pc.unique(values)
+        if len(distinct) > _MAX_VALUES:
+            ends = pc.min_max(distinct)
+            return pc.and_(
+                pc.less_equal(self.minimum, ends["max"]),
+                pc.greater_equal(self.maximum, ends["min"]),
+            )
+        between = (
+            pc.and_(pc.less_equal(self.minimum, one), pc.greater_equal(self.maximum, one))
+            for one in distinct
+        )
+        return reduce(pc.or_, between)

@@ -17,10 +17,11 @@ from hudi_core.errors import CorruptMetadataError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.lister import table_lister
 from hudi_core.model.client import MetaClientView
+from hudi_core.model.file_index import FileIndex
 from hudi_core.model.files import FileSlice, PartitionPath
 from hudi_core.model.format import TimelineFactory
 from hudi_core.model.instant_time import InstantTime
-from hudi_core.model.protocols import FileLister, TimelineView
+from hudi_core.model.protocols import TimelineView
 from hudi_core.plugin.guard import Guard
 from hudi_core.view.file_system import FileSystemView
 from hudi_core.view.replaced import replaced_groups
@@ -44,7 +45,7 @@ class EmptyListings:
 
     guard: Guard
     client: MetaClientView
-    new_lister: Callable[[MetaClientView], FileLister]
+    new_lister: Callable[[MetaClientView], FileIndex]
     timelines: Callable[[], TimelineFactory]
 
     def require_partitions(self) -> None:
@@ -80,9 +81,9 @@ class EmptyListings:
         if live is None or timeline is None or live.base_file is None:
             return
         where, again = live.partition_path, self.new_lister(client)
-        method = "FileLister.list_files"
+        method = "FileIndex.list_files"
         if partitions is None:
-            method = "FileLister.list_partitions"
+            method = "FileIndex.list_partitions"
             is_empty = not self.guard.call(method, again.list_partitions)
         else:
             is_empty = not self.guard.call(method, lambda: again.list_files([where])).get(where)

@@ -2,7 +2,7 @@
 
 What hooks return may fail in the same ways as the hooks, and is called in the same way.
 A timeline or a strategy of the project's own passes as it is: nothing of it is the format's.
-Listers of files are in :mod:`hudi_core.plugin.guarded_lister`.
+Indexes of files are in :mod:`hudi_core.plugin.guarded_index`.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ from hudi_core.plugin.format_options import (
     stored_options,
 )
 from hudi_core.plugin.guarded import GuardedLock, GuardedTimelineFactory, guarded_strategy
-from hudi_core.plugin.guarded_lister import GuardedMetadataFactory
+from hudi_core.plugin.guarded_index import GuardedMetadataFactory
 from hudi_core.plugin.registry import FormatRegistry
 from hudi_core.storage.safe_path import require_safe_path
 from hudi_core.view.manager import ViewManager

@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.fs as pafs
 
-from hudi_core.read.evolution import referenced_columns
 from hudi_core.read.file_reader import PARQUET
-from hudi_core.read.filters import RowFilter, to_expression
+from hudi_core.read.filters import Filter, RowFilter, to_filter
+from hudi_core.read.foreign import referenced_columns
 from hudi_core.read.query import SnapshotQuery
 
 _BATCH_ROWS: Final = 1 << 17
@@ -42,11 +42,14 @@ class HudiDataset(ds.FileSystemDataset):  # type: ignore[misc]  # pyarrow tells 
     """
 
     def __init__(
-        self, query: SnapshotQuery, as_of: str | None = None, row_filter: RowFilter | None = None
+        self,
+        query: SnapshotQuery,
+        as_of: str | None = None,
+        row_filter: RowFilter | Filter | None = None,
     ) -> None:
         self._query = query
         self._as_of = as_of
-        self._condition = to_expression(row_filter, query.schema)
+        self._condition = to_filter(row_filter, query.schema)
         # what reaches past the methods to Arrow's own list of files must not find rows there that
         # only our reader makes right, nor none at all
         here = pafs.LocalFileSystem()
@@ -136,10 +139,11 @@ class HudiDataset(ds.FileSystemDataset):  # type: ignore[misc]  # pyarrow tells 
     def __reduce__(self) -> NoReturn:
         raise TypeError("The dataset of a Hudi table cannot be pickled: it holds an open table")
 
-    def _both(self, further: pc.Expression | None) -> pc.Expression | None:
-        if self._condition is None or further is None:
-            return self._condition if further is None else further
-        return self._condition & further
+    def _both(self, further: pc.Expression | None) -> Filter | None:
+        added = to_filter(further, self._query.schema)
+        if self._condition is None or added is None:
+            return self._condition if added is None else added
+        return self._condition & added
 
     def _needed(self, columns: Sequence[str] | Mapping[str, pc.Expression] | None) -> list[str]:
         schema = self._query.schema

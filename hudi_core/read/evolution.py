@@ -7,23 +7,21 @@ wider numbers, and fails for other changes of type, such as from number to text.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from hudi_core.read.filters import Filter
 from hudi_core.read.predicate import And, Anything, Comparison, IsNull, Not, OneOf, Or, Predicate
-from hudi_core.read.substrait import predicate_of_expression
 from hudi_core.schema.arrow_types import children
 
 
-def can_push_down(expression: pc.Expression, stored: pa.Schema, wanted: pa.Schema) -> bool:
+def can_push_down(condition: Filter, stored: pa.Schema, wanted: pa.Schema) -> bool:
     """Return whether a filter means the same on a file's own columns as on the table's.
 
     Parameters
     ----------
-    expression
+    condition
         A filter that fits ``wanted``.
     stored
         Schema of the file; columns it lacks are null.
@@ -36,10 +34,10 @@ def can_push_down(expression: pc.Expression, stored: pa.Schema, wanted: pa.Schem
         if (index := stored.get_field_index(field.name)) >= 0
         and not _compares_alike(stored.field(index).type, field.type)
     ]
-    return not referenced_columns(expression, wanted, changed)
+    return condition.columns.isdisjoint(changed)
 
 
-def accepts_nan(expression: pc.Expression, schema: pa.Schema) -> bool:
+def accepts_nan(condition: Filter, schema: pa.Schema) -> bool:
     """Return whether a filter may accept a row because a value is NaN.
 
     Arrow leaves out row groups by their statistics, which do not tell of NaN: it would leave out
@@ -47,65 +45,29 @@ def accepts_nan(expression: pc.Expression, schema: pa.Schema) -> bool:
 
     Parameters
     ----------
-    expression
+    condition
         A filter that fits ``schema``.
     schema
         Schema of the table.
     """
     floating = [field.name for field in schema if _has_floats(field.type)]
-    if not referenced_columns(expression, schema, floating):
+    if condition.columns.isdisjoint(floating):
         return False
-    predicate = predicate_of_expression(expression, schema)
-    return _may_accept(predicate, schema, is_negated=False)
+    return _may_accept(condition.predicate, is_negated=False)
 
 
-def referenced_columns(
-    expression: pc.Expression, schema: pa.Schema, among: Collection[str]
-) -> frozenset[str]:
-    """Return which of some columns an expression depends on.
-
-    An expression does not tell its columns, but it cannot be bound to a schema without one of them.
-
-    Parameters
-    ----------
-    expression
-        An expression that fits ``schema``.
-    schema
-        Schema of the rows.
-    among
-        Names of the columns in question.
-    """
-    found = set()
-    for name in among:
-        without = schema.remove(schema.get_field_index(name))
-        try:
-            _bind(expression, without)
-        except pa.ArrowInvalid:
-            found.add(name)
-    return frozenset(found)
-
-
-def _bind(expression: pc.Expression, schema: pa.Schema) -> None:
-    """Bind an expression to a schema; ``ArrowInvalid`` where it has none of its columns."""
-    try:
-        # what it returns is not wanted: it runs nothing
-        expression.to_substrait(schema)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, ImportError):
-        # a column is missing, or Substrait has no word for something
-        schema.empty_table().filter(expression)
-
-
-def _may_accept(predicate: Predicate, schema: pa.Schema, is_negated: bool) -> bool:
+def _may_accept(predicate: Predicate, is_negated: bool) -> bool:
     match predicate:
         case Not():
-            return _may_accept(predicate.inner, schema, not is_negated)
+            return _may_accept(predicate.inner, not is_negated)
         case And() | Or():
-            return any(_may_accept(part, schema, is_negated) for part in predicate.parts)
+            return any(_may_accept(part, is_negated) for part in predicate.parts)
         case Comparison():
             # NaN is different from every number, and nothing else
             return pt.is_floating(predicate.value.type) and (predicate.op == "!=") != is_negated
         case OneOf():
-            return is_negated and pt.is_floating(predicate.values.type)
+            floats = pt.is_floating(predicate.values.type)
+            return floats and (is_negated or bool(pc.any(pc.is_nan(predicate.values)).as_py()))
         case IsNull():
             return False
         case Anything():

@@ -15,13 +15,19 @@ from operator import attrgetter, itemgetter
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.fs as pafs
 
 from hudi_core.engine.threads import thread_pool
-from hudi_core.read.evolution import accepts_nan, can_push_down, referenced_columns
-from hudi_core.schema.alignment import align, counterpart, same_by_name, stored_fields
+from hudi_core.read.evolution import accepts_nan, can_push_down
+from hudi_core.read.filters import Filter
+from hudi_core.schema.alignment import (
+    align,
+    counterpart,
+    same_by_name,
+    shared_schema,
+    stored_fields,
+)
 from hudi_core.schema.widening import arrow_widens
 
 PARQUET: Final = ds.ParquetFileFormat(
@@ -67,20 +73,42 @@ class FileReader:
     schema: pa.Schema
     filesystem: pafs.FileSystem
     columns: list[str]
-    condition: pc.Expression | None
+    condition: Filter | None
     batch_rows: int | None
 
     def read(self, fragments: Sequence[ds.Fragment]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the files, in their order."""
         for way, some in self._by_way(fragments):
             if way is _Way.PUSHED_DOWN:
-                yield from self._scan(some, self.schema, self.columns, self.condition)
-            elif way is _Way.FILTERED:
-                for batch in self._scan(some, self.schema, self._needed(), None):
-                    yield from self._filtered(pa.Table.from_batches([batch]))
+                yield from self._pushed_down(some).to_reader()
             else:
-                for fragment in some:
-                    yield from self._aligned(fragment)
+                yield from self._brought_up(way, some)
+
+    def table(self, fragments: Sequence[ds.Fragment]) -> pa.Table:
+        """The rows of the files, in their order."""
+        return pa.concat_tables(
+            self._pushed_down(some).to_table()
+            if way is _Way.PUSHED_DOWN
+            else pa.Table.from_batches(self._brought_up(way, some), self._output)
+            for way, some in self._by_way(fragments)
+        )
+
+    @property
+    def _output(self) -> pa.Schema:
+        return pa.schema([self.schema.field(name) for name in self.columns])
+
+    def _pushed_down(self, fragments: Sequence[ds.Fragment]) -> ds.Scanner:
+        return self._scanner(fragments, self.schema, self.columns, self.condition)
+
+    def _brought_up(self, way: _Way, fragments: Sequence[ds.Fragment]) -> Iterator[pa.RecordBatch]:
+        """Yield rows that Arrow alone does not read as the table's."""
+        if way is _Way.FILTERED:
+            scanner = self._scanner(fragments, self.schema, self._needed(), None)
+            for batch in scanner.to_reader():
+                yield from self._filtered(pa.Table.from_batches([batch]))
+        else:
+            for fragment in fragments:
+                yield from self._aligned(fragment)
 
     def _aligned(self, fragment: ds.Fragment) -> Iterator[pa.RecordBatch]:
         stored = fragment.physical_schema
@@ -88,44 +116,47 @@ class FileReader:
         wanted = pa.schema([self.schema.field(name) for name in self._needed()])
         found = [counterpart(fields, field) for field in wanted]
         names = [field.name for field in found if field is not None]
-        for batch in self._scan([fragment], stored, names, None):
+        for batch in self._scanner([fragment], stored, names, None).to_reader():
             yield from self._filtered(align(pa.Table.from_batches([batch]), fields, wanted))
 
     def _filtered(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
         if self.condition is not None:
-            rows = rows.filter(self.condition)
+            rows = rows.filter(self.condition.expression)
         yield from rows.select(self.columns).to_batches()
 
     def _needed(self) -> list[str]:
         if self.condition is None:
             return self.columns
-        needed = referenced_columns(self.condition, self.schema, self.schema.names)
-        return list(dict.fromkeys([*self.columns, *sorted(needed)]))
+        return list(dict.fromkeys([*self.columns, *sorted(self.condition.columns)]))
 
-    def _scan(
+    def _scanner(
         self,
         fragments: Sequence[ds.Fragment],
         schema: pa.Schema,
         columns: list[str],
-        condition: pc.Expression | None,
-    ) -> pa.RecordBatchReader:
+        condition: Filter | None,
+    ) -> ds.Scanner:
         limits = {} if self.batch_rows is None else {"batch_size": self.batch_rows}
         dataset = ds.FileSystemDataset(list(fragments), schema, PARQUET, self.filesystem)
-        return dataset.scanner(columns=columns, filter=condition, **limits).to_reader()
+        rows = None if condition is None else condition.expression
+        return dataset.scanner(columns=columns, filter=rows, **limits)
 
     def _by_way(
         self, fragments: Sequence[ds.Fragment]
     ) -> Iterator[tuple[_Way, Sequence[ds.Fragment]]]:
         """Yield runs of files that are read in one way."""
         exact = self.condition is None or not accepts_nan(self.condition, self.schema)
-        with thread_pool(_FOOTERS_AT_A_TIME) as pool:
-            for start in range(0, len(fragments), _FILES_AT_A_TIME):
-                some = fragments[start : start + _FILES_AT_A_TIME]
-                # a fragment keeps the footer that is read here, for the scan
-                stored = pool.map(attrgetter("physical_schema"), some)
-                ways = [self._way(each, exact) for each in stored]
-                for way, group in groupby(zip(ways, some, strict=True), itemgetter(0)):
-                    yield way, [fragment for _, fragment in group]
+        known: tuple[pa.Schema, _Way] | None = None
+        for start in range(0, len(fragments), _FILES_AT_A_TIME):
+            some = fragments[start : start + _FILES_AT_A_TIME]
+            ways = []
+            for each in _schemas(some):
+                stored = shared_schema(each)
+                if known is None or not stored.equals(known[0], check_metadata=True):
+                    known = stored, self._way(stored, exact)
+                ways.append(known[1])
+            for way, group in groupby(zip(ways, some, strict=True), itemgetter(0)):
+                yield way, [fragment for _, fragment in group]
 
     def _arrow_casts(self, stored: Sequence[pa.Field]) -> bool:
         wanted = {field.name: field.type for field in self.schema}
@@ -144,3 +175,11 @@ class FileReader:
         if exact and can_push_down(self.condition, stored, self.schema):
             return _Way.PUSHED_DOWN
         return _Way.FILTERED
+
+
+def _schemas(fragments: Sequence[ds.Fragment]) -> list[pa.Schema]:
+    """The schemas of files; a fragment keeps the footer that is read here, for the scan."""
+    if len(fragments) < 2:
+        return [each.physical_schema for each in fragments]
+    with thread_pool(min(len(fragments), _FOOTERS_AT_A_TIME)) as pool:
+        return list(pool.map(attrgetter("physical_schema"), fragments))

@@ -1,4 +1,4 @@
-"""Row filters as expressions.
+"""Row filters, resolved against the columns of a table.
 
 A filter is an expression object or a sequence of plain conditions; it is never text that somebody
 parses.
@@ -6,17 +6,29 @@ parses.
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, time
 from decimal import Decimal
-from functools import reduce
 from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_core.errors import SchemaError
+from hudi_core.read.foreign import predicate_of_expression, referenced_columns
+from hudi_core.read.predicate import (
+    MIRRORED,
+    And,
+    Comparison,
+    IsNull,
+    Not,
+    OneOf,
+    Predicate,
+    columns_of,
+    is_whole,
+    to_arrow,
+)
 
 Condition: TypeAlias = tuple[str, str, Any]
 """Column name, operator (one of :data:`OPERATORS`) and value.
@@ -26,21 +38,43 @@ Condition: TypeAlias = tuple[str, str, Any]
 RowFilter: TypeAlias = pc.Expression | Sequence[Condition]
 """What callers give: an Arrow expression, or conditions that all have to hold."""
 
-_COMPARISONS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
-    "=": operator.eq,
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
-OPERATORS: Final = (*_COMPARISONS, "in", "not in", "is null", "is not null")
+OPERATORS: Final = (*MIRRORED, "==", "in", "not in", "is null", "is not null")
 """The operators of a condition. As in SQL, a null value satisfies none of them but ``is null``."""
 
 
-def to_expression(row_filter: RowFilter | None, schema: pa.Schema) -> pc.Expression | None:
-    """Return a filter as an expression that is known to fit a schema.
+@dataclass(frozen=True, slots=True, eq=False)
+class Filter:
+    """Wanted rows of one schema.
+
+    Attributes
+    ----------
+    predicate
+        Accepts at least the wanted rows; decides about partitions and files.
+    expression
+        Accepts exactly the wanted rows.
+    columns
+        Top-level columns that it depends on.
+    """
+
+    predicate: Predicate
+    expression: pc.Expression
+    columns: frozenset[str]
+
+    @classmethod
+    def of(cls, predicate: Predicate) -> Filter:
+        """The rows that a predicate over top-level columns accepts."""
+        return cls(predicate, to_arrow(predicate), columns_of(predicate))
+
+    def __and__(self, other: Filter) -> Filter:
+        return Filter(
+            And((self.predicate, other.predicate)),
+            self.expression & other.expression,
+            self.columns | other.columns,
+        )
+
+
+def to_filter(row_filter: RowFilter | Filter | None, schema: pa.Schema) -> Filter | None:
+    """A filter that is known to fit a schema; ``None`` where all rows are wanted.
 
     Values of conditions are converted to the type of their column, text included: ``("day", ">=",
     "2026-01-31")`` compares dates where ``day`` is a date column.
@@ -48,7 +82,8 @@ def to_expression(row_filter: RowFilter | None, schema: pa.Schema) -> pc.Express
     Parameters
     ----------
     row_filter
-        The filter; ``None`` or an empty sequence for no filter.
+        The filter; ``None`` or an empty sequence for no filter. One that was resolved before is
+        returned as it is.
     schema
         Schema of the rows to filter.
 
@@ -58,21 +93,38 @@ def to_expression(row_filter: RowFilter | None, schema: pa.Schema) -> pc.Express
         The filter names a column that is not in the schema, an unknown operator, a value that does
         not fit its column, or does not evaluate to true or false.
     """
-    if row_filter is None:
-        return None
+    if row_filter is None or isinstance(row_filter, Filter):
+        return row_filter
     if isinstance(row_filter, pc.Expression):
-        expression = row_filter
-    else:
-        if isinstance(row_filter, str):
-            raise SchemaError(
-                f"The filter {row_filter!r} is a text",
-                "Give a pyarrow.compute expression, or a list of conditions, each of which is a "
-                "tuple (column, operator, value).",
-                filter=row_filter,
+        _require_fit(row_filter, schema)
+        predicate = predicate_of_expression(row_filter, schema)
+        if is_whole(predicate):
+            paths = columns_of(predicate)
+            columns = frozenset(
+                name
+                for name in schema.names
+                if any(f"{path}.".startswith(f"{name}.") for path in paths)
             )
-        if not row_filter:
-            return None
-        expression = reduce(operator.and_, (_condition(each, schema) for each in row_filter))
+        else:
+            columns = referenced_columns(row_filter, schema, schema.names)
+        return Filter(predicate, row_filter, columns)
+    if isinstance(row_filter, str):
+        raise SchemaError(
+            f"The filter {row_filter!r} is a text",
+            "Give a pyarrow.compute expression, or a list of conditions, each of which is a "
+            "tuple (column, operator, value).",
+            filter=row_filter,
+        )
+    if not row_filter:
+        return None
+    parts = tuple(_predicate(each, schema) for each in row_filter)
+    found = Filter.of(parts[0] if len(parts) == 1 else And(parts))
+    _require_fit(found.expression, pa.schema([schema.field(name) for name in found.columns]))
+    return found
+
+
+def _require_fit(expression: pc.Expression, schema: pa.Schema) -> None:
+    """Refuse an expression that cannot be evaluated, or is neither true nor false."""
     try:
         schema.empty_table().filter(expression)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
@@ -83,7 +135,6 @@ def to_expression(row_filter: RowFilter | None, schema: pa.Schema) -> pc.Express
             filter=str(expression),
             reason=reason,
         ) from error
-    return expression
 
 
 def require_columns(columns: Sequence[str] | None, schema: pa.Schema) -> None:
@@ -111,7 +162,7 @@ def require_columns(columns: Sequence[str] | None, schema: pa.Schema) -> None:
         )
 
 
-def _condition(condition: Condition, schema: pa.Schema) -> pc.Expression:
+def _predicate(condition: Condition, schema: pa.Schema) -> Predicate:
     try:
         name, op, value = condition
     except (TypeError, ValueError) as error:
@@ -122,15 +173,16 @@ def _condition(condition: Condition, schema: pa.Schema) -> pc.Expression:
         ) from error
     require_columns([name], schema)
     op = " ".join(str(op).lower().split())
-    column = pc.field(name)
     kind = schema.field(name).type
-    if op in _COMPARISONS:
-        return _COMPARISONS[op](column, _literal(value, kind, condition))
+    if op == "==":
+        op = "="
+    if op in MIRRORED:
+        return Comparison(name, op, _literal(value, kind, condition))
     match op:
         case "is null":
-            return column.is_null()
+            return IsNull(name)
         case "is not null":
-            return column.is_valid()
+            return Not(IsNull(name))
         case "in" | "not in":
             if isinstance(value, str | bytes) or not isinstance(value, Collection) or not value:
                 raise SchemaError(
@@ -139,8 +191,8 @@ def _condition(condition: Condition, schema: pa.Schema) -> pc.Expression:
                     condition=condition,
                 )
             values = [_literal(each, kind, condition).as_py() for each in value]
-            found = column.isin(pa.array(values, kind))
-            return found if op == "in" else ~found & column.is_valid()
+            found = OneOf(name, pa.array(values, kind))
+            return found if op == "in" else And((Not(found), Not(IsNull(name))))
     raise SchemaError(
         f"{op!r} in the filter {condition!r} is not an operator",
         f"Use one of {', '.join(OPERATORS)}.",

@@ -28,7 +28,7 @@ from hudi_core.model.instant_time import (
     to_datetime,
 )
 from hudi_core.model.protocols import Storage, TimelineView
-from hudi_core.read.filters import RowFilter, to_expression
+from hudi_core.read.filters import Filter, RowFilter, to_filter
 from hudi_core.read.plan import PlannedFile, ReadPlan, planned_file, read_schema
 from hudi_core.read.pruning import PartitionPruner
 from hudi_core.read.scan import scan
@@ -78,7 +78,7 @@ class IncrementalQuery:
         self,
         begin: str | None = None,
         end: str | None = None,
-        row_filter: RowFilter | None = None,
+        row_filter: RowFilter | Filter | None = None,
     ) -> ReadPlan:
         """Return the files that hold the changes, and the commit times that tell the changed rows.
 
@@ -107,7 +107,7 @@ class IncrementalQuery:
             A file of the window has been removed by clean, or its commit's metadata is out of
             reach.
         """
-        expression = to_expression(row_filter, self.schema)
+        wanted = to_filter(row_filter, self.schema)
         window = self._window(self._bound(begin), self._bound(end, end_of_second=True))
         latest: dict[FileGroupId, tuple[Instant, WriteStat]] = {}
         for instant, metadata in window:
@@ -117,7 +117,7 @@ class IncrementalQuery:
                 latest[group] = (instant, stat)
         pruner = PartitionPruner(self._client.config, self.schema)
         partitions = sorted({group.partition_path for group in latest})
-        kept = set(pruner.keep(partitions, expression))
+        kept = set(pruner.keep(partitions, wanted))
         files = tuple(
             self._planned(pruner, group, *latest[group])
             for group in sorted(latest)
@@ -132,12 +132,12 @@ class IncrementalQuery:
         begin: str | None = None,
         end: str | None = None,
         columns: Sequence[str] | None = None,
-        row_filter: RowFilter | None = None,
+        row_filter: RowFilter | Filter | None = None,
         batch_rows: int | None = None,
     ) -> pa.RecordBatchReader:
         """Return the changed rows; see :meth:`plan` and :func:`hudi_core.read.scan.scan`."""
-        plan = self.plan(begin, end, row_filter)
-        return scan(self._client, plan, columns, row_filter, batch_rows)
+        wanted = to_filter(row_filter, self.schema)
+        return scan(self._client, self.plan(begin, end, wanted), columns, wanted, batch_rows)
 
     def _bound(self, text: str | None, *, end_of_second: bool = False) -> InstantTime | None:
         if text is None or text in FROM_THE_BEGINNING:

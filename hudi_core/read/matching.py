@@ -7,8 +7,7 @@ file: whether it can be true of a row, and whether it can be false, which is wha
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -17,9 +16,6 @@ import pyarrow.types as pt
 
 from hudi_core.model.ranges import Mask, ValueRanges
 from hudi_core.read.predicate import And, Anything, Comparison, IsNull, Not, OneOf, Or, Predicate
-
-_MAX_VALUES: Final = 64
-"""Of decimals, which Arrow cannot search, so many are compared one by one."""
 
 
 class _Can(NamedTuple):
@@ -73,7 +69,7 @@ def _of_column(predicate: Comparison | OneOf | IsNull, known: ValueRanges) -> _C
         case IsNull():
             return _Can(known.may_be_null, known.may_have_value)
         case OneOf():
-            return _Can(_one_of(predicate.values, known), np.ones(len(known), np.bool_))
+            return _Can(known.may_hold(predicate.values), np.ones(len(known), np.bool_))
         case Comparison():
             return _compare(predicate, known)
 
@@ -104,38 +100,6 @@ def _compare(predicate: Comparison, known: ValueRanges) -> _Can:
     if predicate.op == "!=":
         be_true, be_false = be_false, be_true
     return _Can(be_true & known.may_have_value, be_false & known.may_have_value)
-
-
-def _one_of(values: pa.Array, known: ValueRanges) -> Mask:
-    """Return where one of some values lies between the bounds."""
-    if not len(values):
-        return np.zeros(len(known), np.bool_)
-    has_both = pc.and_(pc.is_valid(known.minimum), pc.is_valid(known.maximum))
-    if pt.is_decimal(values.type):
-        found = _one_between(values, known)
-    else:
-        ordered = values.take(pc.sort_indices(values))
-        # the least value that is not below the lower bound must not be above the upper one
-        place = pc.search_sorted(ordered, known.minimum, side="left")
-        is_beyond = pc.greater_equal(place, len(ordered))
-        candidate = ordered.take(pc.if_else(is_beyond, None, place))
-        found = pc.fill_null(pc.less_equal(candidate, known.maximum), False)
-    be_true: Mask = pc.if_else(has_both, found, True).to_numpy(zero_copy_only=False)
-    return be_true & known.may_have_value
-
-
-def _one_between(values: pa.Array, known: ValueRanges) -> pa.Array:
-    distinct = pc.unique(values)
-    if len(distinct) > _MAX_VALUES:
-        ends = pc.min_max(distinct)
-        return pc.and_(
-            pc.less_equal(known.minimum, ends["max"]), pc.greater_equal(known.maximum, ends["min"])
-        )
-    between = (
-        pc.and_(pc.less_equal(known.minimum, one), pc.greater_equal(known.maximum, one))
-        for one in distinct
-    )
-    return reduce(pc.or_, between)
 
 
 def _holds(compare: Callable[..., Any], bounds: pa.Array, value: pa.Scalar) -> Mask:

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.files import FileGroupId, FileId, PartitionPath
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import TimelineView
+from hudi_core.read.filters import Filter
+from hudi_core.read.predicate import And, Comparison, OneOf
 from hudi_core.schema.table_schema import COMMIT_TIME
 
 
@@ -76,16 +77,18 @@ class ReadPlan:
         """Bytes of all files."""
         return sum(file.size for file in self.files)
 
-    def row_condition(self) -> pc.Expression | None:
-        """Return :attr:`commit_times` as an expression over the meta column."""
+    def row_condition(self) -> Filter | None:
+        """:attr:`commit_times` as a filter by the meta column."""
         if self.commit_times is None:
             return None
         times = pa.array(sorted(self.commit_times), pa.string())
-        column = pc.field(COMMIT_TIME)
+        is_one = OneOf(COMMIT_TIME, times)
         if not self.commit_times:
-            return column.isin(times)
+            return Filter.of(is_one)
         # the bounds let a reader skip row groups by their statistics, which it cannot do for a set
-        return (column >= times[0]) & (column <= times[-1]) & column.isin(times)
+        first = Comparison(COMMIT_TIME, ">=", times[0])
+        last = Comparison(COMMIT_TIME, "<=", times[-1])
+        return Filter.of(And((first, last, is_one)))
 
 
 def read_schema(client: TableMetaClient, timeline: TimelineView) -> pa.Schema:

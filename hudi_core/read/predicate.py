@@ -1,17 +1,28 @@
-"""A row filter taken apart, for those who decide about files and not about rows.
+"""Row filters in the form that decides about rows, files and partitions alike.
 
-What cannot be taken apart becomes :class:`Anything`, which excludes nothing; so a filter means at
-least as many rows here as it does on rows.
+Conditions are made into predicates directly. An expression of Arrow's is taken apart as far as that
+goes; the rest becomes :class:`Anything`, which excludes nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import operator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from functools import reduce
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+_COMPARISONS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 MIRRORED: Final = {"=": "=", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 """The comparison that says the same with its sides exchanged."""
 
@@ -23,7 +34,7 @@ class Anything:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A column compared with a value that is neither null nor NaN, of the column's type.
+    """A column compared with a value of its type, not null; of a null it is null.
 
     Attributes
     ----------
@@ -42,7 +53,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """A column compared with some values; of a null it is false."""
+    """A column compared with some values of its type, not null; of a null it is false."""
 
     column: str
     values: pa.Array
@@ -80,7 +91,7 @@ Predicate: TypeAlias = Anything | Comparison | OneOf | IsNull | Not | And | Or
 
 
 def columns_of(predicate: Predicate) -> frozenset[str]:
-    """Return the paths of the columns that a predicate says something about."""
+    """Paths of the columns that a predicate depends on, as far as it was taken apart."""
     return frozenset(_columns(predicate))
 
 
@@ -93,3 +104,40 @@ def _columns(predicate: Predicate) -> Iterator[str]:
         case And() | Or():
             for part in predicate.parts:
                 yield from _columns(part)
+
+
+def is_whole(predicate: Predicate) -> bool:
+    """Whether a predicate accepts exactly the rows of the filter that it was made of."""
+    match predicate:
+        case Anything():
+            return False
+        case Not():
+            return is_whole(predicate.inner)
+        case And() | Or():
+            return all(map(is_whole, predicate.parts))
+    return True
+
+
+def to_arrow(predicate: Predicate) -> pc.Expression:
+    """A predicate over top-level columns as an expression that filters rows.
+
+    Raises
+    ------
+    ValueError
+        A part of it was not taken apart.
+    """
+    match predicate:
+        case Comparison(column, op, value):
+            return _COMPARISONS[op](pc.field(column), value)
+        case OneOf(column, values):
+            return pc.field(column).isin(values)
+        case IsNull(column):
+            return pc.field(column).is_null()
+        case Not(inner):
+            if isinstance(inner, IsNull):
+                return pc.field(inner.column).is_valid()
+            return ~to_arrow(inner)
+        case And(parts) | Or(parts):
+            joined = operator.and_ if isinstance(predicate, And) else operator.or_
+            return reduce(joined, map(to_arrow, parts))
+    raise ValueError("an expression that was not taken apart filters rows by itself")

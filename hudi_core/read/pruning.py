@@ -19,15 +19,14 @@ from hudi_core.keygen.timestamp import bounds_of_texts, may_be_of_nulls
 from hudi_core.model.files import PartitionPath
 from hudi_core.model.partition_transform import PartitionTransform
 from hudi_core.model.ranges import ValueRanges
-from hudi_core.read.evolution import referenced_columns
+from hudi_core.read.filters import Filter
 from hudi_core.read.matching import can_match
-from hudi_core.read.substrait import predicate_of_expression
+from hudi_core.read.predicate import is_whole
 from hudi_core.schema.table_schema import PARTITION_PATH
 
 _KEYGEN_PROPERTIES: Final = frozenset(
     {"hoodie.table.keygenerator.type", "hoodie.table.keygenerator.class"}
 )
-_MANY: Final = 32
 _INTEGER: Final = re.compile(r"-?[0-9]{1,18}")
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
@@ -61,7 +60,7 @@ class PartitionPruner:
         if named and each_once:
             for name, transform in zip(self._fields, config.partition_transforms, strict=True):
                 (identity if transform is PartitionTransform.IDENTITY else other).add(name)
-        self._own = frozenset(identity)
+        self.identity = frozenset(identity)
         """Fields that have the column's own value in the path, not something made from it."""
         self._made = frozenset(other) if config.time_based is not None else frozenset()
         self._how = config.time_based
@@ -81,16 +80,22 @@ class PartitionPruner:
         )
 
     def keep(
-        self, partitions: Sequence[PartitionPath], expression: pc.Expression | None
+        self, partitions: Sequence[PartitionPath], wanted: Filter | None
     ) -> tuple[PartitionPath, ...]:
-        """Return the partitions that may hold rows ``expression`` accepts, in the same order."""
-        if expression is None or not self._fields:
+        """The partitions that may hold wanted rows, in the same order."""
+        known = {PARTITION_PATH, *self._fields}.intersection(self._schema.names)
+        if wanted is None or not self._fields or wanted.columns.isdisjoint(known):
             return tuple(partitions)
-        told = {PARTITION_PATH, *self._fields}.intersection(self._schema.names)
-        if not referenced_columns(expression, self._schema, sorted(told)):
-            return tuple(partitions)
-        if len(partitions) > _MANY or self._made:
-            partitions = self._narrowed(partitions, expression)
+        # values of paths are ranges of a single value
+        ranges = self._ranges_of_paths(partitions)
+        mask = can_match(wanted.predicate, ranges, len(partitions))
+        kept = list(compress(partitions, mask))
+        return tuple(kept if is_whole(wanted.predicate) else self._simplified(kept, wanted))
+
+    def _simplified(
+        self, partitions: Sequence[PartitionPath], wanted: Filter
+    ) -> Sequence[PartitionPath]:
+        """The partitions that Arrow keeps: it knows more of its expressions than we do."""
         import pyarrow.dataset as ds  # noqa: PLC0415 - imports pandas, and few queries come here
 
         # fragments are never opened here: Arrow simplifies the filter by what each is known to hold
@@ -100,22 +105,15 @@ class PartitionPruner:
             for n, path in enumerate(partitions)
         ]
         dataset = ds.FileSystemDataset(fragments, self._schema, file_format, nowhere)
-        kept = sorted(int(found.path) for found in dataset.get_fragments(filter=expression))
-        return tuple(partitions[n] for n in kept)
+        kept = sorted(int(found.path) for found in dataset.get_fragments(filter=wanted.expression))
+        return [partitions[n] for n in kept]
 
-    def _narrowed(
-        self, partitions: Sequence[PartitionPath], expression: pc.Expression
-    ) -> Sequence[PartitionPath]:
-        """Return a part of the partitions that has all those to keep.
-
-        An expression for each partition takes long where there are many, and most go at first
-        sight: values of paths are ranges of a single value.
-        """
+    def _ranges_of_paths(self, partitions: Sequence[PartitionPath]) -> Mapping[str, ValueRanges]:
         texts: dict[str, list[str | None]] = {PARTITION_PATH: [*partitions]}
-        if self._own or self._made:
+        if self.identity or self._made:
             rows = [self.values(path) for path in partitions]
             texts |= {
-                name: [row.get(name) for row in rows] for name in sorted(self._own | self._made)
+                name: [row.get(name) for row in rows] for name in sorted(self.identity | self._made)
             }
         ranges: dict[str, ValueRanges] = {}
         for name, some in texts.items():
@@ -124,8 +122,7 @@ class PartitionPruner:
             found = self._spans(name, some) if name in self._made else self._ranges(name, some)
             if found is not None:
                 ranges[name] = found
-        mask = can_match(predicate_of_expression(expression, self._schema), ranges, len(partitions))
-        return list(compress(partitions, mask))
+        return ranges
 
     def _ranges(self, name: str, texts: Sequence[str | None]) -> ValueRanges | None:
         kind = self._schema.field(name).type
@@ -159,7 +156,7 @@ class PartitionPruner:
         known = pc.scalar(True)
         if PARTITION_PATH in self._schema.names:
             known = pc.field(PARTITION_PATH) == pa.scalar(path, pa.string())
-        if self._own:
+        if self.identity:
             for name, text in self.values(path).items():
                 value = self._typed(name, text)
                 if value is not None:
@@ -167,7 +164,7 @@ class PartitionPruner:
         return known
 
     def _typed(self, name: str, text: str | None) -> pa.Scalar | None:
-        if name not in self._own or name not in self._schema.names:
+        if name not in self.identity or name not in self._schema.names:
             return None
         kind = self._schema.field(name).type
         if not _is_certain(kind, text):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import compress
 from typing import Final
 
 import pyarrow as pa
@@ -12,18 +13,18 @@ from hudi_core.config.support import require_readable_table
 from hudi_core.errors import UnknownPartitionError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.row_counts import row_counts
-from hudi_core.model.files import FileGroupId, FileSlice, PartitionPath
+from hudi_core.model.file_index import FileIndex
+from hudi_core.model.files import FileGroupId, FileSlice, FileStatus, PartitionPath
 from hudi_core.model.instant import Instant
 from hudi_core.model.instant_time import InstantTime
-from hudi_core.model.protocols import FileLister, TimelineView
-from hudi_core.read.evolution import referenced_columns
-from hudi_core.read.filters import RowFilter, to_expression
+from hudi_core.model.protocols import TimelineView
+from hudi_core.read.filters import Filter, RowFilter, to_filter
 from hudi_core.read.path_pattern import PathPattern
 from hudi_core.read.plan import ReadPlan, planned_file, read_schema
+from hudi_core.read.prune import groups_with_values, prune, ranged_columns
 from hudi_core.read.pruning import PartitionPruner
 from hudi_core.read.query_times import snapshot_time
 from hudi_core.read.scan import file_scan, scan
-from hudi_core.read.skipping import DataSkipper
 from hudi_core.view.file_system import FileSystemView
 from hudi_core.view.replaced import replaced_groups, written_files
 
@@ -37,8 +38,8 @@ class SnapshotQuery:
     ----------
     client
         The table.
-    lister
-        Tells which files there are.
+    index
+        Knows which files there are.
     timeline
         The instants that count, fenced by the table's format.
 
@@ -48,10 +49,10 @@ class SnapshotQuery:
         The table is of a kind that cannot be read rightly, such as MERGE_ON_READ.
     """
 
-    def __init__(self, client: TableMetaClient, lister: FileLister, timeline: TimelineView) -> None:
+    def __init__(self, client: TableMetaClient, index: FileIndex, timeline: TimelineView) -> None:
         require_readable_table(client.config, client.base_path)
         self._client = client
-        self._lister = lister
+        self._index = index
         self._timeline = timeline
 
     @cached_property
@@ -62,15 +63,15 @@ class SnapshotQuery:
     @cached_property
     def view(self) -> FileSystemView:
         """The file groups of the table."""
-        return self._view_of(self._lister)
+        return self._view_of({})
 
     @cached_property
     def _replaced(self) -> Mapping[FileGroupId, Instant]:
         return replaced_groups(self._timeline, self._client.read_commit)
 
-    def _view_of(self, lister: FileLister) -> FileSystemView:
+    def _view_of(self, listed: Mapping[PartitionPath, Sequence[FileStatus]]) -> FileSystemView:
         written = written_files(self._timeline, self._client.read_commit)
-        return FileSystemView(lister, self._timeline, self._replaced, written)
+        return FileSystemView(self._index, self._timeline, self._replaced, written, listed)
 
     @cached_property
     def _pruner(self) -> PartitionPruner:
@@ -79,7 +80,7 @@ class SnapshotQuery:
     def plan(
         self,
         as_of: str | None = None,
-        row_filter: RowFilter | None = None,
+        row_filter: RowFilter | Filter | None = None,
         within: PathPattern | None = None,
     ) -> ReadPlan:
         """Return the files to read.
@@ -128,7 +129,7 @@ class SnapshotQuery:
     def file_slices(
         self,
         as_of: str | None = None,
-        row_filter: RowFilter | None = None,
+        row_filter: RowFilter | Filter | None = None,
         within: PathPattern | None = None,
     ) -> tuple[FileSlice, ...]:
         """Return the slices that :meth:`plan` reads."""
@@ -139,43 +140,54 @@ class SnapshotQuery:
         slices = self._slices(time, row_filter, partitions)
         return tuple(one for one in slices if one.base_file and within.names(one.base_file.path))
 
+    def to_table(
+        self,
+        columns: Sequence[str] | None = None,
+        row_filter: RowFilter | Filter | None = None,
+        as_of: str | None = None,
+    ) -> pa.Table:
+        """Return the rows at once; see :meth:`to_arrow`."""
+        wanted = to_filter(row_filter, self.schema)
+        plan = self.plan(as_of, wanted)
+        return file_scan(self._client, plan, columns, wanted).table(plan.files)
+
     def to_arrow(
         self,
         columns: Sequence[str] | None = None,
-        row_filter: RowFilter | None = None,
+        row_filter: RowFilter | Filter | None = None,
         as_of: str | None = None,
         batch_rows: int | None = None,
     ) -> pa.RecordBatchReader:
         """Return the rows; see :meth:`plan` and :func:`hudi_core.read.scan.scan`."""
-        plan = self.plan(as_of, row_filter)
-        return scan(self._client, plan, columns, row_filter, batch_rows)
+        wanted = to_filter(row_filter, self.schema)
+        return scan(self._client, self.plan(as_of, wanted), columns, wanted, batch_rows)
 
-    def count(self, row_filter: RowFilter | None = None, as_of: str | None = None) -> int:
+    def count(self, row_filter: RowFilter | Filter | None = None, as_of: str | None = None) -> int:
         """Return the number of rows; see :meth:`plan`.
 
         Without a filter no rows are read: the commits tell how many their files have, and where one
         is archived, or does not tell, the footer of the file does.
         """
-        plan = self.plan(as_of, row_filter)
-        if row_filter is None:
+        wanted = to_filter(row_filter, self.schema)
+        plan = self.plan(as_of, wanted)
+        if wanted is None:
             files = ((file.instant, file.path) for file in plan.files)
             return sum(row_counts(self._client, self._timeline, files).values())
-        expression = to_expression(row_filter, plan.schema)
-        names = plan.schema.names
-        needed = names if expression is None else referenced_columns(expression, plan.schema, names)
-        rows = scan(self._client, plan, sorted(needed)[:1] or names[:1], row_filter)
+        needed = sorted(wanted.columns) or plan.schema.names
+        rows = scan(self._client, plan, needed[:1], wanted)
         return sum(batch.num_rows for batch in rows)
 
     def head(
         self,
         rows: int,
         columns: Sequence[str] | None = None,
-        row_filter: RowFilter | None = None,
+        row_filter: RowFilter | Filter | None = None,
         as_of: str | None = None,
     ) -> pa.Table:
         """Return the first rows, file by file: no more files are read than it takes."""
-        plan = self.plan(as_of, row_filter)
-        scanned = file_scan(self._client, plan, columns, row_filter, max(1, rows))
+        wanted = to_filter(row_filter, self.schema)
+        plan = self.plan(as_of, wanted)
+        scanned = file_scan(self._client, plan, columns, wanted, max(1, rows))
         found: list[pa.RecordBatch] = []
         missing = rows
         for file in plan.files:
@@ -190,7 +202,7 @@ class SnapshotQuery:
         return pa.Table.from_batches(found, scanned.output_schema)
 
     def _partitions_within(self, within: PathPattern) -> list[PartitionPath]:
-        known = self._lister.list_partitions()
+        known = self._index.list_partitions()
         found = [partition for partition in known if within.may_name(partition)]
         if not found:
             shown = ", ".join(known[:_SHOWN]) + (", ..." if len(known) > _SHOWN else "")
@@ -204,19 +216,41 @@ class SnapshotQuery:
     def _slices(
         self,
         time: InstantTime | None,
-        row_filter: RowFilter | None,
+        row_filter: RowFilter | Filter | None,
         within: Sequence[PartitionPath] | None,
     ) -> tuple[FileSlice, ...]:
-        expression = to_expression(row_filter, self.schema)
-        if expression is None:
+        wanted = to_filter(row_filter, self.schema)
+        if wanted is None:
             return self.view.latest_slices(within, time)
-        skipper = DataSkipper(self._client.config, self._lister, self.schema, expression)
-        partitions = self._lister.list_partitions() if within is None else within
-        partitions = self._pruner.keep(partitions, expression)
-        if time is None:
-            partitions = skipper.partitions(partitions)
-        view = self._view_of(skipper.narrowed(self._lister))
-        slices: Sequence[FileSlice] = view.latest_slices(partitions, time)
-        if time is None:
-            slices = skipper.indexed(slices)
-        return skipper.slices(slices)
+        index, predicate = self._index, wanted.predicate
+        partitions = index.list_partitions() if within is None else within
+        partitions = self._pruner.keep(partitions, wanted)
+        # of columns that paths tell, ranges tell no more
+        known = self._pruner.identity | self._client.config.former_names
+        kinds = ranged_columns(predicate, self.schema, known)
+        if not kinds:
+            return self.view.latest_slices(partitions, time)
+        if time is None and len(partitions) > 1:  # ranges of partitions are of present rows
+            ranges_of = partial(index.partition_ranges, partitions)
+            mask = prune(predicate, kinds, len(partitions), ranges_of)
+            partitions = tuple(compress(partitions, mask))
+        files = index.list_columns(partitions)
+        if not files.has_several_groups:  # of a single file its own footer tells as much
+            kinds = {}
+        may_match = prune(predicate, kinds, len(files), partial(index.file_ranges, files))
+        # file groups stay whole, so that their latest file does; log files have no ranges
+        kept = files.rows(files.with_their_groups(may_match | files.are_logs))
+        slices = self._view_of(kept.by_partition()).latest_slices(partitions, time)
+        groups = groups_with_values(predicate, kinds, index) if time is None and slices else None
+        names = set(files.names.filter(pa.array(may_match)).to_pylist())
+        return tuple(
+            one
+            for one in slices
+            # log files may hold rows beyond what is known of their base file
+            if one.log_files
+            or (
+                (groups is None or one.group in groups)
+                and one.base_file is not None
+                and one.base_file.status.name in names
+            )
+        )

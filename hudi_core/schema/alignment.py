@@ -35,6 +35,15 @@ def stored_fields(schema: pa.Schema) -> list[pa.Field]:
     return [_without_id(field) for field in schema]
 
 
+def shared_schema(schema: pa.Schema) -> pa.Schema:
+    """A data file's schema without what its footer says of its own rows.
+
+    Files of one commit have it in common, and :func:`stored_fields` needs no more.
+    """
+    avro = (schema.metadata or {}).get(_AVRO_SCHEMA)
+    return schema.with_metadata(None if avro is None else {_AVRO_SCHEMA: avro})
+
+
 def counterparts(stored: Iterable[pa.Field], wanted: Iterable[pa.Field]) -> list[pa.Field | None]:
     """Return for each column of the table the column of a file that holds it; ``None``: its rows
     are null."""

@@ -29,7 +29,6 @@ from hudi_core.model.commit import (
 from hudi_core.model.files import BaseFileName, FileGroupId, FileSlice, PartitionPath, join_path
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import InstantTime, next_instant_time
-from hudi_core.model.named_files import NamedFiles
 from hudi_core.model.operation import INSERT_OVERWRITE, OPERATIONS
 from hudi_core.schema.table_schema import COMMIT_TIME, RECORD_KEY, TableSchema
 from hudi_core.services.differences import Difference, Source
@@ -221,10 +220,10 @@ class _Commit:
 
     def _absent_from_format(self) -> Mapping[str, tuple[str, ...]]:
         """File groups that were there before and that the format does not name any more."""
-        lister = self._table.lister()
-        if not isinstance(lister, NamedFiles):
+        files = self._table.lister().named_files()
+        if files is None:
             raise self._unknown("nothing tells which partitions it deleted")
-        named = {one.path for one in lister.named_files()}
+        named = {one.path for one in files}
         found: dict[str, list[str]] = {}
         for one in self._before.latest_slices():
             if one.base_file is not None and one.base_file.path not in named:

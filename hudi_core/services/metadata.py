@@ -31,10 +31,11 @@ from hudi_core.metadata.table import (
     require_readable,
 )
 from hudi_core.metadata.visible_instants import require_current
+from hudi_core.model.file_index import FileIndex
 from hudi_core.model.files import FileStatus, PartitionPath
 from hudi_core.model.instant import Action, Instant
 from hudi_core.model.instant_time import InstantTime
-from hudi_core.model.protocols import FileLister, Storage
+from hudi_core.model.protocols import Storage
 from hudi_core.storage.properties_file import update_properties
 from hudi_core.table_handle import OpenTable
 from hudi_core.txn.recovery import recover
@@ -303,7 +304,7 @@ def has_metadata(client: TableMetaClient) -> bool:
 class Listing:
     """Who lists a table's files, and whether that is its metadata table."""
 
-    lister: FileLister
+    lister: FileIndex
     is_metadata: bool
 
 

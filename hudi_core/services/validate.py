@@ -36,7 +36,7 @@ from hudi_core.metadata.validator import ALL_CHECKS, Check, ValidationReport
 from hudi_core.metadata.validator import validate as validate_metadata
 from hudi_core.model.commit import WriteStat
 from hudi_core.model.files import BaseFileName, FileSlice, FileStatus
-from hudi_core.model.named_files import NamedFile, NamedFiles, StatedColumn
+from hudi_core.model.named_files import NamedFile, StatedColumn
 from hudi_core.model.stats import ColumnStats
 from hudi_core.plugin.fenced import pending_publications
 from hudi_core.services.differences import Difference, Source, TableValidation
@@ -49,7 +49,7 @@ from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.roll_forward import can_record
 from hudi_core.view.file_system import FileSystemView
-from hudi_core.view.orphans import Leftovers, foreign_data_files
+from hudi_core.view.orphans import foreign_data_files
 from hudi_core.view.replaced import replaced_groups, written_files
 from hudi_core.view.storage_lister import StorageLister
 from hudi_core.view.unnamed import unnamed_files
@@ -158,13 +158,11 @@ class _Comparison:
     def _orphans(self) -> tuple[str, ...]:
         found = list(foreign_data_files(self._client.storage))
         if self._is_readable:
-            lister: object = self._table.lister()
-            if isinstance(lister, Leftovers):
-                try:
-                    found += lister.leftovers()
-                except CorruptMetadataError as error:
-                    what = f"metadata of {self._table.host.name}"
-                    self._say(Source.FORMAT, what, _REPAIR, error.what)
+            try:
+                found += self._table.lister().leftovers()
+            except CorruptMetadataError as error:
+                what = f"metadata of {self._table.host.name}"
+                self._say(Source.FORMAT, what, _REPAIR, error.what)
         return tuple(found)
 
     def _say(self, source: Source, subject: str, expected: str, found: str) -> None:
@@ -309,15 +307,15 @@ class _Comparison:
         """Files that the format names, by path; ``None`` where they cannot be compared."""
         if not self._is_readable:
             return None
-        lister = self._table.lister()
-        if not isinstance(lister, NamedFiles):
-            self._skipped[f"files of {self._table.host.name}"] = (
-                "the format keeps no list of its own"
-            )
-            return None
         found: dict[str, NamedFile] = {}
         try:
-            for one in lister.named_files():
+            named = self._table.lister().named_files()
+            if named is None:
+                self._skipped[f"files of {self._table.host.name}"] = (
+                    "the format keeps no list of its own"
+                )
+                return None
+            for one in named:
                 subject = f"file {one.path}"
                 if one.path in found:
                     self._say(Source.FORMAT, subject, "named once", "named more than once")

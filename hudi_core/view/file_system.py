@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
+from hudi_core.model.file_index import FileIndex
 from hudi_core.model.files import (
     BaseFile,
     BaseFileName,
@@ -27,7 +28,7 @@ from hudi_core.model.files import (
 )
 from hudi_core.model.instant import Instant
 from hudi_core.model.instant_time import InstantTime
-from hudi_core.model.protocols import FileLister, TimelineView
+from hudi_core.model.protocols import TimelineView
 
 _log = logging.getLogger(__name__)
 
@@ -71,8 +72,8 @@ class FileSystemView:
 
     Parameters
     ----------
-    lister
-        Tells which files there are.
+    index
+        Knows which files there are.
     timeline
         Tells which of them are committed, as this reader is meant to see it.
     replaced
@@ -80,16 +81,19 @@ class FileSystemView:
         it.
     written_files
         Decides between several base files of one group and instant; asked only then.
+    listed
+        Files of partitions that were listed already.
     """
 
     def __init__(
         self,
-        lister: FileLister,
+        index: FileIndex,
         timeline: TimelineView,
         replaced: Mapping[FileGroupId, Instant],
         written_files: WrittenFiles | None = None,
+        listed: Mapping[PartitionPath, Sequence[FileStatus]] | None = None,
     ) -> None:
-        self._lister = lister
+        self._index = index
         self._timeline = timeline
         self._replaced = replaced
         self._written_files = written_files
@@ -100,6 +104,7 @@ class FileSystemView:
             instant.requested_time: instant.effective_completion_time
             for instant in timeline.completed_writes()
         }
+        self._keep(listed or {})
 
     @property
     def replaced(self) -> Mapping[FileGroupId, Instant]:
@@ -118,7 +123,7 @@ class FileSystemView:
     def partitions(self) -> tuple[PartitionPath, ...]:
         """Return every partition path, sorted."""
         if self._partitions is None:
-            self._partitions = tuple(self._lister.list_partitions())
+            self._partitions = tuple(self._index.list_partitions())
         return self._partitions
 
     def file_groups(
@@ -139,8 +144,7 @@ class FileSystemView:
         wanted = self.partitions() if partitions is None else partitions
         missing = [path for path in dict.fromkeys(wanted) if path not in self._groups]
         if missing:
-            for path, files in self._lister.list_files(missing).items():
-                self._groups[path] = tuple(self._build(path, files))
+            self._keep(self._index.list_files(missing))
         return tuple(
             chain.from_iterable(self._groups.get(path, ()) for path in sorted(set(wanted)))
         )
@@ -181,6 +185,10 @@ class FileSystemView:
             for found in self.all_slices(partitions)
             if found.base_file is not None and found.base_instant < time
         )
+
+    def _keep(self, listed: Mapping[PartitionPath, Sequence[FileStatus]]) -> None:
+        for path, files in listed.items():
+            self._groups[path] = tuple(self._build(path, files))
 
     def _is_gone(self, group: FileGroupId, as_of: InstantTime | None) -> bool:
         by = self._replaced.get(group) if self._replaced else None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hudi_core.model.protocols import FileLister, TimelineView
+from hudi_core.model.file_index import FileIndex
+from hudi_core.model.protocols import TimelineView
 from hudi_core.view.file_system import FileSystemView
 from hudi_core.view.replaced import ReadCommit, replaced_groups, written_files
 
@@ -16,24 +17,24 @@ class ViewManager:
     ----------
     read_commit
         Reads the metadata of a write of the table.
-    lister
-        Lists the table's files.
+    index
+        Knows the table's files.
     timeline
         Loads the timeline that a view is of when none is given: the fenced one.
     """
 
     def __init__(
-        self, read_commit: ReadCommit, lister: FileLister, timeline: Callable[[], TimelineView]
+        self, read_commit: ReadCommit, index: FileIndex, timeline: Callable[[], TimelineView]
     ) -> None:
         self._read_commit = read_commit
-        self._lister = lister
+        self._index = index
         self._timeline = timeline
 
     def view(self, timeline: TimelineView | None = None) -> FileSystemView:
         """Return the view as of ``timeline``; by default of the table as it is now."""
         seen = self._timeline() if timeline is None else timeline
         return FileSystemView(
-            self._lister,
+            self._index,
             seen,
             replaced_groups(seen, self._read_commit),
             written_files(seen, self._read_commit),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, Protocol, runtime_checkable
+from typing import Final
 
 from hudi_core.model.files import BaseFileName
 from hudi_core.model.protocols import Storage
@@ -11,15 +11,6 @@ from hudi_core.model.protocols import Storage
 _DATA: Final = (".parquet", ".orc")
 _HIDDEN: Final = (".", "_")
 """How the names of folders begin that hold no rows: metadata of Hudi, of formats, of engines."""
-
-
-@runtime_checkable
-class Leftovers(Protocol):
-    """A lister of files that knows which files of its format's own metadata nothing reaches."""
-
-    def leftovers(self) -> Iterator[str]:
-        """Yield their paths below the table, in order."""
-        ...
 
 
 def foreign_data_files(storage: Storage) -> Iterator[str]:

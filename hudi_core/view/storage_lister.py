@@ -8,6 +8,7 @@ from typing import Final
 
 from hudi_core.meta_client import run_serially
 from hudi_core.model.client import RunMap
+from hudi_core.model.file_index import FileIndex
 from hudi_core.model.files import (
     PARTITION_METADATA_FILE,
     BaseFileName,
@@ -54,7 +55,7 @@ def _below(storage: Storage, folder: str) -> tuple[str, ...]:
     )
 
 
-class StorageLister:
+class StorageLister(FileIndex):
     """Lists a table's folders; needs nothing but the storage.
 
     A partition is a folder with a ``.hoodie_partition_metadata`` file; folders below it are not

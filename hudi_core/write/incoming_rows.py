@@ -10,9 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_core.base_file.encoded_columns import plain
-from hudi_core.index.incoming import Mask, Sources
+from hudi_core.index.incoming import Sources
 from hudi_core.index.tagging import Tagged, located_rows, new_rows
 from hudi_core.model.files import PartitionPath
+from hudi_core.model.ranges import Mask
 from hudi_core.rows.combine import Positions, distinct
 from hudi_core.rows.context import WriteContext
 from hudi_core.rows.merging import Located

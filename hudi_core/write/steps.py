@@ -15,6 +15,7 @@ from hudi_core.engine.base import Engine
 from hudi_core.errors import PartitionValueError
 from hudi_core.index.duplicates import without_duplicates
 from hudi_core.index.incoming import Scope
+from hudi_core.index.key_ranges import key_ranges
 from hudi_core.index.record_index import RecordIndex, has_record_index
 from hudi_core.index.record_tagging import RecordTagging
 from hudi_core.index.tagging import Tagged, Tagging, scopes, staged_for
@@ -246,7 +247,9 @@ class WriteSteps:
         if not (parts and asks):
             return {}
         tasks = self._scopes(parts, base_files if uses_index else {})
-        return self._tagging(in_memory).run(self.engine, tasks, _TAG)
+        ranges = partial(key_ranges, self.transaction.table.client)
+        known = ranges if uses_index and self.context.table.buckets is None else None
+        return self._tagging(in_memory).run(self.engine, tasks, _TAG, known)
 
     def _scopes(
         self,

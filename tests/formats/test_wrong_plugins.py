@@ -29,20 +29,18 @@ from hudi_core.errors import (
 )
 from hudi_core.model.instant import State
 from hudi_core.model.instant_time import InstantTime
-from hudi_core.model.ranges import MatchingLister, ValueIndex
 from hudi_core.plugin.guard import Guard
 from hudi_core.plugin.guarded import GuardedLock
 from hudi_core.plugin.host import FormatHost
 from hudi_core.services.opening import open_table
 from hudi_core.spi import (
+    FileIndex,
     FileStatus,
     FormatCommit,
     FormatOption,
     InProcessLock,
     NamedFile,
-    NamedFiles,
     PartitionPath,
-    RangeSource,
 )
 from hudi_core.txn.creation import CREATION_PATH
 from hudi_core.txn.table_lock import TableLock
@@ -148,12 +146,12 @@ ASKED: dict[str, tuple[str, Act]] = {
     "is_committed": ("TimelineView.is_committed", reads),
     "find": ("TimelineView.find", finds),
     "create": ("MetadataFactory.create", reads),
-    "list_partitions": ("FileLister.list_partitions", reads),
-    "list_files": ("FileLister.list_files", reads),
-    "partition_ranges": ("RangeSource.partition_ranges", reads_some),
-    "file_ranges": ("RangeSource.file_ranges", reads_some),
-    "named_files": ("NamedFiles.named_files", validates),
-    "leftovers": ("Leftovers.leftovers", validates),
+    "list_partitions": ("FileIndex.list_partitions", reads),
+    "list_files": ("FileIndex.list_files", reads),
+    "partition_ranges": ("FileIndex.partition_ranges", reads_some),
+    "file_ranges": ("FileIndex.file_ranges", reads_some),
+    "named_files": ("FileIndex.named_files", validates),
+    "leftovers": ("FileIndex.leftovers", validates),
     "try_lock": ("LockProvider.try_lock", writes),
     "lease_left": ("LockProvider.lease_left", writes),
     "excludes_processes": ("LockProvider.excludes_processes", writes),
@@ -241,7 +239,7 @@ def test_ranges_of_fewer_files_than_were_asked_about(shared: hudi.Table) -> None
         return type(found).unknown(found.minimum.type, len(found) - 1)
 
     FAULTS["file_ranges"] = shorter
-    with pytest.raises(PluginContractError, match=r"RangeSource\.file_ranges returned ranges"):
+    with pytest.raises(PluginContractError, match=r"FileIndex\.file_ranges returned ranges"):
         reads_some(shared)
 
 
@@ -255,20 +253,22 @@ def test_a_receipt_is_looked_at_whole(tmp_path: Path) -> None:
 
 
 def test_a_guarded_lister_can_do_what_the_format_can(shared: hudi.Table) -> None:
-    def lister(plain: type[Lister]) -> object:
+    def lister(plain: type[Lister]) -> FileIndex:
         FAULTS["create"] = lambda right: plain(right().client)
         return open_table(shared.path, FAST).lister()
 
     richer, poorer = lister(RicherLister), lister(Lister)
-    assert isinstance(richer, RangeSource)
-    assert isinstance(richer, NamedFiles)
-    assert not isinstance(richer, MatchingLister)
-    assert not isinstance(richer, ValueIndex)
-    assert not isinstance(poorer, RangeSource | NamedFiles | MatchingLister | ValueIndex)
-    assert [one.path for one in richer.named_files()]
+    files = richer.list_columns([ROME])
+    assert richer.file_ranges(files, "ts", pa.int64()) is not None
+    assert poorer.file_ranges(files, "ts", pa.int64()) is None
+    assert poorer.partition_ranges([ROME], "ts", pa.int64()) is None
+    assert poorer.groups_of_values("ts", pa.array([1])) is None
+    assert poorer.named_files() is None
+    assert list(poorer.leftovers()) == []
+    assert [one.path for one in richer.named_files() or ()]
     named = [NamedFile("x", 1)]
     FAULTS["named_files"] = lambda right: named[0]
-    assert {one.path for one in richer.named_files()} == {"x"}
+    assert {one.path for one in richer.named_files() or ()} == {"x"}
 
 
 # --- nothing is no answer where there are rows ----------------------------------------------------

@@ -24,7 +24,7 @@ from hudi_core.spi import (
     CorruptMetadataError,
     FileGroupId,
     FileId,
-    FileLister,
+    FileIndex,
     FileSystemViewManager,
     FormatCapabilities,
     FormatCommit,
@@ -233,7 +233,7 @@ class ToyFactory:
         assert isinstance(timeline, Timeline)
         return fence(timeline, [head(meta_client).lineage()])
 
-    def create(self, meta_client: MetaClientView) -> FileLister:
+    def create(self, meta_client: MetaClientView) -> FileIndex:
         return table_lister(meta_client)
 
 

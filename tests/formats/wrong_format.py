@@ -15,7 +15,8 @@ import pyarrow as pa
 
 from hudi_core.spi import CommitMetadata as Commit
 from hudi_core.spi import (
-    FileLister,
+    FileColumns,
+    FileIndex,
     FileStatus,
     FileSystemViewManager,
     FormatCommit,
@@ -44,7 +45,7 @@ def answer(asked: str, right: Callable[[], T]) -> T:
     return found
 
 
-class Lister:
+class Lister(FileIndex):
     """Lists what the newest version names, and nothing of before."""
 
     def __init__(self, client: MetaClientView) -> None:
@@ -80,10 +81,8 @@ class RicherLister(Lister):
     ) -> ValueRanges | None:
         return answer("partition_ranges", lambda: None)
 
-    def file_ranges(
-        self, partitions: Any, names: Any, column: str, kind: pa.DataType
-    ) -> ValueRanges | None:
-        unknown = ValueRanges.unknown(kind, len(names))
+    def file_ranges(self, files: FileColumns, column: str, kind: pa.DataType) -> ValueRanges | None:
+        unknown = ValueRanges.unknown(kind, len(files))
         return answer("file_ranges", lambda: unknown)
 
     def named_files(self) -> Iterator[NamedFile]:
@@ -157,7 +156,7 @@ class Factory(ToyFactory):
         right = super().active_timeline
         return answer("active_timeline", lambda: OwnTimeline(right(meta_client)))
 
-    def create(self, meta_client: MetaClientView) -> FileLister:
+    def create(self, meta_client: MetaClientView) -> FileIndex:
         return answer("create", lambda: RicherLister(meta_client))
 
 

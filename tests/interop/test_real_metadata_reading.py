@@ -19,7 +19,8 @@ from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.lister import MetadataLister, ValidatingLister
 from hudi_core.metadata.partition_types import COLUMN_STATS, FILES, PARTITION_STATS
 from hudi_core.metadata.snapshot import MetadataSnapshot
-from hudi_core.model.files import BaseFileName, BasePath, LogFileName, PartitionPath
+from hudi_core.model.file_columns import FileColumns
+from hudi_core.model.files import BaseFileName, BasePath, FileStatus, LogFileName, PartitionPath
 from hudi_core.storage.open import open_storage
 from hudi_core.storage.options import StorageOptions
 from hudi_core.storage.properties_file import read_properties
@@ -126,10 +127,14 @@ def test_ranges_recompute_from_the_files(name: str, real_tables: RealTables) -> 
         PartitionPath("" if file.parent == path else str(file.parent.relative_to(path)))
         for file in files
     ]
-    names = [file.name for file in files]
+    listed: dict[PartitionPath, list[FileStatus]] = {one: [] for one in sorted(set(partitions))}
+    for partition, file in zip(partitions, files, strict=True):
+        listed[partition].append(FileStatus(str(file.relative_to(path)), file.stat().st_size))
+    columns = FileColumns.of_statuses(listed)
+    files = [path / one for one in columns.paths().to_pylist()]
     known = 0
     for field in client.schema.with_meta():
-        ranges = lister.file_ranges(partitions, names, field.name, field.type)
+        ranges = lister.file_ranges(columns, field.name, field.type)
         assert ranges is not None
         for n, file in enumerate(files):
             if not ranges.minimum[n].is_valid:

@@ -20,7 +20,7 @@ GOOD = '''
 from pathlib import Path
 
 from hudi_core.spi import (
-    Capability, FileLister, FormatCapabilities, FormatCommit, Instant, Lineage, MetaClientView,
+    Capability, FileIndex, FormatCapabilities, FormatCommit, Instant, Lineage, MetaClientView,
     Publication, StorageLister, TimelineView, fence, hookimpl,
 )
 
@@ -32,7 +32,7 @@ class Factory:
     def active_timeline(self, meta_client: MetaClientView) -> TimelineView:
         return fence(meta_client.timeline(), [Lineage()])
 
-    def create(self, meta_client: MetaClientView) -> FileLister:
+    def create(self, meta_client: MetaClientView) -> FileIndex:
         return StorageLister(meta_client.storage, partitioned=False)
 
 

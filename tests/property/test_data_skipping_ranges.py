@@ -18,10 +18,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_core.model.ranges import ValueRanges
-from hudi_core.read.filters import to_expression
+from hudi_core.read.filters import to_filter
+from hudi_core.read.foreign import predicate_of_expression
 from hudi_core.read.matching import can_match
 from hudi_core.read.predicate import Anything, columns_of
-from hudi_core.read.substrait import predicate_of_expression
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 VALUES: dict[pa.DataType, list[Any]] = {
@@ -140,10 +140,12 @@ def test_a_condition_keeps_the_files_that_can_match_and_no_others(
     schema = pa.schema([("x", kind)])
     for value in ordered.to_pylist():
         given_value = [value] if op == "in" else value
-        expression = to_expression([("x", op, given_value)], schema)
-        assert expression is not None
-        predicate = predicate_of_expression(expression, schema)
+        wanted = to_filter([("x", op, given_value)], schema)
+        assert wanted is not None
+        predicate, expression = wanted.predicate, wanted.expression
         assert columns_of(predicate) == {"x"}
+        # both ways lead to one predicate
+        assert predicate_of_expression(expression, schema) == predicate
         mask = can_match(predicate, {"x": ranges}, len(files))
         table = [pa.table({"x": pa.array(values, kind)}) for values in files]
         holds = [part.filter(expression).num_rows > 0 for part in table]

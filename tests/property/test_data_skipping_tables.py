@@ -345,7 +345,7 @@ def test_partitions_are_left_out_before_their_files_are_listed(
     table: hudi.Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     listed: list[str] = []
-    original = MetadataLister._lists
+    original = MetadataLister._files
 
     def note(self: MetadataLister, partitions: Any) -> Any:
         listed.extend(partitions)
@@ -354,7 +354,7 @@ def test_partitions_are_left_out_before_their_files_are_listed(
     def refuse(*_: object) -> None:
         raise AssertionError("the storage was listed")
 
-    monkeypatch.setattr(MetadataLister, "_lists", note)
+    monkeypatch.setattr(MetadataLister, "_files", note)
     monkeypatch.setattr(StorageLister, "list_partitions", refuse)
     assert planned(table, [("id", "=", 30)]) == {"p3"}
     assert listed == ["p3"]

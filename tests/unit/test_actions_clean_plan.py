@@ -25,6 +25,7 @@ from hudi_core.actions.clean_plan import (
 )
 from hudi_core.model.actions import CleanMetadata
 from hudi_core.model.commit import CommitMetadata, ReplaceCommitMetadata, WriteStat
+from hudi_core.model.file_index import FileIndex
 from hudi_core.model.files import FileGroupId, FileId, FileStatus, PartitionPath, join_path
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import InstantTime, to_datetime
@@ -40,7 +41,7 @@ NOTHING = Needed()
 
 
 @dataclass
-class Table:
+class Table(FileIndex):
     """A table in memory: its instants, their metadata, and its files."""
 
     instants: list[Instant] = field(default_factory=list)

@@ -19,6 +19,7 @@ def test_every_case_runs(tmp_path: Path) -> None:
     assert list(scratch.iterdir()) == []
     found = json.loads(done.stdout)
     answers = {(one["case"], one["variant"]): one["answer"] for one in found["timings"]}
+    assert answers["step", "native: plan"] == 20
     for name in ("iceberg", "delta"):
         assert answers["step", f"{name}: step"] == 20
         assert answers["history", f"{name}: after 5 commits"] == 20
@@ -35,6 +36,8 @@ def test_a_step_may_take_a_tenth_or_a_tenth_of_a_second() -> None:
         timing.Timing("step", "iceberg: step", 20, [0.09], [1.0]),
         timing.Timing("step", "delta: upsert", 20, [4.0], [1.0]),
         timing.Timing("step", "delta: step", 20, [0.5], [1.0]),
+        timing.Timing("step", "native: upsert", 20, [3.0], [1.0]),
+        timing.Timing("step", "native: plan", 20, [1.2], [1.0]),
     ]
     rows = formats.Found(1.0, timings, [1.0]).sections({})[0][1][1:]
 
@@ -42,3 +45,4 @@ def test_a_step_may_take_a_tenth_or_a_tenth_of_a_second() -> None:
 
     assert verdicts["step: iceberg: step / iceberg: upsert"] == ("0.200", "met")
     assert verdicts["step: delta: step / delta: upsert"] == ("0.100", "missed")
+    assert verdicts["step: native: plan / native: upsert"] == ("0.500", "met")

@@ -8,12 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_core.errors import CorruptMetadataError
-from hudi_core.metadata.file_lists import FileLists, _decoded, decode_lists
+from hudi_core.metadata.file_lists import _decoded, columns_of_lists, decode_lists
 from hudi_core.metadata.hfile import HFileOptions, HFileReader, write_hfile
 from hudi_core.metadata.layers import BaseLayer
 from hudi_core.metadata.partition_types import RecordType
 from hudi_core.metadata.record_codec import RecordDecoder, RecordEncoder
 from hudi_core.metadata.records import FileEntry, FileList, MetadataRecord
+from hudi_core.model.file_columns import FileColumns
 
 PATH = "/table/.hoodie/metadata/files/f.hfile"
 ENCODER = RecordEncoder("f.hfile")
@@ -38,9 +39,9 @@ def encoded(content: dict[str, FileList]) -> list[tuple[bytes, bytes]]:
     ]
 
 
-def by_name(found: FileLists) -> dict[str, dict[str, int]]:
-    told: dict[str, dict[str, int]] = {key: {} for key in found.keys.to_pylist()}
-    keys = found.keys.to_pylist()
+def by_name(found: FileColumns) -> dict[str, dict[str, int]]:
+    told: dict[str, dict[str, int]] = {key: {} for key in found.partitions.to_pylist()}
+    keys = found.partitions.to_pylist()
     for owner, name, size in zip(
         found.owners.tolist(), found.names.to_pylist(), found.sizes.tolist(), strict=True
     ):
@@ -63,7 +64,7 @@ def listed(*files: str) -> FileList:
 @given(lists)
 def test_columns_hold_what_records_hold(content: dict[str, FileList]) -> None:
     found = decode_lists(encoded(content), ENCODER.schema, PATH)
-    assert by_name(FileLists.of(content)) == present(content)
+    assert by_name(columns_of_lists(content)) == present(content)
     if found is not None:
         assert by_name(found) == present(content)
 
@@ -128,7 +129,7 @@ def test_selected_lists_come_in_the_order_asked_for() -> None:
         "b": FileList({}),
         "c": listed("c1.parquet"),
     }
-    found = FileLists.of(content)
+    found = columns_of_lists(content)
     some = found.select(["c", "missing", "a"])
     assert some.owners.tolist() == [0, 2, 2]
     assert some.names.to_pylist() == ["c1.parquet", "a1.parquet", "a2.parquet"]
@@ -141,8 +142,8 @@ def test_the_files_of_a_group_go_together() -> None:
     one, two = "f1_0-0-0_20260101000000000.parquet", "f1_0-0-0_20260102000000000.parquet"
     log, other = ".f2_20260101000000000.log.1_0-0-0", "f2_0-0-0_20260101000000000.parquet"
     # the same ids in two partitions are two file groups
-    found = FileLists.of({"p": listed(one, two, other), "q": listed(one, log)})
-    found = found.with_others(FileLists.of({"r": listed(one)}))
+    found = columns_of_lists({"p": listed(one, two, other), "q": listed(one, log)})
+    found = found.with_others(columns_of_lists({"r": listed(one)}))
     names = found.names.to_pylist()
 
     def together(*rows: int) -> list[int]:

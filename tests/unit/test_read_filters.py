@@ -15,7 +15,7 @@ from hudi_core.read.filters import (
     OPERATORS,
     Condition,
     require_columns,
-    to_expression,
+    to_filter,
 )
 
 SCHEMA = pa.schema(
@@ -48,9 +48,9 @@ ROWS = pa.Table.from_pylist(
 
 
 def ids(row_filter: Any) -> list[int]:
-    expression = to_expression(row_filter, SCHEMA)
-    assert expression is not None
-    found: list[int] = ROWS.filter(expression)["id"].to_pylist()
+    wanted = to_filter(row_filter, SCHEMA)
+    assert wanted is not None
+    found: list[int] = ROWS.filter(wanted.expression)["id"].to_pylist()
     return found
 
 
@@ -97,7 +97,7 @@ def test_an_expression_is_taken_as_it_is() -> None:
 
 @pytest.mark.parametrize("nothing", [None, [], ()])
 def test_no_filter(nothing: Any) -> None:
-    assert to_expression(nothing, SCHEMA) is None
+    assert to_filter(nothing, SCHEMA) is None
 
 
 @pytest.mark.parametrize(
@@ -131,12 +131,12 @@ def test_no_filter(nothing: Any) -> None:
 )
 def test_what_does_not_fit_is_refused_by_name(row_filter: Any, named: str) -> None:
     with pytest.raises(SchemaError, match=named):
-        to_expression(row_filter, SCHEMA)
+        to_filter(row_filter, SCHEMA)
 
 
 def test_text_is_never_a_filter() -> None:
     with pytest.raises(SchemaError, match="tuple"):
-        to_expression("id = 1", SCHEMA)
+        to_filter("id = 1", SCHEMA)
 
 
 def test_unknown_columns_are_named() -> None:
@@ -153,5 +153,5 @@ def test_a_column_is_asked_for_once() -> None:
 
 def test_operators_are_listed() -> None:
     with pytest.raises(SchemaError) as caught:
-        to_expression([("id", "~", 1)], SCHEMA)
+        to_filter([("id", "~", 1)], SCHEMA)
     assert all(operator in str(caught.value) for operator in OPERATORS)

@@ -12,7 +12,7 @@ import pytest
 from hudi_core.config.kinds import KeyGeneratorType
 from hudi_core.config.table import TableConfig
 from hudi_core.model.files import PartitionPath
-from hudi_core.read.filters import to_expression
+from hudi_core.read.filters import to_filter
 from hudi_core.read.pruning import PartitionPruner
 
 SCHEMA = pa.schema(
@@ -34,8 +34,8 @@ def pruner(*fields: str, **changes: Any) -> PartitionPruner:
 
 
 def kept(pruner: PartitionPruner, row_filter: Any, *paths: str) -> list[str]:
-    expression = to_expression(row_filter, SCHEMA)
-    return list(pruner.keep([PartitionPath(path) for path in paths], expression))
+    wanted = to_filter(row_filter, SCHEMA)
+    return list(pruner.keep([PartitionPath(path) for path in paths], wanted))
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,9 @@ from hudi_core.errors import DataFileError, SchemaError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.files import BasePath, FileId, PartitionPath
 from hudi_core.model.instant_time import InstantTime
-from hudi_core.read.evolution import can_push_down, referenced_columns
+from hudi_core.read.evolution import can_push_down
+from hudi_core.read.filters import Filter, to_filter
+from hudi_core.read.foreign import referenced_columns
 from hudi_core.read.plan import PlannedFile, ReadPlan
 from hudi_core.read.scan import scan
 from hudi_core.storage.options import StorageOptions
@@ -250,13 +252,19 @@ def test_a_value_that_does_not_fit_the_latest_type_is_an_error(client: TableMeta
         scan(client, plan("new.parquet", schema=changed), ["added"]).read_all()
 
 
+def wanted(expression: pc.Expression) -> Filter:
+    found = to_filter(expression, SCHEMA)
+    assert found is not None
+    return found
+
+
 def test_which_filters_go_down() -> None:
     for column in ("id", "price", "place", "places", "named", "added", "at"):
-        assert can_push_down(pc.field(column).is_valid(), OLD_SCHEMA, SCHEMA), column
-    assert not can_push_down(pc.field("code").is_valid(), OLD_SCHEMA, SCHEMA)
-    assert can_push_down(pc.field("code").is_valid(), SCHEMA, SCHEMA)
+        assert can_push_down(wanted(pc.field(column).is_valid()), OLD_SCHEMA, SCHEMA), column
+    assert not can_push_down(wanted(pc.field("code").is_valid()), OLD_SCHEMA, SCHEMA)
+    assert can_push_down(wanted(pc.field("code").is_valid()), SCHEMA, SCHEMA)
     shrunk = pa.schema([("place", pa.struct([("a", pa.string())]))])
-    assert not can_push_down(pc.field("place", "b").is_null(), shrunk, SCHEMA)
+    assert not can_push_down(wanted(pc.field("place", "b").is_null()), shrunk, SCHEMA)
 
 
 def test_columns_an_expression_depends_on() -> None:
@@ -264,3 +272,5 @@ def test_columns_an_expression_depends_on() -> None:
 
     assert referenced_columns(expression, SCHEMA, SCHEMA.names) == {"id", "place"}
     assert referenced_columns(expression, SCHEMA, ["id", "code"]) == {"id"}
+    assert wanted(expression).columns == {"id", "place"}
+    assert wanted((pc.field("id") + 1 > 2) & pc.field("code").is_null()).columns == {"id", "code"}

@@ -143,6 +143,20 @@ def indexed_table(path: Path, format_: str) -> hudi.Table:
     return made
 
 
+@pytest.mark.parametrize("row_filter", [None, [("ts", ">", 0)], [("city", "=", "rome")]], ids=str)
+@pytest.mark.parametrize("format_", ["native", "iceberg", "delta"])
+def test_a_read_loads_each_table_once(
+    format_: str, row_filter: Any, tmp_path: Path, loads: Loads
+) -> None:
+    path = indexed_table(tmp_path / "t", format_).path
+    # the metadata table has properties and a timeline of its own; manifests need neither
+    tables = 1 if format_ == "iceberg" else 2
+    for read in (hudi.Table.to_arrow, hudi.Table.count, hudi.Table.head, hudi.Table.file_slices):
+        loads.properties = loads.timelines = 0
+        assert read(hudi.Table.open(path), filter=row_filter)
+        assert (loads.properties, loads.timelines) == (tables, tables), read.__name__
+
+
 def die_in(monkeypatch: pytest.MonkeyPatch, table: hudi.Table, owner: type[Any], step: str) -> None:
     """Let a writer die at a step of its commit."""
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
+from hudi_core.model.file_index import FileIndex
 from hudi_core.model.files import FileGroupId, FileId, FileStatus, PartitionPath, join_path
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import InstantTime
@@ -23,7 +24,7 @@ def at(n: int) -> InstantTime:
 T1, T2, T3, T4, T5 = (at(n * 10) for n in range(1, 6))
 
 
-class Listing:
+class Listing(FileIndex):
     """A lister over a list of paths; counts what it is asked."""
 
     def __init__(self, *names: str, partition: PartitionPath = P) -> None:

@@ -1,4 +1,4 @@
-"""Arrow's expressions taken apart.
+"""The one door for expressions of Arrow's: their predicates, and the columns that they need.
 
 Arrow does not show what an expression is made of, but it writes it in Substrait's form: a protobuf
 message (``substrait/extended_expression.proto``, ``substrait/algebra.proto``). Only the part is
@@ -9,7 +9,7 @@ read that filters are commonly made of; what else there is stays whole, as
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -81,6 +81,42 @@ def predicate_of_expression(expression: pc.Expression, schema: pa.Schema) -> Pre
     referred = message.messages(_REFERRED)
     inner = referred[0].messages(1) if len(referred) == 1 else ()
     return _Reading(functions, schema).predicate(inner[0]) if len(inner) == 1 else Anything()
+
+
+def referenced_columns(
+    expression: pc.Expression, schema: pa.Schema, among: Collection[str]
+) -> frozenset[str]:
+    """Those of some columns that an expression depends on.
+
+    An expression does not tell its columns, but it cannot be bound to a schema without one of them.
+
+    Parameters
+    ----------
+    expression
+        An expression that fits ``schema``.
+    schema
+        Schema of the rows.
+    among
+        Names of the columns in question.
+    """
+    found = set()
+    for name in among:
+        without = schema.remove(schema.get_field_index(name))
+        try:
+            _bind(expression, without)
+        except pa.ArrowInvalid:
+            found.add(name)
+    return frozenset(found)
+
+
+def _bind(expression: pc.Expression, schema: pa.Schema) -> None:
+    """Bind an expression to a schema; ``ArrowInvalid`` where it has none of its columns."""
+    try:
+        # what it returns is not wanted: it runs nothing
+        expression.to_substrait(schema)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, ImportError):
+        # a column is missing, or Substrait has no word for something
+        schema.empty_table().filter(expression)
 
 
 def _bare(field: pa.Field) -> pa.Field:

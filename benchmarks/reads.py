@@ -1,0 +1,118 @@
+"""Measure reads: a whole table, two of its columns, and some rows of one partition.
+
+``make bench-reads`` runs it; ``README.md`` says what is measured and how, and holds the results.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from delta_peer import Delta
+from deltalake import DeltaTable
+from iceberg_peer import Iceberg, opened_table
+from metadata_timing import measure
+from ours import Ours
+from run_of_cases import Circumstances, Section, as_json, main, target_row
+from targets import Target
+from workload import CITIES, PARTITION, Source, make_base
+
+import hudi_core as hudi
+
+ROWS = 2_000_000
+WHOLE, COLUMNS, FILTERED = "whole", "two-columns", "one-partition"
+CASES = (WHOLE, COLUMNS, FILTERED)
+TWO = ["rider", "fare"]
+CITY, LEAST = CITIES[3], 2
+"""The partition of which rows are read, and the number that their ``passengers`` exceed."""
+OURS, DELTA, ICEBERG = "hudi-core", "deltalake", "pyiceberg"
+_WHERE = ("passengers", ">", LEAST)
+
+TARGETS = tuple(
+    Target(case, OURS, peer, allowed)
+    for case in CASES
+    for peer, allowed in ((DELTA, 1.0), (ICEBERG, None))
+)
+Read = Callable[[], pa.Table]
+
+
+class Found(Circumstances):
+    """A finished run."""
+
+    def circumstances(self) -> str:
+        return self.text(("hudi-core", "deltalake", "pyiceberg", "pyarrow"))
+
+    def targets(self) -> list[tuple[Target, float | None, float | None]]:
+        """The targets of the cases that were run, with the ratios by the clock and of work."""
+        clock = {(one.case, one.variant): one.median for one in self.timings}
+        work = {(one.case, one.variant): one.median_work for one in self.timings}
+        run = {case for case, _ in clock}
+        return [(one, one.ratio(clock), one.ratio(work)) for one in TARGETS if one.case in run]
+
+    def sections(self, known: dict[str, str]) -> list[Section]:
+        """Headings with tables, the targets first."""
+        table = [["target", "ratio", "of work", "allowed", "", "cause"]]
+        for target, ratio, work in self.targets():
+            table.append(target_row(target, ratio, (ratio, work, target.allowed), known))
+        return [("Targets", table), *self.tables()]
+
+    def document(self) -> dict[str, Any]:
+        """Every measurement, and the targets."""
+        targets = [
+            {**asdict(target), "ratio": ratio, "work": work, "verdict": target.verdict(ratio)}
+            for target, ratio, work in self.targets()
+        ]
+        return as_json(self.timings, self.scale) | {"targets": targets}
+
+
+def run(folder: Path, cases: Sequence[str], scale: float, repeats: int) -> Found:
+    """Run cases, on tables that every peer loads itself."""
+    found = Found(scale)
+    batch = make_base(folder / "rows", Source("base", max(20_000, round(ROWS * scale))))
+    paths = {name: folder / name for name in (OURS, DELTA, ICEBERG)}
+    Ours("local", metadata=True).load(batch, paths[OURS])
+    Delta().load(batch, paths[DELTA])
+    Iceberg().load(batch, paths[ICEBERG])
+    rows = batch.read()
+    some = (pc.field(PARTITION) == CITY) & (pc.field("passengers") > LEAST)
+    expected = {WHOLE: rows.num_rows, COLUMNS: rows.num_rows, FILTERED: rows.filter(some).num_rows}
+    # the columns that all of them have: ours has five of its own besides
+    names = rows.column_names
+    del rows
+    for case in cases:
+        found.loads.append(os.getloadavg()[0])
+        reads = _reads(case, paths, names)
+        calls = {name: lambda read=read: read().num_rows for name, read in reads.items()}
+        found.timings += measure(case, calls, repeats, expected[case])
+    return found
+
+
+def _reads(case: str, paths: dict[str, Path], names: list[str]) -> dict[str, Read]:
+    """How each of them reads, from opening on."""
+    path, delta_path = str(paths[OURS]), str(paths[DELTA])
+    if case == FILTERED:
+        where = [(PARTITION, "=", CITY), _WHERE]
+        wanted = f"{PARTITION} = '{CITY}' and passengers > {LEAST}"
+        return {
+            OURS: lambda: hudi.Table.open(path).to_arrow(names, where),
+            DELTA: lambda: DeltaTable(delta_path).to_pyarrow_table(filters=where),
+            ICEBERG: lambda: opened_table(paths[ICEBERG]).scan(wanted).to_arrow(),
+        }
+    columns = TWO if case == COLUMNS else names
+    return {
+        OURS: lambda: hudi.Table.open(path).to_arrow(columns),
+        DELTA: lambda: DeltaTable(delta_path).to_pyarrow_table(columns=columns),
+        ICEBERG: lambda: (
+            opened_table(paths[ICEBERG]).scan(selected_fields=tuple(columns)).to_arrow()
+        ),
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main(__doc__, "reads", CASES, 7, run))

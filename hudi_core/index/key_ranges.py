@@ -1,0 +1,36 @@
+"""Which of many files may hold incoming keys, by the ranges of their keys in ``column_stats``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata.lister import table_lister
+from hudi_core.model.file_columns import FileColumns
+from hudi_core.model.files import BaseFile, FileStatus, PartitionPath
+from hudi_core.model.ranges import ValueRanges
+from hudi_core.schema.table_schema import RECORD_KEY
+
+
+def key_ranges(
+    client: TableMetaClient, files: Sequence[tuple[PartitionPath, BaseFile]]
+) -> ValueRanges | None:
+    """Ranges of the record keys in some base files; ``None`` where none are kept.
+
+    Parameters
+    ----------
+    files
+        The files with their partitions, all of one partition together.
+
+    Raises
+    ------
+    CorruptMetadataError
+        A file of the metadata table is missing or damaged; it is named.
+    """
+    listed: dict[PartitionPath, list[FileStatus]] = {}
+    for path, file in files:
+        listed.setdefault(path, []).append(file.status)
+    columns = FileColumns.of_statuses(listed)
+    return table_lister(client).file_ranges(columns, RECORD_KEY, pa.string())

@@ -1,0 +1,103 @@
+"""Who knows which files a table has, and what is in them before any is opened."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol, runtime_checkable
+
+import pyarrow as pa
+
+from hudi_core.model.file_columns import FileColumns
+from hudi_core.model.files import FileGroupId, FileStatus, PartitionPath
+from hudi_core.model.named_files import NamedFile
+from hudi_core.model.ranges import ValueRanges
+
+
+@runtime_checkable
+class FileIndex(Protocol):
+    """A table's files: a storage listing, a metadata table, or a format's manifests.
+
+    Implementations inherit it. They have to list partitions and files; every other answer is
+    optional, and by default says that nothing is known.
+    """
+
+    @abstractmethod
+    def list_partitions(self) -> Sequence[PartitionPath]:
+        """Every partition path, sorted; ``[""]`` for a table without partitions."""
+        ...
+
+    @abstractmethod
+    def list_files(
+        self, partitions: Sequence[PartitionPath]
+    ) -> Mapping[PartitionPath, Sequence[FileStatus]]:
+        """The files of each partition, in-flight and old ones included.
+
+        Every partition that was asked for is a key, also one without files or one that does not
+        exist.
+        """
+        ...
+
+    def list_columns(self, partitions: Sequence[PartitionPath]) -> FileColumns:
+        """The files of :meth:`list_files` as columns."""
+        return FileColumns.of_statuses(self.list_files(list(dict.fromkeys(partitions))))
+
+    def partition_ranges(
+        self, partitions: Sequence[PartitionPath], column: str, kind: pa.DataType
+    ) -> ValueRanges | None:
+        """Ranges over all present rows of each partition; ``None`` where none are kept.
+
+        Parameters
+        ----------
+        partitions
+            Paths of partitions.
+        column
+            Path of the column, with dots.
+        kind
+            Its type in the table's schema.
+        """
+        del partitions, column, kind
+        return None
+
+    def file_ranges(self, files: FileColumns, column: str, kind: pa.DataType) -> ValueRanges | None:
+        """Ranges over the rows of each base file; ``None`` where none are kept.
+
+        Parameters
+        ----------
+        files
+            Files of the table; what is said of log files does not count.
+        column, kind
+            As above.
+        """
+        del files, column, kind
+        return None
+
+    def groups_of_values(self, column: str, values: pa.Array) -> frozenset[FileGroupId] | None:
+        """File groups that hold a row with one of some values now; ``None`` where unknown.
+
+        Parameters
+        ----------
+        column
+            Path of the column, with dots.
+        values
+            Of its type in the table's schema.
+        """
+        del column, values
+        return None
+
+    def named_files(self) -> Iterable[NamedFile] | None:
+        """The files that the format's newest state names, and what it says of them.
+
+        It is what a reader of the format sees, from nothing but the format's own metadata;
+        ``None`` where the format keeps no list of its own.
+
+        Raises
+        ------
+        CorruptMetadataError
+            The format's metadata is gone or damaged.
+        """
+        return None
+
+    def leftovers(self) -> Iterable[str]:
+        """Paths, below the table, of the format's own metadata files that nothing reaches."""
+        return ()

@@ -1,0 +1,185 @@
+"""A format's index of files, guarded as its hooks are.
+
+Which rows a table has, and to which file a row that comes belongs, hangs on what it says: one that
+names too little makes rows disappear, and an upsert put them in twice. So its answers are checked
+as far as that is cheap: their kind, that every partition asked for is in them, and that one without
+a file has no rows by what the table itself knows (:mod:`hudi_core.plugin.empty_listing`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final, TypeVar, cast
+
+import numpy as np
+import pyarrow as pa
+
+from hudi_core.metadata.lister import MetadataLister, ValidatingLister
+from hudi_core.model.client import MetaClientView
+from hudi_core.model.file_columns import FileColumns
+from hudi_core.model.file_index import FileIndex
+from hudi_core.model.files import FileGroupId, FileStatus, PartitionPath
+from hudi_core.model.format import MetadataFactory, TimelineFactory
+from hudi_core.model.named_files import NamedFile
+from hudi_core.model.ranges import ValueRanges
+from hudi_core.plugin.empty_listing import EmptyListings
+from hudi_core.plugin.guard import Guard
+from hudi_core.view.storage_lister import StorageLister
+
+T = TypeVar("T")
+Files = Mapping[PartitionPath, Sequence[FileStatus]]
+
+_OWN: Final = frozenset({StorageLister, MetadataLister, ValidatingLister})
+"""The project's own, which a format may return: nothing of them is its own."""
+_FILES: Final = "a mapping from partition paths to sequences of FileStatus"
+
+
+class GuardedIndex(FileIndex):
+    """A format's :class:`~hudi_core.model.file_index.FileIndex`.
+
+    Parameters
+    ----------
+    guard
+        Calls the format.
+    index
+        The format's own.
+    empty
+        Decides whether there may be nothing.
+    """
+
+    def __init__(self, guard: Guard, index: FileIndex, empty: EmptyListings) -> None:
+        self._guard, self._index, self._empty = guard, index, empty
+
+    def list_partitions(self) -> Sequence[PartitionPath]:
+        """Return every partition path."""
+        method, wanted = "FileIndex.list_partitions", "a sequence of partition paths"
+        found = self._guard.call(method, self._index.list_partitions)
+        self._guard.require(method, found, (Sequence,), wanted)
+        paths = self._guard.call(method, lambda: tuple(found))
+        if isinstance(found, str) or not _are_all(paths, str):
+            self._guard.refuse(method, found, wanted)
+        if not paths:
+            self._empty.require_partitions()
+        return paths
+
+    def list_files(self, partitions: Sequence[PartitionPath]) -> Files:
+        """Return the files of each partition."""
+        method = "FileIndex.list_files"
+
+        def listed() -> object:
+            found: object = self._index.list_files(partitions)
+            if not isinstance(found, Mapping):
+                return found
+            return {path: found[path] for path in partitions if path in found}
+
+        answer = self._guard.call(method, listed)
+        self._guard.require(method, answer, (dict,), _FILES)
+        found = cast("dict[PartitionPath, Sequence[FileStatus]]", answer)
+        missing = [path for path in partitions if path not in found]
+        if missing:
+            self._guard.raise_violation(f"{method} says nothing of the partition {missing[0]!r}")
+        for path, files in found.items():
+            self._guard.require(method, files, (Sequence,), _FILES)
+            found[path] = kept = self._guard.call(method, lambda files=files: tuple(files))  # type: ignore[misc]
+            if not _are_all(kept, FileStatus):
+                self._guard.raise_violation(
+                    f"{method} names a file of the partition {path!r} that is no FileStatus"
+                )
+        empty = [path for path, files in found.items() if not files]
+        if empty:
+            self._empty.require_files(empty)
+        return found
+
+    def partition_ranges(
+        self, partitions: Sequence[PartitionPath], column: str, kind: pa.DataType
+    ) -> ValueRanges | None:
+        """Ranges of a column in partitions."""
+        method, ask = "FileIndex.partition_ranges", self._index.partition_ranges
+        return self._ranges(method, len(partitions), kind, lambda: ask(partitions, column, kind))
+
+    def file_ranges(self, files: FileColumns, column: str, kind: pa.DataType) -> ValueRanges | None:
+        """Ranges of a column in files."""
+        method, ask = "FileIndex.file_ranges", self._index.file_ranges
+        return self._ranges(method, len(files), kind, lambda: ask(files, column, kind))
+
+    def groups_of_values(self, column: str, values: pa.Array) -> frozenset[FileGroupId] | None:
+        """File groups that hold one of some values."""
+        method, ask = "FileIndex.groups_of_values", self._index.groups_of_values
+        found = self._guard.call(method, lambda: ask(column, values))
+        self._guard.require(method, found, (frozenset, type(None)), "a frozenset or None")
+        return found
+
+    def named_files(self) -> Iterable[NamedFile] | None:
+        """The files of the newest state."""
+        method, ask = "FileIndex.named_files", self._index.named_files
+        found = self._guard.call(method, ask)
+        wanted = "NamedFile after NamedFile, or None"
+        return None if found is None else self._each(method, found, NamedFile, wanted)
+
+    def leftovers(self) -> Iterable[str]:
+        """Files of the format's metadata that nothing reaches."""
+        method, ask = "FileIndex.leftovers", self._index.leftovers
+        return self._each(method, self._guard.call(method, ask), str, "path after path")
+
+    def _each(self, method: str, found: Iterable[T], kind: type[T], wanted: str) -> Iterator[T]:
+        self._guard.require(method, found, (Iterable,), wanted)
+        for one in self._guard.each(method, self._guard.call(method, lambda: iter(found))):
+            self._guard.require(method, one, (kind,), wanted)
+            yield one
+
+    def _ranges(
+        self, method: str, count: int, kind: pa.DataType, ask: Callable[[], ValueRanges | None]
+    ) -> ValueRanges | None:
+        found = self._guard.call(method, ask)
+        self._guard.require(method, found, (ValueRanges, type(None)), "ValueRanges or None")
+        if found is not None and not self._guard.call(method, lambda: _fits(found, count, kind)):
+            self._guard.raise_violation(
+                f"{method} returned ranges that are not of {count} places, or not of type {kind}"
+            )
+        return found
+
+
+class GuardedMetadataFactory:
+    """A format's :class:`~hudi_core.model.format.MetadataFactory`.
+
+    Parameters
+    ----------
+    guard
+        Calls the format.
+    factory
+        The format's factory.
+    timelines
+        Gives the timeline as the format sees it.
+    """
+
+    def __init__(
+        self, guard: Guard, factory: MetadataFactory, timelines: Callable[[], TimelineFactory]
+    ) -> None:
+        self._guard, self._factory, self._timelines = guard, factory, timelines
+
+    def create(self, meta_client: MetaClientView) -> FileIndex:
+        """The table's files; one of the project's own kinds is not guarded."""
+        index = self._own_index(meta_client)
+        if type(index) in _OWN:
+            return index
+        empty = EmptyListings(self._guard, meta_client, self._own_index, self._timelines)
+        return GuardedIndex(self._guard, index, empty)
+
+    def _own_index(self, meta_client: MetaClientView) -> FileIndex:
+        method = "MetadataFactory.create"
+        index = self._guard.call(method, lambda: self._factory.create(meta_client))
+        self._guard.require(method, index, (FileIndex,), "FileIndex")
+        return index
+
+
+def _are_all(items: Sequence[object], kind: type) -> bool:
+    """Whether all items are of a kind; each type among them is looked at once."""
+    return all(issubclass(one, kind) for one in set(map(type, items)))
+
+
+def _fits(ranges: ValueRanges, count: int, kind: pa.DataType) -> bool:
+    bounds = (ranges.minimum, ranges.maximum)
+    masks = (ranges.may_be_null, ranges.may_have_value)
+    return all(len(one) == count and one.type == kind for one in bounds) and all(
+        len(one) == count and isinstance(one, np.ndarray) and one.dtype == np.bool_ for one in masks
+    )

@@ -1,0 +1,84 @@
+"""Leaving out partitions and files by the ranges of their columns, before any is opened.
+
+What is not known never excludes anything: columns without ranges, files without statistics, parts
+of a filter that cannot be taken apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pt
+
+from hudi_core.model.file_index import FileIndex
+from hudi_core.model.files import FileGroupId
+from hudi_core.model.ranges import Mask, ValueRanges
+from hudi_core.read.matching import can_match
+from hudi_core.read.predicate import And, Comparison, OneOf, Or, Predicate, columns_of
+from hudi_core.schema.arrow_types import walk
+
+Kinds = Mapping[str, pa.DataType]
+"""Types of columns by path."""
+
+
+def ranged_columns(predicate: Predicate, schema: pa.Schema, without: Collection[str]) -> Kinds:
+    """The columns of a predicate that can have ranges.
+
+    Parameters
+    ----------
+    schema
+        Columns of the rows.
+    without
+        Columns to leave out, such as names that once meant another column: files may have the
+        ranges of that one.
+    """
+    wanted = columns_of(predicate).difference(without)
+    kinds = {path: field.type for path, field in walk(schema) if path in wanted}
+    return {path: kind for path, kind in sorted(kinds.items()) if not pt.is_nested(kind)}
+
+
+def prune(
+    predicate: Predicate,
+    kinds: Kinds,
+    count: int,
+    ranges_of: Callable[[str, pa.DataType], ValueRanges | None],
+) -> Mask:
+    """Mask of the files, or partitions, that may hold a row which a predicate accepts.
+
+    Parameters
+    ----------
+    kinds
+        Columns to ask for; see :func:`ranged_columns`.
+    count
+        Number of files.
+    ranges_of
+        Ranges of a column in all of them; ``None`` where none are kept.
+    """
+    found: dict[str, ValueRanges] = {}
+    for path, kind in kinds.items() if count else ():
+        ranges = ranges_of(path, kind)
+        if ranges is not None:
+            found[path] = ranges
+    return can_match(predicate, found, count) if found else np.ones(count, np.bool_)
+
+
+def groups_with_values(
+    predicate: Predicate, kinds: Kinds, index: FileIndex
+) -> frozenset[FileGroupId] | None:
+    """File groups that can hold a row which a predicate accepts now; ``None`` where any can."""
+    match predicate:
+        case Comparison(column, "=", value) if column in kinds:
+            return index.groups_of_values(column, pa.array([value.as_py()], kinds[column]))
+        case OneOf(column, values) if column in kinds:
+            return index.groups_of_values(column, values)
+        case And(parts):
+            each = [groups_with_values(part, kinds, index) for part in parts]
+            known = [found for found in each if found is not None]
+            return frozenset.intersection(*known) if known else None
+        case Or(parts):
+            each = [groups_with_values(part, kinds, index) for part in parts]
+            known = [found for found in each if found is not None]
+            return frozenset[FileGroupId]().union(*known) if len(known) == len(each) else None
+    return None

@@ -1,0 +1,92 @@
+"""A filter that one of three files can meet reads one file, in every format."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import hudi_core as hudi
+
+SCHEMA = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("name", pa.string()),
+        ("price", pa.decimal128(10, 2)),
+        ("day", pa.date32()),
+        ("at", pa.timestamp("us", "UTC")),
+        ("share", pa.float64()),
+        ("place", pa.struct([("zip", pa.int32())])),
+    ]
+)
+LONG = "x" * 40
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def rows(number: int) -> list[dict[str, Any]]:
+    return [
+        {
+            "id": 10 * number + n,
+            "name": f"{number}{LONG}{n}",
+            "price": Decimal(10 * number + n),
+            "day": date(2026, 1, 10 * number + n + 1),
+            "at": AT + timedelta(days=number, microseconds=n * 1001),
+            "share": math.nan if (number, n) == (1, 0) else number + n / 10,
+            "place": {"zip": None if number == 2 else number},
+        }
+        for n in range(3)
+    ]
+
+
+EVERY_ROW = [row for number in range(3) for row in rows(number)]
+
+
+@pytest.fixture(
+    scope="module",
+    params=[("native", "true"), *((f, m) for f in ("iceberg", "delta") for m in ("true", "false"))],
+    ids=lambda given: f"{given[0]}-{'with' if given[1] == 'true' else 'without'}-metadata-table",
+)
+def table(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> hudi.Table:
+    format_, metadata = request.param
+    path: Path = tmp_path_factory.mktemp(format_) / "t"
+    options = {"hoodie.fs.fsync": "false", "hoodie.metadata.enable": metadata}
+    made = hudi.Table.create(str(path), SCHEMA, record_key="id", format=format_, options=options)
+    for number in range(3):
+        made.bulk_insert(pa.Table.from_pylist(rows(number), SCHEMA))
+    return hudi.Table.open(str(path), options)
+
+
+@pytest.mark.parametrize(
+    ("given", "ids"),
+    [
+        ([("id", "=", 11)], [11]),
+        ([("id", "in", [1, 2])], [1, 2]),
+        ([("name", ">", "2")], [20, 21, 22]),
+        ([("price", "<", 1)], [0]),
+        ([("day", ">=", "2026-01-22")], [21, 22]),
+        ([("at", "=", AT + timedelta(days=1, microseconds=2002))], [12]),
+        ((pc.field("id") > 21) | (pc.field("id") == 25), [22]),
+    ],
+    ids=str,
+)
+def test_one_file_of_three(given: Any, ids: list[int], table: hudi.Table) -> None:
+    assert len(table.file_slices(filter=given)) == 1
+    assert sorted(table.to_arrow(filter=given)["id"].to_pylist()) == ids
+
+
+def test_no_row_is_lost_to_unknown_bounds(table: hudi.Table) -> None:
+    """Of a file with NaN, of nulls, and of texts that are longer than a bound."""
+    different = [row["id"] for row in EVERY_ROW if row["share"] != 0.1]
+    assert sorted(table.to_arrow(filter=[("share", "!=", 0.1)])["id"].to_pylist()) == different
+    assert len(table.file_slices(filter=[("share", "!=", 5.0)])) == 3
+    nulls = table.to_arrow(filter=pc.field("place", "zip").is_null())
+    assert sorted(nulls["id"].to_pylist()) == [20, 21, 22]
+    for row in EVERY_ROW:
+        found = table.to_arrow(filter=[("name", "=", row["name"]), ("at", "=", row["at"])])
+        assert found["id"].to_pylist() == [row["id"]]

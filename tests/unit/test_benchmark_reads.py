@@ -1,0 +1,25 @@
+"""The benchmark of reads has all of them find the same rows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.unit.benchmark_runs import run
+
+
+def test_every_case_runs(tmp_path: Path) -> None:
+    scratch, page = tmp_path / "scratch", tmp_path / "README.md"
+    scratch.mkdir()
+
+    sizes = ("--scale", "0.001", "--repeats", "1")
+    done = run("reads.py", *sizes, "--json", "--markdown", page, "--scratch", scratch)
+
+    assert done.returncode == 0, done.stderr
+    assert list(scratch.iterdir()) == []
+    found = json.loads(done.stdout)
+    answers = {(one["case"], one["variant"]): one["answer"] for one in found["timings"]}
+    assert len(answers) == 9
+    assert len({answer for (case, _), answer in answers.items() if case == "one-partition"}) == 1
+    assert all(one["ratio"] > 0 and one["work"] > 0 for one in found["targets"])
+    assert "### two-columns" in page.read_text()
