@@ -16,6 +16,7 @@ from hudi_core.config.stored_form import properties_of
 from hudi_core.config.stored_table import stored_config
 from hudi_core.config.table import TableConfig
 from hudi_core.model.files import PartitionPath
+from hudi_core.read.filters import to_filter
 from hudi_core.read.pruning import PartitionPruner
 from tests.unit.timestamp_tables import PREFIX, made, of_config, options
 
@@ -161,7 +162,7 @@ def test_no_partition_is_left_out_that_has_a_matching_row(
         config = stored_config({name: stored[name] for name in stored if name not in untold})
     partitions = sorted({PartitionPath(path) for path in made})
 
-    kept = PartitionPruner(config, schema).keep(partitions, expression)
+    kept = PartitionPruner(config, schema).keep(partitions, to_filter(expression, schema))
 
     matching = table.filter(expression)["_hoodie_partition_path"].to_pylist()
     assert set(matching) <= set(kept)

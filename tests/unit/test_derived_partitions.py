@@ -24,6 +24,7 @@ from hudi_core.errors import (
     UnsupportedTableError,
 )
 from hudi_core.model.files import PartitionPath
+from hudi_core.read.filters import to_filter
 from hudi_core.read.pruning import PartitionPruner
 
 PREFIX = "hoodie.keygen.timebased."
@@ -257,8 +258,10 @@ def test_columns_that_are_no_moments_make_no_table(tmp_path: Path) -> None:
 # --- reading -------------------------------------------------------------------
 
 
-def pruner(schema: pa.Schema, output: str, kind: str, **more: str) -> PartitionPruner:
-    return PartitionPruner(config(output, kind, **more), schema)
+def pruner(
+    schema: pa.Schema, output: str, kind: str, **more: str
+) -> tuple[PartitionPruner, pa.Schema]:
+    return PartitionPruner(config(output, kind, **more), schema), schema
 
 
 def config(output: str, kind: str, **more: str) -> TableConfig:
@@ -274,8 +277,11 @@ def config(output: str, kind: str, **more: str) -> TableConfig:
     )
 
 
-def kept(found: PartitionPruner, expression: pc.Expression, *paths: str) -> list[str]:
-    return list(found.keep([PartitionPath(path) for path in paths], expression))
+def kept(
+    found: tuple[PartitionPruner, pa.Schema], expression: pc.Expression, *paths: str
+) -> list[str]:
+    one, schema = found
+    return list(one.keep([PartitionPath(path) for path in paths], to_filter(expression, schema)))
 
 
 DAYS = ("1970/01/01", "2024/01/14", "2024/01/15", "2024/01/16")
