@@ -73,16 +73,18 @@ class LiveFile:
         return FileStatus(self.path, self.size)
 
 
-@dataclass(frozen=True)
 class Snapshot:
-    """The files of one version; they stay columns until they are asked for."""
+    """The files of one version; they stay columns until they are asked for.
 
-    head: Head
+    Parameters
+    ----------
+    head
+        The version; it is read now, and free for others afterwards.
+    """
 
-    @cached_property
-    def _actions(self) -> pa.Table:
-        with self.head.reading():
-            return pa.table(self.head.table.get_add_actions(flatten=True))
+    def __init__(self, head: Head) -> None:
+        with head.reading():
+            self._actions = pa.table(head.table.get_add_actions(flatten=True))
 
     @cached_property
     def _file_ids(self) -> pa.ChunkedArray:
