@@ -63,14 +63,22 @@ class EntryCache:
         self._lists: OrderedDict[str, tuple[ManifestFile, ...]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def manifests(self, files: TableFiles, uri: str) -> tuple[ManifestFile, ...]:
+    def manifests(self, files: TableFiles, uri: str, *, is_kept: bool) -> tuple[ManifestFile, ...]:
         """Return the manifests that a list names.
+
+        Parameters
+        ----------
+        is_kept
+            Whether what was read of it before will do.
 
         Raises
         ------
         CorruptMetadataError
             It cannot be read.
         """
+        if not is_kept:
+            with self._lock:
+                self._lists.pop(uri, None)
         return self._known(
             self._lists,
             uri,
@@ -152,7 +160,9 @@ class ManifestStore:
         CorruptMetadataError
             Their list cannot be read.
         """
-        return CACHE.manifests(self.files, snapshot.manifest_list)
+        # that of the current state is read again: damage shows only so
+        is_past = snapshot.snapshot_id != self.metadata.current_snapshot_id
+        return CACHE.manifests(self.files, snapshot.manifest_list, is_kept=is_past)
 
     def live(self, snapshot: Snapshot) -> Iterable[DataFile]:
         """Yield the files of a snapshot."""

@@ -182,6 +182,7 @@ class WriteClient:
         client = transaction.table.client
         with undone_on_failure(transaction):
             transaction.schema_step = step
+            transaction.attempts = LocalAttempts(transaction.heartbeat)  # no task writes a file
             view = transaction.table.views().view(transaction.began)
             replaced = replaced_groups(view, operation, paths)
             rows = rows_of(client, replaced_slices(view, operation, paths))

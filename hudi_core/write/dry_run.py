@@ -36,10 +36,10 @@ _FILE_BYTES: Final = 3000
 """What a base file of few columns has beside its rows: schemas, statistics, key range."""
 _PROTOCOL_READS: Final = 3
 """The table's properties under each of the two locks, and its latest schema."""
-_PROTOCOL_WRITES: Final = 5
-"""Heartbeat, requested and inflight file, the seal on the markers, completed file."""
-_PROTOCOL_LISTS: Final = 5
-"""The timeline under each of the two locks; heartbeats, markers, what is left of other writes."""
+_PROTOCOL_WRITES: Final = 4
+"""Heartbeat, requested, inflight and completed file."""
+_PROTOCOL_LISTS: Final = 4
+"""The timeline under each of the two locks; heartbeats, what is left of other writes."""
 
 
 @dataclass(slots=True)
@@ -138,7 +138,9 @@ def _in_order(files: Iterable[PlannedFile]) -> tuple[PlannedFile, ...]:
 def expected_requests(
     files: Sequence[PlannedFile], new_partitions: int, looked_up: int, listed: int, commits: int
 ) -> StorageRequests:
-    """Return the requests of a write, those between its own tasks left out.
+    """Requests of a write whose tasks run in its own process, those between its tasks left out.
+
+    Tasks elsewhere look at heartbeat and seal after each file, and their markers are listed.
 
     Those of native tables; a format's own metadata, and the metadata table, come on top. Writes and
     deletes are exact as long as no task is repeated, reads and lists are estimates.
@@ -155,10 +157,11 @@ def expected_requests(
         Commits whose metadata is read.
     """
     written = sum(file.change is not FileChange.REPLACE for file in files)
+    new = sum(file.change is FileChange.CREATE for file in files)
     return StorageRequests(
-        # heartbeat and seal are looked at after each file; before it the last version is read, or
-        # the metadata of the partition is looked for
-        reads=_PROTOCOL_READS + commits + looked_up + 3 * written,
+        # before each file the last version is read, unless the look for keys has fetched it, or the
+        # metadata of the partition is looked for
+        reads=_PROTOCOL_READS + commits + looked_up + (new if looked_up else written),
         # a marker comes before each file
         writes=_PROTOCOL_WRITES + 2 * written + new_partitions,
         lists=_PROTOCOL_LISTS + listed,

@@ -35,7 +35,7 @@ def rows(count: int, first: int, ts: int) -> pa.Table:
     [
         ("native", "true", 43),
         ("native", "false", 27),
-        ("iceberg", "true", 57),
+        ("iceberg", "true", 60),
         ("delta", "true", 81),
     ],
 )
