@@ -49,13 +49,13 @@ class Rollback:
         As far as it has come: of a completed one, timeline files of the target are left.
     target
         What it undoes, as the timeline has it; ``None`` where its plan names no instant.
-    plan
-        What it deletes; ``None`` of a completed one.
+    body
+        What it deletes, or has deleted.
     """
 
     instant: Instant
     target: Instant | None
-    plan: RollbackPlan | None = None
+    body: RollbackPlan | RollbackMetadata
 
 
 class RollbackHooks:
@@ -75,7 +75,7 @@ class RollbackHooks:
     def after_complete(
         self, client: TableMetaClient, rollback: Instant, metadata: RollbackMetadata
     ) -> None:
-        """After the rollback was completed."""
+        """Once the rollback is complete; for a second time where somebody died since."""
 
     def before_tidy(self, client: TableMetaClient, target: Instant) -> None:
         """Before the target's own timeline files go."""
@@ -129,13 +129,13 @@ def unfinished(client: TableMetaClient) -> tuple[Rollback, ...]:
     pending = {one.requested_time: one for one in timeline.pending()}
     if not pending:
         return ()
-    completed: dict[InstantTime, Instant] = {}
+    found: dict[InstantTime, Rollback] = {}
     for instant in timeline.completed().of_actions(Action.ROLLBACK):
         if instant.requested_time > min(pending):
             metadata = decode_rollback(active.read(instant), active.path(instant))
-            completed |= dict.fromkeys(pending.keys() & set(metadata.commits_rollback), instant)
-    left = (Rollback(completed[when], pending[when]) for when in sorted(completed))
-    return (*planned(client), *left)
+            for when in pending.keys() & set(metadata.commits_rollback):
+                found[when] = Rollback(instant, pending[when], metadata)
+    return (*planned(client), *(found[when] for when in sorted(found)))
 
 
 def run(
@@ -168,13 +168,13 @@ def run(
     CorruptMetadataError
         The plan names files that the target did not write. Nothing was deleted.
     """
-    target, instant, active = rollback.target, rollback.instant, client.active
+    target, instant, body, active = rollback.target, rollback.instant, rollback.body, client.active
     if target is None:
         return drop(client, rollback), None
-    if rollback.plan is not None:
+    if isinstance(body, RollbackPlan):
         where = active.path(instant.to(State.REQUESTED))
         root = client.storage.root
-        files = relative_files(rollback.plan, root, target.requested_time, where)
+        files = relative_files(body, root, target.requested_time, where)
         if instant.state is State.REQUESTED:
             instant = active.to_inflight(instant)
             client = client.seeing(client.timeline().with_instant(instant))
@@ -184,12 +184,12 @@ def run(
             hidden = client.timeline().without(target).with_instant(target.to(State.INFLIGHT))
             client = client.seeing(hidden)
         # step undo
-        metadata = delete_files(client.storage, files, target, instant.requested_time)
-        client = hooks.after_delete(client, metadata)
+        body = delete_files(client.storage, files, target, instant.requested_time)
+        client = hooks.after_delete(client, body)
         timeline = client.timeline()
-        instant = active.complete(instant, next_time(timeline), encode(metadata), timeline)
+        instant = active.complete(instant, next_time(timeline), encode(body), timeline)
         client = client.seeing(timeline.with_instant(instant))
-        hooks.after_complete(client, instant, metadata)
+    hooks.after_complete(client, instant, body)
     hooks.before_tidy(client, target)
     return remove_from_timeline(client, target), instant
 

@@ -7,8 +7,9 @@ its plan, whatever was committed since.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from hudi_core.actions.compaction import (
@@ -23,16 +24,16 @@ from hudi_core.actions.compaction import (
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import CorruptMetadataError, TableServiceError
-from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata.completeness import require_complete_shards, require_index_groups
+from hudi_core.metadata.completeness import require_complete_slices
 from hudi_core.metadata.damage import REBUILD
 from hudi_core.metadata.file_bytes import encode_base_entries
 from hudi_core.metadata.group_reader import GroupReader
+from hudi_core.metadata.groups import ListedGroup
 from hudi_core.metadata.merged_group import merge_group
 from hudi_core.metadata.partition_types import shard_number
 from hudi_core.metadata.record_codec import RecordEncoder
 from hudi_core.metadata.record_schema import record_schema, table_schema
-from hudi_core.metadata.recorded import OTHER_GROUPS, other_groups
+from hudi_core.metadata.recorded import CommitRecords, Shards, shards_stated
 from hudi_core.metadata.state import MetadataState
 from hudi_core.metadata.visible_instants import VisibleInstants
 from hudi_core.model.actions import CompactionOperation
@@ -126,23 +127,11 @@ def compact_if_due(locked: MetadataState, config: MetadataConfig) -> Instant | N
         return None
     if compaction_waits_for(locked.data_timeline, timeline) is not None:
         return None
-    # a partition that is dropped or built just now may have any files
-    partitions = [PartitionPath(one) for one in locked.partitions.complete]
-    lister = StorageLister(metadata.storage, partitioned=True, run_map=metadata.run_map)
-    slices = list(FileSystemView(lister, timeline, {}).latest_slices(partitions))
-    root = metadata.storage.root
-    for partition in partitions:
-        # what is missing now would not be missed any more
-        own = [one for one in slices if one.partition_path == partition]
-        if own or not locked.definitions.is_partitioned(partition):
-            require_complete_shards(partition, own, timeline, metadata.read_commit, root)
-        else:
-            counts = VisibleInstants.of(locked.data_timeline, timeline)
-            require_index_groups(partition, timeline, counts, metadata.read_commit, root)
+    slices = _slices(locked, ())
     plan = plan_compaction(slices)
     if plan is None:
         return None
-    return _run(locked, request_compaction(metadata, locked.next_time(), plan))
+    return _run(locked, request_compaction(metadata, locked.next_time(), plan), slices)
 
 
 def finish_compactions(locked: MetadataState) -> bool:
@@ -155,37 +144,73 @@ def finish_compactions(locked: MetadataState) -> bool:
     """
     pending = pending_compactions(locked.timeline)
     for one in pending:
-        _run(locked, one)
+        _run(locked, one, None)
     return bool(pending)
 
 
-def _run(locked: MetadataState, instant: Instant) -> Instant:
-    metadata = locked.metadata
+def _run(locked: MetadataState, instant: Instant, slices: Sequence[FileSlice] | None) -> Instant:
+    metadata, timeline = locked.metadata, locked.timeline
     work = start_compaction(metadata, instant)
-    timeline = locked.timeline
+    if slices is None:
+        slices = _slices(locked, [one.partition_path or "" for one in work.plan.operations or ()])
     completion = {one.requested_time: one.effective_completion_time for one in timeline.completed()}
-    listed = _listed(metadata, work)
     merge_one = _MergeSlice(
         metadata.storage,
         metadata.config,
         VisibleInstants.of(locked.data_timeline, timeline),
         completion,
-        listed,
+        {file.path: file for one in slices for file in _files(one)},
     )
-    touched = {one.file_id or "" for one in work.plan.operations or ()}
-    extra = {
-        SCHEMA_KEY: table_schema(),
-        OTHER_GROUPS: other_groups(listed, touched),
-    }
+    untouched = _untouched(locked, work, slices, completion)
+    extra = {SCHEMA_KEY: table_schema(), **shards_stated(untouched)}
     body = merge_slices(metadata, work, merge_one, extra)
     return complete_compaction(metadata, work, locked.next_time(), body)
 
 
-def _listed(metadata: TableMetaClient, work: CompactionWork) -> Mapping[str, FileStatus]:
-    """Return the files of the partitions that a plan names, by path; a listing of each."""
-    named = sorted({PartitionPath(one.partition_path or "") for one in work.plan.operations or ()})
+def _slices(locked: MetadataState, planned: Iterable[str]) -> Sequence[FileSlice]:
+    """The latest slices of the complete partitions, none of which lacks a file, and of those that a
+    plan names; a listing of each."""
+    metadata, timeline = locked.metadata, locked.timeline
     lister = StorageLister(metadata.storage, partitioned=True, run_map=metadata.run_map)
-    return {file.path: file for files in lister.list_files(named).values() for file in files}
+    # a partition that is dropped or built just now may have any files
+    complete = locked.partitions.complete
+    partitions = [PartitionPath(one) for one in dict.fromkeys((*complete, *planned))]
+    slices = FileSystemView(lister, timeline, {}).latest_slices(partitions)
+    counts = VisibleInstants.of(locked.data_timeline, timeline)
+    records = CommitRecords(metadata.storage.root, timeline, counts, metadata.read_commit)
+    for partition in complete:
+        # what is missing now would not be missed any more
+        own = [one for one in slices if one.partition_path == partition]
+        is_partitioned = partial(locked.definitions.is_partitioned, partition)
+        require_complete_slices(partition, own, records, is_partitioned)
+    return slices
+
+
+def _files(found: FileSlice) -> Iterator[FileStatus]:
+    if found.base_file is not None:
+        yield found.base_file.status
+    yield from (log.status for log in found.log_files)
+
+
+def _untouched(
+    locked: MetadataState,
+    work: CompactionWork,
+    slices: Sequence[FileSlice],
+    completion: Mapping[InstantTime, str],
+) -> Shards:
+    """The files of the file groups that a compaction leaves alone, as it found them: what completed
+    since it was requested may be undone yet."""
+    time = work.instant.requested_time
+    merged = {(one.partition_path, one.file_id) for one in work.plan.operations or ()}
+    found: dict[str, dict[str, int]] = {partition: {} for partition in locked.partitions.complete}
+    for one in slices:
+        if one.partition_path in found and (one.partition_path, one.file_id) not in merged:
+            found[one.partition_path] |= {
+                name: file.size
+                for name, file in ListedGroup.of(one).files.items()
+                if completion.get(file.instant, file.instant) <= time
+            }
+    return found
 
 
 @dataclass(frozen=True)

@@ -7,52 +7,112 @@ since its first commit.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.damage import REBUILD
-from hudi_core.metadata.partition_types import GroupPlace, group_place
-from hudi_core.model.files import BaseFileName, FileId, LogFileName, PartitionPath
+from hudi_core.metadata.partition_types import GroupPlace, group_place, shard_number
+from hudi_core.model.files import BaseFileName, FileId, FileSlice, LogFileName, PartitionPath
 from hudi_core.model.instant_time import InstantTime
 
 
-@dataclass(frozen=True, slots=True)
+class ListedFile(NamedTuple):
+    """A file of a file group: the instant in its name, and its bytes."""
+
+    instant: InstantTime
+    size: int
+    is_log: bool
+
+
+@dataclass(frozen=True)
 class ListedGroup:
     """A file group, as a listing tells it.
 
     Attributes
     ----------
+    partition
+        The partition of the metadata table.
     file_id
         Its id.
-    instants
-        Those that have a file of it.
-    """
-
-    file_id: FileId
-    instants: frozenset[InstantTime]
-
-
-@dataclass(frozen=True, slots=True)
-class MetadataGroups:
-    """The file groups of one partition, as a listing tells them.
-
-    Attributes
-    ----------
-    partition
-        Name of the partition.
-    owned
-        The file groups by their owner, see :class:`~hudi_core.metadata.partition_types.GroupPlace`,
-        each where its number says.
+    files
+        Its files by name.
     """
 
     partition: str
-    owned: Mapping[PartitionPath | None, Sequence[ListedGroup]]
+    file_id: FileId
+    files: Mapping[str, ListedFile]
+
+    @classmethod
+    def of(cls, found: FileSlice) -> ListedGroup:
+        """The file group of a slice, with the slice's files."""
+        files = {
+            log.status.name: ListedFile(log.name.instant, log.status.size, is_log=True)
+            for log in found.log_files
+        }
+        base = found.base_file
+        if base is not None:
+            files[base.status.name] = ListedFile(base.instant, base.size, is_log=False)
+        return cls(found.partition_path, found.file_id, files)
+
+    @cached_property
+    def instants(self) -> frozenset[InstantTime]:
+        """Those that have a file of it."""
+        return frozenset(file.instant for file in self.files.values())
+
+    @cached_property
+    def start(self) -> str:
+        """The instant of its newest base file; empty where it has none."""
+        return max((file.instant for file in self.files.values() if not file.is_log), default="")
+
+    @cached_property
+    def place(self) -> GroupPlace:
+        """Which keys it has."""
+        found = group_place(self.partition, self.file_id)
+        # the ids of other writers may begin otherwise
+        return found or GroupPlace(None, shard_number(self.file_id) or 0)
 
 
-def list_groups(metadata: TableMetaClient, partition: str, has_owners: bool) -> MetadataGroups:
-    """Return the file groups of a partition; one listing.
+Groups = Mapping[PartitionPath | None, Sequence[ListedGroup]]
+"""File groups by their owner, each where its number says."""
+
+
+def in_shard_order(groups: Iterable[ListedGroup], path: str) -> Groups:
+    """The file groups of a partition by their owner, each where its number says.
+
+    Parameters
+    ----------
+    path
+        Where the partition is, for the error.
+
+    Raises
+    ------
+    CorruptMetadataError
+        One is missing, or there twice, or some have an owner and some have none.
+    """
+    found: dict[PartitionPath | None, list[ListedGroup]] = {}
+    for group in sorted(groups, key=lambda one: one.place.shard):
+        own = found.setdefault(group.place.owner, [])
+        if group.place.shard != len(own):
+            owner = group.place.owner
+            whose = "" if owner is None else f" of partition {owner!r}"
+            what = f"file group {len(own)}{whose} is missing"
+            if group.place.shard < len(own):
+                what = f"file group {group.place.shard}{whose} is there under two names"
+            raise CorruptMetadataError(path, f"its {what}", REBUILD)
+        own.append(group)
+    if None in found and len(found) > 1:
+        raise CorruptMetadataError(
+            path, "some of its file groups are of one partition, and some of all", REBUILD
+        )
+    return found
+
+
+def list_groups(metadata: TableMetaClient, partition: str, has_owners: bool) -> Groups:
+    """List the file groups of a partition; one listing.
 
     Parameters
     ----------
@@ -65,32 +125,24 @@ def list_groups(metadata: TableMetaClient, partition: str, has_owners: bool) -> 
     CorruptMetadataError
         The partition has no file group, or lacks one, or has one twice.
     """
-    ids: dict[GroupPlace, FileId] = {}
-    instants: dict[FileId, set[InstantTime]] = {}
-    path = f"{metadata.base_path}/{partition}"
+    files: dict[FileId, dict[str, ListedFile]] = {}
     for status in metadata.storage.list(partition):
         name = BaseFileName.parse(status.name) or LogFileName.parse(status.name)
         place = None if name is None else group_place(partition, name.file_id)
-        if name is None or place is None or (place.owner is not None) is not has_owners:
-            continue
-        if ids.setdefault(place, name.file_id) != name.file_id:
-            raise CorruptMetadataError(path, f"{name.file_id} is there under two names", REBUILD)
-        instants.setdefault(name.file_id, set()).add(name.instant)
-    found: dict[PartitionPath | None, list[ListedGroup]] = {} if has_owners else {None: []}
-    for place, file_id in sorted(ids.items(), key=lambda item: item[0].shard):
-        groups = found.setdefault(place.owner, [])
-        if place.shard != len(groups):
-            raise CorruptMetadataError(path, _lacks(place.owner, len(groups)), REBUILD)
-        groups.append(ListedGroup(file_id, frozenset(instants[file_id])))
-    if found.get(None) == []:
-        raise CorruptMetadataError(path, _lacks(None, 0), REBUILD)
-    return MetadataGroups(partition, found)
+        if name is not None and place and (place.owner is not None) is has_owners:
+            file = ListedFile(name.instant, status.size, isinstance(name, LogFileName))
+            files.setdefault(name.file_id, {})[status.name] = file
+    path = f"{metadata.base_path}/{partition}"
+    found = in_shard_order((ListedGroup(partition, *one) for one in files.items()), path)
+    if not (found or has_owners):
+        raise CorruptMetadataError(path, "its file group 0 is missing", REBUILD)
+    return found
 
 
 def list_all_groups(
     metadata: TableMetaClient, partitions: Sequence[str], with_owners: Collection[str]
-) -> dict[str, MetadataGroups]:
-    """Return the file groups of several partitions, listed as the client shares out work.
+) -> dict[str, Groups]:
+    """List the file groups of several partitions, as the client shares out work.
 
     Parameters
     ----------
@@ -98,12 +150,7 @@ def list_all_groups(
         Those whose file groups have owners.
     """
 
-    def one(partition: str) -> MetadataGroups:
+    def one(partition: str) -> Groups:
         return list_groups(metadata, partition, partition in with_owners)
 
     return dict(zip(partitions, metadata.run_map(one, list(partitions)), strict=True))
-
-
-def _lacks(owner: PartitionPath | None, shard: int) -> str:
-    whose = "" if owner is None else f" of partition {owner!r}"
-    return f"it lacks file group {shard}{whose}"

@@ -36,7 +36,7 @@ from hudi_core.metadata.partition_types import (
     SECONDARY_INDEX,
     shard_file_id,
 )
-from hudi_core.metadata.recorded import BULK_INSERT
+from hudi_core.metadata.recorded import BULK_INSERT, shards_stated
 from hudi_core.metadata.records import (
     BloomFilterEntry,
     ColumnRange,
@@ -191,7 +191,9 @@ class PartitionBuilder:
                 )
                 some = [own[number] for _, number in found]
                 files.append(self._base_file(partition, name, now, some))
-        self.tables = complete_deltacommit(self.tables, time, files, BULK_INSERT)
+        # no file group is there that it did not make
+        stated = shards_stated({partition: {}})
+        self.tables = complete_deltacommit(self.tables, time, files, BULK_INSERT, stated)
 
     def _by_owner(
         self, partition: str, records: list[MetadataRecord]

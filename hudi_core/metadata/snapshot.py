@@ -14,13 +14,14 @@ import pyarrow as pa
 
 from hudi_core.errors import CorruptMetadataError, UnsupportedTableError
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata.completeness import Groups, require_complete_shards, require_index_groups
+from hudi_core.metadata.completeness import require_complete_slices
 from hudi_core.metadata.damage import REBUILD, with_rebuild_hint
 from hudi_core.metadata.group_reader import GroupFiles, GroupReader
 from hudi_core.metadata.index_definitions import read_definitions
 from hudi_core.metadata.keys import secondary_prefix, split_secondary_key
 from hudi_core.metadata.merging import present
 from hudi_core.metadata.partition_types import RECORD_INDEX, SECONDARY_INDEX, shards_of
+from hudi_core.metadata.recorded import CommitRecords
 from hudi_core.metadata.records import MetadataRecord
 from hudi_core.metadata.table import (
     StoredPartitions,
@@ -29,7 +30,7 @@ from hudi_core.metadata.table import (
     require_readable,
 )
 from hudi_core.metadata.visible_instants import VisibleInstants, require_current
-from hudi_core.model.files import FileGroupId, PartitionPath
+from hudi_core.model.files import FileGroupId, FileSlice, PartitionPath
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.metering import Metric
 from hudi_core.model.protocols import TimelineView
@@ -216,18 +217,14 @@ class MetadataSnapshot:
             }
         return self._groups[partition]
 
-    def _slices(self, partition: str) -> Groups:
-        slices = self._view.latest_slices([PartitionPath(partition)])
-        if not slices and partition == RECORD_INDEX:
+    def _slices(self, partition: str) -> Mapping[PartitionPath | None, Sequence[FileSlice]]:
+        def may_be_empty() -> bool:
             definitions = read_definitions(self._table.storage, self._table.config)
-            if definitions.is_partitioned(partition):
-                require_index_groups(
-                    partition, self._timeline, self._counts, self._client.read_commit, self.root
-                )
-                return {}
-        return require_complete_shards(
-            partition, slices, self._timeline, self._client.read_commit, self.root
-        )
+            return definitions.is_partitioned(partition)
+
+        slices = self._view.latest_slices([PartitionPath(partition)])
+        records = CommitRecords(self.root, self._timeline, self._counts, self._client.read_commit)
+        return require_complete_slices(partition, slices, records, may_be_empty)
 
     def shards(self, partition: str) -> dict[PartitionPath | None, tuple[GroupFiles, ...]]:
         """Return the file groups of a partition as values, for tasks that read them elsewhere.

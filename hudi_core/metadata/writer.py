@@ -7,19 +7,21 @@ Everything here runs under the table's lock.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
 from hudi_core.metadata.changes import AlikeRecords, Changes, PartitionChange
-from hudi_core.metadata.completeness import require_all_groups, require_index_groups
+from hudi_core.metadata.completeness import require_complete
 from hudi_core.metadata.file_bytes import encode_first_log_file, encode_log_file
-from hudi_core.metadata.groups import ListedGroup, MetadataGroups, list_all_groups
+from hudi_core.metadata.groups import Groups, ListedGroup, list_all_groups
 from hudi_core.metadata.partition_types import shard_file_id, shards_of
 from hudi_core.metadata.record_schema import table_schema
+from hudi_core.metadata.recorded import CommitRecords
 from hudi_core.metadata.records import MetadataRecord
 from hudi_core.metadata.state import MetadataState
 from hudi_core.metadata.undo import undo
@@ -97,22 +99,18 @@ def write_deltacommit(
     names = [name for name, change in changes.items() if change]
     groups = list_all_groups(metadata, names, [name for name in names if changes[name].owned])
     counts = VisibleInstants.of(tables.data_timeline, timeline)
+    records = CommitRecords(metadata.storage.root, timeline, counts, metadata.read_commit)
     for partition, found in groups.items():
-        there = [group for some in found.owned.values() for group in some]
-        root = metadata.storage.root
-        if there:
-            require_all_groups(partition, there, timeline, metadata.read_commit, root)
-        else:
-            require_index_groups(partition, timeline, counts, metadata.read_commit, root)
+        require_complete(partition, [*chain(*found.values())], records, groups_only=True)
     now = tables.next_time()
     tables = begin_deltacommit(tables, time)
     files: list[NewFile] = []
     for partition, found in groups.items():
         change = changes[partition]
         if change.owned:
-            parts = _by_owner(change, found, new_groups, counts)
+            parts = _by_owner(partition, change, found, new_groups, counts)
         else:
-            own = found.owned[None]
+            own = found[None]
             parts = (
                 (own[shard].file_id, shard, part)
                 for shard, part in _by_shard(change, len(own), partition in by_value)
@@ -136,7 +134,11 @@ def begin_deltacommit(tables: MetadataState, time: InstantTime) -> MetadataState
 
 
 def complete_deltacommit(
-    tables: MetadataState, time: InstantTime, files: Sequence[NewFile], operation: str
+    tables: MetadataState,
+    time: InstantTime,
+    files: Sequence[NewFile],
+    operation: str,
+    extra: Mapping[str, str] | None = None,
 ) -> MetadataState:
     """Put the files of a deltacommit that was begun, then its completed file; returns the tables
     with it."""
@@ -149,7 +151,7 @@ def complete_deltacommit(
             stats.setdefault(file.stat.partition_path or "", []).append(file.stat)
     body = CommitMetadata(
         partition_to_write_stats={name: tuple(found) for name, found in stats.items()},
-        extra_metadata={SCHEMA_KEY: table_schema()},
+        extra_metadata={SCHEMA_KEY: table_schema(), **(extra or {})},
         operation_type=operation,
     )
     inflight = Instant(time, Action.DELTACOMMIT, State.INFLIGHT)
@@ -164,8 +166,9 @@ _GroupPart = tuple[FileId, int, PartitionChange]
 
 
 def _by_owner(
+    partition: str,
     change: PartitionChange,
-    found: MetadataGroups,
+    found: Groups,
     new_groups: int,
     counts: Callable[[InstantTime], bool],
 ) -> Iterator[_GroupPart]:
@@ -178,8 +181,8 @@ def _by_owner(
     for owner, own in change.owned.items():
         if not own:
             continue
-        groups = found.owned.get(owner) or [
-            ListedGroup(shard_file_id(found.partition, shard, owner), frozenset())
+        groups = found.get(owner) or [
+            ListedGroup(partition, shard_file_id(partition, shard, owner), {})
             for shard in range(new_groups)
         ]
         parts = dict(_by_shard(own, len(groups), by_value=False))

@@ -34,7 +34,6 @@ from hudi_core.model.format import Publication
 from hudi_core.model.instant import Instant, State
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.table_handle import OpenTable
-from hudi_core.timeline.serde import decode_rollback
 from hudi_core.txn.heartbeat import heartbeat_path, is_of_this_boot, remove_heartbeat
 from hudi_core.txn.markers import Markers
 from hudi_core.txn.publication import is_two_step, publish_with_retry
@@ -71,25 +70,24 @@ def roll_back(
     files = files_written(state.table, target)
     requested = client.clock.next_time(state.timeline)
     begun = begin(client, target, files, requested)  # step plan-rollback
-    _require_still_pending(state.table, begun)
+    _require_still_pending(state.table, begun.instant, target)
     state, completed = _run(state.with_instant(begun.instant), begun, published)
     assert completed is not None  # noqa: S101 - the plan names the target
     return state, completed
 
 
-def _require_still_pending(table: OpenTable, begun: Rollback) -> None:
+def _require_still_pending(table: OpenTable, rollback: Instant, target: Instant) -> None:
     """Give the rollback of a pending write up that has been completed by now.
 
     Its writer, who was taken for dead, may have looked for a plan before there was this one, and
     tell that the write is done. Nothing is deleted yet.
     """
-    target = begun.target
-    if target is None or target.is_completed:
+    if target.is_completed:
         return
     # step look-at-target
     found = table.client.active.load().find(target.requested_time, target.action)
     if found is not None and found.is_completed:
-        table.client.active.delete_pending(begun.instant)
+        table.client.active.delete_pending(rollback)
         raise ConcurrentWriterError(table.client.base_path, target.requested_time)
 
 
@@ -103,27 +101,14 @@ def resume(state: TableState, rollback: Rollback) -> tuple[TableState, Instant |
         plan names no instant, or a completed write that must stay by now and has lost nothing yet.
     """
     table, target = state.table, rollback.target
-    if rollback.instant.is_completed:
-        _publish_if_absent(table, rollback.instant)
-    elif target is not None and target.is_completed:
-        if _must_stay(state, target):
+    published = None
+    if target is not None and not rollback.instant.is_completed:
+        if target.is_completed and _must_stay(state, target):
             drop(state.client, rollback)
             return state.without(rollback.instant), None
-    elif target is not None and is_two_step(table):
-        return _run(state, rollback, table.host.find_publication(table.client, target))
-    return _run(state, rollback)
-
-
-def _publish_if_absent(table: OpenTable, completed: Instant) -> None:
-    """Tell the format of a completed rollback that it does not hold yet."""
-    client, host = table.client, table.host
-    if host.find_publication(client, completed) is None:
-        _log.warning("%s is published again: its writer did not get that far", completed)
-        data, where = client.active.read(completed), client.active.path(completed)
-        metadata = decode_rollback(data, where)
-        publish_with_retry(
-            table, completed, lambda: host.complete_rollback(client, metadata, completed)
-        )
+        if not target.is_completed and is_two_step(table):
+            published = table.host.find_publication(table.client, target)
+    return _run(state, rollback, published)
 
 
 def planned_for(client: TableMetaClient, target: Instant) -> Rollback | None:
@@ -143,13 +128,15 @@ def drop_unwritten(state: TableState, target: Instant) -> None:
 
 
 def _run(
-    state: TableState, rollback: Rollback, published: Publication | None = None
+    state: TableState, rollback: Rollback, published: Publication | None
 ) -> tuple[TableState, Instant | None]:
     # nothing is recorded of a rollback that is complete
-    tables = None if rollback.instant.is_completed else state.metadata
+    is_complete = rollback.instant.is_completed
+    tables = None if is_complete else state.metadata
     client = state.client if tables is None else tables.client
     definitions = state.definitions if tables is None else tables.definitions
-    hooks = _Hooks(state.table, None if tables is None else tables.definitions, published)
+    recorded = None if tables is None else tables.definitions
+    hooks = _Hooks(state.table, recorded, published, is_complete)
     client, completed = run(client, rollback, client.clock.next_time, hooks)
     return state.with_client(client, definitions), completed
 
@@ -166,11 +153,14 @@ class _Hooks(RollbackHooks):
         Its indexes; ``None`` where it has no metadata table.
     published
         How the format holds the target although the timeline has it as pending.
+    is_again
+        Whether the rollback was complete before, so that the format may hold it.
     """
 
     table: OpenTable
     definitions: IndexDefinitions | None
     published: Publication | None
+    is_again: bool
 
     def before_delete(self, client: TableMetaClient, target: Instant) -> None:
         """Let the format stop naming the target's files."""
@@ -193,9 +183,11 @@ class _Hooks(RollbackHooks):
         self, client: TableMetaClient, rollback: Instant, metadata: RollbackMetadata
     ) -> None:
         """Tell the format that the rollback is complete."""
-        table = replace(self.table, client=client)
+        table, host = replace(self.table, client=client), self.table.host
+        if self.is_again and host.find_publication(client, rollback) is not None:
+            return
         publish_with_retry(
-            table, rollback, lambda: table.host.complete_rollback(client, metadata, rollback)
+            table, rollback, lambda: host.complete_rollback(client, metadata, rollback)
         )
 
     def before_tidy(self, client: TableMetaClient, target: Instant) -> None:

@@ -60,7 +60,7 @@ def metadata_requests(client: TableMetaClient, config: MetadataConfig) -> Storag
     definitions = read_definitions(client.storage, client.config)
     with_owners = [name for name in partitions if definitions.is_partitioned(name)]
     listed = list_all_groups(metadata, list(partitions), with_owners)
-    groups = sum(len(groups) for found in listed.values() for groups in found.owned.values())
+    groups = sum(len(groups) for found in listed.values() for groups in found.values())
     return StorageRequests(
         reads=_READS,
         writes=_TIMELINE_WRITES + groups,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -9,12 +10,15 @@ import pyarrow as pa
 import pytest
 
 import hudi_core as hudi
+from hudi_core.actions.archive import archive
+from hudi_core.actions.archive_plan import ArchiveRules, plan_archive
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.log_format import BlockType, find_log_blocks
 from hudi_core.metadata import recorded
-from hudi_core.metadata.completeness import require_index_groups
+from hudi_core.metadata.completeness import require_complete
 from hudi_core.metadata.partition_types import RECORD_INDEX, shards_of
+from hudi_core.metadata.table import metadata_client
 from hudi_core.metadata.validator import validate
 from hudi_core.model.commit import CommitMetadata, WriteStat
 from hudi_core.model.files import FileId
@@ -117,6 +121,90 @@ def test_the_last_file_group_that_compactions_had_nothing_to_do_for(tmp_path: Pa
     check_loss_is_noticed(path)
 
 
+def stated(path: Path, action: Action) -> list[dict[str, dict[str, int]]]:
+    """What instants of the metadata table state, in the order of their times."""
+    metadata = metadata_client(open_table(str(path), {}).client)
+    writes = metadata.timeline().completed().of_actions(action)
+    bodies = [metadata.read_commit(one).extra_metadata for one in writes]
+    return [json.loads(body[recorded.SHARDS]) for body in bodies if recorded.SHARDS in body]
+
+
+def test_builds_and_compactions_state_all_file_groups(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    create(path, KEYS, {**COMPACTED, "hoodie.metadata.compact.max.delta.commits": "6"})
+    parts = ["column_stats", "files", RECORD_INDEX]
+    assert sorted(one for made in stated(path, Action.DELTACOMMIT) for one in made) == parts
+    hudi.Table.open(str(path), COMPACTED).upsert(rows(KEYS[:1]))  # no key is new: no record either
+    (compaction,) = stated(path, Action.COMMIT)
+    assert sorted(compaction) == parts
+    hudi.Table.open(str(path), COMPACTED).upsert(rows(KEYS[:1]))
+    hudi.Table.open(str(path), COMPACTED).upsert(rows(KEYS[:1]))
+    _, compaction = stated(path, Action.COMMIT)
+    folder = path / ".hoodie/metadata/record_index"
+    newest = sorted(folder.glob("record-index-*.hfile"), key=lambda one: one.name[-23:])[-4:]
+    assert compaction[RECORD_INDEX] == {one.name: one.stat().st_size for one in newest}
+    assert compaction["files"] == {}
+
+
+def test_file_groups_that_only_an_archived_compaction_wrote(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    options = {
+        **COMPACTED,
+        "hoodie.metadata.keep.min.commits": "2",
+        "hoodie.metadata.keep.max.commits": "3",
+    }
+    create(path, KEYS, options)
+    for _ in range(6):
+        hudi.Table.open(str(path), options).upsert(rows(KEYS[:1]))
+        client = open_table(str(path), options).client
+        archive(client, plan_archive(client.timeline(), ArchiveRules(2, 3), None))
+    folder = path / ".hoodie/metadata"
+    (wrote,) = {one.name[-23:-6] for one in folder.glob("record_index/record-index-*.hfile")}
+    assert not [*folder.glob(f".hoodie/timeline/{wrote}*")]
+    lose_last_group(path)
+    check_loss_is_noticed(path)
+
+
+@pytest.mark.parametrize("partition", [RECORD_INDEX, "column_stats"])
+def test_the_base_file_below_logs_that_came_later(partition: str, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    create(path, KEYS, COMPACTED)
+    hudi.Table.open(str(path), COMPACTED).upsert(rows(KEYS))
+    hudi.Table.open(str(path), OPTIONS).upsert(rows([f"n{number}" for number in range(40)]))
+    folder = path / ".hoodie/metadata" / partition
+    newest = max(folder.glob("*-0001-0_*.hfile"), key=lambda one: one.name[-23:])
+    assert [*folder.glob(".*-0001-0_*.log.*")]
+    for base in folder.glob("*-0001-0_*.hfile"):
+        base.unlink()
+    with pytest.raises(CorruptMetadataError, match=r"it is missing.*metadata create") as raised:
+        validate(open_table(str(path), {}).client)
+    assert raised.value.path == str(newest)
+
+
+def test_a_table_without_statements(tmp_path: Path) -> None:
+    """As earlier releases and other engines write them: what commits wrote must be there."""
+    path = tmp_path / "t"
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(recorded, "SHARDS", "nobody.knows")
+        create(path, KEYS, COMPACTED)
+        for number in range(4):
+            hudi.Table.open(str(path), COMPACTED).upsert(rows([ELSEWHERE[number], f"n{number}"]))
+    recorded._known.clear()
+    assert not stated(path, Action.COMMIT)
+    shutil.copytree(path, tmp_path / "kept")
+    assert len(look_up_keys(open_table(str(path), {}).client, KEYS)) == 60
+    lose_last_group(path)
+    check_loss_is_noticed(path)
+
+    shutil.rmtree(path)
+    shutil.copytree(tmp_path / "kept", path)
+    recorded._known.clear()
+    for _ in range(2):
+        hudi.Table.open(str(path), COMPACTED).upsert(rows(["later", *KEYS[:20]]))
+    assert stated(path, Action.COMMIT)
+    assert validate(open_table(str(path), {}).client).is_valid
+
+
 def test_a_partition_built_anew_has_other_file_groups(tmp_path: Path) -> None:
     path = tmp_path / "t"
     create(path, KEYS)
@@ -185,13 +273,13 @@ def test_a_partition_built_anew_is_not_what_was_before(is_built_anew: bool) -> N
     )
 
     def refuse(counted: set[InstantTime]) -> None:
-        require_index_groups(
-            RECORD_INDEX,
+        records = recorded.CommitRecords(
+            f"root-{is_built_anew}",
             timeline,
             counted.__contains__,
             lambda write: bodies[write.requested_time],
-            f"root-{is_built_anew}",
         )
+        require_complete(RECORD_INDEX, (), records)
 
     if is_built_anew:
         refuse({*times})

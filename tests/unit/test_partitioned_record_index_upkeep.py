@@ -177,7 +177,7 @@ def test_an_index_built_anew_without_partitions_has_lost_nothing(tmp_path: Path)
 
 def test_validation_tells_wrong_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # compressed, the two may differ in size, which would be noticed first
-    monkeypatch.setattr(completeness, "_damage", lambda *_: ())
+    monkeypatch.setattr(completeness, "_recorded", lambda *_: ())
     table = create(tmp_path, ON)
     table.upsert(rows(range(3), "rome"))
     table.upsert(rows(range(3), "oslo"))
