@@ -7,7 +7,7 @@ its plan, whatever was committed since.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -159,7 +159,7 @@ def _run(locked: MetadataState, instant: Instant, slices: Sequence[FileSlice] | 
         metadata.config,
         VisibleInstants.of(locked.data_timeline, timeline),
         completion,
-        {file.path: file for one in slices for file in one.files},
+        {file.path: file for one in slices for file in _files(one)},
     )
     untouched = _untouched(locked, work, slices, completion)
     extra = {SCHEMA_KEY: table_schema(), **shards_stated(untouched)}
@@ -184,6 +184,12 @@ def _slices(locked: MetadataState, planned: Iterable[str]) -> Sequence[FileSlice
         is_partitioned = partial(locked.definitions.is_partitioned, partition)
         require_complete_slices(partition, own, records, is_partitioned)
     return slices
+
+
+def _files(found: FileSlice) -> Iterator[FileStatus]:
+    if found.base_file is not None:
+        yield found.base_file.status
+    yield from (log.status for log in found.log_files)
 
 
 def _untouched(

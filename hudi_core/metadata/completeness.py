@@ -61,7 +61,11 @@ def require_complete_slices(
 
 
 def require_complete(
-    partition: str, groups: Collection[ListedGroup], records: CommitRecords, *, logs: bool = True
+    partition: str,
+    groups: Collection[ListedGroup],
+    records: CommitRecords,
+    *,
+    groups_only: bool = False,
 ) -> None:
     """Refuse a partition that lacks a file.
 
@@ -75,8 +79,8 @@ def require_complete(
         back in a second time.
     records
         What must be there.
-    logs
-        Whether all log files are looked for. Who writes needs the file groups alone: with too few
+    groups_only
+        Whether it is enough that the file groups are there. Who writes needs no more: with too few
         of them keys would get into wrong ones.
 
     Raises
@@ -84,16 +88,18 @@ def require_complete(
     CorruptMetadataError
         Names what is missing or too short.
     """
-    if logs and _is_built_in_part(partition, groups, records):
+    if not groups_only and _is_built_in_part(partition, groups, records):
         raise CorruptMetadataError(
             f"{records.root}/{partition}", "the instant that built it is not complete", REBUILD
         )
     held = {group.file_id: group for group in groups}
-    for end, recorded in _recorded(partition, groups, records, logs):
+    for end, recorded in _recorded(partition, groups, records, groups_only):
         for name, file_id, size in recorded.files(partition):
             if file_id not in held:
                 reason = f"its file group {file_id} is missing"
                 raise CorruptMetadataError(f"{records.root}/{partition}", reason, REBUILD)
+            if groups_only:
+                continue
             group, file = held[file_id], held[file_id].files.get(name)
             if group.start <= end and (file is None or file.size < size):
                 said = f"it has {file.size if file else 0} bytes, and {size} were written"
@@ -105,13 +111,13 @@ def require_complete(
 
 
 def _recorded(
-    partition: str, groups: Collection[ListedGroup], records: CommitRecords, logs: bool
+    partition: str, groups: Collection[ListedGroup], records: CommitRecords, groups_only: bool
 ) -> Iterator[tuple[InstantTime, RecordedFiles]]:
     """Yield what has to be looked at, and up to which start of a slice each belongs to it."""
     is_committed = records.timeline.is_committed
     times = {time for group in groups for time in group.instants if is_committed(time)}
     first = min(times, default="")
-    divided = _maybe_divided(partition, groups) if logs else frozenset[InstantTime]()
+    divided = frozenset() if groups_only else _maybe_divided(partition, groups)
     for write in records.newest_first():
         time, end = write.requested_time, position(write)
         is_compaction = write.action is Action.COMMIT
@@ -119,7 +125,7 @@ def _recorded(
         states = (is_compaction or time == first) and partition != FILES
         # who built another partition holds nothing of this one
         is_other = time.startswith(SOLO_PREFIX) and first.startswith(SOLO_PREFIX) and time != first
-        lacks = logs and not is_other and _lacks(groups, time, end)
+        lacks = not (groups_only or is_other) and _lacks(groups, time, end)
         if groups and not (states or lacks or time in divided):
             continue
         if not is_compaction and not records.counts(time):

@@ -101,7 +101,7 @@ def write_deltacommit(
     counts = VisibleInstants.of(tables.data_timeline, timeline)
     records = CommitRecords(metadata.storage.root, timeline, counts, metadata.read_commit)
     for partition, found in groups.items():
-        require_complete(partition, [*chain(*found.values())], records, logs=False)
+        require_complete(partition, [*chain(*found.values())], records, groups_only=True)
     now = tables.next_time()
     tables = begin_deltacommit(tables, time)
     files: list[NewFile] = []
@@ -231,8 +231,6 @@ def shard_numbers(keys: Sequence[str], count: int, by_value: bool = False) -> li
     by_value
         Whether they are keys of a secondary index in which the values alone decide.
     """
-    if count == 1:
-        return [0] * len(keys)
     hashed = [value_part(key) for key in keys] if by_value else keys
     found: list[int] = shards_of(pa.array(hashed, pa.string()), count).tolist()
     return found
