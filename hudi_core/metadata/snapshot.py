@@ -218,7 +218,7 @@ class MetadataSnapshot:
 
     def _slices(self, partition: str) -> Groups:
         slices = self._view.latest_slices([PartitionPath(partition)])
-        if not slices and partition == RECORD_INDEX:
+        if not slices:
             definitions = read_definitions(self._table.storage, self._table.config)
             if definitions.is_partitioned(partition):
                 require_index_groups(
