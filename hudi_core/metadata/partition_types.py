@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Final
 
 import numpy as np
@@ -29,18 +28,6 @@ _OWNED: Final = re.compile(r"([^-]*)-([0-9]{4,})-0")
 # as in Hudi; a dash would be taken for the end of the path, an underscore for that of the id
 _ESCAPED: Final = re.compile(r"""[\x00-\x1f"#%'*/:=?\\\x7f{\[\]^_-]""")
 _ESCAPE: Final = re.compile(r"%([0-9A-Fa-f]{2})")
-
-
-class RecordType(IntEnum):
-    """The number in every record of the metadata table that says what it holds."""
-
-    ALL_PARTITIONS = 1
-    FILES = 2
-    COLUMN_STATS = 3
-    BLOOM_FILTERS = 4
-    RECORD_INDEX = 5
-    PARTITION_STATS = 6
-    SECONDARY_INDEX = 7
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
-from hudi_core.metadata.partition_types import RecordType
-
 
 def required(name: str, kind: Any) -> dict[str, Any]:
     """A field of an Avro record."""
@@ -38,7 +36,7 @@ class Payload:
 
     __slots__ = ()
 
-    types: ClassVar[tuple[RecordType, ...]]
+    types: ClassVar[tuple[int, ...]]
     field: ClassVar[dict[str, Any]]
     is_shared: ClassVar[bool] = False
 

@@ -12,11 +12,10 @@ from typing import Any, Final, TypeAlias
 from hudi_core.avro import decode_datum, encode_datum, parse_writer_schema
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.metadata.damage import REBUILD, with_rebuild_hint
-from hudi_core.metadata.partition_types import RecordType
 from hudi_core.metadata.payload import Payload
 from hudi_core.metadata.record_compatibility import schema_incompatibility
 from hudi_core.metadata.record_schema import record_schema
-from hudi_core.metadata.records import PAYLOADS, MetadataRecord
+from hudi_core.metadata.records import PAYLOADS, MetadataRecord, RecordType
 from hudi_core.schema.table_schema import FILE_NAME, META_COLUMNS
 
 _Said: TypeAlias = tuple[RecordType | int, Payload | None]

@@ -6,10 +6,10 @@ import re
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any, ClassVar, Final, Self, TypeAlias
 
 from hudi_core.avro.wrappers import SCALARS, Wrapped, unwrap, wrap, wrapper_union
-from hudi_core.metadata.partition_types import RecordType
 from hudi_core.metadata.payload import (
     Payload,
     RemovablePayload,
@@ -28,6 +28,18 @@ _NONE: Final = -1
 one that is kept as text: readers in Java take no nulls there."""
 _LONG: Final = (1 << 64) - 1
 _STRING: Final = {"type": "string", "avro.java.string": "String"}
+
+
+class RecordType(IntEnum):
+    """The number in every record of the metadata table that says what it holds."""
+
+    ALL_PARTITIONS = 1
+    FILES = 2
+    COLUMN_STATS = 3
+    BLOOM_FILTERS = 4
+    RECORD_INDEX = 5
+    PARTITION_STATS = 6
+    SECONDARY_INDEX = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +67,7 @@ class FileList(Payload):
 
     files: Mapping[str, FileEntry]
 
-    types: ClassVar[tuple[RecordType, ...]] = (RecordType.ALL_PARTITIONS, RecordType.FILES)
+    types: ClassVar[tuple[int, ...]] = (RecordType.ALL_PARTITIONS, RecordType.FILES)
     field: ClassVar[dict[str, Any]] = required(
         "filesystemMetadata",
         [
@@ -140,7 +152,7 @@ class ColumnRange(RemovablePayload):
     is_tight_bound: bool = False
     value_type: ValueType | None = None
 
-    types: ClassVar[tuple[RecordType, ...]] = (RecordType.COLUMN_STATS, RecordType.PARTITION_STATS)
+    types: ClassVar[tuple[int, ...]] = (RecordType.COLUMN_STATS, RecordType.PARTITION_STATS)
     field: ClassVar[dict[str, Any]] = optional(
         "ColumnStatsMetadata",
         avro_record(
@@ -221,7 +233,7 @@ class BloomFilterEntry(RemovablePayload):
     bloom: bytes
     is_deleted: bool = False
 
-    types: ClassVar[tuple[RecordType, ...]] = (RecordType.BLOOM_FILTERS,)
+    types: ClassVar[tuple[int, ...]] = (RecordType.BLOOM_FILTERS,)
     field: ClassVar[dict[str, Any]] = optional(
         "BloomFilterMetadata",
         avro_record(
@@ -270,7 +282,7 @@ class RecordLocation(Payload):
     instant_ms: int | None
     position: int | None = None
 
-    types: ClassVar[tuple[RecordType, ...]] = (RecordType.RECORD_INDEX,)
+    types: ClassVar[tuple[int, ...]] = (RecordType.RECORD_INDEX,)
     is_shared: ClassVar[bool] = True
     field: ClassVar[dict[str, Any]] = optional(
         "recordIndexMetadata",
@@ -332,7 +344,7 @@ class SecondaryEntry(RemovablePayload):
 
     is_deleted: bool = False
 
-    types: ClassVar[tuple[RecordType, ...]] = (RecordType.SECONDARY_INDEX,)
+    types: ClassVar[tuple[int, ...]] = (RecordType.SECONDARY_INDEX,)
     is_shared: ClassVar[bool] = True
     field: ClassVar[dict[str, Any]] = optional(
         "SecondaryIndexMetadata",

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from hudi_core.metadata import partition_types
-from hudi_core.metadata.partition_types import RecordType
 from hudi_core.metadata.partitions.names import BUILDABLE, Check
 from hudi_core.metadata.partitions.registry import PARTITIONS, partition_of
+from hudi_core.metadata.records import RecordType
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 ROOMS = ("hudi_core", "native_format", "iceberg_format", "delta_format", "pyspark_hudi")

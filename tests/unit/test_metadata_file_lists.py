@@ -11,9 +11,8 @@ from hudi_core.errors import CorruptMetadataError
 from hudi_core.metadata.file_lists import FileLists, _decoded, decode_lists
 from hudi_core.metadata.hfile import HFileOptions, HFileReader, write_hfile
 from hudi_core.metadata.layers import BaseLayer
-from hudi_core.metadata.partition_types import RecordType
 from hudi_core.metadata.record_codec import RecordDecoder, RecordEncoder
-from hudi_core.metadata.records import FileEntry, FileList, MetadataRecord
+from hudi_core.metadata.records import FileEntry, FileList, MetadataRecord, RecordType
 
 PATH = "/table/.hoodie/metadata/files/f.hfile"
 ENCODER = RecordEncoder("f.hfile")

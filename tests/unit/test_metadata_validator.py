@@ -22,7 +22,6 @@ from hudi_core.metadata.partition_types import (
     FILES,
     PARTITION_STATS,
     RECORD_INDEX,
-    RecordType,
 )
 from hudi_core.metadata.partitions.names import Check
 from hudi_core.metadata.records import (
@@ -32,6 +31,7 @@ from hudi_core.metadata.records import (
     FileList,
     MetadataRecord,
     RecordLocation,
+    RecordType,
     SecondaryEntry,
 )
 from hudi_core.metadata.snapshot import MetadataSnapshot

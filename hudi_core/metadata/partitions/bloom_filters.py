@@ -14,12 +14,12 @@ from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.changes import PartitionChange
 from hudi_core.metadata.key_records import DataFile
 from hudi_core.metadata.keys import bloom_filter_key
-from hudi_core.metadata.partition_types import BLOOM_FILTERS, RecordType
+from hudi_core.metadata.partition_types import BLOOM_FILTERS
 from hudi_core.metadata.partitions.base import MetadataPartition
 from hudi_core.metadata.partitions.listed import ListedTable
 from hudi_core.metadata.partitions.names import Check
 from hudi_core.metadata.partitions.work import Commit, Removal
-from hudi_core.metadata.records import BloomFilterEntry, MetadataRecord
+from hudi_core.metadata.records import BloomFilterEntry, MetadataRecord, RecordType
 from hudi_core.model.files import PartitionPath
 from hudi_core.model.instant_time import InstantTime
 

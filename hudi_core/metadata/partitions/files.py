@@ -14,13 +14,13 @@ from hudi_core.metadata.changes import PartitionChange
 from hudi_core.metadata.comparison import compare_files
 from hudi_core.metadata.keys import ALL_PARTITIONS, partition_name, partition_path
 from hudi_core.metadata.lister import MetadataLister
-from hudi_core.metadata.partition_types import FILES, RecordType
+from hudi_core.metadata.partition_types import FILES
 from hudi_core.metadata.partitions.base import MetadataPartition
 from hudi_core.metadata.partitions.comparison import Comparison
 from hudi_core.metadata.partitions.listed import ListedTable
 from hudi_core.metadata.partitions.names import Check
 from hudi_core.metadata.partitions.work import Commit, Removal
-from hudi_core.metadata.records import FileEntry, FileList, MetadataRecord
+from hudi_core.metadata.records import FileEntry, FileList, MetadataRecord, RecordType
 from hudi_core.model.difference import Difference
 from hudi_core.model.files import BaseFileName, FileStatus, PartitionPath
 from hudi_core.model.instant import Action, State
