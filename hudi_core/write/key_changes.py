@@ -40,13 +40,13 @@ def key_tracking(
         Whether tasks hand on what they leave in memory.
     """
     stored = partitions_of(StoredPartitions.of(client.config).all)
-    indexes = [one for one in stored if one.is_key_index]
-    if not indexes:
+    if not any(one.is_key_index for one in stored):
         return None
-    definitions = read_definitions(client.storage, client.config)
-    columns = [
-        column for one in indexes if one.is_of_column for column in definitions.columns(one.name)
-    ]
+    of_columns = [one.name for one in stored if one.is_of_column]
+    columns: list[str] = []
+    if of_columns:
+        definitions = read_definitions(client.storage, client.config)
+        columns = [column for name in of_columns for column in definitions.columns(name)]
     known = set(schema.arrow.names)
     return KeyTracking(tuple(sorted(known.intersection(columns))), in_memory)
 
