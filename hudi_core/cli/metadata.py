@@ -206,8 +206,7 @@ def _with_checks(command: Callable[..., None]) -> Callable[..., None]:
         for one in Check
     ]
     path, *others = [one for one in own.parameters.values() if one.name != "flags"]
-    signature = own.replace(parameters=[path, *flags, *others])
-    command.__signature__ = signature  # type: ignore[attr-defined]
+    vars(command)["__signature__"] = own.replace(parameters=[path, *flags, *others])
     return command
 
 

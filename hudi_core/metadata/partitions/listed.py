@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from hudi_core.metadata.key_records import DataFile
-from hudi_core.metadata.partitions.work import Work
+from hudi_core.metadata.partitions.work import Work, data_files
 from hudi_core.model.files import BaseFile, PartitionPath
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.view.file_system import FileSystemView
-from hudi_core.view.replaced import replaced_groups, written_files
 from hudi_core.view.storage_lister import StorageLister
 
 
@@ -27,13 +26,7 @@ class ListedTable(Work):
 
     @cached_property
     def _view(self) -> FileSystemView:
-        client, timeline = self.client, self.client.timeline()
-        return FileSystemView(
-            self.lister,
-            timeline,
-            replaced_groups(timeline, client.read_commit),
-            written_files(timeline, client.read_commit),
-        )
+        return self.view(self.lister)
 
     @cached_property
     def _partitions(self) -> tuple[PartitionPath, ...]:
@@ -65,11 +58,7 @@ class ListedTable(Work):
     @cached_property
     def current(self) -> list[DataFile]:
         """The files that readers see."""
-        return [
-            DataFile(one.partition_path, one.file_id, one.base_file.status.name)
-            for one in self._view.latest_slices(self._partitions)
-            if one.base_file is not None
-        ]
+        return data_files(self._view.latest_slices(self._partitions))
 
     @cached_property
     def times(self) -> dict[str, InstantTime]:

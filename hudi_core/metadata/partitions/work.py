@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Self, TypeVar
@@ -17,8 +17,16 @@ from hudi_core.metadata.records import FileList, MetadataRecord
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.metadata.table import StoredPartitions
 from hudi_core.model.commit import CommitMetadata, ReplaceCommitMetadata, WriteStatus
-from hudi_core.model.files import FileGroupId, FileId, FileStatus, PartitionPath, join_path
+from hudi_core.model.files import (
+    FileGroupId,
+    FileId,
+    FileSlice,
+    FileStatus,
+    PartitionPath,
+    join_path,
+)
 from hudi_core.model.instant_time import InstantTime
+from hudi_core.model.protocols import FileLister
 from hudi_core.schema.table_schema import TableSchema
 from hudi_core.view.file_system import FileSystemView
 from hudi_core.view.replaced import replaced_groups, written_files
@@ -62,20 +70,29 @@ class Work:
         """The metadata table before the action."""
         return MetadataSnapshot.open(self.client, self.client.timeline())
 
-    def current_files(self, partitions: Sequence[PartitionPath]) -> list[DataFile]:
-        """Base files that readers see in partitions, as the metadata table lists them."""
+    def view(self, lister: FileLister) -> FileSystemView:
+        """The table's file slices, as a lister tells its files."""
         client, timeline = self.client, self.client.timeline()
-        view = FileSystemView(
-            _Listed(self.snapshot, partitions),
+        return FileSystemView(
+            lister,
             timeline,
             replaced_groups(timeline, client.read_commit),
             written_files(timeline, client.read_commit),
         )
-        return [
-            DataFile(file.partition_path, file.file_id, file.base_file.status.name)
-            for file in view.latest_slices(partitions)
-            if file.base_file is not None
-        ]
+
+    def current_files(self, partitions: Sequence[PartitionPath]) -> list[DataFile]:
+        """Base files that readers see in partitions, as the metadata table lists them."""
+        view = self.view(_Listed(self.snapshot, partitions))
+        return data_files(view.latest_slices(partitions))
+
+
+def data_files(slices: Iterable[FileSlice]) -> list[DataFile]:
+    """The base files of file slices."""
+    return [
+        DataFile(one.partition_path, one.file_id, one.base_file.status.name)
+        for one in slices
+        if one.base_file is not None
+    ]
 
 
 @dataclass(eq=False)
