@@ -719,9 +719,9 @@ class Table:
         keys
             Whether the keys of all rows are read as well, to count those that several rows have.
             They are a difference only in a table with a record index; else inserts may have made
-            them, and they are told by ``repeated_keys``.
+            them, and ``repeated_keys`` counts them.
         progress
-            Is told of the files that are read.
+            Called with the files that are read.
 
         Returns
         -------

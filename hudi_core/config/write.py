@@ -26,6 +26,7 @@ from hudi_core.config.storage import StoreKeys
 from hudi_core.errors import InvalidOptionError
 from hudi_core.model.commit import WriteOperation
 from hudi_core.model.extras import CommitExtras
+from hudi_core.model.operation import OPERATIONS
 
 _MIB: Final = 1 << 20
 _CODECS: Final = {
@@ -60,15 +61,7 @@ class WriteConfig(Options, group=Group.WRITE):
         "hoodie.datasource.write.operation",
         default=WriteOperation.UPSERT,
         parse=lambda text: WriteOperation(text.upper()),
-        choices=(
-            "upsert",
-            "insert",
-            "bulk_insert",
-            "delete",
-            "insert_overwrite",
-            "insert_overwrite_table",
-            "delete_partition",
-        ),
+        choices=tuple(one.word.value.lower() for one in OPERATIONS.values()),
         default_text="upsert",
         doc="What is done with the rows. For a table without a record key, insert is the default, "
         "unless the rows were read from it and have their column `_hoodie_record_key`.",
