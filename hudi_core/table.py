@@ -297,9 +297,8 @@ class Table:
         Parameters
         ----------
         partition
-            ``files``, ``column_stats``, ``partition_stats``, ``bloom_filters``, ``record_index`` or
-            ``secondary_index_<name>``; for the columns see
-            :func:`hudi_core.metadata.as_arrow.metadata_partition`.
+            Its name, such as ``files`` or ``column_stats``; for the columns of each see
+            ``arrow_schema`` in its module in :mod:`hudi_core.metadata.partitions`.
 
         Raises
         ------

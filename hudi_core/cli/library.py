@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hudi_core.config.write import WriteConfig
     from hudi_core.metadata.snapshot import MetadataSnapshot
     from hudi_core.metadata.table import METADATA_FOLDER
-    from hudi_core.metadata.validator import ALL_CHECKS, Check, validate
+    from hudi_core.metadata.validator import validate
     from hudi_core.model.files import PartitionPath
     from hudi_core.plugin.host import FormatHost
     from hudi_core.plugin.registry import FormatRegistry
@@ -35,11 +35,9 @@ if TYPE_CHECKING:
     from hudi_core.txn.table_lock import table_lock
 
 __all__ = [
-    "ALL_CHECKS",
     "METADATA_FOLDER",
     "NOT_BUILT",
     "PLAIN",
-    "Check",
     "FormatHost",
     "FormatRegistry",
     "MetadataOperator",
@@ -64,8 +62,6 @@ __all__ = [
 ]
 
 _HOMES: Final = {
-    "ALL_CHECKS": "hudi_core.metadata.validator",
-    "Check": "hudi_core.metadata.validator",
     "TableKeys": "hudi_core.config.table_keys",
     "FormatHost": "hudi_core.plugin.host",
     "FormatRegistry": "hudi_core.plugin.registry",

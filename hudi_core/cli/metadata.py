@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,11 +17,13 @@ from hudi_core.cli.exit_codes import ExitCode
 from hudi_core.cli.metadata_document import (
     files_document,
     finding_document,
+    finding_line,
     locations_document,
     stats_document,
 )
 from hudi_core.cli.output import Facts, Grid, Part, answer
 from hudi_core.errors import TableServiceError
+from hudi_core.metadata.partitions.names import ALL_CHECKS, BUILDABLE, Check
 
 if TYPE_CHECKING:
     from hudi_core.meta_client import TableMetaClient
@@ -33,7 +36,7 @@ PartitionArgument = Annotated[
     str,
     typer.Argument(
         metavar="PARTITION",
-        help="column_stats, partition_stats, bloom_filters, record_index, secondary_index_<name>.",
+        help=f"{', '.join(BUILDABLE)}.",
     ),
 ]
 
@@ -190,53 +193,50 @@ def _source(is_metadata: bool) -> str:
     return "metadata table" if is_metadata else "storage"
 
 
+def _with_checks(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command one flag for each check."""
+    own = inspect.signature(command, eval_str=True)
+    flags = [
+        inspect.Parameter(
+            _flag(one),
+            inspect.Parameter.KEYWORD_ONLY,
+            default=False,
+            annotation=Annotated[bool, typer.Option(help=one.about)],
+        )
+        for one in Check
+    ]
+    path, *others = [one for one in own.parameters.values() if one.name != "flags"]
+    vars(command)["__signature__"] = own.replace(parameters=[path, *flags, *others])
+    return command
+
+
+def _flag(check: Check) -> str:
+    return f"validate_{check.option.replace('-', '_')}"
+
+
 @metadata_app.command("validate")
+@_with_checks
 def check(
     path: PathArgument,
     *,
-    validate_all_file_groups: Annotated[bool, typer.Option(help="All files and sizes.")] = False,
-    validate_latest_base_files: Annotated[
-        bool, typer.Option(help="The newest base file of every file group.")
-    ] = False,
-    validate_all_column_stats: Annotated[
-        bool, typer.Option(help="Ranges of columns, with the footers of the files.")
-    ] = False,
-    validate_partition_stats: Annotated[bool, typer.Option(help="Ranges of partitions.")] = False,
-    validate_bloom_filters: Annotated[bool, typer.Option(help="Bloom filters.")] = False,
-    validate_record_index_count: Annotated[
-        bool, typer.Option(help="The number of record keys.")
-    ] = False,
-    validate_record_index_content: Annotated[
-        bool, typer.Option(help="The file group of every record key.")
-    ] = False,
-    validate_secondary_index: Annotated[bool, typer.Option(help="Secondary indexes.")] = False,
     partition: Annotated[
         list[str] | None, typer.Option(help="Compare files of this partition only; repeatable.")
     ] = None,
     option: OptionsOption = None,
     as_json: JsonOption = False,
+    **flags: bool,
 ) -> None:
     """Compare the metadata table with the files; without a choice, in all it holds.
 
     Exit code 4 tells that they differ.
     """
-    chosen = {
-        library.Check.FILES: validate_all_file_groups,
-        library.Check.LATEST_FILES: validate_latest_base_files,
-        library.Check.COLUMN_STATS: validate_all_column_stats,
-        library.Check.PARTITION_STATS: validate_partition_stats,
-        library.Check.BLOOM_FILTERS: validate_bloom_filters,
-        library.Check.RECORD_INDEX_COUNT: validate_record_index_count,
-        library.Check.RECORD_INDEX: validate_record_index_content,
-        library.Check.SECONDARY_INDEX: validate_secondary_index,
-    }
     client = _client(path, option)
     library.require_metadata(client)
     wanted = (
         None if partition is None else [library.PartitionPath(one.strip("/")) for one in partition]
     )
     with _timed() as clock:
-        checks = {one for one, is_chosen in chosen.items() if is_chosen} or library.ALL_CHECKS
+        checks = {one for one in Check if flags[_flag(one)]} or ALL_CHECKS
         report = library.validate(client, checks, wanted)
     _answer(
         as_json,
@@ -254,7 +254,7 @@ def check(
 
 
 def _report_parts(report: ValidationReport, clock: _Clock) -> Iterator[Part]:
-    yield from map(str, report.findings)
+    yield from map(finding_line, report.findings)
     for name, reason in report.skipped.items():
         yield f"{name} was not compared: {reason}"
     for name, reason in report.unreadable.items():

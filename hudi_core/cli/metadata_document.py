@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hudi_core.meta_client import TableMetaClient
     from hudi_core.metadata.records import RecordLocation
-    from hudi_core.metadata.validator import Finding
+    from hudi_core.model.difference import Difference
     from hudi_core.model.files import FileStatus
     from hudi_core.services.metadata import MetadataStats
 
@@ -42,14 +42,21 @@ def files_document(files: Sequence[FileStatus]) -> list[dict[str, Any]]:
     return [{"name": one.name, "size": one.size} for one in sorted(files, key=lambda one: one.name)]
 
 
-def finding_document(finding: Finding) -> dict[str, Any]:
-    """Return one difference."""
+def finding_document(finding: Difference) -> dict[str, Any]:
+    """A difference between the metadata table and the files, as JSON."""
     return {
-        "partition": finding.partition,
+        "partition": finding.source,
         "subject": finding.subject,
         "expected": finding.expected,
-        "listed": finding.listed,
+        "listed": finding.found,
     }
+
+
+def finding_line(finding: Difference) -> str:
+    """The same in words."""
+    said = "does not know it" if finding.found is None else f"says {finding.found}"
+    truth = "there is no such thing" if finding.expected is None else f"it is {finding.expected}"
+    return f"{finding.source}: {finding.subject}: the metadata table {said}, {truth}"
 
 
 def locations_document(

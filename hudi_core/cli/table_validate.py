@@ -14,7 +14,8 @@ from hudi_core.cli.output import Grid, Part, answer
 from hudi_core.cli.progress import progress_bar
 
 if TYPE_CHECKING:
-    from hudi_core.services.differences import Difference, TableValidation
+    from hudi_core.model.difference import Difference
+    from hudi_core.services.differences import TableValidation
     from hudi_core.services.repeated_keys import RepeatedKeys
 
 _SHOWN: Final = 20
@@ -60,7 +61,7 @@ def validate(
 def difference_document(one: Difference) -> dict[str, Any]:
     """Return a difference in the form its JSON has."""
     return {
-        "source": one.source.value,
+        "source": str(one.source),
         "subject": one.subject,
         "expected": one.expected,
         "found": one.found,
@@ -76,7 +77,7 @@ def _repeated_document(found: RepeatedKeys | None) -> dict[str, Any] | None:
 
 def differences_grid(title: str, differences: Sequence[Difference]) -> list[Part]:
     """Differences one a line, if there are any."""
-    rows = [[one.source.value, one.subject, one.found, one.expected] for one in differences]
+    rows = [[one.source, one.subject, one.found or "", one.expected or ""] for one in differences]
     return [Grid(["who", "of what", "says", "expected"], rows, title)] if rows else []
 
 

@@ -8,8 +8,8 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from hudi_core.metadata.partition_types import RecordType
-from hudi_core.metadata.records import MetadataRecord, Payload
+from hudi_core.metadata.payload import Payload
+from hudi_core.metadata.records import MetadataRecord, RecordType
 from hudi_core.model.files import PartitionPath
 
 

@@ -9,8 +9,7 @@ from hudi_core.metadata.bound_forms import BoundForm, in_form, wrapped_bounds
 from hudi_core.metadata.indexed_columns import IndexedColumns
 from hudi_core.metadata.keys import column_stats_key, partition_name, partition_stats_key
 from hudi_core.metadata.merging import merge
-from hudi_core.metadata.partition_types import RecordType
-from hudi_core.metadata.records import ColumnRange, MetadataRecord
+from hudi_core.metadata.records import ColumnRange, MetadataRecord, RecordType
 from hudi_core.model.files import PartitionPath
 from hudi_core.model.stats import ColumnStats
 

@@ -16,9 +16,9 @@ from hudi_core.metadata.damage import REBUILD
 from hudi_core.metadata.group_reader import GroupReader
 from hudi_core.metadata.keys import ALL_PARTITIONS
 from hudi_core.metadata.layers import BaseLayer, Entry
-from hudi_core.metadata.partition_types import FILES, RecordType
+from hudi_core.metadata.partition_types import FILES
 from hudi_core.metadata.range_cache import SHARED
-from hudi_core.metadata.records import FileList, MetadataRecord
+from hudi_core.metadata.records import FileList, MetadataRecord, RecordType
 from hudi_core.model.file_columns import FileColumns, Ints
 
 _LIST: Final = "filesystemMetadata"

@@ -13,7 +13,6 @@ from typing import Any, Final
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import CorruptMetadataError, PathNotFoundError
 from hudi_core.metadata.damage import REBUILD
-from hudi_core.metadata.partition_types import COLUMN_STATS
 from hudi_core.metadata.table import has_value_types
 from hudi_core.model.protocols import Storage
 
@@ -127,6 +126,9 @@ def with_index(
     index: str,
     columns: tuple[str, ...] = (),
     options: Mapping[str, str] | None = None,
+    *,
+    function: str = "",
+    version: str = "V1",
 ) -> IndexDefinitions:
     """Return the definitions with those of one of the indexes that need no naming by users.
 
@@ -138,20 +140,20 @@ def with_index(
         Its columns.
     options
         What else is said of it.
+    function, version
+        See Hudi's ``HoodieIndexDefinition``; tables of version 8 name no version.
     """
     known = definitions.raw.get(index, {})
     made: dict[str, Any] = {
         **known,
         "indexName": index,
         "indexType": index,
-        "indexFunction": index if index == COLUMN_STATS else "",
+        "indexFunction": function,
         "sourceFields": list(columns),
         "indexOptions": dict(options or {}),
     }
-    if has_value_types(config) and index == COLUMN_STATS:
-        made.setdefault("version", _BY_VALUE)
-    elif has_value_types(config):
-        made.setdefault("version", "V1")
+    if has_value_types(config):
+        made.setdefault("version", version)
     return IndexDefinitions(definitions.path, {**definitions.raw, index: made})
 
 

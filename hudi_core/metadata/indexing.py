@@ -19,30 +19,23 @@ from hudi_core.config.stored_keys import ManagedKeys
 from hudi_core.errors import (
     CorruptMetadataError,
     HudiError,
-    InvalidOptionError,
     TableServiceError,
 )
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.enabled import enabled_partitions
 from hudi_core.metadata.index_definitions import (
     PATH_KEY,
-    IndexDefinitions,
     put_definitions,
     read_definitions,
     without_index,
 )
-from hudi_core.metadata.indexed_columns import IndexableColumns
 from hudi_core.metadata.initialize import PartitionBuilder
-from hudi_core.metadata.partition_types import (
-    BLOOM_FILTERS,
-    COLUMN_STATS,
-    FILES,
-    PARTITION_STATS,
-    RECORD_INDEX,
-    SECONDARY_INDEX,
-)
+from hudi_core.metadata.partitions.base import MetadataPartition
+from hudi_core.metadata.partitions.names import BUILDABLE
+from hudi_core.metadata.partitions.registry import partition_of, partitions_of
+from hudi_core.metadata.partitions.work import Work
 from hudi_core.metadata.state import MetadataState
-from hudi_core.metadata.table import StoredPartitions, has_value_types, metadata_storage
+from hudi_core.metadata.table import StoredPartitions, metadata_storage
 from hudi_core.metadata.undo import recover
 from hudi_core.model.actions import IndexCommitMetadata, IndexPartitionInfo, IndexPlan
 from hudi_core.model.instant import Action, Instant, State
@@ -50,8 +43,6 @@ from hudi_core.storage.properties_file import update_properties
 from hudi_core.timeline.serde import decode_index_plan, encode
 from hudi_core.timeline.timeline import Timeline
 
-BUILDABLE: Final = (COLUMN_STATS, PARTITION_STATS, BLOOM_FILTERS, RECORD_INDEX)
-"""Partitions that need no more than their name to be built."""
 _OURS: Final = "hudi.core.indexing"
 """Key of a plan's extra metadata: what is done, by a writer that holds the lock throughout."""
 _BUILD, _DROP = "build", "drop"
@@ -85,7 +76,7 @@ def build_partition(
     """
     _require_none_pending(tables.data_timeline)
     stored = tables.partitions
-    if FILES not in stored.complete:
+    if not stored.is_there:
         raise TableServiceError(
             f"The table at {tables.client.base_path} has no metadata table to add {partition} to",
             "Run `hudi metadata create PATH` first.",
@@ -95,15 +86,17 @@ def build_partition(
             f"The metadata table has the partition {partition} already",
             f"To rebuild it, run `hudi metadata drop PATH {partition}` first.",
         )
-    if partition == PARTITION_STATS and COLUMN_STATS not in stored.complete:
+    kind = _known(partition)
+    if kind.made_from is not None and kind.made_from not in stored.complete:
         raise TableServiceError(
-            f"{PARTITION_STATS} is made from {COLUMN_STATS}, which the metadata table lacks",
-            f"Run `hudi metadata index PATH {COLUMN_STATS}` first.",
+            f"{partition} is made from {kind.made_from}, which the metadata table lacks",
+            f"Run `hudi metadata index PATH {kind.made_from}` first.",
         )
-    definitions = _defined(tables, partition, column)
+    work = Work(tables.client, config, tables.definitions)
+    defined = replace(tables, definitions=kind.defined(work, column))
     storage = tables.client.storage
     with _made_good_on_failure(tables.client):
-        indexing = _begin(tables, partition, _BUILD)
+        indexing = _begin(defined, partition, _BUILD)
         update_properties(
             storage,
             {
@@ -113,11 +106,12 @@ def build_partition(
             },
         )
         tables.metadata.storage.delete_tree(partition)
-        builder = PartitionBuilder(indexing.tables, config, definitions)
+        builder = PartitionBuilder(indexing.tables, config)
         # not at a time before all others: what was committed to an earlier one of that name is no
         # part of it
-        builder.build(partition, indexing.instant.requested_time)
-        put_definitions(storage, builder.definitions)
+        builder.build(kind, indexing.instant.requested_time)
+        built = builder.built
+        put_definitions(storage, built.definitions)
         properties = update_properties(
             storage,
             {
@@ -125,10 +119,9 @@ def build_partition(
                     sorted({*stored.complete, partition})
                 ),
                 ManagedKeys.metadata_partitions_inflight.key: ",".join(stored.building),
-                PATH_KEY: builder.definitions.path,
+                PATH_KEY: built.definitions.path,
             },
         )
-        built = replace(builder.tables, definitions=builder.definitions)
         return _complete(built.with_properties(properties), indexing.instant)
 
 
@@ -143,50 +136,31 @@ def build_missing_partitions(tables: MetadataState, config: MetadataConfig) -> M
     """
     stored = tables.partitions.all
     wanted = enabled_partitions(config, tables.client.config)
-    if COLUMN_STATS in stored and COLUMN_STATS in wanted and config.chooses_columns:
-        tables = _build_lacking_columns(tables, config)
-    for name in wanted:
-        if name not in stored:
-            tables = build_partition(tables, config, name).tables
-        elif name == RECORD_INDEX:
-            _require_same_kind(tables, config)
+    for one in wanted:
+        if one.name in stored:
+            one.require_same_kind(Work(tables.client, config, tables.definitions))
+    for one in wanted:
+        if one.name not in tables.partitions.all:
+            tables = build_partition(tables, config, one.name).tables
+            continue
+        asked = one.rebuild_options(Work(tables.client, config, tables.definitions))
+        if asked is not config:
+            tables = _rebuild(tables, asked, one.name)
     return tables
 
 
-def _build_lacking_columns(tables: MetadataState, config: MetadataConfig) -> MetadataState:
-    """Rebuild the ranges of columns where the options name a column that has none.
-
-    Files that are there may have values of it, and a range has to be made of all of them.
-    """
-    client, known = tables.client, tables.definitions.columns(COLUMN_STATS)
-    if config.stats_columns and {*config.stats_columns} <= {*known}:
-        return tables
-    indexable = IndexableColumns.of(client.schema_at(tables.data_timeline), client.config)
-    if indexable.wanted(config, known).keys() <= {*known}:
-        return tables
-    asked = replace(config, stats_columns=(*indexable.asked(config), *known))
-    names = [PARTITION_STATS] if PARTITION_STATS in tables.partitions.all else []
-    tables = drop_partition(tables, COLUMN_STATS).tables
-    for name in (COLUMN_STATS, *names):
-        tables = build_partition(tables, asked, name).tables
+def _rebuild(tables: MetadataState, config: MetadataConfig, partition: str) -> MetadataState:
+    """Rebuild a partition, and those that are made from it."""
+    names = [partition, *(one.name for one in _made_from(tables, partition))]
+    tables = drop_partition(tables, partition).tables
+    for name in names:
+        tables = build_partition(tables, config, name).tables
     return tables
 
 
-def _require_same_kind(tables: MetadataState, config: MetadataConfig) -> None:
-    client = tables.client
-    if tables.definitions.is_partitioned(RECORD_INDEX) is not config.partitioned_record_index:
-        asked = (
-            MetadataConfig.partitioned_record_index
-            if config.partitioned_record_index
-            else MetadataConfig.record_index
-        )
-        theirs = "of the whole table" if config.partitioned_record_index else "kept by partitions"
-        raise InvalidOptionError(
-            asked.key,
-            "true",
-            f"the record index of the table at {client.base_path} is {theirs}",
-            f"Run `hudi metadata drop {client.base_path} {RECORD_INDEX}` first, or leave that out.",
-        )
+def _made_from(tables: MetadataState, partition: str) -> list[MetadataPartition]:
+    stored = partitions_of(tables.partitions.all)
+    return [one for one in stored if one.made_from == partition]
 
 
 def drop_partition(tables: MetadataState, partition: str) -> Indexing:
@@ -209,20 +183,18 @@ def drop_partition(tables: MetadataState, partition: str) -> Indexing:
             f"The metadata table has no partition {partition}",
             f"It has {', '.join(stored.complete) or 'none'}.",
         )
-    if partition == FILES:
+    kind = partition_of(partition)
+    if kind is not None:
+        kind.require_droppable()
+    needing = [one.name for one in partitions_of(stored.all) if one.read_through == partition]
+    if needing:
         raise TableServiceError(
-            "The list of files is what the metadata table cannot be without",
-            "Run `hudi metadata delete PATH` to delete all of it.",
-        )
-    needing = [one for one in stored.all if one.startswith(SECONDARY_INDEX)]
-    if partition == RECORD_INDEX and needing:
-        raise TableServiceError(
-            f"Lookups by {', '.join(needing)} go through the record index",
+            f"Lookups by {', '.join(needing)} go through the {partition.replace('_', ' ')}",
             "Drop them first.",
         )
-    if partition == COLUMN_STATS and PARTITION_STATS in stored.all:
-        # they are made from the ranges of files, and would go stale
-        tables = drop_partition(tables, PARTITION_STATS).tables
+    for one in _made_from(tables, partition):
+        # it would go stale
+        tables = drop_partition(tables, one.name).tables
     with _made_good_on_failure(tables.client):
         indexing = _begin(tables, partition, _DROP)
         client = _drop(indexing.tables.client, partition)
@@ -368,9 +340,8 @@ def _own_plan(client: TableMetaClient, pending: Instant) -> IndexPartitionInfo |
 
 def _checked(partition: str, where: str) -> None:
     """Refuse a plan by whoever that names anything but a partition that is built on request."""
-    name = partition.removeprefix(SECONDARY_INDEX)
-    is_index = name != partition and name.replace("_", "").replace("-", "").isalnum()
-    if partition not in BUILDABLE and not is_index:
+    kind = partition_of(partition)
+    if kind is None or kind.is_required or not kind.has_safe_name:
         raise CorruptMetadataError(
             where,
             f"it is an indexing of {partition!r}",
@@ -400,31 +371,13 @@ def _drop(client: TableMetaClient, partition: str) -> TableMetaClient:
     return client.with_properties(properties)
 
 
-def _defined(tables: MetadataState, partition: str, column: str | None) -> IndexDefinitions:
-    """Return the definitions with that of a new partition."""
-    client, definitions = tables.client, tables.definitions
-    if partition in BUILDABLE:
-        return definitions
-    if not partition.startswith(SECONDARY_INDEX) or partition == SECONDARY_INDEX:
+def _known(partition: str) -> MetadataPartition:
+    """The partition of a name, which can be added."""
+    kind = partition_of(partition)
+    if kind is None or kind.is_required:
         raise TableServiceError(
             f"The metadata table cannot have a partition {partition}",
-            f"Name one of {', '.join(BUILDABLE)}, or {SECONDARY_INDEX}<name> with a column.",
+            f"Name one of {', '.join(BUILDABLE[:-1])}, or {BUILDABLE[-1]} with a column.",
         )
     _checked(partition, "The name")
-    if column is None and len(definitions.columns(partition)) == 1:
-        return definitions
-    field = client.schema.field(column) if column is not None else None
-    if column is None or field is None:
-        raise TableServiceError(
-            f"The secondary index {partition} needs a column of the table, not {column!r}",
-            f"The columns are: {', '.join(client.schema.arrow.names)}.",
-        )
-    made = {
-        "indexName": partition,
-        "indexType": "secondary_index",
-        "indexFunction": "identity",
-        "sourceFields": [column],
-        "indexOptions": {},
-        "version": "V2" if has_value_types(client.config) else "V1",
-    }
-    return IndexDefinitions(definitions.path, {**definitions.raw, partition: made})
+    return kind

@@ -21,9 +21,8 @@ from hudi_core.errors import UnsupportedTableError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.changes import PartitionChange
 from hudi_core.metadata.keys import secondary_key
-from hudi_core.metadata.partition_types import RecordType
-from hudi_core.metadata.records import MetadataRecord, RecordLocation, SecondaryEntry
-from hudi_core.model.files import FileId, PartitionPath, join_path
+from hudi_core.metadata.records import MetadataRecord, RecordLocation, RecordType, SecondaryEntry
+from hudi_core.model.files import FileGroupId, FileId, PartitionPath, join_path
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.schema.java_float import double_text, float_text
 from hudi_core.schema.table_schema import RECORD_KEY
@@ -51,6 +50,11 @@ class DataFile:
     def path(self) -> str:
         """Path below the table."""
         return join_path(self.partition_path, self.name)
+
+    @property
+    def group(self) -> FileGroupId:
+        """Its file group."""
+        return FileGroupId(self.partition_path, self.file_id)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,18 +14,14 @@ from hudi_core.metadata.compaction import require_no_backlog
 from hudi_core.metadata.enabled import enabled_partitions, options_for
 from hudi_core.metadata.index_definitions import (
     PATH_KEY,
-    IndexDefinitions,
     put_definitions,
     read_definitions,
-    with_index,
 )
 from hudi_core.metadata.indexing import build_missing_partitions
 from hudi_core.metadata.initialize import PartitionBuilder
-from hudi_core.metadata.partition_types import (
-    RECORD_INDEX,
-    SECONDARY_INDEX,
-    group_place,
-)
+from hudi_core.metadata.partitions.base import MetadataPartition
+from hudi_core.metadata.partitions.registry import partitions_of
+from hudi_core.metadata.partitions.work import Work
 from hudi_core.metadata.state import MetadataState, require_maintained
 from hudi_core.metadata.table import (
     BOOTSTRAP_PREFIX,
@@ -36,10 +32,8 @@ from hudi_core.metadata.table import (
     metadata_storage,
 )
 from hudi_core.metadata.undo import recover
-from hudi_core.model.files import BaseFileName, LogFileName
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.metering import Metric
-from hudi_core.schema.table_schema import TableSchema
 from hudi_core.storage.properties_file import update_properties, write_new
 from hudi_core.timeline.timeline import Timeline
 
@@ -99,7 +93,9 @@ def ensure_metadata_table(
 
 
 def create_metadata_table(
-    client: TableMetaClient, config: MetadataConfig, indexes: Sequence[str] = ()
+    client: TableMetaClient,
+    config: MetadataConfig,
+    indexes: Sequence[MetadataPartition] = (),
 ) -> TableMetaClient:
     """Make the metadata table of a table, with all that the options ask for.
 
@@ -111,7 +107,7 @@ def create_metadata_table(
     client
         The table, its properties and its timeline read since the lock is held.
     indexes
-        Names of secondary indexes, each defined with one column of the table, that it gets as well.
+        Partitions that users have named, each defined, which it gets as well.
 
     Returns
     -------
@@ -169,10 +165,12 @@ def rebuild_metadata_table(
     """
     names = StoredPartitions.of(client.config).all
     stored = read_definitions(client.storage, client.config)
-    definitions = _with_kind(client, stored, names)
-    indexes = [one for one in names if one.startswith(SECONDARY_INDEX)]
-    known = [one for one in indexes if _is_defined(client.schema, definitions, one)]
-    gone = tuple(one for one in indexes if one not in known)
+    work = Work(client, config, stored)
+    for one in partitions_of(names):
+        work.definitions = one.restored(work)
+    definitions = work.definitions
+    there = [one for one in partitions_of(names) if one.is_defined(work)]
+    gone = tuple(one.name for one in partitions_of(names) if one not in there)
     kept = StoredPartitions(tuple(one for one in names if one not in gone))
     require_maintained(kept, definitions, client.base_path)
     options = options_for(config, names, definitions)
@@ -188,32 +186,12 @@ def rebuild_metadata_table(
         },
     )
     client = client.with_properties(properties)
-    return create_metadata_table(client, options, known), gone
-
-
-def _with_kind(
-    client: TableMetaClient, definitions: IndexDefinitions, names: Sequence[str]
-) -> IndexDefinitions:
-    """Return the definitions with that of a record index of which they tell nothing any more: the
-    names of its file groups say whether they belong to partitions of the table."""
-    if RECORD_INDEX not in names or RECORD_INDEX in definitions.raw:
-        return definitions
-    owned = any(
-        (place := group_place(RECORD_INDEX, named.file_id)) and place.owner is not None
-        for status in metadata_storage(client).list(RECORD_INDEX)
-        if (named := BaseFileName.parse(status.name) or LogFileName.parse(status.name))
-    )
-    options = {"isPartitioned": "true" if owned else "false"}
-    return with_index(definitions, client.config, RECORD_INDEX, options=options)
-
-
-def _is_defined(schema: TableSchema, definitions: IndexDefinitions, index: str) -> bool:
-    columns = definitions.columns(index)
-    return len(columns) == 1 and schema.field(columns[0]) is not None
+    named = [one for one in there if one.is_of_column]
+    return create_metadata_table(client, options, named), gone
 
 
 def _built(
-    client: TableMetaClient, config: MetadataConfig, indexes: Sequence[str]
+    client: TableMetaClient, config: MetadataConfig, indexes: Sequence[MetadataPartition]
 ) -> tuple[MetadataState, dict[str, str | None]]:
     """Make a metadata table; return it, and the changes of the properties by which readers use
     it."""
@@ -223,13 +201,14 @@ def _built(
     definitions = read_definitions(client.storage, client.config)
     metadata = metadata_client(replace(client, metadata=None)).seeing(Timeline.of(()))
     tables = MetadataState(client.over(metadata), definitions)
-    builder = PartitionBuilder(tables, config, definitions)
-    for number, name in enumerate(wanted):
-        builder.build(name, InstantTime(f"{BOOTSTRAP_PREFIX}{number:03d}"))
-    if builder.definitions != definitions:
-        put_definitions(client.storage, builder.definitions)
-    return replace(builder.tables, definitions=builder.definitions), {
-        ManagedKeys.metadata_partitions.key: ",".join(sorted(wanted)),
+    builder = PartitionBuilder(tables, config)
+    for number, one in enumerate(wanted):
+        builder.build(one, InstantTime(f"{BOOTSTRAP_PREFIX}{number:03d}"))
+    built = builder.built
+    if built.definitions != definitions:
+        put_definitions(client.storage, built.definitions)
+    return built, {
+        ManagedKeys.metadata_partitions.key: ",".join(sorted(one.name for one in wanted)),
         ManagedKeys.metadata_partitions_inflight.key: None,
-        PATH_KEY: builder.definitions.path if builder.definitions.raw else None,
+        PATH_KEY: built.definitions.path if built.definitions.raw else None,
     }

@@ -16,7 +16,7 @@ from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.errors import CorruptMetadataError, InstantNotFoundError, UnsafePathError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.column_ranges import file_ranges, partition_ranges
-from hudi_core.metadata.comparison import Difference, compare_files
+from hudi_core.metadata.comparison import compare_files
 from hudi_core.metadata.damage import REBUILD
 from hudi_core.metadata.file_lists import read_lists
 from hudi_core.metadata.keys import ALL_PARTITIONS, partition_name, partition_path
@@ -26,6 +26,7 @@ from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.metadata.table import StoredPartitions, is_readable
 from hudi_core.metadata.value_index import groups_of_values
 from hudi_core.model.client import MetaClientView
+from hudi_core.model.difference import Difference
 from hudi_core.model.file_columns import FileColumns
 from hudi_core.model.file_index import FileIndex
 from hudi_core.model.files import FileGroupId, FileStatus, PartitionPath
@@ -49,7 +50,7 @@ def table_lister(client: MetaClientView) -> FileIndex:
     if not isinstance(client, TableMetaClient) or not is_readable(client.config):
         return storage
     config = MetadataConfig.from_options(client.options)
-    if FILES not in StoredPartitions.of(client.config).complete or config.is_refused:
+    if not StoredPartitions.of(client.config).is_there or config.is_refused:
         return storage
     metadata = MetadataLister(client, storage)
     return ValidatingLister(metadata, storage) if config.validate else metadata

@@ -12,14 +12,13 @@ from dataclasses import replace
 
 from hudi_core.avro.wrappers import ARRAY, Wrapped
 from hudi_core.metadata.bound_forms import bound_order
-from hudi_core.metadata.partition_types import RecordType
+from hudi_core.metadata.payload import RemovablePayload
 from hudi_core.metadata.records import (
-    BloomFilterEntry,
     ColumnRange,
     FileEntry,
     FileList,
     MetadataRecord,
-    SecondaryEntry,
+    RecordType,
 )
 
 
@@ -68,7 +67,7 @@ def present(record: MetadataRecord | None) -> MetadataRecord | None:
             return record
         files = {name: entry for name, entry in payload.files.items() if not entry.is_deleted}
         return replace(record, payload=FileList(files))
-    if isinstance(payload, ColumnRange | BloomFilterEntry | SecondaryEntry) and payload.is_deleted:
+    if isinstance(payload, RemovablePayload) and payload.is_deleted:
         return None
     return record
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Final
 
 import numpy as np
@@ -22,30 +21,13 @@ PARTITION_STATS: Final = "partition_stats"
 SECONDARY_INDEX: Final = "secondary_index_"
 """What the names of secondary indexes' partitions begin with."""
 
-_PREFIXES: Final = {
-    FILES: "files-",
-    COLUMN_STATS: "col-stats-",
-    BLOOM_FILTERS: "bloom-filters-",
-    RECORD_INDEX: "record-index-",
-    PARTITION_STATS: "partition-stats-",
-}
+_PREFIXES: Final = {COLUMN_STATS: "col-stats-"}
+"""What ids of file groups begin with, where that is not the name of the partition."""
 _SHARD: Final = re.compile(r".*-([0-9]{4,})-[0-9]+")
-_OWNED_SHARD: Final = re.compile(r"record-index-([^-]*)-([0-9]{4,})-0")
+_OWNED: Final = re.compile(r"([^-]*)-([0-9]{4,})-0")
 # as in Hudi; a dash would be taken for the end of the path, an underscore for that of the id
 _ESCAPED: Final = re.compile(r"""[\x00-\x1f"#%'*/:=?\\\x7f{\[\]^_-]""")
 _ESCAPE: Final = re.compile(r"%([0-9A-Fa-f]{2})")
-
-
-class RecordType(IntEnum):
-    """The number in every record of the metadata table that says what it holds."""
-
-    ALL_PARTITIONS = 1
-    FILES = 2
-    COLUMN_STATS = 3
-    BLOOM_FILTERS = 4
-    RECORD_INDEX = 5
-    PARTITION_STATS = 6
-    SECONDARY_INDEX = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +57,7 @@ def shard_file_id(partition: str, shard: int, owner: PartitionPath | None = None
     shard, owner
         See :class:`GroupPlace`.
     """
-    # the names of indexes that users make are part of the id
-    prefix = _PREFIXES.get(partition) or partition.replace("_", "-") + "-"
+    prefix = _prefix(partition)
     if owner is not None:
         prefix += _ESCAPED.sub(lambda match: f"%{ord(match[0]):02X}", owner) + "-"
     return FileId(f"{prefix}{shard:04d}-0")
@@ -84,7 +65,8 @@ def shard_file_id(partition: str, shard: int, owner: PartitionPath | None = None
 
 def group_place(partition: str, file_id: FileId) -> GroupPlace | None:
     """Return which keys a file group has; ``None`` when a partition has no such file group."""
-    owned = _OWNED_SHARD.fullmatch(file_id) if partition == RECORD_INDEX else None
+    prefix = _prefix(partition)
+    owned = _OWNED.fullmatch(file_id, len(prefix)) if file_id.startswith(prefix) else None
     if owned is not None:
         path = _ESCAPE.sub(lambda match: chr(int(match[1], 16)), owned[1])
         return GroupPlace(PartitionPath(path), int(owned[2]))
@@ -92,6 +74,10 @@ def group_place(partition: str, file_id: FileId) -> GroupPlace | None:
     if number is None or file_id != shard_file_id(partition, number):
         return None
     return GroupPlace(None, number)
+
+
+def _prefix(partition: str) -> str:
+    return _PREFIXES.get(partition) or partition.replace("_", "-") + "-"
 
 
 def shard_number(file_id: FileId) -> int | None:

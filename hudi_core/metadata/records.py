@@ -2,12 +2,44 @@
 
 from __future__ import annotations
 
+import re
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from enum import IntEnum
+from typing import Any, ClassVar, Final, Self, TypeAlias
 
-from hudi_core.avro.wrappers import Wrapped
-from hudi_core.metadata.partition_types import RecordType
+from hudi_core.avro.wrappers import SCALARS, Wrapped, unwrap, wrap, wrapper_union
+from hudi_core.metadata.payload import (
+    Payload,
+    RemovablePayload,
+    avro_record,
+    optional,
+    required,
+)
+
+_Fields: TypeAlias = Mapping[str, Any]
+_UUID_FILE_ID: Final = re.compile(
+    r"([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})(?:-(0|[1-9][0-9]{0,8}))?"
+)
+_BY_UUID, _BY_TEXT = 0, 1
+_NONE: Final = -1
+"""What stands for the number of a file id that has none, as those of Flink, and for all numbers of
+one that is kept as text: readers in Java take no nulls there."""
+_LONG: Final = (1 << 64) - 1
+_STRING: Final = {"type": "string", "avro.java.string": "String"}
+
+
+class RecordType(IntEnum):
+    """The number in every record of the metadata table that says what it holds."""
+
+    ALL_PARTITIONS = 1
+    FILES = 2
+    COLUMN_STATS = 3
+    BLOOM_FILTERS = 4
+    RECORD_INDEX = 5
+    PARTITION_STATS = 6
+    SECONDARY_INDEX = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +59,45 @@ class FileEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class FileList:
+class FileList(Payload):
     """Files by name, or partitions by name, of one record of the partition ``files``.
 
     A log block holds only those that its instant changed.
     """
 
     files: Mapping[str, FileEntry]
+
+    types: ClassVar[tuple[int, ...]] = (RecordType.ALL_PARTITIONS, RecordType.FILES)
+    field: ClassVar[dict[str, Any]] = required(
+        "filesystemMetadata",
+        [
+            "null",
+            {
+                "type": "map",
+                "values": avro_record(
+                    "HoodieMetadataFileInfo",
+                    required("size", "long"),
+                    required("isDeleted", "boolean"),
+                ),
+                "avro.java.string": "String",
+            },
+        ],
+    )
+
+    @classmethod
+    def decode(cls, content: Any) -> Self:
+        files = {
+            name: FileEntry(entry["size"], entry["isDeleted"]) for name, entry in content.items()
+        }
+        if any(entry.size < 0 for entry in files.values()):
+            raise ValueError("a size is negative")
+        return cls(files)
+
+    def encode(self) -> _Fields:
+        return {
+            name: {"size": entry.size, "isDeleted": entry.is_deleted}
+            for name, entry in self.files.items()
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +117,7 @@ class ValueType:
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnRange:
+class ColumnRange(RemovablePayload):
     """Statistics of a column in a file or in a partition.
 
     Attributes
@@ -88,9 +152,68 @@ class ColumnRange:
     is_tight_bound: bool = False
     value_type: ValueType | None = None
 
+    types: ClassVar[tuple[int, ...]] = (RecordType.COLUMN_STATS, RecordType.PARTITION_STATS)
+    field: ClassVar[dict[str, Any]] = optional(
+        "ColumnStatsMetadata",
+        avro_record(
+            "HoodieMetadataColumnStats",
+            optional("fileName", _STRING),
+            optional("columnName", _STRING),
+            {"name": "minValue", "type": wrapper_union(SCALARS, arrays=True), "default": None},
+            {"name": "maxValue", "type": ["null", *SCALARS, "ArrayWrapper"], "default": None},
+            optional("valueCount", "long"),
+            optional("nullCount", "long"),
+            optional("totalSize", "long"),
+            optional("totalUncompressedSize", "long"),
+            required("isDeleted", "boolean"),
+            {"name": "isTightBound", "type": "boolean", "default": False},
+            optional(
+                "valueType",
+                avro_record(
+                    "HoodieValueTypeInfo",
+                    required("typeOrdinal", "int"),
+                    optional("additionalInfo", _STRING),
+                ),
+            ),
+        ),
+    )
+
+    @classmethod
+    def decode(cls, content: Any) -> Self:
+        kind = content.get("valueType")
+        return cls(
+            file_name=content["fileName"],
+            column_name=content["columnName"],
+            min_value=unwrap(content["minValue"]),
+            max_value=unwrap(content["maxValue"]),
+            value_count=content["valueCount"],
+            null_count=content["nullCount"],
+            total_size=content["totalSize"],
+            total_uncompressed_size=content["totalUncompressedSize"],
+            is_deleted=content["isDeleted"],
+            is_tight_bound=content.get("isTightBound", False),
+            value_type=kind and ValueType(kind["typeOrdinal"], kind["additionalInfo"]),
+        )
+
+    def encode(self) -> _Fields:
+        kind = self.value_type
+        return {
+            "fileName": self.file_name,
+            "columnName": self.column_name,
+            "minValue": wrap(self.min_value),
+            "maxValue": wrap(self.max_value),
+            "valueCount": self.value_count,
+            "nullCount": self.null_count,
+            "totalSize": self.total_size,
+            "totalUncompressedSize": self.total_uncompressed_size,
+            "isDeleted": self.is_deleted,
+            "isTightBound": self.is_tight_bound,
+            "valueType": kind and {"typeOrdinal": kind.ordinal, "additionalInfo": kind.info},
+        }
+
 
 @dataclass(frozen=True, slots=True)
-class BloomFilterEntry:
+class BloomFilterEntry(RemovablePayload):
     """Bloom filter of a file.
 
     Attributes
@@ -110,9 +233,35 @@ class BloomFilterEntry:
     bloom: bytes
     is_deleted: bool = False
 
+    types: ClassVar[tuple[int, ...]] = (RecordType.BLOOM_FILTERS,)
+    field: ClassVar[dict[str, Any]] = optional(
+        "BloomFilterMetadata",
+        avro_record(
+            "HoodieMetadataBloomFilter",
+            required("type", _STRING),
+            required("timestamp", _STRING),
+            required("bloomFilter", "bytes"),
+            required("isDeleted", "boolean"),
+        ),
+    )
+
+    @classmethod
+    def decode(cls, content: Any) -> Self:
+        return cls(
+            content["type"], content["timestamp"], content["bloomFilter"], content["isDeleted"]
+        )
+
+    def encode(self) -> _Fields:
+        return {
+            "type": self.type_code,
+            "timestamp": self.instant_time,
+            "bloomFilter": self.bloom,
+            "isDeleted": self.is_deleted,
+        }
+
 
 @dataclass(frozen=True, slots=True)
-class RecordLocation:
+class RecordLocation(Payload):
     """The file group that holds a record key.
 
     Attributes
@@ -133,15 +282,91 @@ class RecordLocation:
     instant_ms: int | None
     position: int | None = None
 
+    types: ClassVar[tuple[int, ...]] = (RecordType.RECORD_INDEX,)
+    is_shared: ClassVar[bool] = True
+    field: ClassVar[dict[str, Any]] = optional(
+        "recordIndexMetadata",
+        avro_record(
+            "HoodieRecordIndexInfo",
+            optional("partitionName", _STRING),
+            optional("fileIdHighBits", "long"),
+            optional("fileIdLowBits", "long"),
+            optional("fileIndex", "int"),
+            optional("fileId", _STRING),
+            optional("instantTime", "long"),
+            {"name": "fileIdEncoding", "type": "int", "default": 0},
+            optional("position", "long"),
+        ),
+    )
+
+    @classmethod
+    def decode(cls, content: Any) -> Self:
+        if content.get("fileIdEncoding", _BY_UUID) == _BY_UUID:
+            bits = (content["fileIdHighBits"] & _LONG) << 64 | content["fileIdLowBits"] & _LONG
+            index = content["fileIndex"]
+            file_id = str(uuid.UUID(int=bits)) + ("" if index == _NONE else f"-{index}")
+        else:
+            file_id = content["fileId"]
+        return cls(
+            content["partitionName"] or "", file_id, content["instantTime"], content.get("position")
+        )
+
+    def encode(self) -> _Fields:
+        fields: dict[str, Any] = {
+            "partitionName": self.partition_name,
+            "instantTime": self.instant_ms,
+            "position": self.position,
+        }
+        match = _UUID_FILE_ID.fullmatch(self.file_id)
+        if match is None:
+            return {
+                **fields,
+                "fileIdHighBits": _NONE,
+                "fileIdLowBits": _NONE,
+                "fileIndex": _NONE,
+                "fileId": self.file_id,
+                "fileIdEncoding": _BY_TEXT,
+            }
+        bits = uuid.UUID(match[1]).int
+        return {
+            **fields,
+            "fileIdHighBits": _signed(bits >> 64),
+            "fileIdLowBits": _signed(bits & _LONG),
+            "fileIndex": _NONE if match[2] is None else int(match[2]),
+            "fileId": "",
+            "fileIdEncoding": _BY_UUID,
+        }
+
 
 @dataclass(frozen=True, slots=True)
-class SecondaryEntry:
+class SecondaryEntry(RemovablePayload):
     """An entry of a secondary index; its key says it all."""
 
     is_deleted: bool = False
 
+    types: ClassVar[tuple[int, ...]] = (RecordType.SECONDARY_INDEX,)
+    is_shared: ClassVar[bool] = True
+    field: ClassVar[dict[str, Any]] = optional(
+        "SecondaryIndexMetadata",
+        avro_record("HoodieSecondaryIndexInfo", required("isDeleted", "boolean")),
+    )
 
-Payload: TypeAlias = FileList | ColumnRange | BloomFilterEntry | RecordLocation | SecondaryEntry
+    @classmethod
+    def decode(cls, content: Any) -> Self:
+        return cls(content["isDeleted"])
+
+    def encode(self) -> _Fields:
+        return {"isDeleted": self.is_deleted}
+
+
+PAYLOADS: Final[tuple[type[Payload], ...]] = (
+    FileList,
+    BloomFilterEntry,
+    ColumnRange,
+    RecordLocation,
+    SecondaryEntry,
+)
+"""In the order of their fields in a record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,3 +386,7 @@ class MetadataRecord:
     key: str
     type: RecordType | int
     payload: Payload | None
+
+
+def _signed(bits: int) -> int:
+    return bits - (1 << 64) if bits >> 63 else bits

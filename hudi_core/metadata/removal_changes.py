@@ -5,34 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from hudi_core.hashing.bloom import TYPE_CODE
-from hudi_core.metadata.changes import Changes, PartitionChange
-from hudi_core.metadata.column_records import removed_ranges
-from hudi_core.metadata.file_records import (
-    bloom_record,
-    list_records,
-    partitions_record,
-    removed_files,
-)
-from hudi_core.metadata.indexed_columns import IndexableColumns
-from hudi_core.metadata.key_records import DataFile
-from hudi_core.metadata.partition_types import (
-    BLOOM_FILTERS,
-    COLUMN_STATS,
-    FILES,
-    PARTITION_STATS,
-)
-from hudi_core.metadata.records import BloomFilterEntry, MetadataRecord
-from hudi_core.metadata.session import MetadataSession, is_key_index
+from hudi_core.metadata.partitions.registry import partitions_of
+from hudi_core.metadata.partitions.work import Removal
+from hudi_core.metadata.session import MetadataSession
 from hudi_core.metadata.state import MetadataState
 from hudi_core.metadata.undo import is_compacted, undo
 from hudi_core.model.actions import CleanMetadata, RollbackMetadata
-from hudi_core.model.files import PartitionPath, join_path
+from hudi_core.model.files import PartitionPath
 from hudi_core.model.instant_time import InstantTime
-from hudi_core.schema.avro_types import local_timestamps
-
-Names = Mapping[PartitionPath, Sequence[str]]
-"""Names of files by partition."""
 
 
 def record_rollback(
@@ -56,7 +36,7 @@ def record_rollback(
         PartitionPath(partition): _names(found.success_delete_files)
         for partition, found in metadata.partition_metadata.items()
     }
-    return session.write(time, _removal(session, gone, ()))
+    return _record(session, time, gone, ())
 
 
 def record_clean(
@@ -66,7 +46,7 @@ def record_clean(
     found = {PartitionPath(path): one for path, one in metadata.partition_metadata.items()}
     gone = {path: _names(one.success_delete_files) for path, one in found.items()}
     dropped = [path for path, one in found.items() if one.is_partition_deleted]
-    return session.write(time, _removal(session, gone, dropped))
+    return _record(session, time, gone, dropped)
 
 
 def can_undo(tables: MetadataState, time: InstantTime) -> bool:
@@ -74,7 +54,7 @@ def can_undo(tables: MetadataState, time: InstantTime) -> bool:
 
     They can as long as no compaction of the metadata table has taken it in.
     """
-    if not any(map(is_key_index, tables.partitions.all)):
+    if not any(one.is_key_index for one in partitions_of(tables.partitions.all)):
         return True
     return not is_compacted(tables.timeline, time)
 
@@ -83,48 +63,15 @@ def _names(paths: Sequence[str]) -> list[str]:
     return [path.rpartition("/")[2] for path in paths]
 
 
-def _removal(session: MetadataSession, gone: Names, dropped: Sequence[PartitionPath]) -> Changes:
-    """Changes that deleted files make."""
-    changes: dict[str, PartitionChange] = {}
-    held = {partition: names for partition, names in gone.items() if names}
-    records = list_records({partition: removed_files(names) for partition, names in held.items()})
-    if dropped:
-        records.append(partitions_record((), dropped))
-    changes[FILES] = PartitionChange(tuple(records))
-    each = [(partition, name) for partition, names in held.items() for name in names]
-    if COLUMN_STATS in session.partitions.all:
-        columns = session.definitions.columns(COLUMN_STATS)
-        changes[COLUMN_STATS] = PartitionChange(
-            tuple(record for one in each for record in removed_ranges(*one, columns))
-        )
-    if BLOOM_FILTERS in session.partitions.all:
-        changes[BLOOM_FILTERS] = PartitionChange(
-            tuple(
-                bloom_record(*one, BloomFilterEntry(TYPE_CODE, "", b"", is_deleted=True))
-                for one in each
-            )
-        )
-    if PARTITION_STATS in session.partitions.all:
-        removed = {join_path(*one) for one in each}
-        touched = sorted({*held, *dropped})
-        left = [
-            file
-            for file in session.current_files(touched)
-            if file.path not in removed and file.partition_path not in dropped
-        ]
-        changes[PARTITION_STATS] = PartitionChange(tuple(_left(session, touched, left)))
-    return changes
-
-
-def _left(
-    session: MetadataSession, touched: Sequence[PartitionPath], files: Sequence[DataFile]
-) -> list[MetadataRecord]:
-    """Ranges of partitions, from the files that are left."""
-    client, known = session.tables.client, session.definitions.columns(COLUMN_STATS)
-    timeline = client.timeline()
-    indexable = IndexableColumns.of(
-        client.schema_at(timeline),
-        client.config,
-        local=local_timestamps(client.schema_text_at(timeline)),
-    )
-    return session.partition_ranges(touched, files, indexable.among(known), {})
+def _record(
+    session: MetadataSession,
+    time: InstantTime,
+    gone: Mapping[PartitionPath, Sequence[str]],
+    dropped: Sequence[PartitionPath],
+) -> MetadataState:
+    """Record deleted files, by their names, and dropped partitions."""
+    client, definitions = session.tables.client, session.tables.definitions
+    names = {partition: found for partition, found in gone.items() if found}
+    removal = Removal(client, session.config, definitions, names, dropped)
+    changes = {one.name: one.of_removal(removal) for one in session.partitions}
+    return session.write(time, changes, removal.definitions)

@@ -8,27 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Final
 
 from hudi_core.errors import UnsupportedTableError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.index_definitions import IndexDefinitions, read_definitions
-from hudi_core.metadata.partition_types import (
-    BLOOM_FILTERS,
-    COLUMN_STATS,
-    FILES,
-    PARTITION_STATS,
-    RECORD_INDEX,
-    SECONDARY_INDEX,
-)
+from hudi_core.metadata.partitions.registry import partition_of
 from hudi_core.metadata.table import StoredPartitions, metadata_client
 from hudi_core.model.instant import Instant
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.timeline.timeline import Timeline
-
-_MAINTAINED: Final = (FILES, COLUMN_STATS, PARTITION_STATS, BLOOM_FILTERS, RECORD_INDEX)
-_PLAIN: Final = ("", "identity")
-_ELSEWHERE: Final = "Drop that index with Apache Hudi, or write with Apache Hudi."
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +58,7 @@ class MetadataState:
             The metadata table, or what says which indexes there are, is missing or damaged.
         """
         partitions = StoredPartitions.of(client.config)
-        if FILES not in partitions.complete:
+        if not partitions.is_there:
             return None
         if definitions is None:
             definitions = read_definitions(client.storage, client.config)
@@ -143,13 +131,11 @@ def require_maintained(
         Names it.
     """
     for name in partitions.all:
-        if name in _MAINTAINED:
-            continue
-        if not name.startswith(SECONDARY_INDEX):
+        found = partition_of(name)
+        if found is None:
             raise UnsupportedTableError(
-                base_path, f"has the index {name}, which would go stale", _ELSEWHERE
+                base_path,
+                f"has the index {name}, which would go stale",
+                "Drop that index with Apache Hudi, or write with Apache Hudi.",
             )
-        if len(definitions.columns(name)) != 1 or definitions.function(name) not in _PLAIN:
-            raise UnsupportedTableError(
-                base_path, f"has the index {name} of no one plain column", _ELSEWHERE
-            )
+        found.require_maintained(definitions, base_path)

@@ -161,6 +161,11 @@ class StoredPartitions:
         return cls(complete, tuple(one for one in building if one not in complete))
 
     @property
+    def is_there(self) -> bool:
+        """Whether there is a metadata table that readers use: it has the list of files."""
+        return FILES in self.complete
+
+    @property
     def is_rebuilding(self) -> bool:
         """Whether all of the metadata table is being rebuilt, or was, by somebody who died."""
         return FILES in self.building

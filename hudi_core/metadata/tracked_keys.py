@@ -20,8 +20,9 @@ from hudi_core.metadata.changes import PartitionChange
 from hudi_core.metadata.key_changes import DELETED, INSERTED, keys_of, location_changes
 from hudi_core.metadata.key_records import DataFile, index_millis, value_texts
 from hudi_core.metadata.keys import partition_path, secondary_key
-from hudi_core.metadata.partition_types import RECORD_INDEX, RecordType
-from hudi_core.metadata.records import MetadataRecord, Payload, RecordLocation, SecondaryEntry
+from hudi_core.metadata.partition_types import RECORD_INDEX
+from hudi_core.metadata.payload import Payload
+from hudi_core.metadata.records import MetadataRecord, RecordLocation, RecordType, SecondaryEntry
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.model.commit import WriteStatus
 from hudi_core.model.files import PartitionPath

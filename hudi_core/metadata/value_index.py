@@ -56,16 +56,24 @@ def with_type(
     return _with_option(definitions, index, _TYPE, str(schema.field(column).type))
 
 
-def repeats_keys(client: TableMetaClient, files: Sequence[DataFile]) -> bool:
-    """Whether several of some file groups, each with one file, hold one key; reads the keys
-    of all."""
+def noting_repeated_keys(
+    definitions: IndexDefinitions, client: TableMetaClient, files: Sequence[DataFile]
+) -> IndexDefinitions:
+    """The definitions with a note where several of some file groups hold one key.
+
+    Parameters
+    ----------
+    files
+        One of each file group; the keys of all are read.
+    """
 
     def one(file: DataFile) -> pa.Array:
         return pc.unique(read_columns(client, file.path, [RECORD_KEY]).column(RECORD_KEY))
 
     keys = [keys.cast(pa.string()) for keys in client.run_map(one, list(files))]
     total = pa.chunked_array(keys, pa.string())
-    return int(pc.count_distinct(total).as_py()) < len(total)
+    is_repeated = int(pc.count_distinct(total).as_py()) < len(total)
+    return with_repeated_keys(definitions) if is_repeated else definitions
 
 
 def groups_of_values(

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from hudi_core.model.difference import Difference
 from hudi_core.services.repeated_keys import RepeatedKeys
 
 
@@ -17,34 +18,6 @@ class Source(StrEnum):
     METADATA_TABLE = "metadata table"
     FORMAT = "format"
     CHECKSUM = "checksum file"
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """One thing about which the parts of a table disagree.
-
-    Attributes
-    ----------
-    source
-        Whose word is wrong.
-    subject
-        What it is said of: a file, a column of a file, an instant.
-    expected
-        What it is.
-    found
-        What is said instead.
-    is_pending
-        Whether the next write makes it good by itself.
-    """
-
-    source: Source
-    subject: str
-    expected: str
-    found: str
-    is_pending: bool = False
-
-    def __str__(self) -> str:
-        return f"{self.source}: {self.subject}: {self.found}; expected: {self.expected}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,4 +60,4 @@ class TableValidation:
 
     def of(self, source: Source) -> tuple[Difference, ...]:
         """Return the differences that one part of the table is to blame for."""
-        return tuple(one for one in self.differences if one.source is source)
+        return tuple(one for one in self.differences if one.source == source)

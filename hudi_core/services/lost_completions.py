@@ -26,12 +26,13 @@ from hudi_core.model.commit import (
     WriteOperation,
     WriteStat,
 )
+from hudi_core.model.difference import Difference
 from hudi_core.model.files import BaseFileName, FileGroupId, FileSlice, PartitionPath, join_path
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import InstantTime, next_instant_time
 from hudi_core.model.operation import INSERT_OVERWRITE, OPERATIONS
 from hudi_core.schema.table_schema import COMMIT_TIME, RECORD_KEY, TableSchema
-from hudi_core.services.differences import Difference, Source
+from hudi_core.services.differences import Source
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.serde import decode_requested_replace, encode
 from hudi_core.timeline.timeline import Timeline

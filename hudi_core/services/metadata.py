@@ -18,7 +18,7 @@ from hudi_core.metadata.index_definitions import discard_damaged
 from hudi_core.metadata.keys import partition_path
 from hudi_core.metadata.lifecycle import ensure_metadata_table
 from hudi_core.metadata.lister import MetadataLister
-from hudi_core.metadata.partition_types import FILES, RECORD_INDEX
+from hudi_core.metadata.partition_types import RECORD_INDEX
 from hudi_core.metadata.records import RecordLocation
 from hudi_core.metadata.services import run_services
 from hudi_core.metadata.snapshot import MetadataSnapshot
@@ -77,7 +77,7 @@ class MetadataOperator:
         with self.lock.held():
             client.require_writable()
             state = TableState.load(self.table)
-            if FILES in StoredPartitions.of(state.client.config).complete:
+            if StoredPartitions.of(state.client.config).is_there:
                 raise TableServiceError(
                     f"The table at {client.base_path} has a metadata table already",
                     "Run `hudi metadata delete PATH` before it is rebuilt.",
@@ -174,7 +174,7 @@ class MetadataOperator:
         with self.lock.held():
             self.table.client.require_writable()
             state = TableState.load(self.table)
-            if FILES not in StoredPartitions.of(state.client.config).complete:
+            if not StoredPartitions.of(state.client.config).is_there:
                 raise _missing(state.client)
             state = recover(state, self.config)
             options = replace(self._options, enabled=False)
@@ -297,7 +297,7 @@ def require_metadata(client: TableMetaClient) -> None:
 def has_metadata(client: TableMetaClient) -> bool:
     """Whether a table has a metadata table of a form that is read; before version 8 of tables
     it was another one."""
-    return is_readable(client.config) and FILES in StoredPartitions.of(client.config).complete
+    return is_readable(client.config) and StoredPartitions.of(client.config).is_there
 
 
 @dataclass(frozen=True, slots=True)

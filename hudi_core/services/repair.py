@@ -28,6 +28,7 @@ from hudi_core.metadata.index_definitions import discard_damaged
 from hudi_core.metadata.indexing import recover_pending_indexing
 from hudi_core.metadata.lifecycle import rebuild_metadata_table
 from hudi_core.model.capability import Capability
+from hudi_core.model.difference import Difference
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.services.convert import (
     build_format,
@@ -35,7 +36,7 @@ from hudi_core.services.convert import (
     new_properties,
     require_recoverable,
 )
-from hudi_core.services.differences import Difference, Source, TableValidation
+from hudi_core.services.differences import Source, TableValidation
 from hudi_core.services.lost_completions import LostCompletion, lost_completions, put_back
 from hudi_core.services.opening import open_table
 from hudi_core.services.progress import Progress, no_progress
@@ -221,7 +222,7 @@ def _without_format(
 def _has_lost(found: Sequence[Difference]) -> bool:
     """Whether data files are not those of the commits: what is rebuilt from them would take
     older rows, or rows that no commit names, for the table's."""
-    return any(one.source is Source.STORAGE for one in found)
+    return any(one.source == Source.STORAGE for one in found)
 
 
 def _recovered(table: OpenTable, config: WriteConfig, is_rebuilt: bool) -> tuple[Timeline, bool]:

@@ -26,20 +26,21 @@ from hudi_core.errors import (
     UnsupportedTableError,
 )
 from hudi_core.meta_client import META_FOLDER, TableMetaClient
-from hudi_core.metadata.partition_types import FILES
+from hudi_core.metadata.partitions.names import ALL_CHECKS, Check
 from hudi_core.metadata.table import (
     METADATA_FOLDER,
     StoredPartitions,
     is_readable,
 )
-from hudi_core.metadata.validator import ALL_CHECKS, Check, ValidationReport
+from hudi_core.metadata.validator import ValidationReport
 from hudi_core.metadata.validator import validate as validate_metadata
 from hudi_core.model.commit import WriteStat
+from hudi_core.model.difference import Difference
 from hudi_core.model.files import BaseFileName, FileSlice, FileStatus
 from hudi_core.model.named_files import NamedFile, StatedColumn
 from hudi_core.model.stats import ColumnStats
 from hudi_core.plugin.fenced import pending_publications
-from hudi_core.services.differences import Difference, Source, TableValidation
+from hudi_core.services.differences import Source, TableValidation
 from hudi_core.services.lost_completions import lost_completions
 from hudi_core.services.progress import CountedMap, Progress, no_progress
 from hudi_core.services.repeated_keys import RepeatedKeys, find_repeated_keys
@@ -373,8 +374,8 @@ class _Comparison:
         if not is_readable(client.config):
             self._skipped["metadata table"] = f"that of version {client.config.version} is not read"
             return
-        if FILES not in StoredPartitions.of(client.config).complete:
-            if FILES not in StoredPartitions.of(client.config).building:
+        if not StoredPartitions.of(client.config).is_there:
+            if not StoredPartitions.of(client.config).is_rebuilding:
                 self._skipped["metadata table"] = "there is none"
                 return
             self._skipped["metadata table"] = "it is being rebuilt"
@@ -401,9 +402,9 @@ class _Comparison:
         for one in report.findings:
             self._say(
                 Source.METADATA_TABLE,
-                f"{one.partition}: {one.subject}",
+                f"{one.source}: {one.subject}",
                 one.expected or "no such thing",
-                one.listed or "not known",
+                one.found or "not known",
             )
 
     # --- checksums of Hadoop's file system -----------------------------------------------------

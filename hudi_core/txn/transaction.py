@@ -256,10 +256,13 @@ class Transaction:
         if state.metadata is None:
             return state
         is_same = tuple(seen.completed_writes()) == tuple(self.began.completed_writes())
-        session = MetadataSession(state.metadata, self.metadata, self.view if is_same else None)
+        session = MetadataSession(state.metadata, self.metadata)
+        view = self.view if is_same else None
         base = None if self.schema_step is None else self.schema_step.base
         return state.with_metadata(
-            record_commit(session, self.instant.requested_time, metadata, statuses, base)
+            record_commit(
+                session, self.instant.requested_time, metadata, statuses, base=base, view=view
+            )
         )
 
     def _run_metadata_services(self, tables: MetadataState) -> None:

@@ -18,7 +18,7 @@ from hudi_core.engine.base import TaskContext
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.index_definitions import read_definitions
 from hudi_core.metadata.key_changes import DELETED, INSERTED, UPDATED, change_table
-from hudi_core.metadata.partition_types import RECORD_INDEX, SECONDARY_INDEX
+from hudi_core.metadata.partitions.registry import partitions_of
 from hudi_core.metadata.table import StoredPartitions
 from hudi_core.rows.context import KeyTracking, WriteContext
 from hudi_core.rows.merging import Merged
@@ -39,14 +39,14 @@ def key_tracking(
     in_memory
         Whether tasks hand on what they leave in memory.
     """
-    stored = StoredPartitions.of(client.config).all
-    secondary = [name for name in stored if name.startswith(SECONDARY_INDEX)]
-    if not secondary and RECORD_INDEX not in stored:
+    stored = partitions_of(StoredPartitions.of(client.config).all)
+    if not any(one.is_key_index for one in stored):
         return None
+    of_columns = [one.name for one in stored if one.is_of_column]
     columns: list[str] = []
-    if secondary:
+    if of_columns:
         definitions = read_definitions(client.storage, client.config)
-        columns = [column for name in secondary for column in definitions.columns(name)]
+        columns = [column for name in of_columns for column in definitions.columns(name)]
     known = set(schema.arrow.names)
     return KeyTracking(tuple(sorted(known.intersection(columns))), in_memory)
 

@@ -9,7 +9,6 @@ from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.enabled import enabled_partitions
 from hudi_core.metadata.groups import list_all_groups
 from hudi_core.metadata.index_definitions import read_definitions
-from hudi_core.metadata.partition_types import FILES
 from hudi_core.metadata.table import StoredPartitions, metadata_client
 from hudi_core.model.dry_run import StorageRequests
 
@@ -48,7 +47,7 @@ def metadata_requests(client: TableMetaClient, config: MetadataConfig) -> Storag
         The metadata table is damaged.
     """
     stored = StoredPartitions.of(client.config)
-    if FILES not in stored.complete:
+    if not stored.is_there:
         if not config.enabled:
             return StorageRequests(0, 0, 0, 0)
         rebuilt = stored.building if stored.is_rebuilding else ()

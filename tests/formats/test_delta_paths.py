@@ -95,7 +95,7 @@ def vacuum(path: Path, **given: Any) -> list[str]:
     )
 
 
-def findings(path: Path) -> list[tuple[Source, str]]:
+def findings(path: Path) -> list[tuple[str, str | None]]:
     found = hudi.Table.open(str(path)).validate()
     return [(one.source, one.found) for one in found.differences]
 

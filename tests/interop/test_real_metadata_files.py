@@ -31,10 +31,16 @@ from hudi_core.metadata.bounds import bound_type, unwrap_bound, wrap_bound
 from hudi_core.metadata.hfile import HFileOptions, HFileReader, write_hfile
 from hudi_core.metadata.hfile.trailer import Trailer
 from hudi_core.metadata.merging import merge, present
-from hudi_core.metadata.partition_types import RecordType, shard_number, shards_of
+from hudi_core.metadata.partition_types import shard_number, shards_of
 from hudi_core.metadata.range_columns import decode_ranges
 from hudi_core.metadata.record_codec import RecordDecoder, RecordEncoder
-from hudi_core.metadata.records import ColumnRange, FileList, MetadataRecord, RecordLocation
+from hudi_core.metadata.records import (
+    ColumnRange,
+    FileList,
+    MetadataRecord,
+    RecordLocation,
+    RecordType,
+)
 from hudi_core.model.files import FileId, PartitionPath
 
 RealTables = Callable[[str], Path]

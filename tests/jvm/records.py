@@ -19,8 +19,13 @@ from typing import Any, Final
 import pyarrow.parquet as pq
 
 from hudi_core.avro.wrappers import SCALARS, Wrapped
-from hudi_core.metadata.partition_types import RecordType
-from hudi_core.metadata.records import ColumnRange, FileList, MetadataRecord, RecordLocation
+from hudi_core.metadata.records import (
+    ColumnRange,
+    FileList,
+    MetadataRecord,
+    RecordLocation,
+    RecordType,
+)
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.model.files import BaseFileName
 from hudi_core.services.opening import open_table

@@ -11,9 +11,8 @@ from hudi_core.errors import CorruptMetadataError
 from hudi_core.metadata.file_lists import _decoded, columns_of_lists, decode_lists
 from hudi_core.metadata.hfile import HFileOptions, HFileReader, write_hfile
 from hudi_core.metadata.layers import BaseLayer
-from hudi_core.metadata.partition_types import RecordType
 from hudi_core.metadata.record_codec import RecordDecoder, RecordEncoder
-from hudi_core.metadata.records import FileEntry, FileList, MetadataRecord
+from hudi_core.metadata.records import FileEntry, FileList, MetadataRecord, RecordType
 from hudi_core.model.file_columns import FileColumns
 
 PATH = "/table/.hoodie/metadata/files/f.hfile"

@@ -14,7 +14,6 @@ from hudi_core.avro import decode_datum, encode_datum, parse_writer_schema
 from hudi_core.avro.wrappers import ARRAY, SCALARS, Wrapped
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.metadata.damage import REBUILD, with_rebuild_hint
-from hudi_core.metadata.partition_types import RecordType
 from hudi_core.metadata.record_codec import RecordDecoder, RecordEncoder
 from hudi_core.metadata.record_schema import record_schema
 from hudi_core.metadata.records import (
@@ -24,6 +23,7 @@ from hudi_core.metadata.records import (
     FileList,
     MetadataRecord,
     RecordLocation,
+    RecordType,
     SecondaryEntry,
     ValueType,
 )

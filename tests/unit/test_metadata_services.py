@@ -24,9 +24,9 @@ from hudi_core.metadata.compaction import (
     require_no_backlog,
 )
 from hudi_core.metadata.hfile import HFileReader
-from hudi_core.metadata.partition_types import FILES, PARTITION_STATS, RecordType
+from hudi_core.metadata.partition_types import FILES, PARTITION_STATS
 from hudi_core.metadata.record_codec import RecordDecoder
-from hudi_core.metadata.records import FileEntry, FileList, MetadataRecord
+from hudi_core.metadata.records import FileEntry, FileList, MetadataRecord, RecordType
 from hudi_core.metadata.services import archive_if_due, clean_if_due, run_services
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.metadata.state import MetadataState

@@ -19,9 +19,9 @@ from hudi_core.errors import (
     StorageError,
 )
 from hudi_core.metadata.changes import PartitionChange
-from hudi_core.metadata.file_records import list_records, partitions_record
 from hudi_core.metadata.index_definitions import DEFAULT_PATH, PATH_KEY, read_definitions
 from hudi_core.metadata.partition_types import COLUMN_STATS, FILES
+from hudi_core.metadata.partitions.files import list_records, partitions_record
 from hudi_core.metadata.records import ColumnRange, FileEntry
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.metadata.state import MetadataState

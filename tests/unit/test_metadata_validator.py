@@ -22,8 +22,8 @@ from hudi_core.metadata.partition_types import (
     FILES,
     PARTITION_STATS,
     RECORD_INDEX,
-    RecordType,
 )
+from hudi_core.metadata.partitions.names import Check
 from hudi_core.metadata.records import (
     BloomFilterEntry,
     ColumnRange,
@@ -31,14 +31,16 @@ from hudi_core.metadata.records import (
     FileList,
     MetadataRecord,
     RecordLocation,
+    RecordType,
     SecondaryEntry,
 )
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.metadata.state import MetadataState
 from hudi_core.metadata.table import metadata_client
-from hudi_core.metadata.validator import Check, Finding, ValidationReport, validate
+from hudi_core.metadata.validator import ValidationReport, validate
 from hudi_core.metadata.writer import write_deltacommit
 from hudi_core.model.commit import CommitMetadata
+from hudi_core.model.difference import Difference
 from hudi_core.model.files import PartitionPath
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.services.metadata import MetadataOperator
@@ -107,10 +109,10 @@ def a_record(path: Path, partition: str, fits: Callable[[Any], bool] = bool) -> 
     return next(one for one in snapshot.scan(partition) if fits(one.payload))
 
 
-def found_in(path: Path, partition: str) -> Finding:
+def found_in(path: Path, partition: str) -> Difference:
     report = validate(client_of(path))
     assert not report.is_valid
-    assert {one.partition for one in report.findings} == {partition}
+    assert {one.source for one in report.findings} == {partition}
     [finding] = report.findings
     assert str(finding)
     return finding
@@ -156,7 +158,7 @@ def test_a_file_of_another_size(path: Path) -> None:
         file.write(b"x")
     report = validate(client_of(path), [Check.FILES])
     [finding] = report.findings
-    assert (finding.expected, finding.listed) == (f"{size + 1} bytes", f"{size} bytes")
+    assert (finding.expected, finding.found) == (f"{size + 1} bytes", f"{size} bytes")
     assert validate(client_of(path), [Check.FILES], [PartitionPath("x")]).is_valid
 
 
@@ -166,7 +168,7 @@ def test_a_file_that_is_not_listed(path: Path) -> None:
     plant(path, FILES, MetadataRecord("y", RecordType.FILES, gone))
     report = validate(client_of(path), [Check.FILES])
     [finding] = report.findings
-    assert (finding.subject, finding.listed) == (f"{name} of partition 'y'", None)
+    assert (finding.subject, finding.found) == (f"{name} of partition 'y'", None)
 
 
 def test_old_files_are_left_out_where_the_newest_are_asked_for(path: Path) -> None:
@@ -209,7 +211,7 @@ def test_a_wrong_range_of_a_column(path: Path, change: dict[str, Any]) -> None:
     plant(path, COLUMN_STATS, replace(record, payload=replace(record.payload, **change)))
     finding = found_in(path, COLUMN_STATS)
     assert finding.subject == f"column ts of {record.payload.file_name}"
-    assert None not in (finding.expected, finding.listed)
+    assert None not in (finding.expected, finding.found)
 
 
 def test_a_range_that_is_missing_and_one_of_no_file(path: Path) -> None:
@@ -217,7 +219,7 @@ def test_a_range_that_is_missing_and_one_of_no_file(path: Path) -> None:
     assert isinstance(record.payload, ColumnRange)
     gone = replace(record.payload, is_deleted=True)
     plant(path, COLUMN_STATS, replace(record, payload=gone))
-    assert found_in(path, COLUMN_STATS).listed is None
+    assert found_in(path, COLUMN_STATS).found is None
     plant(path, COLUMN_STATS, record)
     assert validate(client_of(path)).is_valid
     other = replace(record.payload, file_name="a-0_0-0-0_20260101000000000.parquet")
@@ -258,9 +260,9 @@ def test_wrong_keys_of_the_record_index(path: Path) -> None:
     # the number of keys is right
     assert validate(client_of(path), [Check.RECORD_INDEX_COUNT]).is_valid
     plant(path, RECORD_INDEX, deleted=record.key)
-    assert found_in(path, RECORD_INDEX).listed is None
+    assert found_in(path, RECORD_INDEX).found is None
     [count] = validate(client_of(path), [Check.RECORD_INDEX_COUNT]).findings
-    assert (count.expected, count.listed) == ("6", "5")
+    assert (count.expected, count.found) == ("6", "5")
     plant(path, RECORD_INDEX, record)
     assert validate(client_of(path)).is_valid
     plant(path, RECORD_INDEX, replace(record, key="nobody"))
@@ -270,7 +272,7 @@ def test_wrong_keys_of_the_record_index(path: Path) -> None:
 def test_wrong_entries_of_a_secondary_index(path: Path) -> None:
     record = a_record(path, SECONDARY)
     plant(path, SECONDARY, replace(record, payload=SecondaryEntry(is_deleted=True)))
-    assert found_in(path, SECONDARY).listed is None
+    assert found_in(path, SECONDARY).found is None
     plant(path, SECONDARY, record)
     plant(path, SECONDARY, replace(record, key="99$nobody"))
     finding = found_in(path, SECONDARY)

@@ -16,7 +16,8 @@ from hudi_core.cli.app import app
 from hudi_core.errors import CorruptMetadataError, InvalidOptionError
 from hudi_core.metadata import completeness
 from hudi_core.metadata.index_definitions import read_definitions
-from hudi_core.metadata.validator import Check, validate
+from hudi_core.metadata.partitions.names import Check
+from hudi_core.metadata.validator import validate
 from hudi_core.services.metadata import look_up_keys
 from tests.crash.counting_storage import KILLS, CountedSteps, Fault, in_fork
 from tests.property.test_partitioned_index_model import stored

@@ -7,88 +7,68 @@ from all files.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from hudi_core.metadata.bound_forms import BoundForm, in_form, widest
-from hudi_core.metadata.changes import Changes, PartitionChange
 from hudi_core.metadata.column_records import file_ranges, range_records, removed_partition_range
-from hudi_core.metadata.index_definitions import put_definitions, with_index
 from hudi_core.metadata.indexed_columns import IndexableColumns, IndexedColumns
-from hudi_core.metadata.key_records import DataFile
 from hudi_core.metadata.keys import partition_path
 from hudi_core.metadata.partition_types import COLUMN_STATS, PARTITION_STATS
+from hudi_core.metadata.partitions.ranges import ranges_of_partitions, stored_ranges
+from hudi_core.metadata.partitions.work import Commit
 from hudi_core.metadata.records import ColumnRange, MetadataRecord
-from hudi_core.metadata.session import MetadataSession
-from hudi_core.model.commit import WriteStatus
-from hudi_core.model.files import PartitionPath
 from hudi_core.schema.avro_types import local_timestamps
 from hudi_core.schema.promotions import promotion
 from hudi_core.schema.table_schema import TableSchema
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class RangeChanges:
     """The changes of one write.
 
     Attributes
     ----------
-    upkeep
-        Of the metadata table.
-    base
-        The schema before the write; ``None`` where the write says nothing of columns.
-    text
-        The schema after it, in Avro's JSON.
-    new
-        The files that it made.
-    touched, staying
-        The partitions in which it changes files, and the files of these that it leaves as they are.
+    commit
+        The write.
+    known
+        The columns that had ranges before it.
     """
 
-    session: MetadataSession
-    base: TableSchema | None
-    text: str
-    new: Sequence[tuple[WriteStatus, DataFile]]
-    touched: Sequence[PartitionPath]
-    staying: Sequence[DataFile]
+    commit: Commit
+    known: tuple[str, ...] = field(init=False)
 
-    def changes(self) -> Changes:
-        """The changes, with the table's list of columns kept."""
-        if set(self._columns) != set(self._known):
-            client, columns = self.session.tables.client, tuple(self._columns)
-            made = with_index(self.session.definitions, client.config, COLUMN_STATS, columns)
-            put_definitions(client.storage, made)
-        found = {COLUMN_STATS: PartitionChange(tuple(self._of_files()))}
-        if PARTITION_STATS in self.session.partitions.all:
-            found[PARTITION_STATS] = PartitionChange(tuple(self._of_partitions()))
-        return found
+    def __post_init__(self) -> None:
+        self.known = self.commit.definitions.columns(COLUMN_STATS)
 
     # --- which columns -------------------------------------------------------------------------
 
     @cached_property
+    def _text(self) -> str:
+        """The schema after the write, in Avro's JSON."""
+        client = self.commit.client
+        return self.commit.metadata.schema_json or client.schema_text_at(client.timeline())
+
+    @cached_property
     def _schema(self) -> TableSchema:
-        return TableSchema.from_avro(self.text)
+        return TableSchema.from_avro(self._text)
 
     @cached_property
-    def _known(self) -> tuple[str, ...]:
-        return self.session.definitions.columns(COLUMN_STATS)
-
-    @cached_property
-    def _columns(self) -> IndexedColumns:
+    def columns(self) -> IndexedColumns:
         """The columns that have ranges: of all files, or no file has them yet.
 
         Files may have another column under a name that stood for one. Where that had no ranges, the
         new one gets some with an index that is built from all files.
         """
         indexable = IndexableColumns.of(
-            self._schema, self.session.tables.client.config, local=local_timestamps(self.text)
+            self._schema, self.commit.client.config, local=local_timestamps(self._text)
         )
-        base = self.base
+        base = self.commit.base
         return {
             path: form
-            for path, form in indexable.wanted(self.session.config, self._known).items()
-            if path in self._known
+            for path, form in indexable.wanted(self.commit.config, self.known).items()
+            if path in self.known
             or path in indexable.meta
             or (base is not None and base.field(path) is None and not self._is_missing(path))
         }
@@ -98,12 +78,13 @@ class RangeChanges:
     @cached_property
     def _fresh(self) -> Mapping[str, Mapping[str, ColumnRange]]:
         return {
-            file.path: file_ranges(file.name, status.columns, self._columns)
-            for status, file in self.new
+            file.path: file_ranges(file.name, status.columns, self.columns)
+            for status, file in self.commit.new
         }
 
-    def _of_files(self) -> Iterator[MetadataRecord]:
-        for _, file in self.new:
+    def of_files(self) -> Iterator[MetadataRecord]:
+        """Yield the new ranges of files."""
+        for _, file in self.commit.new:
             ranges = self._fresh[file.path].values()
             yield from range_records(file.partition_path, file.name, ranges)
         other = {
@@ -113,23 +94,24 @@ class RangeChanges:
         }
         yield from self._in_form(COLUMN_STATS, other)
 
-    def _of_partitions(self) -> Iterator[MetadataRecord]:
-        if self.touched:
-            files = [*(file for _, file in self.new), *self.staying]
-            yield from self.session.partition_ranges(
-                self.touched, files, self._columns, self._fresh
-            )
+    def of_partitions(self) -> Iterator[MetadataRecord]:
+        """Yield the new ranges of the table's partitions."""
+        touched = self.commit.touched
+        if touched:
+            staying = [one for one in self.commit.before if one.group not in self.commit.groups]
+            files = [*(file for _, file in self.commit.new), *staying]
+            yield from ranges_of_partitions(self.commit, touched, files, self.columns, self._fresh)
         for record in self._in_form(PARTITION_STATS, self._retyped):
             name = record.payload.file_name if isinstance(record.payload, ColumnRange) else None
-            if partition_path(name or "") not in self.touched:
+            if partition_path(name or "") not in touched:
                 yield record
         # readers would take partitions without a range of a column for such without values
         gone = [
             path
-            for path in self._known
-            if path not in self._columns and self._schema.field(path) is not None
+            for path in self.known
+            if path not in self.columns and self._schema.field(path) is not None
         ]
-        for _, one in self.session.stored_ranges(PARTITION_STATS, gone):
+        for _, one in stored_ranges(self.commit, PARTITION_STATS, gone):
             name, path = partition_path(one.file_name or ""), one.column_name or ""
             yield removed_partition_range(name, path)
 
@@ -137,7 +119,7 @@ class RangeChanges:
         self, partition: str, columns: Mapping[str, BoundForm]
     ) -> Iterator[MetadataRecord]:
         """Yield what is stored of some columns, in the form that their bounds have now."""
-        for record, one in self.session.stored_ranges(partition, columns):
+        for record, one in stored_ranges(self.commit, partition, columns):
             path = one.column_name or ""
             # what is stored may have been made of a column before the last one
             change = widest if path in self._given_up else in_form
@@ -149,17 +131,17 @@ class RangeChanges:
         """Whether a name stood for another column, of which files have no ranges."""
         if path not in self._given_up:
             return False
-        return not any(True for _ in self.session.stored_ranges(COLUMN_STATS, [path]))
+        return not any(True for _ in stored_ranges(self.commit, COLUMN_STATS, [path]))
 
     # --- columns of other types ----------------------------------------------------------------
 
     @cached_property
     def _given_up(self) -> frozenset[str]:
         """Names that once stood for other columns."""
-        if self.base is None:
+        if self.commit.base is None:
             return frozenset()
-        former = self.session.tables.client.config.former_names
-        return former | self.base.given_up_in(self._schema)
+        former = self.commit.client.config.former_names
+        return former | self.commit.base.given_up_in(self._schema)
 
     @cached_property
     def _retyped(self) -> Mapping[str, BoundForm]:
@@ -169,14 +151,14 @@ class RangeChanges:
         column's type. Version 2 does, and Hudi widens what rows widen. Under the name of a column
         that was dropped there may be ranges of any type.
         """
-        if self.base is None:
+        if self.commit.base is None:
             return {}
         changed: dict[str, BoundForm] = {}
-        for path, form in self._columns.items():
-            old = self.base.field(path)
+        for path, form in self.columns.items():
+            old = self.commit.base.field(path)
             is_same = old is not None and old.type.equals(form.kind)
             if path in self._given_up:
-                is_told = path in self._known and is_same
+                is_told = path in self.known and is_same
             else:
                 told_so = form.value_type is not None and self._widened_by_rows(path, form)
                 is_told = old is None or is_same or told_so
@@ -185,6 +167,6 @@ class RangeChanges:
         return changed
 
     def _widened_by_rows(self, path: str, form: BoundForm) -> bool:
-        old = None if self.base is None else self.base.field(path)
+        old = None if self.commit.base is None else self.commit.base.field(path)
         found = None if old is None else promotion(old.type, form.kind)
         return found is not None and found.on_write

@@ -1,0 +1,1 @@
+"""The kinds of partitions of the metadata table, one module each."""

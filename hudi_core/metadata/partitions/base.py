@@ -1,0 +1,280 @@
+"""What a kind of partition of the metadata table is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple, Self
+
+import pyarrow as pa
+
+from hudi_core.config.metadata_keys import MetadataConfig
+from hudi_core.config.table import TableConfig
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata.changes import PartitionChange
+from hudi_core.metadata.index_definitions import IndexDefinitions
+from hudi_core.metadata.partitions.comparison import Comparison
+from hudi_core.metadata.partitions.listed import ListedTable
+from hudi_core.metadata.partitions.names import Check
+from hudi_core.metadata.partitions.work import Commit, Removal, Work
+from hudi_core.metadata.records import MetadataRecord
+from hudi_core.model.difference import Difference
+from hudi_core.model.files import PartitionPath
+from hudi_core.model.protocols import TimelineView
+
+
+class Layout(NamedTuple):
+    """What decides about the number of file groups of a new partition.
+
+    Attributes
+    ----------
+    config
+        The options.
+    owner
+        See :class:`~hudi_core.metadata.partition_types.GroupPlace`.
+    records
+        How many it has.
+    """
+
+    config: MetadataConfig
+    owner: PartitionPath | None
+    records: int
+
+
+class Reading(NamedTuple):
+    """A table and its timeline as a reader sees it, and the path of its metadata table."""
+
+    client: TableMetaClient
+    timeline: TimelineView
+    path: str
+
+
+@dataclass(frozen=True)
+class MetadataPartition:
+    """One kind of partition: a value, which writers, readers and tools loop over.
+
+    A new kind needs a class with :meth:`of_commit`, :meth:`build`, :meth:`rows` and what it says
+    other than here, and a place in the registry.
+
+    Attributes
+    ----------
+    name
+        Of the partition, which is its folder; what names begin with where users name partitions of
+        the kind.
+    arrow_schema
+        Its columns as an Arrow table.
+    option
+        Field of the options that asks for it.
+    groups
+        Number of file groups that it is built with, or the field of the options that has it.
+    checks
+        What validation compares of it.
+    made_from
+        Partition whose records it is made from: built after that one, and dropped with it.
+    read_through
+        Partition that its readers go through, which is not dropped while it is there.
+    is_required
+        Whether there is no metadata table without it.
+    is_of_partitions
+        Whether only a table with partitions has it.
+    is_key_index
+        Whether it is an index of record keys: tasks report what they do to keys, and only undoing
+        a commit takes its changes back.
+    is_of_column
+        Whether users add it under a name of theirs, as an index of one column.
+    """
+
+    name: str
+    arrow_schema: ClassVar[pa.Schema]
+    option: ClassVar[str | None] = None
+    groups: ClassVar[int | str] = 1
+    checks: ClassVar[frozenset[Check]] = frozenset()
+    made_from: ClassVar[str | None] = None
+    read_through: ClassVar[str | None] = None
+    is_required: ClassVar[bool] = False
+    is_of_partitions: ClassVar[bool] = False
+    is_key_index: ClassVar[bool] = False
+    is_of_column: ClassVar[bool] = False
+
+    def named(self, name: str) -> Self | None:
+        """The partition of that name; ``None`` where it is not of this kind."""
+        if not self.is_of_column:
+            return self if name == self.name else None
+        is_one = name.startswith(self.name) and name != self.name
+        return replace(self, name=name) if is_one else None
+
+    # --- which partitions a table has ----------------------------------------------------------
+
+    def is_enabled(self, config: MetadataConfig) -> bool:
+        """Whether options ask for it."""
+        is_asked = self.option is not None and bool(getattr(config, self.option))
+        return self.is_required or is_asked
+
+    def with_option(
+        self, config: MetadataConfig, definitions: IndexDefinitions | None
+    ) -> MetadataConfig:
+        """Options that ask for it in the form of the definitions; not at all without them."""
+        if self.option is None:
+            return config
+        changed: dict[str, Any] = {self.option: definitions is not None}
+        return replace(config, **changed)
+
+    def require_possible(self, config: MetadataConfig, table: TableConfig) -> None:
+        """Refuse options that ask for what cannot be built.
+
+        Raises
+        ------
+        InvalidOptionError
+            Names the option.
+        """
+
+    def require_same_kind(self, work: Work) -> None:
+        """Refuse options that ask for another form of it than the table has.
+
+        Raises
+        ------
+        InvalidOptionError
+            Names the option.
+        """
+
+    def rebuild_options(self, work: Work) -> MetadataConfig:
+        """Options to rebuild it with; the very ones at hand where there is no need."""
+        return work.config
+
+    def require_maintained(self, definitions: IndexDefinitions, base_path: str) -> None:
+        """Refuse a partition that would go stale.
+
+        Raises
+        ------
+        UnsupportedTableError
+            Names it.
+        """
+
+    def require_droppable(self) -> None:
+        """Refuse to drop what the metadata table cannot be without.
+
+        Raises
+        ------
+        TableServiceError
+            Says what to do instead.
+        """
+
+    # --- its definition ------------------------------------------------------------------------
+
+    @property
+    def has_safe_name(self) -> bool:
+        """Whether its name is fit for a folder and a file name."""
+        return True
+
+    def defined(self, work: Work, column: str | None) -> IndexDefinitions:  # noqa: ARG002 - of one
+        """The definitions with that of a new partition.
+
+        Parameters
+        ----------
+        column
+            What it is an index of.
+
+        Raises
+        ------
+        TableServiceError
+            The table has no such column.
+        """
+        return work.definitions
+
+    def restored(self, work: Work) -> IndexDefinitions:
+        """The definitions with what its files tell, where its own definition is lost."""
+        return work.definitions
+
+    def is_defined(self, work: Work) -> bool:
+        """Whether enough is known of it to rebuild it."""
+        if not self.is_of_column:
+            return True
+        columns = work.definitions.columns(self.name)
+        return len(columns) == 1 and work.client.schema.field(columns[0]) is not None
+
+    # --- its records and file groups -----------------------------------------------------------
+
+    def of_commit(self, commit: Commit) -> PartitionChange:
+        """What a write changes in it."""
+        raise NotImplementedError
+
+    def of_removal(self, removal: Removal) -> PartitionChange:  # noqa: ARG002 - of files only
+        """What deleted files change in it."""
+        return PartitionChange()
+
+    def build(self, table: ListedTable) -> Iterable[MetadataRecord]:
+        """Its records as the table's files have it, each key once."""
+        raise NotImplementedError
+
+    def group_count(self, layout: Layout) -> int:
+        """Number of file groups that it is built with."""
+        if isinstance(self.groups, int):
+            return self.groups
+        count: int = getattr(layout.config, self.groups)
+        return count
+
+    def by_owner(
+        self,
+        table: ListedTable,  # noqa: ARG002 - of indexes of keys
+        records: Sequence[MetadataRecord],
+    ) -> Mapping[PartitionPath | None, Sequence[MetadataRecord]]:
+        """Records by the owner of the file groups that they are for."""
+        return {None: records}
+
+    # --- for people and tools ------------------------------------------------------------------
+
+    def to_arrow(
+        self,
+        records: Sequence[MetadataRecord],
+        reading: Reading,  # noqa: ARG002 - of ranges and keys
+    ) -> pa.Table:
+        """Records as an Arrow table of :attr:`arrow_schema`."""
+        rows = [row for record in records for row in self.rows(record)]
+        return pa.Table.from_pylist(rows, schema=self.arrow_schema)
+
+    def rows(self, record: MetadataRecord) -> Iterable[Mapping[str, Any]]:
+        """A record as rows of :attr:`arrow_schema`."""
+        raise NotImplementedError
+
+    def compare(self, comparison: Comparison) -> Iterator[Difference]:
+        """Yield where it differs from the table's files, and note what was compared."""
+        listed, expected = self.listed(comparison), self.expected(comparison)
+        comparison.checked[self.name] = len(listed)
+        for key in dict.fromkeys((*expected, *listed)):
+            found, right = listed.get(key), expected.get(key)
+            record = right or found
+            if record is not None and self.misleads(found, right, comparison):
+                subject = self.subject(record)
+                yield Difference(self.name, subject, self._said(right), self._said(found))
+
+    def _said(self, record: MetadataRecord | None) -> str | None:
+        return None if record is None else self.describe(record)
+
+    def listed(self, comparison: Comparison) -> Mapping[Hashable, MetadataRecord]:
+        """Its records by their identity."""
+        return {one.key: one for one in comparison.snapshot.scan(self.name)}
+
+    def expected(self, comparison: Comparison) -> Mapping[Hashable, MetadataRecord]:
+        """The records that it should have by their identity."""
+        return {one.key: one for one in self.build(comparison.table)}
+
+    def misleads(
+        self,
+        listed: MetadataRecord | None,
+        expected: MetadataRecord | None,
+        comparison: Comparison,  # noqa: ARG002 - of ranges
+    ) -> bool:
+        """Whether readers are misled by a record that is missing, wrong, or of nothing."""
+        return listed is None or expected is None or self.fact(listed) != self.fact(expected)
+
+    def fact(self, record: MetadataRecord) -> object:
+        """What readers rely on of a record."""
+        return record.payload
+
+    def subject(self, record: MetadataRecord) -> str:
+        """What a record says something of: a file, a column, a key."""
+        return f"key {record.key!r}"
+
+    def describe(self, record: MetadataRecord) -> str:
+        """What a record says."""
+        return f"a record of type {int(record.type)}"

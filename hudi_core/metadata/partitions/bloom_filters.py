@@ -1,0 +1,88 @@
+"""The bloom filters of the table's files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+from hudi_core.base_file.footer import read_bloom
+from hudi_core.hashing.bloom import TYPE_CODE
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata.changes import PartitionChange
+from hudi_core.metadata.key_records import DataFile
+from hudi_core.metadata.keys import bloom_filter_key
+from hudi_core.metadata.partition_types import BLOOM_FILTERS
+from hudi_core.metadata.partitions.base import MetadataPartition
+from hudi_core.metadata.partitions.listed import ListedTable
+from hudi_core.metadata.partitions.names import Check
+from hudi_core.metadata.partitions.work import Commit, Removal
+from hudi_core.metadata.records import BloomFilterEntry, MetadataRecord, RecordType
+from hudi_core.model.files import PartitionPath
+from hudi_core.model.instant_time import InstantTime
+
+
+@dataclass(frozen=True)
+class BloomFilters(MetadataPartition):
+    """The bloom filter of every file, as its footer has it."""
+
+    name: str = BLOOM_FILTERS
+    arrow_schema: ClassVar[pa.Schema] = pa.schema(
+        [
+            ("key", pa.string()),
+            ("type", pa.string()),
+            ("instant_time", pa.string()),
+            ("bloom_filter", pa.binary()),
+        ]
+    )
+    checks: ClassVar[frozenset[Check]] = frozenset({Check.BLOOM_FILTERS})
+    option: ClassVar[str | None] = "bloom_filters"
+    groups: ClassVar[int | str] = "bloom_filter_groups"
+
+    def of_commit(self, commit: Commit) -> PartitionChange:
+        files = [file for _, file in commit.new]
+        times = dict.fromkeys([file.name for file in files], commit.time)
+        return PartitionChange(tuple(_from_footers(commit.client, files, times)))
+
+    def of_removal(self, removal: Removal) -> PartitionChange:
+        gone = BloomFilterEntry(TYPE_CODE, "", b"", is_deleted=True)
+        return PartitionChange(tuple(_record(*file, gone) for file in removal.files))
+
+    def build(self, table: ListedTable) -> Iterable[MetadataRecord]:
+        return _from_footers(table.client, table.all, table.times)
+
+    def rows(self, record: MetadataRecord) -> Iterable[Mapping[str, Any]]:
+        found = record.payload
+        if isinstance(found, BloomFilterEntry):
+            yield {
+                "key": record.key,
+                "type": found.type_code,
+                "instant_time": found.instant_time,
+                "bloom_filter": found.bloom,
+            }
+
+    def fact(self, record: MetadataRecord) -> object:
+        return _filter(record)
+
+    def describe(self, record: MetadataRecord) -> str:
+        return f"a bloom filter of {len(_filter(record))} bytes"
+
+
+def _from_footers(
+    client: TableMetaClient, files: list[DataFile], times: Mapping[str, InstantTime]
+) -> Iterable[MetadataRecord]:
+    def one(file: DataFile) -> MetadataRecord:
+        entry = BloomFilterEntry(TYPE_CODE, times[file.name], read_bloom(client, file.path))
+        return _record(file.partition_path, file.name, entry)
+
+    return client.run_map(one, files)
+
+
+def _record(partition: PartitionPath, name: str, entry: BloomFilterEntry) -> MetadataRecord:
+    return MetadataRecord(bloom_filter_key(partition, name), RecordType.BLOOM_FILTERS, entry)
+
+
+def _filter(record: MetadataRecord) -> bytes:
+    return record.payload.bloom if isinstance(record.payload, BloomFilterEntry) else b""

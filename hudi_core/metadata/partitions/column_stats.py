@@ -1,0 +1,104 @@
+"""The ranges of columns, file by file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from hudi_core.config.metadata_keys import MetadataConfig
+from hudi_core.metadata.changes import PartitionChange
+from hudi_core.metadata.column_records import range_records, removed_ranges
+from hudi_core.metadata.index_definitions import IndexDefinitions, with_index
+from hudi_core.metadata.indexed_columns import IndexableColumns
+from hudi_core.metadata.partition_types import COLUMN_STATS
+from hudi_core.metadata.partitions.comparison import Comparison
+from hudi_core.metadata.partitions.listed import ListedTable
+from hudi_core.metadata.partitions.names import Check
+from hudi_core.metadata.partitions.range_changes import RangeChanges
+from hudi_core.metadata.partitions.ranges import (
+    RangePartition,
+    footer_ranges,
+    indexed_columns,
+)
+from hudi_core.metadata.partitions.work import Commit, Removal, Work
+from hudi_core.metadata.records import ColumnRange, MetadataRecord
+from hudi_core.model.difference import Difference
+
+
+@dataclass(frozen=True)
+class ColumnStats(RangePartition):
+    """Ranges, nulls and values of columns in every file."""
+
+    name: str = COLUMN_STATS
+    checks: ClassVar[frozenset[Check]] = frozenset({Check.COLUMN_STATS})
+    option: ClassVar[str | None] = "column_stats"
+    groups: ClassVar[int | str] = "column_stats_groups"
+
+    def rebuild_options(self, work: Work) -> MetadataConfig:
+        config, known = work.config, work.definitions.columns(self.name)
+        if not config.chooses_columns or (
+            config.stats_columns and {*config.stats_columns} <= {*known}
+        ):
+            return config
+        client = work.client
+        indexable = IndexableColumns.of(client.schema_at(client.timeline()), client.config)
+        if indexable.wanted(config, known).keys() <= {*known}:
+            return config
+        # files that are there may have values of a column that comes, and a range is of all
+        return replace(config, stats_columns=(*indexable.asked(config), *known))
+
+    def of_commit(self, commit: Commit) -> PartitionChange:
+        ranges = commit.shared(RangeChanges)
+        if set(ranges.columns) != set(ranges.known):
+            commit.definitions = _listing(commit, ranges.columns)
+        return PartitionChange(tuple(ranges.of_files()))
+
+    def of_removal(self, removal: Removal) -> PartitionChange:
+        columns = removal.definitions.columns(self.name)
+        return PartitionChange(
+            tuple(record for one in removal.files for record in removed_ranges(*one, columns))
+        )
+
+    def build(self, table: ListedTable) -> Iterable[MetadataRecord]:
+        found = table.shared(footer_ranges)
+        table.definitions = _listing(table, table.shared(indexed_columns))
+        for file in table.all:
+            ranges = found[file.path].values()
+            yield from range_records(file.partition_path, file.name, ranges)
+
+    def compare(self, comparison: Comparison) -> Iterator[Difference]:
+        table = comparison.table
+        known, forms = table.definitions.columns(self.name), table.shared(indexed_columns)
+        schema = table.client.schema_at(table.client.timeline())
+        for path in known:
+            if path not in forms and schema.field(path) is not None:
+                yield Difference(self.name, f"column {path}", None, "that it has ranges")
+        yield from super().compare(comparison)
+
+    def misleads(
+        self,
+        listed: MetadataRecord | None,
+        expected: MetadataRecord | None,
+        comparison: Comparison,
+    ) -> bool:
+        if listed is not None and expected is None:
+            # a column that is not indexed any more, or a log file, whose ranges its writer alone
+            # knows
+            found = listed.payload
+            return not isinstance(found, ColumnRange) or (
+                found.file_name not in comparison.file_names
+            )
+        return super().misleads(listed, expected, comparison)
+
+
+def _listing(work: Work, columns: Iterable[str]) -> IndexDefinitions:
+    """The definitions with the list of the columns that have ranges."""
+    return with_index(
+        work.definitions,
+        work.client.config,
+        COLUMN_STATS,
+        tuple(columns),
+        function=COLUMN_STATS,
+        version="V2",
+    )

@@ -1,0 +1,61 @@
+"""A metadata table and the files of its table, compared partition by partition."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from hudi_core.config.kinds import TableType
+from hudi_core.metadata.partitions.listed import ListedTable
+from hudi_core.metadata.partitions.names import Check
+from hudi_core.metadata.snapshot import MetadataSnapshot
+from hudi_core.model.files import PartitionPath
+
+
+@dataclass(eq=False)
+class Comparison:
+    """One comparison, and what it came to.
+
+    Attributes
+    ----------
+    table
+        The table; what completes while the comparison runs is left out of it.
+    snapshot
+        Its metadata table.
+    checks
+        Those that are asked for.
+    paths
+        Partitions of the table whose files are compared; ``None`` for all.
+    checked
+        Partitions of the metadata table that were compared, with the records each has.
+    skipped
+        Those that were not, and why.
+    """
+
+    table: ListedTable
+    snapshot: MetadataSnapshot
+    checks: Collection[Check]
+    paths: Collection[PartitionPath] | None
+    checked: dict[str, int] = field(default_factory=dict)
+    skipped: dict[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def file_names(self) -> frozenset[str]:
+        """Names of all files that the table has, of any instant."""
+        listed = self.table.lister.list_files(self.table.lister.list_partitions())
+        return frozenset(file.name for files in listed.values() for file in files)
+
+    def is_partitioned(self, index: str) -> bool:
+        """Whether an index keeps the keys of each partition of the table apart."""
+        return self.table.definitions.is_partitioned(index)
+
+    def skips_logged_keys(self, partition: str) -> bool:
+        """Whether keys may be in log files, of which only merging readers know the rows.
+
+        An index of keys is not compared then.
+        """
+        if self.table.client.config.table_type is TableType.MERGE_ON_READ:
+            self.skipped[partition] = "keys in log files of the table are not read"
+            return True
+        return False

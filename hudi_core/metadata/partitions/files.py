@@ -1,0 +1,133 @@
+"""The list of the table's files, without which there is no metadata table."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+from hudi_core.errors import TableServiceError
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata.changes import PartitionChange
+from hudi_core.metadata.comparison import compare_files
+from hudi_core.metadata.keys import ALL_PARTITIONS, partition_name, partition_path
+from hudi_core.metadata.lister import MetadataLister
+from hudi_core.metadata.partition_types import FILES
+from hudi_core.metadata.partitions.base import MetadataPartition
+from hudi_core.metadata.partitions.comparison import Comparison
+from hudi_core.metadata.partitions.listed import ListedTable
+from hudi_core.metadata.partitions.names import Check
+from hudi_core.metadata.partitions.work import Commit, Removal
+from hudi_core.metadata.records import FileEntry, FileList, MetadataRecord, RecordType
+from hudi_core.model.difference import Difference
+from hudi_core.model.files import BaseFileName, FileStatus, PartitionPath
+from hudi_core.model.instant import Action, State
+from hudi_core.timeline.serde import decode_cleaner_plan
+
+
+@dataclass(frozen=True)
+class Files(MetadataPartition):
+    """The partitions of the table, and the files of each with their sizes."""
+
+    name: str = FILES
+    arrow_schema: ClassVar[pa.Schema] = pa.schema(
+        [("partition_path", pa.string()), ("file_name", pa.string()), ("size", pa.int64())]
+    )
+    checks: ClassVar[frozenset[Check]] = frozenset({Check.FILES, Check.LATEST_FILES})
+    option: ClassVar[str | None] = "enabled"
+    is_required: ClassVar[bool] = True
+
+    def require_droppable(self) -> None:
+        raise TableServiceError(
+            "The list of files is what the metadata table cannot be without",
+            "Run `hudi metadata delete PATH` to delete all of it.",
+        )
+
+    def of_commit(self, commit: Commit) -> PartitionChange:
+        lists: dict[PartitionPath, dict[str, FileEntry]] = {}
+        for status, file in commit.new:
+            entry = FileEntry(status.stat.file_size_in_bytes or 0)
+            lists.setdefault(file.partition_path, {})[file.name] = entry
+        return PartitionChange((partitions_record(lists), *list_records(lists)) if lists else ())
+
+    def of_removal(self, removal: Removal) -> PartitionChange:
+        records = list_records(
+            {
+                partition: {name: FileEntry(0, is_deleted=True) for name in names}
+                for partition, names in removal.names.items()
+            }
+        )
+        if removal.dropped:
+            records.append(partitions_record((), removal.dropped))
+        return PartitionChange(tuple(records))
+
+    def build(self, table: ListedTable) -> Iterable[MetadataRecord]:
+        lists = {
+            partition: {file.status.name: FileEntry(file.size) for file in files}
+            for partition, files in table.files.items()
+        }
+        return [partitions_record(lists), *list_records(lists)]
+
+    def rows(self, record: MetadataRecord) -> Iterable[Mapping[str, Any]]:
+        if record.key != ALL_PARTITIONS and isinstance(record.payload, FileList):
+            partition = partition_path(record.key)
+            for name, entry in sorted(record.payload.files.items()):
+                yield {"partition_path": partition, "file_name": name, "size": entry.size}
+
+    def compare(self, comparison: Comparison) -> Iterator[Difference]:
+        client, storage = comparison.table.client, comparison.table.lister
+        metadata = MetadataLister(client)
+        known = {*metadata.list_partitions(), *storage.list_partitions()}
+        wanted = sorted(known if comparison.paths is None else known & {*comparison.paths})
+        listed, stored = metadata.list_files(wanted), storage.list_files(wanted)
+        going = _being_cleaned(client)
+        comparison.checked[self.name] = sum(len(files) for files in listed.values())
+        for path in wanted:
+            ours = [one for one in listed[path] if one.path not in going]
+            theirs = [one for one in stored[path] if one.path not in going]
+            if Check.FILES not in comparison.checks:
+                ours, theirs = _latest(ours), _latest(theirs)
+            yield from compare_files(path, ours, theirs, client.timeline())
+
+
+def list_records(files: Mapping[PartitionPath, Mapping[str, FileEntry]]) -> list[MetadataRecord]:
+    """One record for each partition of the table."""
+    return [
+        MetadataRecord(partition_name(partition), RecordType.FILES, FileList(dict(found)))
+        for partition, found in files.items()
+    ]
+
+
+def partitions_record(
+    present: Iterable[PartitionPath], gone: Iterable[PartitionPath] = ()
+) -> MetadataRecord:
+    """The record that lists partitions, those that are there and those that are gone."""
+    entries = {partition_name(one): FileEntry(0) for one in present}
+    entries |= {partition_name(one): FileEntry(0, is_deleted=True) for one in gone}
+    return MetadataRecord(ALL_PARTITIONS, RecordType.ALL_PARTITIONS, FileList(entries))
+
+
+def _being_cleaned(client: TableMetaClient) -> frozenset[str]:
+    """Paths of files that a pending clean deletes: gone or not, both is right."""
+    paths: set[str] = set()
+    for pending in client.timeline().pending().of_actions(Action.CLEAN):
+        requested = pending.to(State.REQUESTED)
+        body = client.active.read(requested)
+        if body:
+            plan = decode_cleaner_plan(body, client.active.path(requested))
+            for partition, infos in (plan.file_paths_to_be_deleted_per_partition or {}).items():
+                names = ((info.file_path or "").rpartition("/")[2] for info in infos)
+                paths.update(f"{partition}/{name}" if partition else name for name in names)
+    return frozenset(paths)
+
+
+def _latest(files: Collection[FileStatus]) -> list[FileStatus]:
+    """The newest base file of each file group."""
+    newest: dict[str, tuple[str, FileStatus]] = {}
+    for file in files:
+        name = BaseFileName.parse(file.name)
+        if name is not None and name.instant >= newest.get(name.file_id, ("", file))[0]:
+            newest[name.file_id] = (name.instant, file)
+    return [file for _, file in newest.values()]

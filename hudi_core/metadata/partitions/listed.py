@@ -1,0 +1,66 @@
+"""A table's files from one listing, for partitions of its metadata table that are built."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+from hudi_core.metadata.key_records import DataFile
+from hudi_core.metadata.partitions.work import Work, data_files
+from hudi_core.model.files import BaseFile, PartitionPath
+from hudi_core.model.instant_time import InstantTime
+from hudi_core.view.file_system import FileSystemView
+from hudi_core.view.storage_lister import StorageLister
+
+
+@dataclass(eq=False)
+class ListedTable(Work):
+    """The files of a table; its folders are listed once, when they are first asked for."""
+
+    @cached_property
+    def lister(self) -> StorageLister:
+        """The lister of the table's folders."""
+        client = self.client
+        return StorageLister(client.storage, client.config.is_partitioned, client.run_map)
+
+    @cached_property
+    def _view(self) -> FileSystemView:
+        return self.view(self.lister)
+
+    @cached_property
+    def _partitions(self) -> tuple[PartitionPath, ...]:
+        pattern = self.config.dir_filter
+        return tuple(
+            path
+            for path in self._view.partitions()
+            if not (pattern and re.fullmatch(pattern, path))
+        )
+
+    @cached_property
+    def files(self) -> dict[PartitionPath, list[BaseFile]]:
+        """The files of every partition that has one, those of replaced groups included."""
+        found: dict[PartitionPath, list[BaseFile]] = {}
+        for one in self._view.all_slices(self._partitions):
+            if one.base_file is not None:
+                found.setdefault(one.partition_path, []).append(one.base_file)
+        return found
+
+    @cached_property
+    def all(self) -> list[DataFile]:
+        """The same files."""
+        return [
+            DataFile(partition, file.name.file_id, file.status.name)
+            for partition, files in self.files.items()
+            for file in files
+        ]
+
+    @cached_property
+    def current(self) -> list[DataFile]:
+        """The files that readers see."""
+        return data_files(self._view.latest_slices(self._partitions))
+
+    @cached_property
+    def times(self) -> dict[str, InstantTime]:
+        """The instant that wrote each file, by its name."""
+        return {file.status.name: file.instant for files in self.files.values() for file in files}

@@ -1,0 +1,50 @@
+"""Partitions and checks of the metadata table as the command line shows them.
+
+Nothing of the library is imported here: help texts are shown without it.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final
+
+BUILDABLE: Final = (
+    "column_stats",
+    "partition_stats",
+    "bloom_filters",
+    "record_index",
+    "secondary_index_<name>",
+)
+"""Partitions that are added on request."""
+
+
+class Check(Enum):
+    """A comparison of the metadata table with the files of its table.
+
+    Attributes
+    ----------
+    option
+        Name of Hudi's option, without ``validate-``.
+    about
+        What is compared.
+    is_part
+        Whether it is part of another check.
+    """
+
+    FILES = "all-file-groups", "All files and sizes."
+    LATEST_FILES = "latest-base-files", "The newest base file of every file group.", True
+    COLUMN_STATS = "all-column-stats", "Ranges of columns, with the footers of the files."
+    PARTITION_STATS = "partition-stats", "Ranges of partitions."
+    BLOOM_FILTERS = "bloom-filters", "Bloom filters."
+    RECORD_INDEX_COUNT = "record-index-count", "The number of record keys.", True
+    RECORD_INDEX = "record-index-content", "The file group of every record key."
+    SECONDARY_INDEX = "secondary-index", "Secondary indexes."
+
+    def __init__(self, option: str, about: str, is_part: bool = False) -> None:
+        self.option = option
+        self.about = about
+        self.is_part = is_part
+
+
+ALL_CHECKS: Final = frozenset(one for one in Check if not one.is_part)
+"""All that are not part of another."""

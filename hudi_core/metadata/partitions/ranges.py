@@ -1,0 +1,222 @@
+"""Ranges of columns, which two partitions hold: of files, and of the table's partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from hudi_core.metadata.bound_arrays import bound_arrays
+from hudi_core.metadata.bound_forms import covers, in_form
+from hudi_core.metadata.column_ranges import as_table
+from hudi_core.metadata.column_records import file_ranges, partition_record
+from hudi_core.metadata.indexed_columns import IndexableColumns, IndexedColumns
+from hudi_core.metadata.key_records import DataFile
+from hudi_core.metadata.keys import id64, id128, partition_stats_key
+from hudi_core.metadata.partition_types import COLUMN_STATS
+from hudi_core.metadata.partitions.base import MetadataPartition, Reading
+from hudi_core.metadata.partitions.comparison import Comparison
+from hudi_core.metadata.partitions.listed import ListedTable
+from hudi_core.metadata.partitions.work import Work
+from hudi_core.metadata.records import ColumnRange, MetadataRecord
+from hudi_core.metadata.stored_statistics import stored_statistics
+from hudi_core.model.files import PartitionPath
+from hudi_core.schema.arrow_types import walk
+from hudi_core.schema.avro_types import local_timestamps
+
+
+@dataclass(frozen=True)
+class RangePartition(MetadataPartition):
+    """What both have in common.
+
+    As an Arrow table, bounds are texts, bytes in hex, and null where none is known; ``file_name``
+    is the name of a partition where the range is of one.
+    """
+
+    arrow_schema: ClassVar[pa.Schema] = pa.schema(
+        [
+            ("file_name", pa.string()),
+            ("column_name", pa.string()),
+            ("min_value", pa.string()),
+            ("max_value", pa.string()),
+            ("value_count", pa.int64()),
+            ("null_count", pa.int64()),
+            ("total_size", pa.int64()),
+            ("total_uncompressed_size", pa.int64()),
+            ("is_tight_bound", pa.bool_()),
+        ]
+    )
+
+    is_wide: ClassVar[bool] = False
+    """Whether ranges may allow more than there is."""
+
+    def to_arrow(self, records: Sequence[MetadataRecord], reading: Reading) -> pa.Table:
+        schema = reading.client.schema_at(reading.timeline).with_meta()
+        types = {name: field.type for name, field in walk(schema)}
+        by_column: dict[str, list[ColumnRange]] = {}
+        for record in records:
+            if isinstance(record.payload, ColumnRange):
+                by_column.setdefault(record.payload.column_name or "", []).append(record.payload)
+        tables = [self.arrow_schema.empty_table()]
+        for column, ranges in sorted(by_column.items()):
+            stored = as_table(ranges)
+            # of a column that the table has no more, the type is not known
+            kind = types.get(column, pa.null())
+            low, high = (_texts(stored, side, kind, reading.path) for side in ("min", "max"))
+            columns: dict[str, Any] = {
+                "file_name": [one.file_name for one in ranges],
+                "column_name": [column] * len(ranges),
+                "min_value": low,
+                "max_value": high,
+                "value_count": [one.value_count for one in ranges],
+                "null_count": [one.null_count for one in ranges],
+                "total_size": [one.total_size for one in ranges],
+                "total_uncompressed_size": [one.total_uncompressed_size for one in ranges],
+                "is_tight_bound": [one.is_tight_bound for one in ranges],
+            }
+            tables.append(pa.table(columns, schema=self.arrow_schema))
+        return pa.concat_tables(tables).sort_by(
+            [("column_name", "ascending"), ("file_name", "ascending")]
+        )
+
+    def misleads(
+        self,
+        listed: MetadataRecord | None,
+        expected: MetadataRecord | None,
+        comparison: Comparison,
+    ) -> bool:
+        ours = None if listed is None else listed.payload
+        theirs = None if expected is None else expected.payload
+        if not isinstance(ours, ColumnRange) or not isinstance(theirs, ColumnRange):
+            return super().misleads(listed, expected, comparison)
+        column = theirs.column_name or ""
+        form = comparison.table.shared(indexed_columns).get(column)
+        if form is not None and ours.min_value is not None:
+            ours = in_form(ours, form)
+        # a name may once have stood for another column, and a file's column may be that one
+        if self.is_wide or column in comparison.table.client.config.former_names:
+            return not covers(ours, theirs)
+        counts = (ours.value_count, ours.null_count) == (theirs.value_count, theirs.null_count)
+        return not (counts and covers(ours, theirs) and covers(theirs, ours))
+
+    def subject(self, record: MetadataRecord) -> str:
+        found = record.payload
+        if not isinstance(found, ColumnRange):
+            return super().subject(record)
+        return f"column {found.column_name} of {found.file_name}"
+
+    def describe(self, record: MetadataRecord) -> str:
+        found = record.payload
+        if not isinstance(found, ColumnRange):
+            return super().describe(record)
+        bounds = found.min_value, found.max_value
+        low, high = (None if one is None else one.value for one in bounds)
+        return f"{low!r} to {high!r}, {found.value_count} values, {found.null_count} of them null"
+
+
+def _texts(stored: pa.Table, side: str, kind: pa.DataType, path: str) -> pa.Array:
+    if pt.is_null(kind) or pt.is_nested(kind):
+        return pa.nulls(len(stored), pa.string())
+    bounds = bound_arrays(stored, side, kind, path)
+    if pt.is_binary(kind):
+        texts = [None if value is None else value.hex() for value in bounds.to_pylist()]
+        return pa.array(texts, pa.string())
+    return bounds.cast(pa.string())
+
+
+# --- which columns, and their ranges ----------------------------------------
+
+
+def indexable_columns(work: Work) -> IndexableColumns:
+    """The columns of a table that may have ranges."""
+    client = work.client
+    timeline = client.timeline()
+    local = local_timestamps(client.schema_text_at(timeline))
+    return IndexableColumns.of(client.schema_at(timeline), client.config, local=local)
+
+
+def indexed_columns(table: ListedTable) -> IndexedColumns:
+    """The columns that have ranges under the options of a build."""
+    known = table.definitions.columns(COLUMN_STATS)
+    return table.shared(indexable_columns).wanted(table.config, known)
+
+
+def footer_ranges(table: ListedTable) -> dict[str, dict[str, ColumnRange]]:
+    """Ranges of every file by its path and column, from the footers."""
+    client, columns = table.client, table.shared(indexed_columns)
+    kinds = {path: form.kind for path, form in columns.items()}
+
+    def one(file: DataFile) -> dict[str, ColumnRange]:
+        return file_ranges(file.name, stored_statistics(client, file.path, kinds), columns)
+
+    paths = [file.path for file in table.all]
+    return dict(zip(paths, client.run_map(one, table.all), strict=True))
+
+
+def stored_ranges(
+    work: Work, partition: str, columns: Collection[str]
+) -> Iterator[tuple[MetadataRecord, ColumnRange]]:
+    """Yield the ranges of some columns that a partition of the metadata table has.
+
+    Parameters
+    ----------
+    partition
+        Nothing is there of one that is not complete.
+    """
+    if not columns or partition not in work.stored.complete:
+        return
+    found = work.snapshot.scan_many(partition, [id64(one) for one in columns])
+    for record in found.values():
+        if isinstance(record.payload, ColumnRange) and record.payload.column_name in columns:
+            yield record, record.payload
+
+
+def ranges_of_partitions(
+    work: Work,
+    partitions: Iterable[PartitionPath],
+    files: Sequence[DataFile],
+    columns: IndexedColumns,
+    fresh: Mapping[str, Mapping[str, ColumnRange]],
+) -> list[MetadataRecord]:
+    """Ranges of whole partitions of the table.
+
+    Parameters
+    ----------
+    files
+        Those that readers see in them.
+    columns
+        Whose ranges are wanted.
+    fresh
+        Ranges of files that the metadata table does not have yet, by file path and column.
+    """
+    # a file's own part of its keys is a hash, made once
+    names = {file.path: id128(file.name) for file in files if file.path not in fresh}
+    stored: dict[str, MetadataRecord] = {}
+    if names and COLUMN_STATS in work.stored.complete:
+        keys = [
+            partition_stats_key(column, file.partition_path) + names[file.path]
+            for file in files
+            if file.path in names
+            for column in columns
+        ]
+        stored = work.snapshot.lookup(COLUMN_STATS, keys)
+
+    def found(file: DataFile, column: str) -> ColumnRange | None:
+        if file.path in fresh:
+            return fresh[file.path].get(column)
+        key = partition_stats_key(column, file.partition_path) + names[file.path]
+        record = stored.get(key)
+        payload = None if record is None else record.payload
+        return payload if isinstance(payload, ColumnRange) else None
+
+    by_partition: dict[PartitionPath, list[DataFile]] = {one: [] for one in partitions}
+    for file in files:
+        by_partition.setdefault(file.partition_path, []).append(file)
+    return [
+        partition_record(partition, column, [found(file, column) for file in held], form)
+        for partition, held in by_partition.items()
+        for column, form in columns.items()
+    ]

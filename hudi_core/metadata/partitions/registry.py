@@ -1,0 +1,34 @@
+"""All kinds of partitions of the metadata table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from hudi_core.metadata.partitions.base import MetadataPartition
+from hudi_core.metadata.partitions.bloom_filters import BloomFilters
+from hudi_core.metadata.partitions.column_stats import ColumnStats
+from hudi_core.metadata.partitions.files import Files
+from hudi_core.metadata.partitions.partition_stats import PartitionStats
+from hudi_core.metadata.partitions.record_index import RecordIndex
+from hudi_core.metadata.partitions.secondary_index import SecondaryIndex
+
+PARTITIONS: Final[tuple[MetadataPartition, ...]] = (
+    Files(),
+    ColumnStats(),
+    BloomFilters(),
+    RecordIndex(),
+    PartitionStats(),
+    SecondaryIndex(),
+)
+"""In the order in which they are built."""
+
+
+def partition_of(name: str) -> MetadataPartition | None:
+    """The partition of a name; ``None`` where it is of no known kind."""
+    return next((found for one in PARTITIONS if (found := one.named(name)) is not None), None)
+
+
+def partitions_of(names: Iterable[str]) -> list[MetadataPartition]:
+    """The partitions of some names; names of no known kind are left out."""
+    return [found for name in names if (found := partition_of(name)) is not None]

@@ -1,0 +1,119 @@
+"""The record keys of every value of a column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+import pyarrow as pa
+
+from hudi_core.errors import TableServiceError, UnsupportedTableError
+from hudi_core.metadata.changes import PartitionChange
+from hudi_core.metadata.index_definitions import IndexDefinitions
+from hudi_core.metadata.key_records import all_entries
+from hudi_core.metadata.keys import split_secondary_key
+from hudi_core.metadata.partition_types import RECORD_INDEX, SECONDARY_INDEX
+from hudi_core.metadata.partitions.base import MetadataPartition, Reading
+from hudi_core.metadata.partitions.comparison import Comparison
+from hudi_core.metadata.partitions.key_changes import KeyChanges
+from hudi_core.metadata.partitions.listed import ListedTable
+from hudi_core.metadata.partitions.names import Check
+from hudi_core.metadata.partitions.work import Commit, Work
+from hudi_core.metadata.records import MetadataRecord
+from hudi_core.metadata.table import has_value_types
+from hudi_core.metadata.value_index import noting_repeated_keys, with_type
+from hudi_core.model.difference import Difference
+
+_PLAIN: Final = ("", "identity")
+
+
+@dataclass(frozen=True)
+class SecondaryIndex(MetadataPartition):
+    """The record keys of every value of a column; a table has any number of them."""
+
+    name: str = SECONDARY_INDEX
+    arrow_schema: ClassVar[pa.Schema] = pa.schema(
+        [("value", pa.string()), ("record_key", pa.string())]
+    )
+    checks: ClassVar[frozenset[Check]] = frozenset({Check.SECONDARY_INDEX})
+    read_through: ClassVar[str | None] = RECORD_INDEX
+    groups: ClassVar[int | str] = 10
+    is_key_index: ClassVar[bool] = True
+    is_of_column: ClassVar[bool] = True
+
+    @property
+    def has_safe_name(self) -> bool:
+        own = self.name.removeprefix(SECONDARY_INDEX)
+        return own.replace("_", "").replace("-", "").isalnum()
+
+    def require_maintained(self, definitions: IndexDefinitions, base_path: str) -> None:
+        is_plain = definitions.function(self.name) in _PLAIN
+        if len(definitions.columns(self.name)) != 1 or not is_plain:
+            raise UnsupportedTableError(
+                base_path,
+                f"has the index {self.name} of no one plain column",
+                "Drop that index with Apache Hudi, or write with Apache Hudi.",
+            )
+
+    # --- its definition ------------------------------------------------------------------------
+
+    def defined(self, work: Work, column: str | None) -> IndexDefinitions:
+        client, definitions = work.client, work.definitions
+        if column is None and len(definitions.columns(self.name)) == 1:
+            return definitions
+        if column is None or client.schema.field(column) is None:
+            raise TableServiceError(
+                f"The secondary index {self.name} needs a column of the table, not {column!r}",
+                f"The columns are: {', '.join(client.schema.arrow.names)}.",
+            )
+        made = {
+            "indexName": self.name,
+            "indexType": "secondary_index",
+            "indexFunction": "identity",
+            "sourceFields": [column],
+            "indexOptions": {},
+            "version": "V2" if has_value_types(client.config) else "V1",
+        }
+        return IndexDefinitions(definitions.path, {**definitions.raw, self.name: made})
+
+    # --- its records ---------------------------------------------------------------------------
+
+    def of_commit(self, commit: Commit) -> PartitionChange:
+        keys = commit.shared(KeyChanges)
+        keys.note_repeated()
+        return keys.values(commit.definitions.columns(self.name)[0])
+
+    def build(self, table: ListedTable) -> Iterable[MetadataRecord]:
+        (column,) = table.definitions.columns(self.name)
+        made = with_type(table.definitions, self.name, column, table.client.schema.arrow)
+        if RECORD_INDEX in made.raw:
+            made = noting_repeated_keys(made, table.client, table.current)
+        table.definitions = made
+        return all_entries(table.client, table.current, column)
+
+    # --- for people and tools ------------------------------------------------------------------
+
+    def to_arrow(self, records: Sequence[MetadataRecord], reading: Reading) -> pa.Table:
+        pairs = [split_secondary_key(record.key, reading.path) for record in records]
+        rows = [{"value": value, "record_key": key} for value, key in pairs]
+        return pa.Table.from_pylist(rows, schema=self.arrow_schema)
+
+    def compare(self, comparison: Comparison) -> Iterator[Difference]:
+        if comparison.skips_logged_keys(self.name):
+            return
+        if len(comparison.table.definitions.columns(self.name)) != 1:
+            comparison.skipped[self.name] = "its definition names no column"
+            return
+        listed = {one.key for one in comparison.snapshot.scan(self.name)}
+        comparison.checked[self.name] = len(listed)
+        expected = {one.key for one in self.build(comparison.table)}
+        for key in sorted(expected ^ listed):
+            value, record_key = split_secondary_key(key, self.name)
+            said = f"value {value!r}"
+            yield Difference(
+                self.name,
+                f"record key {record_key!r}",
+                said if key in expected else None,
+                said if key in listed else None,
+            )

@@ -1,0 +1,64 @@
+"""What a record of the metadata table says: a field of its Avro record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+
+def required(name: str, kind: Any) -> dict[str, Any]:
+    """A field of an Avro record."""
+    return {"name": name, "type": kind}
+
+
+def optional(name: str, kind: Any) -> dict[str, Any]:
+    """A field of an Avro record that may be null."""
+    return {"name": name, "type": ["null", kind], "default": None}
+
+
+def avro_record(name: str, *fields: dict[str, Any]) -> dict[str, Any]:
+    """An Avro record."""
+    return {"type": "record", "name": name, "fields": list(fields)}
+
+
+class Payload:
+    """What a record says: a value of one of the fields of its Avro record.
+
+    Attributes
+    ----------
+    types
+        What records with it are.
+    field
+        The field, as :meth:`avro` makes it.
+    is_shared
+        Whether many keys have equal ones.
+    """
+
+    __slots__ = ()
+
+    types: ClassVar[tuple[int, ...]]
+    field: ClassVar[dict[str, Any]]
+    is_shared: ClassVar[bool] = False
+
+    @classmethod
+    def decode(cls, content: Any) -> Self:
+        """The payload of a field's value.
+
+        Raises
+        ------
+        KeyError, TypeError, ValueError, AttributeError
+            The value is not right.
+        """
+        raise NotImplementedError
+
+    def encode(self) -> Mapping[str, Any]:
+        """The value of the field."""
+        raise NotImplementedError
+
+
+class RemovablePayload(Payload):
+    """A payload that may say that what it is of is gone."""
+
+    __slots__ = ()
+
+    is_deleted: bool
