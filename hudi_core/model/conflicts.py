@@ -1,4 +1,4 @@
-"""Whether two concurrent writes touch the same: a file group, a partition, the table.
+"""Conflicts of two concurrent writes: file group, partition or table.
 
 Two writes that write, or replace, one file group always conflict: one of the two would be lost.
 Writes that only add new file groups do not; whether two of them brought the same record key is
@@ -66,7 +66,7 @@ class TouchConflicts:
 
 
 def touched_groups(metadata: CommitMetadata) -> set[FileGroupId]:
-    """Return every file group a commit writes or takes out of the table."""
+    """Return every file group that a commit writes or replaces."""
     groups = {
         FileGroupId(PartitionPath(path), FileId(stat.file_id or ""))
         for path, stats in metadata.partition_to_write_stats.items()
@@ -76,7 +76,7 @@ def touched_groups(metadata: CommitMetadata) -> set[FileGroupId]:
 
 
 def outgoing_groups(metadata: CommitMetadata) -> frozenset[FileGroupId]:
-    """Return the file groups whose present files a commit takes out of the table."""
+    """Return the file groups whose present files a commit replaces."""
     updated = {
         FileGroupId(PartitionPath(path), FileId(stat.file_id or ""))
         for path, stats in metadata.partition_to_write_stats.items()

@@ -1,4 +1,4 @@
-"""Patterns of dates, such as ``yyyy/MM/dd``: what Hudi's timestamp key generator reads and writes.
+"""Date patterns such as ``yyyy/MM/dd``, for Hudi's timestamp key generator.
 
 A run of one letter is a field of the date, everything else stands for itself; text in single quotes
 does too, and two quotes are one quote. The letters:
@@ -139,14 +139,14 @@ class DatePattern:
 
     @cached_property
     def is_whole(self) -> bool:
-        """Whether each text stands for one period, from which the text can be told again."""
+        """Whether each formatted string stands for exactly one period."""
         return frozenset(field.letter for field in self.fields) in _WHOLE and all(
             field.width == _WIDTHS[field.letter] for field in self.fields
         )
 
     @property
     def transform(self) -> PartitionTransform:
-        """What the texts tell of a moment in the zone that they are written in."""
+        """The part of a timestamp that formatted strings keep, in their zone."""
         if not self.is_whole:
             return PartitionTransform.OTHER
         return _WHOLE[frozenset(field.letter for field in self.fields)]

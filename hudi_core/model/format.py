@@ -1,4 +1,4 @@
-"""What a table format gives back, and the roles that it fills (RFC-93)."""
+"""Values that a table format returns, and roles it fills (RFC-93)."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class PublishedInstants(Protocol):
 
 @runtime_checkable
 class NamedInstants(PublishedInstants, Protocol):
-    """Published instants that can also be asked for one that the Hudi timeline has as pending.
+    """Published instants, which may be searched for a pending one too.
 
     A format holds nothing that step 1 has not completed: where it names such an instant, the
     completed file is lost.
@@ -97,7 +97,7 @@ class NamedInstants(PublishedInstants, Protocol):
 
 @runtime_checkable
 class TimelineFactory(Protocol):
-    """Makes the timeline whose source of truth is the format's metadata (RFC-93, "Timeline")."""
+    """Makes a timeline from the format's metadata (RFC-93, "Timeline")."""
 
     def active_timeline(self, meta_client: MetaClientView) -> TimelineView:
         """Return the table's timeline as the format sees it now.
@@ -117,7 +117,7 @@ class TimelineFactory(Protocol):
 
 @runtime_checkable
 class MetadataFactory(Protocol):
-    """Makes what answers from the format's metadata which files there are (RFC-93, "Metadata")."""
+    """Makes a file lister from the format's metadata (RFC-93, "Metadata")."""
 
     def create(self, meta_client: MetaClientView) -> FileLister:
         """Return the lister of the table's files.

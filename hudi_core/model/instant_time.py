@@ -51,7 +51,10 @@ def parse_instant_time(text: str) -> InstantTime:
 
 
 def instant_time_of(moment: datetime) -> InstantTime:
-    """Return the instant time of an aware ``moment``, in UTC, cut to milliseconds."""
+    """Return the instant time of an aware datetime, in UTC milliseconds.
+
+    Fractions of a millisecond are cut off.
+    """
     moment = moment.astimezone(UTC)
     return InstantTime(moment.strftime("%Y%m%d%H%M%S") + f"{moment.microsecond // 1000:03d}")
 
@@ -70,13 +73,12 @@ def _to_datetime(text: str) -> datetime:
 
 
 def to_epoch_millis(time: InstantTime) -> int:
-    """Return milliseconds since the epoch of an instant time of a UTC timeline."""
+    """Return an instant time as milliseconds since the epoch, in UTC."""
     return round(to_datetime(time).timestamp() * 1000)
 
 
 def next_instant_time(after: InstantTime | None, now: InstantTime) -> InstantTime:
-    """Return the earliest instant time that is neither before ``now`` nor at or before
-    ``after``."""
+    """Return the earliest instant time from ``now`` on that follows ``after``."""
     if after is None or now > after:
         return now
     return instant_time_of(to_datetime(after) + timedelta(milliseconds=1))

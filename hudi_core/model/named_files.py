@@ -1,4 +1,4 @@
-"""The files that the newest state of a format names, and what it says of them."""
+"""Files in a format's newest state, and their recorded column bounds."""
 
 from __future__ import annotations
 
@@ -55,8 +55,10 @@ class NamedFile:
 
 @runtime_checkable
 class NamedFiles(Protocol):
-    """A lister of files that can tell which of them its format names now, from nothing but the
-    format's own metadata: what a reader of the format sees."""
+    """A file lister that can list the files its format names now.
+
+    It answers from nothing but the format's own metadata: it sees what a reader of the format sees.
+    """
 
     def named_files(self) -> Iterable[NamedFile]:
         """Yield the files of the newest state.

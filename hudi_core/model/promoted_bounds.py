@@ -1,4 +1,4 @@
-"""Bounds of a column after its type has changed, from those of files that were written before.
+"""Column bounds of files written before a type promotion.
 
 Such files stay as they are, and readers turn their values into the new type. Bounds have to hold
 whichever way they do that.

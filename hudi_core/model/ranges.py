@@ -1,4 +1,4 @@
-"""What is known of the values of one column in many files, as columns."""
+"""Value ranges of one column in many files, as columns."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ MayMatch = Callable[[Texts, Texts], Mask]
 
 @dataclass(frozen=True, slots=True)
 class ValueRanges:
-    """Ranges of one column; entry i is of the i-th file or partition that was asked about.
+    """Ranges of one column; entry i is of the i-th requested item.
+
+    An item is a file or a partition.
 
     Attributes
     ----------
@@ -50,11 +52,12 @@ class ValueRanges:
 
 @runtime_checkable
 class ValueIndex(Protocol):
-    """A lister of files that also knows where values of some columns are."""
+    """A file lister that can look up column values."""
 
     def groups_of_values(self, column: str, values: pa.Array) -> frozenset[FileGroupId] | None:
-        """Return the file groups that hold a row with one of some values now; ``None`` where that
-        is not known.
+        """Return the file groups with a present row of some values.
+
+        ``None`` where that is not known.
 
         Parameters
         ----------
@@ -68,12 +71,12 @@ class ValueIndex(Protocol):
 
 @runtime_checkable
 class MatchingLister(Protocol):
-    """A lister of files that can leave out file groups before it describes their files."""
+    """A file lister that can skip file groups before describing them."""
 
     def list_matching(
         self, partitions: Sequence[PartitionPath], may_match: MayMatch
     ) -> Mapping[PartitionPath, Sequence[FileStatus]]:
-        """Return the files of each partition, but for file groups of which no file may match.
+        """Return each partition's files, without file groups that cannot match.
 
         A file group is listed whole or not at all, so that what is its latest file is not changed.
 
@@ -94,7 +97,9 @@ class RangeSource(Protocol):
     def partition_ranges(
         self, partitions: Sequence[PartitionPath], column: str, kind: pa.DataType
     ) -> ValueRanges | None:
-        """Return ranges over all present rows of each partition; ``None`` where none are kept.
+        """Return ranges over the present rows of each partition.
+
+        ``None`` where none are kept.
 
         Parameters
         ----------
@@ -114,7 +119,9 @@ class RangeSource(Protocol):
         column: str,
         kind: pa.DataType,
     ) -> ValueRanges | None:
-        """Return ranges over the rows of each base file; ``None`` where none are kept.
+        """Return ranges over the rows of each base file.
+
+        ``None`` where none are kept.
 
         Parameters
         ----------

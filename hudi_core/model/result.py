@@ -61,7 +61,7 @@ class CommitResult:
 
     @property
     def replaced(self) -> int:
-        """How many file groups were taken out of the table, with all their rows."""
+        """Number of file groups replaced, with all their rows."""
         by_partition = getattr(self.metadata, "partition_to_replace_file_ids", {})
         return sum(map(len, by_partition.values()))
 

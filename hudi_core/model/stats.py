@@ -1,4 +1,4 @@
-"""Column statistics of one data file, in the form every format derives its own from."""
+"""Column statistics of one data file, from which formats derive theirs."""
 
 from __future__ import annotations
 
