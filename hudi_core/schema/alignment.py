@@ -1,4 +1,4 @@
-"""Columns of a file brought to the columns of the table, which may have changed since.
+"""A file's columns aligned with the columns of the table.
 
 A column keeps its field id when it is renamed, and a new column of an old name has a new one. So
 columns are matched by id where the file carries ids, and by name where it does not: in files of
@@ -21,7 +21,9 @@ _AVRO_SCHEMA: Final = b"parquet.avro.schema"
 
 
 def stored_fields(schema: pa.Schema) -> list[pa.Field]:
-    """Return the columns of a data file; with ids only where they are ids of the table.
+    """Return a data file's columns, with the table's field ids.
+
+    Ids that are not of the table are dropped.
 
     Parameters
     ----------
@@ -36,8 +38,10 @@ def stored_fields(schema: pa.Schema) -> list[pa.Field]:
 
 
 def counterparts(stored: Iterable[pa.Field], wanted: Iterable[pa.Field]) -> list[pa.Field | None]:
-    """Return for each column of the table the column of a file that holds it; ``None``: its rows
-    are null."""
+    """Return for each table column the file's column that holds it.
+
+    ``None`` where its rows are null.
+    """
     known = [(field, field_id(field)) for field in stored]
     found: list[pa.Field | None] = []
     for field in wanted:
@@ -52,12 +56,15 @@ def counterparts(stored: Iterable[pa.Field], wanted: Iterable[pa.Field]) -> list
 
 
 def counterpart(stored: Iterable[pa.Field], wanted: pa.Field) -> pa.Field | None:
-    """Return the column of a file that holds a column of the table; ``None``: its rows are null."""
+    """Return the file's column that holds a table column.
+
+    ``None`` where its rows are null.
+    """
     return counterparts(stored, [wanted])[0]
 
 
 def same_by_name(stored: Sequence[pa.Field], wanted: Iterable[pa.Field]) -> bool:
-    """Return whether a reader that matches columns by name finds the right ones, at any depth."""
+    """Whether matching columns by name finds the right ones, nested included."""
     names = {field.name for field in stored}
     fields = list(wanted)
     for field, found in zip(fields, counterparts(stored, fields), strict=True):
@@ -70,7 +77,7 @@ def same_by_name(stored: Sequence[pa.Field], wanted: Iterable[pa.Field]) -> bool
 
 
 def align(rows: pa.Table, stored: Sequence[pa.Field], schema: pa.Schema) -> pa.Table:
-    """Return the rows of a file in the columns, names and types of ``schema``.
+    """Return a file's rows in the columns and types of ``schema``.
 
     Parameters
     ----------

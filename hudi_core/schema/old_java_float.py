@@ -138,7 +138,10 @@ class _Rest:
     width: int | None
 
     def steps(self) -> Iterator[tuple[int, bool, bool]]:
-        """Yield each digit, and whether the rest is low or high enough to end."""
+        """Yield each digit, and whether the remainder ends the number.
+
+        The two flags: the remainder is low enough, it is high enough.
+        """
         tens = 10 * self.unit
         while True:
             digit, rest = divmod(self.value, self.unit)

@@ -1,4 +1,4 @@
-"""Which changes of a column's type keep every value that is stored: one table for all formats.
+"""Type promotions that keep every stored value, for all formats.
 
 Files that were written before the change stay as they are, and every reader turns their values into
 the new type. A change is *exact* when no value is lost by that and all readers turn it into the
@@ -73,7 +73,7 @@ def _pair(source: _Test, target: _Test) -> Callable[[pa.DataType, pa.DataType], 
 
 
 def _digits(kind: pa.DataType) -> int:
-    """Return how many digits a decimal has before the point; -1 for other types."""
+    """Return a decimal's digits before the point; -1 otherwise."""
     return int(kind.precision - kind.scale) if pt.is_decimal(kind) else -1
 
 
@@ -155,7 +155,7 @@ PROMOTIONS: Final = (
 
 
 def promotion(stored: pa.DataType, wanted: pa.DataType) -> Promotion | None:
-    """Return the row of the table that a change of type falls under, if any."""
+    """Return the table row of a type promotion, if any."""
     return next((each for each in PROMOTIONS if each.fits(stored, wanted)), None)
 
 
