@@ -1,8 +1,9 @@
-"""Columns of text that stay dictionary encoded on their way from file to file.
+"""String columns that stay dictionary encoded from file to file.
 
-A text of few distinct values is a number per row in a parquet file. Left so, it is read, filtered
-and written as numbers; made a text per row, each of these steps costs several times as much.
-Arrow's parquet reader and writer take such columns as they are, and files are the same either way.
+In a parquet file, a string column of few distinct values is stored as one small number per row.
+Left so, it is read, filtered and written as numbers; decoded to one string per row, each of these
+steps costs several times as much. Arrow's parquet reader and writer take such columns as they are,
+and the files are the same either way.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ def encoded_schema(schema: pa.Schema, names: Collection[str]) -> pa.Schema:
 
 
 def compact_columns(footer: pq.FileMetaData, schema: pa.Schema) -> set[str]:
-    """Return the columns of text that a file keeps as few distinct values, each once.
+    """Return the dictionary-encoded string columns of a file.
+
+    Each distinct value is stored once in them.
 
     Parameters
     ----------
@@ -69,7 +72,9 @@ def compact_columns(footer: pq.FileMetaData, schema: pa.Schema) -> set[str]:
 
 
 def require_valid_codes(column: pa.ChunkedArray) -> None:
-    """Refuse a column of a damaged file, whose numbers stand for nothing: Arrow does not look.
+    """Refuse a damaged dictionary column whose codes point past the dictionary.
+
+    Arrow does not check them.
 
     Raises
     ------
@@ -91,7 +96,9 @@ def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
 def joined(
     pieces: Sequence[pa.Table], schema: pa.Schema, names: Collection[str] | None = None
 ) -> pa.Table:
-    """Return the rows of several tables as those of one; its dictionaries hold what occurs.
+    """Return several tables concatenated, their dictionaries unified.
+
+    A dictionary of the result holds only values that occur.
 
     Parameters
     ----------

@@ -55,9 +55,10 @@ def dictionary_leaves(
 
 
 def decided_leaves(footer: pq.FileMetaData) -> dict[str, bool]:
-    """Return which leaves a file has dictionary encoded, and which not, where that still holds for
-    its next version: not of leaves that have had no value yet, nor of dictionaries that have grown
-    with the rows.
+    """Return which leaf columns are dictionary encoded, and which are not.
+
+    Only where that still applies to the file's next version: leaves that had no value yet, and
+    dictionaries that have grown with the rows, are left out.
     """
     decided = {}
     for number in range(footer.num_columns if footer.num_row_groups else 0):

@@ -1,4 +1,4 @@
-"""What indexes need of data files: columns of their rows, bloom filters, footers.
+"""Reads columns, bloom filters and footers of base files for indexes.
 
 Ranges of columns never come from here when a write commits: its writers collected them.
 """
@@ -73,7 +73,7 @@ def read_file_metadata(client: TableMetaClient, path: str) -> pq.FileMetaData:
 
 
 def read_bloom(client: TableMetaClient, path: str) -> bytes:
-    """Return the bloom filter of a data file as its footer has it; empty when it has none."""
+    """Return the bloom filter in a file's footer; empty without one."""
     footers = read_file_metadata(client, path).metadata or {}
     return bytes(footers.get(BLOOM_FOOTER, b""))
 

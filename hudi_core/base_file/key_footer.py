@@ -1,4 +1,7 @@
-"""What the footer of a base file says (``hudi-format`` section 4): record keys, above all."""
+"""Hudi's entries in a base file's footer, record keys above all.
+
+Source: ``hudi-format`` section 4.
+"""
 
 from __future__ import annotations
 

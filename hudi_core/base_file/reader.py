@@ -33,7 +33,7 @@ from hudi_core.storage.options import StorageOptions
 
 
 class TableFiles(Protocol):
-    """The table that base files are of; the context of a write is one."""
+    """The table that base files belong to; a write's context is one."""
 
     @property
     def base_path(self) -> BasePath: ...
@@ -70,7 +70,10 @@ def read_record_keys(files: TableFiles, path: str, size: int | None = None) -> p
 
 
 def read_column(files: TableFiles, path: str, name: str) -> pa.ChunkedArray:
-    """Return one column of a base file in its type of now; null where the file lacks it."""
+    """Return one column of a base file in its present type.
+
+    All null where the file lacks the column.
+    """
     wanted = files.schema.arrow.field(name)
     with _opened(files, path) as file:
         fields = stored_fields(file.schema_arrow)
@@ -109,7 +112,9 @@ class StoredFile:
 def read_base_file(
     files: TableFiles, path: str, partition_path: PartitionPath, size: int | None = None
 ) -> StoredFile:
-    """Read a base file, in the columns of the table; those added after it was written are null.
+    """Read a base file in the columns of the table.
+
+    Columns that were added after the file was written are null.
 
     What is known without reading it is not read: the partition path, the file name, and record keys
     that another column has too.
@@ -159,7 +164,7 @@ def read_base_file(
 
 
 def _key_column(files: TableFiles, stored: Sequence[pa.Field]) -> str | None:
-    """Return the column whose values are the record keys, if there is one in the file as well."""
+    """Return the stored column that equals the record key, if any."""
     name = bare_key_field(files.table)
     if name is None or name not in files.schema.names:
         return None
@@ -170,7 +175,10 @@ def _key_column(files: TableFiles, stored: Sequence[pa.Field]) -> str | None:
 
 
 def _never_encoded(files: TableFiles) -> set[str]:
-    """Return columns whose values are compared, by which rows are found or decided about."""
+    """Return columns that are compared, such as keys and ordering fields.
+
+    They are never read dictionary encoded.
+    """
     return {RECORD_KEY, *files.table.record_key_fields, *merge_rules(files.table).order}
 
 
