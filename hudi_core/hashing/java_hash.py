@@ -1,4 +1,4 @@
-"""Java's hash codes of strings and of lists of strings, over whole columns.
+"""Java's hash codes of strings and lists of strings, over columns.
 
 Source: ``String.hashCode`` (31-polynomial over UTF-16 units) and ``List.hashCode`` (31-polynomial
 over the elements, beginning with 1; null counts as 0). jhashcode, of 2016, hashes one string at a
