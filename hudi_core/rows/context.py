@@ -1,4 +1,4 @@
-"""What every task of one write knows; a frozen value that crosses to executors."""
+"""Facts for every task of a write, frozen and sent to executors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hudi_core.storage.options import StorageOptions
 
 @dataclass(frozen=True, slots=True)
 class KeyTracking:
-    """What tasks leave of the keys they write, for the indexes of keys that the table has.
+    """Keys that tasks spill for the table's key indexes.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class WriteContext:
 
     @property
     def moves(self) -> bool:
-        """Whether a row whose key is stored in another partition moves to its own."""
+        """Whether a row whose key is stored in another partition moves."""
         return self.is_global and self.write.index.moves_partition
 
     @property

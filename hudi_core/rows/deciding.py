@@ -1,4 +1,4 @@
-"""What decides between versions of a row: the values that order them, and what marks deletes."""
+"""Columns that decide between versions of a row: ordering, delete marker."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def deciding_names(rules: MergeRules) -> set[str]:
 
 
 def require_merge_columns(rules: MergeRules, schema: TableSchema) -> None:
-    """Refuse to merge by columns that the table lacks, or that cannot be compared.
+    """Refuse merge columns that the table lacks or that cannot be compared.
 
     Raises
     ------
@@ -57,7 +57,9 @@ def require_merge_columns(rules: MergeRules, schema: TableSchema) -> None:
 
 
 def require_delete_markers(rules: MergeRules, schema: TableSchema) -> None:
-    """Refuse columns that cannot mark deletes; they may be missing: full loads often have none.
+    """Refuse columns that cannot mark deletes.
+
+    They may be missing: full loads often have none.
 
     Raises
     ------
@@ -79,7 +81,7 @@ def _can_mark(kind: pa.DataType) -> bool:
 
 
 def column_of(rows: pa.Table | pa.RecordBatch, name: str) -> pa.ChunkedArray:
-    """A column, or a field of a struct; null where a struct around it is."""
+    """A column, or a struct field; null where its struct is null."""
     top, *below = name.split(".")
     column = rows.column(top)
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
@@ -94,7 +96,7 @@ def column_of(rows: pa.Table | pa.RecordBatch, name: str) -> pa.ChunkedArray:
 def order_values(
     rows: pa.Table, fields: Sequence[str], rules: MergeRules
 ) -> tuple[pa.ChunkedArray, ...]:
-    """The columns that order rows: the next decides where those before are equal.
+    """The ordering columns; each breaks ties of those before.
 
     Parameters
     ----------
@@ -108,7 +110,10 @@ def order_values(
 
 
 def _sequence(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
-    """Number of file and position as two columns; null where the text is no such pair."""
+    """A sequence string as two columns: file number and position.
+
+    Null where the string is no such pair.
+    """
     found = pc.extract_regex(column, _SEQUENCE)
     file, position = (
         pa.chunked_array([pc.struct_field(chunk, [name]) for chunk in found.chunks], pa.string())
