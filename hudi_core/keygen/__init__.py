@@ -160,8 +160,10 @@ def _time_texts(config: TableConfig, schema: TableSchema, column: KeyColumn) -> 
 
 
 def bare_key_field(config: TableConfig) -> str | None:
-    """Return the top-level column whose values, as texts, are the record keys; ``None`` if keys are
-    made otherwise, or may have been."""
+    """Return the top-level column that alone forms the record keys.
+
+    Its values, as strings, are the keys. ``None`` if keys are made otherwise, or may have been.
+    """
     kinds = (
         KeyGeneratorType.SIMPLE,
         KeyGeneratorType.NON_PARTITION,

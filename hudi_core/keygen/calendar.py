@@ -1,4 +1,4 @@
-"""What clocks show, spelled by a pattern, and the periods that such spellings stand for."""
+"""Local times formatted by a pattern, and the periods of such strings."""
 
 from __future__ import annotations
 
@@ -44,14 +44,16 @@ LAST: Final = 253_402_300_799_999
 
 
 def spell(shown: datetime, pattern: DatePattern) -> str:
-    """A local time as text; its ``tzinfo`` is the offset that is printed."""
+    """A local time as a string; its ``tzinfo`` is the printed offset."""
     return "".join(
         token if isinstance(token, str) else _field(shown, token) for token in pattern.tokens
     )
 
 
 def spell_all(shown: Millis, pattern: DatePattern) -> tuple[npt.NDArray[np.int64], list[str]]:
-    """Return for each moment the index of its text, and the texts, some of which may be equal.
+    """Return the string index of each timestamp, and the strings.
+
+    Some of the strings may be equal.
 
     Only as many timestamps are spelled as the pattern tells apart.
     """
@@ -67,7 +69,7 @@ def ends_of_periods(shown: Millis, grain: str) -> Millis:
 
 
 def _periods(shown: Millis, grain: str) -> npt.NDArray[np.int64]:
-    """Return the number of the period, since that of 1970, that each moment lies in."""
+    """Return the period of each timestamp, counted from that of 1970."""
     return shown.astype("datetime64[ms]").astype(f"datetime64[{grain}]").astype(np.int64)
 
 

@@ -59,7 +59,7 @@ class ReadTexts(NamedTuple):
 def read_texts(
     texts: pa.StringArray, patterns: Sequence[DatePattern], zone: str | None, column: str
 ) -> ReadTexts:
-    """Read texts, none of which is null, by the first pattern that fits each.
+    """Parse non-null strings, each by the first pattern that matches.
 
     Parameters
     ----------
@@ -103,8 +103,9 @@ def read_texts(
 
 
 def starts_of_periods(texts: pa.StringArray, pattern: DatePattern) -> tuple[Millis, Mask]:
-    """Return the first millisecond, as clocks show it, that is spelled like each text; and which of
-    the texts are spelled by the pattern.
+    """Return each string's first local millisecond, and whether it matches.
+
+    The millisecond is the first that the pattern formats as that string.
 
     Parameters
     ----------
@@ -128,7 +129,10 @@ def starts_of_periods(texts: pa.StringArray, pattern: DatePattern) -> tuple[Mill
 
 
 def _expression(pattern: DatePattern) -> str:
-    """Regular expression of a pattern; a group of the letter of each field."""
+    """Regular expression of a pattern, with a group per field.
+
+    A group is named by the field's letter.
+    """
     parts = []
     for number, token in enumerate(pattern.tokens):
         if isinstance(token, str):
@@ -179,7 +183,7 @@ def _shown(parts: pa.StructArray, pattern: DatePattern) -> tuple[Millis, Mask]:
 
 
 def _days(parts: pa.StructArray, pattern: DatePattern) -> tuple[Millis, Mask]:
-    """The days that texts name, since 1970, and where there is such a day."""
+    """Days since 1970 of date strings, and whether each exists."""
     letters = [field.letter for field in pattern.fields if field.letter in _OF_DAYS]
     joined = pc.binary_join_element_wise(*map(parts.field, letters), "-")
     coded = joined.dictionary_encode()
@@ -193,7 +197,7 @@ def _days(parts: pa.StructArray, pattern: DatePattern) -> tuple[Millis, Mask]:
 
 
 def _day(texts: Mapping[str, str]) -> int | None:
-    """The day of a year, a month and so on, since 1970; ``None`` where there is none."""
+    """Days since 1970 of a date's parts; ``None`` for an impossible date."""
     year, month = int(texts.get("y") or texts["Y"]), texts.get("M", "1")
     day_of_year = int(texts.get("D", 1))
     try:

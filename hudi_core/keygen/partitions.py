@@ -1,4 +1,4 @@
-"""Partition paths of batches: each distinct tuple of values becomes a path once."""
+"""Partition paths of batches, made once per distinct tuple of values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ class FieldTexts(Protocol):
     """Makes the texts of one partition field."""
 
     def distinct(self, batch: pa.RecordBatch) -> tuple[Indices, Sequence[str | None]]:
-        """Return for each row the index of its text, and the texts; null may be one of them."""
+        """Return each row's string index, and the strings.
+
+        Null may be one of them.
+        """
         ...
 
 
@@ -35,7 +38,10 @@ class OwnTexts:
     form: KeyForm = PLAIN
 
     def distinct(self, batch: pa.RecordBatch) -> tuple[Indices, list[str | None]]:
-        """Return for each row the index of its text, and the texts; null is one of them."""
+        """Return each row's string index, and the strings.
+
+        Null is one of them.
+        """
         values = self.column.of(batch)
         if pt.is_floating(values.type):
             values = to_text(values, self.form)  # Arrow takes -0.0 and 0.0 for one value
@@ -47,8 +53,10 @@ class OwnTexts:
 def partition_paths(
     batch: pa.RecordBatch, columns: KeyColumns, codec: PartitionPathCodec
 ) -> pa.DictionaryArray:
-    """Return the partition path of every row from the columns' own values, each path once in the
-    dictionary; without columns the empty path."""
+    """Return the partition path of every row from partition columns.
+
+    Each path is in the dictionary once; without columns it is the empty path.
+    """
     if not columns.partition:
         return no_paths(batch)
     fields = [OwnTexts(column, columns.form) for column in columns.partition]
@@ -64,7 +72,10 @@ def no_paths(batch: pa.RecordBatch) -> pa.DictionaryArray:
 def joined_paths(
     batch: pa.RecordBatch, fields: Sequence[FieldTexts], codec: PartitionPathCodec
 ) -> pa.DictionaryArray:
-    """Return the partition path of every row, each path once in the dictionary."""
+    """Return the partition path of every row, dictionary encoded.
+
+    Each path is in the dictionary once.
+    """
     rows, tuples = _distinct_tuples(batch, fields)
     numbers: dict[str, int] = {}
     # different values may have one text: timestamps cut to milliseconds
@@ -77,7 +88,7 @@ def joined_paths(
 def _distinct_tuples(
     batch: pa.RecordBatch, fields: Sequence[FieldTexts]
 ) -> tuple[Indices, list[tuple[str | None, ...]]]:
-    """Return for each row the index of its tuple of texts, and the tuples."""
+    """Return each row's tuple index, and the tuples of strings."""
     first, *others = fields
     rows, texts = first.distinct(batch)
     tuples: list[tuple[str | None, ...]] = [(text,) for text in texts]

@@ -1,4 +1,6 @@
-"""Values as texts, the way Java and Avro spell them; record keys and partition values are made so.
+"""Values as strings, as Java and Avro format them.
+
+Record keys and partition values are made of them.
 
 Hudi takes a value out of an Avro record, turns some logical types into Java objects
 (``HoodieAvroUtils.convertValueForAvroLogicalTypes``) and calls ``toString`` on the result:

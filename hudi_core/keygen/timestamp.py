@@ -1,4 +1,4 @@
-"""Partitions by periods of a moment: the key is the bare value, the path is made of the moment.
+"""Partition paths by periods of a timestamp; keys are bare values.
 
 The column keeps its values in the files; only the path is derived. Rows without a value share the
 partition of the number 1, which is one on 1 January 1970. Source: Hudi's
@@ -66,7 +66,10 @@ class TimeTexts:
             )
 
     def distinct(self, batch: pa.RecordBatch) -> tuple[Indices, list[str]]:
-        """Return for each row the index of its text, and the texts, some of which may be equal."""
+        """Return each row's string index, and the strings.
+
+        Some of the strings may be equal.
+        """
         return self.of(self._column.of(batch))
 
     def of(self, values: pa.Array) -> tuple[Indices, list[str]]:
@@ -135,9 +138,9 @@ class Bounds(NamedTuple):
 def bounds_of_texts(
     texts: Sequence[str | None], kind: pa.DataType, how: TimeBased
 ) -> Bounds | None:
-    """Return between which numbers the values of a column lie whose texts these are.
+    """Return the bounds of column values behind partition strings.
 
-    Rows without a value are not spoken of.
+    Rows without a value are not covered.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Numbers as timestamps: milliseconds since 1970, and the numbers of a span of timestamps.
+"""Numbers as timestamps: milliseconds since 1970, and back to number ranges.
 
 Hudi makes them with Java's ``TimeUnit.convert``, which divides towards zero: a microsecond before
 1970 is in 1970. Source: ``TimestampBasedAvroKeyGenerator``.
@@ -84,7 +84,9 @@ def counted_unit(kind: pa.DataType) -> TimeUnit | None:
 
 
 def utc_millis(values: pa.Array, unit: TimeUnit, column: str) -> Millis:
-    """Return the moment of each value; nulls are those of the number 1, as Hudi has it.
+    """Return the timestamp of each value; nulls count as 1.
+
+    So it is in Hudi.
 
     Raises
     ------
@@ -124,7 +126,7 @@ def counts_of(starts: Millis, ends: Millis, unit: TimeUnit) -> tuple[Millis, Mil
 
 
 def _whole_numbers(values: pa.Array, column: str) -> pa.Array:
-    """Return values as the whole numbers that Java makes of them, dropping fractions."""
+    """Return values as integers, without fractions, as Java does."""
     kind = values.type
     if pt.is_floating(kind):
         numbers = np.trunc(pc.fill_null(values, 1).to_numpy().astype(np.float64))

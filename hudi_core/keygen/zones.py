@@ -1,4 +1,4 @@
-"""Moments as what clocks of a zone show, and back; both as milliseconds of whole arrays.
+"""UTC timestamps to local ones and back, as millisecond arrays.
 
 What a clock shows is kept as if it were in UTC. Zones are named as
 :func:`hudi_core.config.time_zone.time_zone` returns them, with the rules of ``zoneinfo``. Arrow's
@@ -63,7 +63,7 @@ def to_utc_millis(shown: Millis, zone: str, *, last: bool = False) -> Millis:
 
 
 def _shifted(values: Millis, rules: tzinfo, shift: Callable[[datetime], timedelta]) -> Millis:
-    """Values with their shifts added: one for most days, one for each value of the others.
+    """Values with their zone offsets added, per day where possible.
 
     Clocks are changed once a day at most, so those that agree on both ends of a day agree within.
     """
