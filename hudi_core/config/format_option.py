@@ -75,7 +75,7 @@ class FormatOption(Generic[T_co]):
         return "(none)" if self.default is None else str(self.default)
 
     def read(self, meta_client: MetaClientView) -> T_co:
-        """The option's value for a table; its default where it is not given.
+        """The option's value for a table, or its default.
 
         Raises
         ------
@@ -88,7 +88,10 @@ class FormatOption(Generic[T_co]):
         return self.value(option_key(meta_client.config.table_format, self.name), text)
 
     def value(self, key: str, text: str) -> T_co:
-        """Return the value of ``text``, given under the whole name ``key``; see :meth:`read`."""
+        """Return the parsed value of ``text``; ``key`` is the full name.
+
+        See :meth:`read`.
+        """
         hint = "`hudi formats` describes the option."
         given = key, text.strip()
         return parsed(self.parse, self.choices, given, hint, is_secret=is_secret_name(key))

@@ -1,4 +1,4 @@
-"""One declaration per option: its name, default, meaning and parser in one place.
+"""One declaration per option: name, default, meaning and parser.
 
 Options arrive as text, as Hudi's users write them. They are parsed once, at the edge, by the
 declarations made here; what is passed on inside the project are the frozen views of
@@ -34,7 +34,7 @@ class Group(StrEnum):
 
 
 class Secret:
-    """A text that never shows itself: neither by ``str`` nor by ``repr`` nor in an error."""
+    """A string that shows in no ``str``, ``repr`` or error."""
 
     __slots__ = ("_value",)
 
@@ -66,7 +66,10 @@ _SECRET_NAME: Final = re.compile(
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether an option of this name carries a secret, which a table must never hold."""
+    """Whether an option's name is that of a secret.
+
+    No table may ever store a secret.
+    """
     return _SECRET_NAME.search(name) is not None
 
 
@@ -128,7 +131,7 @@ class ConfigKey(Generic[T_co]):
         return (self.key, *self.aliases)
 
     def find(self, options: Mapping[str, str]) -> tuple[str, str] | None:
-        """Return the name under which the option is given and its text; ``None`` when it is not.
+        """Return the option's given name and string; ``None`` if absent.
 
         Raises
         ------

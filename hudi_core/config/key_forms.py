@@ -1,4 +1,4 @@
-"""The spelling of values in a table's keys, and how the table keeps it."""
+"""How keys spell values, and how a table stores that choice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options of the metadata table: what it holds, and how it is kept small."""
+"""Options of the metadata table: its partitions and table services."""
 
 from __future__ import annotations
 
@@ -238,7 +238,10 @@ class MetadataConfig(Options, group=Group.METADATA):
 
     @property
     def partitioned_index_groups(self) -> tuple[int, int]:
-        """Least and greatest number of file groups of each partition, where it is kept by them."""
+        """Least and greatest number of file groups per data partition.
+
+        For an index that is partitioned.
+        """
         return self.partitioned_index_min_groups, self.partitioned_index_max_groups
 
     @classmethod

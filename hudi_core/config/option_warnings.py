@@ -43,7 +43,7 @@ def warn_of_options(options: Mapping[str, str], stored: Iterable[str] = ()) -> N
 
 
 def warn_once(subjects: Sequence[str], message: str) -> None:
-    """Warn at the nearest line outside the project, unless that has been done.
+    """Warn at the nearest line outside the project, only once.
 
     Parameters
     ----------

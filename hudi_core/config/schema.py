@@ -1,4 +1,4 @@
-"""The options that say how columns and types of incoming rows meet those of the table."""
+"""Schema options: incoming columns and types against the table's."""
 
 from __future__ import annotations
 

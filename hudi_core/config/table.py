@@ -28,7 +28,7 @@ __all__ = ["KeyGeneratorType", "MergeMode", "TableConfig", "TableType", "infer_k
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableConfig:
-    """What one table is; the fields are in the order of its ``hoodie.properties``.
+    """The configuration of a table, in the order of ``hoodie.properties``.
 
     :mod:`hudi_core.config.stored_table` reads it, :mod:`hudi_core.config.stored_form` writes it and
     :mod:`hudi_core.config.support` judges it. A field that is one property is described where that
@@ -150,7 +150,7 @@ class TableConfig:
 
     @property
     def former_names(self) -> frozenset[str]:
-        """Paths at which files may hold another column than the one that is there now."""
+        """Paths at which older files may hold another column."""
         return frozenset(ManagedKeys.former_names.read(self.raw))
 
 
@@ -168,8 +168,10 @@ def infer_key_generator(
 
 
 def typed_fields(fields: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the names and the types of partition fields such as ``city:SIMPLE``; a field without
-    a type has an empty one."""
+    """Return names and types of partition fields such as ``city:SIMPLE``.
+
+    A field without a type has an empty one.
+    """
     parts = [field.partition(":") for field in fields]
     return (
         tuple(name.strip() for name, _, _ in parts),

@@ -1,4 +1,4 @@
-"""The options a user chooses when a table is created, and which the table keeps from then on.
+"""Options chosen when a table is created, and stored with it.
 
 A declaration reads both the option of a write and the stored property: they share their parser, and
 the stored name is the key or one of its aliases.
@@ -30,7 +30,7 @@ NATIVE: Final = "native"
 
 
 class TableKeys(Options, group=Group.TABLE):
-    """What a user chooses when a table is created; a table keeps those that are :class:`Stored`."""
+    """Options chosen at creation; those that are :class:`Stored` persist."""
 
     name = Stored[str | None](
         "hoodie.table.name",

@@ -89,7 +89,7 @@ class TimeBased:
 
     @property
     def needs_zone(self) -> ConfigKey[str | None] | None:
-        """The option of a zone without which folders depend on the process that makes them."""
+        """The zone option without which paths depend on the process."""
         if self.unit is not None:
             return TimeKeys.output_zone if self.output_zone is None else None
         by_clock = not all(pattern.has_offset for pattern in self.inputs)
@@ -216,7 +216,7 @@ _ZONES: Final = (TimeKeys.input_zone, TimeKeys.output_zone, TimeKeys.zone)
 
 
 def time_based(options: Mapping[str, str]) -> TimeBased:
-    """Return how partitions are made, from options or from what a table has stored.
+    """Return the TIMESTAMP partition rules of options or stored properties.
 
     Raises
     ------
@@ -276,7 +276,7 @@ def chosen_time_based(options: Mapping[str, str]) -> TimeBased:
 
 
 def conflicting(options: Mapping[str, str], stored: TimeBased) -> tuple[str, str] | None:
-    """Return an option, and its text, that says something else than a table does."""
+    """Return an option, and its string, that contradicts the table."""
     kept = dict(stored.properties)
     for key in TimeKeys.keys:
         found = key.find(options)
@@ -299,7 +299,7 @@ def conflicting(options: Mapping[str, str], stored: TimeBased) -> tuple[str, str
 
 
 def with_zones_of(options: Mapping[str, str], stored: TimeBased) -> TimeBased:
-    """Return the same with the zones that options tell, where a table does not."""
+    """Return the rules with zones from options where none are stored."""
     both = TimeKeys.zone.is_given(options)
     told = {
         key: (TimeKeys.zone if both else key).read(options)
