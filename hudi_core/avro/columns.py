@@ -70,7 +70,7 @@ class Columns:
         return self._found.get(path)
 
     def numbers(self, path: str, kind: pa.DataType) -> pa.Array:
-        """Return a field as an Arrow array with a value, or null, for every record."""
+        """Return a number field of every record as an Arrow array."""
         column = self._found.get(path)
         if column is None:
             return pa.nulls(self._count, kind)
@@ -79,7 +79,7 @@ class Columns:
         return pa.array(values, mask=self._missing(column)).cast(kind)
 
     def texts(self, path: str, kind: pa.DataType, where: str) -> pa.Array:
-        """Return a field of texts or bytes as an Arrow array, with null where there is none.
+        """Return a field of strings or bytes as an Arrow array.
 
         Raises
         ------
@@ -230,7 +230,7 @@ class Batch:
         return CorruptMetadataError(self._path, f"its records cannot be decoded: {reason}")
 
     def read(self, schema: Any, rows: Ints, path: str | None) -> None:
-        """Read one value of some records; without a path, only step over it."""
+        """Read one value of some records; without a path, skip it."""
         if isinstance(schema, str):
             schema = self.names.get(schema, schema)
         if not len(rows) or schema == "null":

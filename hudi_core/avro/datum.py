@@ -27,7 +27,7 @@ _DAMAGE: Final = (
 def decode_datum(
     datum: bytes, schema: ParsedSchema, path: str, *, named: bool = False
 ) -> dict[str, Any]:
-    """Return the record that bare Avro bytes hold under the schema they were written by.
+    """Return the record in bare Avro bytes, under the writer's schema.
 
     Parameters
     ----------
