@@ -1,4 +1,4 @@
-"""The content of an Avro block; the schema of its records is in the block's header.
+"""The content of an Avro block; the block's header has the schema.
 
 All numbers big-endian::
 
