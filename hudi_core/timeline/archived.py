@@ -1,4 +1,4 @@
-"""Instants that left the active timeline, read from the archive of either layout."""
+"""Archived instants, read from the archive of either layout."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class ArchivedTimeline:
         *,
         bodies: bool = False,
     ) -> tuple[ArchivedInstant, ...]:
-        """Return archived instants in the order of requested times, each action once per time.
+        """Return archived instants by requested time, each action once.
 
         Rows of actions that this release does not know are left out.
 

@@ -56,7 +56,10 @@ def late_writes(files: Sequence[Instant], targets: RollbackTargets) -> frozenset
 
 
 def _suspects(files: Iterable[Instant]) -> Iterator[tuple[Instant, bool]]:
-    """Yield the completed writes that may be late, and whether other files of theirs are left."""
+    """Yield completed writes that may be late, with a flag.
+
+    The flag: whether other files of the instant are left.
+    """
     earlier: dict[InstantKey, set[Action]] = defaultdict(set)
     completed = []
     for file in files:

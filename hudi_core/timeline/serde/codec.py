@@ -56,7 +56,9 @@ _TEXTS: Final = {
 
 
 def encode(value: object) -> bytes:
-    """Return one of the values this module decodes as the body of an instant file.
+    """Return a value as the body of an instant file.
+
+    Any value that this module decodes.
 
     Raises
     ------
@@ -76,12 +78,12 @@ def encode(value: object) -> bytes:
 
 
 def encode_datum(value: object, schema: ParsedSchema) -> bytes:
-    """Return the bare Avro bytes of ``value`` under any schema that resolves with ours."""
+    """Return the bare Avro bytes of ``value`` under a compatible schema."""
     return avro.encode_datum(to_record(value), schema)
 
 
 def decode_commit(data: bytes, path: str, *, allow_empty: bool = False) -> CommitMetadata:
-    """Return the metadata of a commit or deltacommit, or of the inflight file of any write.
+    """Return the metadata of a commit, deltacommit or inflight write.
 
     Parameters
     ----------
@@ -158,7 +160,7 @@ def decode_index_commit(data: bytes, path: str) -> IndexCommitMetadata:
 
 
 class InstantRecord(NamedTuple):
-    """An instant file decoded by its own schema, without a model of its content.
+    """An instant file decoded by its own schema, not a model's.
 
     Attributes
     ----------
