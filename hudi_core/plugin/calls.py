@@ -31,7 +31,7 @@ _ARGUMENTS: Final = {
 
 
 def _kinds(hook: str) -> tuple[type, ...]:
-    """What a hook may return, as the contract annotates it; ``None`` where it may be left out."""
+    """Annotated return types of a hook; ``None`` where it is optional."""
     found = get_type_hints(getattr(TableFormatHooks, hook))["return"]
     parts = get_args(found) if isinstance(found, UnionType) else (found,)
     kinds = tuple(get_origin(part) or part for part in parts)

@@ -1,4 +1,4 @@
-"""The fence: the Hudi timeline as the formats of a table see it.
+"""The fence: the Hudi timeline as a table's formats see it.
 
 An instant is complete when step 1 (the Hudi timeline) and step 2 (the format's current lineage)
 have both happened (RFC-93, "Commit Protocol"). What only step 1 has reached is shown as inflight,
@@ -52,7 +52,7 @@ class Lineage:
         return cls(held, completed_watermark)
 
     def find(self, instant: Instant) -> Publication | None:
-        """Return the publication of ``instant``; ``None`` where the lineage does not name it."""
+        """Return the publication of ``instant``, or ``None`` if not in the lineage."""
         return self.publications.get(instant_key(instant))
 
     def holds(self, instant: Instant) -> bool:
@@ -67,8 +67,10 @@ class Lineage:
         return self.find(instant) is not None
 
     def publication(self, instant: Instant, version: str) -> Publication | None:
-        """Return how the lineage holds ``instant``: as it names it or, where it has forgotten it,
-        with the ``version`` that knows it by the watermark; ``None`` where it does not.
+        """Return the publication of ``instant``, by name or watermark.
+
+        By its name or, where the lineage has expired it, with the ``version`` whose watermark
+        covers it; ``None`` where neither does.
 
         What step 1 has not completed the watermark does not tell of.
         """
@@ -107,7 +109,7 @@ def fence(timeline: Timeline, publications: Sequence[PublishedInstants]) -> Time
 
 
 def pending_publications(timeline: TimelineView) -> tuple[Instant, ...]:
-    """Return the instants of a fenced timeline that step 1 has reached and step 2 has not.
+    """Return instants that step 1 has completed and step 2 has not.
 
     Returns
     -------

@@ -146,7 +146,7 @@ class _Matching(GuardedLister):
     """Also a :class:`~hudi_core.model.ranges.MatchingLister`."""
 
     def list_matching(self, partitions: Sequence[PartitionPath], may_match: MayMatch) -> Files:
-        """Return the files of those file groups of which a base file may match."""
+        """Return files of the file groups with a matching base file."""
         lister = cast("MatchingLister", self._lister)
         return self._listed(
             "MatchingLister.list_matching",
@@ -213,7 +213,7 @@ class GuardedMetadataFactory:
         self._guard, self._factory, self._timelines = guard, factory, timelines
 
     def create(self, meta_client: MetaClientView) -> FileLister:
-        """Return the lister of the table's files, with the abilities of the format's."""
+        """Return the table's file lister, with the abilities of the format's."""
         lister = self._own_lister(meta_client)
         if type(lister) in _OWN:
             return lister
@@ -235,12 +235,12 @@ class GuardedMetadataFactory:
 
 @lru_cache(maxsize=16)
 def _class_with(richer: tuple[type[GuardedLister], ...]) -> type[GuardedLister]:
-    """Return the class of listers that can do these things, so that ``isinstance`` tells."""
+    """Return the lister class with these abilities, visible to ``isinstance``."""
     return type("GuardedLister", richer, {}) if richer else GuardedLister
 
 
 def _are_all(items: Sequence[object], kind: type) -> bool:
-    """Whether all items are of a kind; each type among them is looked at once."""
+    """Whether all items are of a kind; checked once per type."""
     return all(issubclass(one, kind) for one in set(map(type, items)))
 
 
