@@ -1,4 +1,4 @@
-"""What would become of a folder that is to be a Hudi table."""
+"""Plan of an adoption: the folder as a Hudi table."""
 
 from __future__ import annotations
 
@@ -161,7 +161,10 @@ class Folder:
 
     @property
     def opened(self) -> OpenFile:
-        """What opens a file of it; raises `UnsafePathError` where a path, or a link, leads out."""
+        """Opener of the folder's files.
+
+        Raises `UnsafePathError` where a path, or a link, leads out of it.
+        """
         filesystem, root = data_filesystem(
             self.base_path, StorageOptions.from_options(self.options)
         )
@@ -212,7 +215,7 @@ class InPlace:
 
 
 def plan_in_place(folder: Folder) -> InPlace:
-    """Return how a folder becomes a table without its rows being written again.
+    """Return the plan of an adoption without rewriting rows.
 
     Raises
     ------
@@ -278,7 +281,7 @@ def _obstacles(folder: Folder, client: TableMetaClient, files: tuple[Examined, .
 
 
 def _unnamed(folder: Folder, client: TableMetaClient, files: tuple[Examined, ...]) -> list[str]:
-    """Return the files in the folders of partitions that the table does not name any more.
+    """Return files in partition folders that the table no longer names.
 
     Some readers of Hudi tables fail on a file whose name they do not know.
     """

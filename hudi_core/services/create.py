@@ -102,7 +102,7 @@ class NewTable:
 
 
 def plan_table(path: str, schema: pa.Schema, options: Mapping[str, str]) -> NewTable:
-    """A new table that the place and the format allow; nothing is written.
+    """A new table that place and format allow; nothing is written.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ def create_table(path: str, schema: pa.Schema, options: Mapping[str, str]) -> Op
 def replace_table(
     path: str, schema: pa.Schema, options: Mapping[str, str], keep: str | None = None
 ) -> OpenTable:
-    """Drop the table at a path and create an empty one in its place, under one hold of its lock.
+    """Drop a table and create an empty one, under one lock.
 
     Nobody else can make a table there in between.
 
@@ -239,7 +239,7 @@ def _made_ready(new: NewTable) -> dict[str, str]:
 def location_property(
     host: FormatHost, receipt: FormatCommit, options: Mapping[str, str]
 ) -> dict[str, str]:
-    """The property that keeps where a format has its metadata, if it has any."""
+    """The property of a format's metadata location, if it has one."""
     if receipt.location is None:
         return {}
     key = option_key(host.name, LOCATION)

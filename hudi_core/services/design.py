@@ -60,7 +60,7 @@ def as_arrow_schema(schema: SchemaLike) -> pa.Schema:
 def design_table(
     base_path: str, schema: pa.Schema, options: Mapping[str, str]
 ) -> tuple[TableConfig, TableSchema]:
-    """Design of a new table; nothing is read or written at its path.
+    """Design of a new table, without reading or writing its path.
 
     Raises
     ------

@@ -73,7 +73,10 @@ class LostCompletion:
 
 
 def lost_completions(table: OpenTable, timeline: Timeline) -> list[LostCompletion]:
-    """The commits of a timeline that look pending and were complete, the oldest first."""
+    """The commits with lost completed files, the oldest first.
+
+    They look pending and were complete.
+    """
     config = WriteConfig.from_options(table.client.options)
     state = TableState(table.seeing(timeline))
     found = []
@@ -86,7 +89,7 @@ def lost_completions(table: OpenTable, timeline: Timeline) -> list[LostCompletio
 
 
 def put_back(table: OpenTable, timeline: Timeline, lost: LostCompletion) -> Instant:
-    """Write the completed file of a commit again; runs under the table's lock.
+    """Restore a commit's completed file; runs under the table's lock.
 
     Returns
     -------
@@ -105,7 +108,10 @@ def put_back(table: OpenTable, timeline: Timeline, lost: LostCompletion) -> Inst
 
 
 def _completion_time(table: OpenTable, timeline: Timeline, instant: Instant) -> InstantTime:
-    """When the commit completed: as its format says, or right after its metadata was recorded."""
+    """The commit's completion time, by its format or its metadata.
+
+    As its format has it, or right after its metadata was recorded.
+    """
     held = table.host.find_publication(table.client, instant)
     if held is not None and held.completion_time is not None:
         return held.completion_time
@@ -191,7 +197,7 @@ class _Commit:
         return read_columns(self._client, before.base_file.path, [RECORD_KEY]).column(RECORD_KEY)
 
     def _schema(self) -> TableSchema:
-        """The columns: as a file of the commit has them, else as they were before."""
+        """The columns in a file of the commit, else the previous ones."""
         for partition, names in self._files.items():
             footer = read_file_metadata(self._client, join_path(partition, names[0])).metadata or {}
             text = footer.get(AVRO_SCHEMA_FOOTER.encode())
@@ -220,7 +226,7 @@ class _Commit:
         return {path: tuple(sorted(ids)) for path, ids in sorted(found.items())}
 
     def _absent_from_format(self) -> Mapping[str, tuple[str, ...]]:
-        """File groups that were there before and that the format does not name any more."""
+        """Earlier file groups that the format does not name any more."""
         lister = self._table.lister()
         if not isinstance(lister, NamedFiles):
             raise self._unknown("nothing tells which partitions it deleted")

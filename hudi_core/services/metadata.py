@@ -1,5 +1,7 @@
-"""The metadata table as an operator handles it: create, delete, bring to date, add and drop parts,
-look into."""
+"""Operator's actions on the metadata table.
+
+Create, delete, bring up to date, add and drop partitions, look into.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,7 @@ _BACKUP: Final = ".hoodie/.metadata_"
 
 @dataclass(frozen=True, slots=True)
 class MetadataOperator:
-    """Changes the metadata table of one table, each call under the table's lock.
+    """Changes one table's metadata table, under the table's lock.
 
     Attributes
     ----------
@@ -129,7 +131,7 @@ class MetadataOperator:
             return kept
 
     def bring_to_date(self) -> tuple[str, ...]:
-        """Finish what dead writers began, build what options ask for, compact and clean.
+        """Recover dead writers' work, build enabled partitions, compact and clean.
 
         What the table's instants did, the metadata table has since they completed.
 
@@ -169,7 +171,7 @@ class MetadataOperator:
 
     @contextmanager
     def _locked(self) -> Iterator[MetadataState]:
-        """Hold the lock; give the two tables after what dead writers left was made good."""
+        """Hold the lock; yield both tables after recovery of dead writers."""
         with self.lock.held():
             self.table.client.require_writable()
             state = TableState.load(self.table)
@@ -196,7 +198,7 @@ def _missing(client: TableMetaClient) -> TableServiceError:
 
 @dataclass(frozen=True, slots=True)
 class _Copy:
-    """Copies a file of the metadata table; a value, which an engine can send away."""
+    """Copies a file of the metadata table; a value for engines."""
 
     storage: Storage
     folder: str
@@ -211,7 +213,7 @@ class _Copy:
 
 @dataclass(frozen=True, slots=True)
 class PartitionSize:
-    """The files that readers use of one partition of the metadata table; sizes in bytes."""
+    """Present files of a metadata table partition; sizes in bytes."""
 
     base_files: int
     log_files: int
@@ -294,8 +296,10 @@ def require_metadata(client: TableMetaClient) -> None:
 
 
 def has_metadata(client: TableMetaClient) -> bool:
-    """Whether a table has a metadata table of a form that is read; before version 8 of tables
-    it was another one."""
+    """Whether a table has a metadata table this release reads.
+
+    Tables before version 8 have one of another form.
+    """
     return is_readable(client.config) and FILES in StoredPartitions.of(client.config).complete
 
 
@@ -317,7 +321,7 @@ def lister_of(client: TableMetaClient) -> Listing:
 
 
 def list_files(client: TableMetaClient, partition: str) -> tuple[Sequence[FileStatus], bool]:
-    """Return the files of a partition, and whether the metadata table told them.
+    """Return a partition's files, and whether the metadata table listed them.
 
     Raises
     ------
@@ -337,7 +341,7 @@ def list_files(client: TableMetaClient, partition: str) -> tuple[Sequence[FileSt
 def look_up_keys(
     client: TableMetaClient, keys: Sequence[str], partition: str | None = None
 ) -> dict[str, list[RecordLocation]]:
-    """Return where the record index says that record keys are; unknown keys are left out.
+    """Return record locations by the record index, without unknown keys.
 
     Parameters
     ----------

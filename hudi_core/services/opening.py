@@ -104,7 +104,7 @@ def open_within(
 
 
 def _table_of(path: str, options: Mapping[str, str]) -> tuple[OpenTable, str]:
-    """Return the table at a path or nearest above it, and the rest of the path."""
+    """Return the table at or above a path, and the path's remainder."""
     try:
         return open_table(path, options), ""
     except (NotATableError, UnsafePathError):

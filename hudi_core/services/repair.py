@@ -107,7 +107,7 @@ def plan_repair(
 def repair_table(
     path: str, options: Mapping[str, str], *, force: bool = False, progress: Progress = no_progress
 ) -> Repair:
-    """Rebuild what is missing or wrong of a table's metadata table and of its format's metadata.
+    """Rebuild lost or wrong parts of metadata table and format's metadata.
 
     Completed files that the timeline has lost are put back first, see
     :mod:`hudi_core.services.lost_completions`.
@@ -191,8 +191,10 @@ def _plan(table: OpenTable, force: bool, progress: Progress) -> Repair:
 
 
 def _put_back(table: OpenTable) -> list[LostCompletion]:
-    """Write the completed files that the timeline has lost; the oldest first, as each tells what
-    was there before the next."""
+    """Restore lost completed files, the oldest first.
+
+    In this order, as the schema and files before a commit come from earlier ones.
+    """
     timeline = table.client.timeline()
     lost = lost_completions(table, timeline)
     for one in lost:
@@ -219,8 +221,10 @@ def _without_format(
 
 
 def _has_lost(found: Sequence[Difference]) -> bool:
-    """Whether data files are not those of the commits: what is rebuilt from them would take
-    older rows, or rows that no commit names, for the table's."""
+    """Whether data files are not those of the commits.
+
+    A rebuild from them would take older rows, or rows of no commit, for the table's.
+    """
     return any(one.source is Source.STORAGE for one in found)
 
 
@@ -256,8 +260,10 @@ def _recovered(table: OpenTable, config: WriteConfig, is_rebuilt: bool) -> tuple
 
 
 def _refuse_others(table: OpenTable, config: WriteConfig) -> None:
-    """Refuse a table at which others are at work, before anything of it changes; forget what a dead
-    indexing of ours began."""
+    """Refuse a table with live writers; forget a dead indexing.
+
+    Before anything of the table changes.
+    """
     client, timeline = table.client, table.client.timeline()
     require_known_actions(client.seeing(timeline))
     for pending in timeline.pending():

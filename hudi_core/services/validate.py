@@ -1,4 +1,4 @@
-"""A table compared with itself: storage, timeline, metadata table, and the format's own metadata.
+"""Compares a table's storage, timeline, metadata table and format metadata.
 
 On local disks, checksums that Java has left beside files are compared with these as well.
 
@@ -173,7 +173,7 @@ class _Comparison:
     # --- timeline ------------------------------------------------------------------------------
 
     def _see_fenced(self) -> Timeline:
-        """Return the timeline as the format sees it; that of step 1 where it cannot be asked."""
+        """Return the fenced timeline, or step 1's if the format fails."""
         table, timeline = self._table, self._timeline
         try:
             table.host.initialize(self._client, create=False)
@@ -204,7 +204,7 @@ class _Comparison:
     # --- storage -------------------------------------------------------------------------------
 
     def _stored(self, fenced: Timeline) -> dict[str, FileSlice]:
-        """Return the present file slices, as the storage has them, by the path of the base file."""
+        """Return present file slices in storage, by base file path."""
         client = self._client
         view = FileSystemView(
             StorageLister(client.storage, client.config.is_partitioned, client.run_map),
@@ -226,7 +226,7 @@ class _Comparison:
         return {one.base_file.path: one for one in slices if one.base_file is not None}
 
     def _compare_commits(self, stored: Mapping[str, FileSlice], fenced: Timeline) -> None:
-        """Compare the files with what the writes of the active timeline say of them."""
+        """Compare the files with the active timeline's commit metadata."""
         by_group = {
             (str(one.partition_path), str(one.file_id)): path for path, one in stored.items()
         }
@@ -261,7 +261,7 @@ class _Comparison:
                 self._say(Source.STORAGE, f"file {path}", said, f"{size} bytes")
 
     def _read(self, stored: Mapping[str, FileSlice]) -> dict[str, Footer]:
-        """Return the footers of the present files; those that cannot be read are told."""
+        """Return the footers of present files; report unreadable ones."""
         schema = self._client.schema.with_meta()
 
         def one(path: str) -> Footer | str:
@@ -284,7 +284,7 @@ class _Comparison:
         return found
 
     def _look_for_repeated_keys(self, stored: Mapping[str, FileSlice]) -> RepeatedKeys | None:
-        """Look for keys that several rows have; an index of keys cannot find all of their rows."""
+        """Find duplicate keys, whose rows no key index can find."""
         if not self._client.config.populate_meta_fields:
             self._skipped["repeated keys"] = "the files hold no record keys"
             return None
@@ -306,7 +306,7 @@ class _Comparison:
     # --- format --------------------------------------------------------------------------------
 
     def _see_named(self) -> dict[str, NamedFile] | None:
-        """Files that the format names, by path; ``None`` where they cannot be compared."""
+        """Files that the format names, by path; ``None`` if not comparable."""
         if not self._is_readable:
             return None
         lister = self._table.lister()
@@ -420,7 +420,7 @@ class _Comparison:
 
 
 def checksum_folders(table: OpenTable) -> tuple[str, ...]:
-    """Folders of a table in which Hadoop's file system may have kept checksums."""
+    """Folders of a table that may hold Hadoop's checksum files."""
     try:
         return META_FOLDER, *table.host.get_metadata_folders(table.client)
     except InvalidOptionError:
@@ -429,7 +429,7 @@ def checksum_folders(table: OpenTable) -> tuple[str, ...]:
 
 
 def _holds(stated: StatedColumn, known: ColumnStats) -> bool:
-    """Whether what a format says of a column is true of its values."""
+    """Whether a format's column statistics are true of the values."""
     counts = (stated.null_count, known.null_count)
     if None not in counts and counts[0] != counts[1]:
         return False
