@@ -8,7 +8,7 @@ from hudi_core.errors import CommitStateUnknownError, HudiError
 
 
 class ExitCode(IntEnum):
-    """The exit codes; everything that is no success writes one message to the standard error.
+    """The exit codes; a failure writes one message to standard error.
 
     With ``--json`` it is an object on the standard output as well (:mod:`.error_document`).
 

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
 
 def formats(as_json: JsonOption = False) -> None:
-    """Show the installed table formats and their options; one that cannot be used is shown with the
-    reason.
+    """Show the installed table formats and their options.
+
+    One that cannot be used is shown with the reason.
 
     Abilities are what can be done with a table of the format now; what the format could hold
     besides stands apart.
@@ -36,7 +37,7 @@ def _parts(found: Sequence[dict[str, Any]]) -> Iterator[Part]:
 
 
 def _document(registry: FormatRegistry, claim: InstalledFormat) -> dict[str, Any]:
-    """Return a format; ``error`` is ``None``, or says why no table can have it."""
+    """Return a format; ``error`` says why it is unusable, if so."""
     document: dict[str, Any] = {
         "name": claim.name,
         "distribution": claim.distribution,

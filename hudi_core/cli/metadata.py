@@ -1,4 +1,4 @@
-"""`hudi metadata`: make, delete, check and look into the metadata table of a table (RFC-15)."""
+"""`hudi metadata`: create, delete, check and inspect the metadata table."""
 
 from __future__ import annotations
 
@@ -112,7 +112,10 @@ def init(
     option: OptionsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Bring the metadata table to date: finish what dead writers left, compact and clean."""
+    """Bring the metadata table up to date, with recovery and table services.
+
+    Finishes what dead writers left, compacts and cleans.
+    """
     operator = _operator(path, option)
     client = operator.table.client
     with _timed() as clock:
@@ -152,7 +155,10 @@ def _fact(value: object) -> str:
 def list_partitions(
     path: PathArgument, option: OptionsOption = None, as_json: JsonOption = False
 ) -> None:
-    """List the partitions of the table, from its metadata table if it has one."""
+    """List the partitions of the table.
+
+    From its metadata table if it has one.
+    """
     client = _client(path, option)
     with _timed() as clock:
         listing = library.lister_of(client)
@@ -173,7 +179,10 @@ def files(
     option: OptionsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the files of one partition, from the metadata table if there is one."""
+    """List the files of one partition.
+
+    From the metadata table if there is one.
+    """
     client = _client(path, option)
     with _timed() as clock:
         found, is_metadata = library.list_files(client, partition)
@@ -216,7 +225,9 @@ def check(
     option: OptionsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare the metadata table with the files; without a choice, in all it holds.
+    """Compare the metadata table with the files.
+
+    Without a choice, in all its partitions.
 
     Exit code 4 tells that they differ.
     """
@@ -279,7 +290,7 @@ def lookup(
     option: OptionsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the file group of record keys, as the record index has it."""
+    """Show the file groups of record keys by the record index."""
     client = _client(path, option)
     with _timed() as clock:
         found = library.look_up_keys(client, record_key, partition)
@@ -334,7 +345,10 @@ def set_folder(
         str, typer.Option("--metadataDir", help="Where RFC-15 would put the metadata table.")
     ],
 ) -> None:
-    """Refused: the metadata table stays in .hoodie/metadata, where every reader looks for it."""
+    """Refused: the metadata table stays in .hoodie/metadata.
+
+    Every reader looks for it there.
+    """
     raise TableServiceError(
         f"The metadata table of {path} cannot be put in {metadata_dir}: readers look for it in "
         f"its {library.METADATA_FOLDER} and nowhere else",

@@ -1,4 +1,4 @@
-"""The one way out of a command: a JSON object for programs, or the same said for people."""
+"""Output of a command: JSON for programs, or text for people."""
 
 from __future__ import annotations
 

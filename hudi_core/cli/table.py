@@ -1,4 +1,4 @@
-"""`hudi table`: make a table, show what it is, and what is done with it as a whole."""
+"""`hudi table`: create, show, and whole-table services."""
 
 from __future__ import annotations
 
