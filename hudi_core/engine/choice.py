@@ -1,5 +1,4 @@
-"""The one place that picks an engine, and so the one that imports the engine on Spark, when it is
-asked for."""
+"""The choice of an engine, which imports Spark's only on demand."""
 
 from __future__ import annotations
 
@@ -21,8 +20,7 @@ T = TypeVar("T")
 
 
 def engine_for(data: Any) -> Engine:
-    """Return the engine that takes these rows: Spark for DataFrames, this process for everything
-    else."""
+    """Return the engine for these rows: Spark for DataFrames, else local."""
     if not is_spark_frame(data):
         return LocalEngine()
     from hudi_core.engine.spark import SparkEngine  # noqa: PLC0415 - pyspark is optional

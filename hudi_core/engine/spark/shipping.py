@@ -17,7 +17,7 @@ BatchFunction = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def guarded(function: BatchFunction) -> BatchFunction:
-    """Return a function for ``mapInArrow`` that does the same, and explains itself where it cannot.
+    """Return a function for ``mapInArrow`` that explains missing packages.
 
     It needs nothing but Python to arrive: Spark sends it by value, because it is a local one, and
     what it is to do travels in it as bytes.
