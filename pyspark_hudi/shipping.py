@@ -13,7 +13,10 @@ from typing import Any
 
 
 class Shipped:
-    """A mixin: pickled by way of a function that needs nothing but Python to be unpickled."""
+    """A mixin for pickles that need nothing but Python to load.
+
+    Its instances are pickled by way of a function.
+    """
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[str, str, bytes]]:
         kind = type(self)
@@ -25,7 +28,7 @@ class Shipped:
 
 
 def _opener() -> Callable[..., Any]:
-    """Return a function that Spark sends by value, because it is a local one."""
+    """Return a local function, which Spark sends by value."""
     # heavy, and needed only once something is sent
     from hudi_core.engine.executors import MISSING  # noqa: PLC0415
 
