@@ -99,7 +99,7 @@ class UnfinishedMoveError(UnsupportedTableError):
 
 
 class TimelineError(HudiError):
-    """The timeline does not allow what was asked of it."""
+    """The timeline does not allow the requested change."""
 
 
 class InvalidInstantTimeError(TimelineError):
@@ -200,7 +200,7 @@ class ConcurrentWriterError(CommitConflictError):
 
 
 class CommitStateUnknownError(CommitError):
-    """Whether the commit took place cannot be told; nothing was deleted."""
+    """Whether the commit took place is unknown; nothing was deleted."""
 
     retryable = True
 
@@ -231,7 +231,7 @@ class ResourceLimitError(HudiError):
 
 
 class StorageError(HudiError):
-    """The store did not do what was asked."""
+    """The store did not do what was requested."""
 
 
 class PathNotFoundError(StorageError):
@@ -326,7 +326,7 @@ class UnknownPartitionError(PartitionValueError):
 
 
 class TableServiceError(HudiError):
-    """A table service (rollback, clean, clustering, ...) cannot do what was asked."""
+    """A table service (rollback, clean, clustering, ...) cannot do what was requested."""
 
 
 class NotATableError(HudiError):

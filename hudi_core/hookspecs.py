@@ -128,7 +128,7 @@ class TableFormatHooks(Protocol):
             Whether absent metadata is created, with all slices of the view and a watermark at the
             last completed instant. If false, absent metadata is damage: ``CorruptMetadataError``.
             The view is then that of the Hudi timeline without a fence, over the metadata table or
-            the table's folders: no metadata of the format is asked.
+            the table's folders: no metadata of the format is read.
         rebuild
             With ``create``: whether metadata that is there, damaged, of an earlier time as this
             format, or with commits of a stranger, gives way to what an absent one would become.

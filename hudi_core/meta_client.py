@@ -1,7 +1,7 @@
 """One Hudi table: location, properties, timeline and schema.
 
-The first argument of every hook. A value: it is made when a table is opened, reads what it is asked
-for each time, and remembers nothing of it.
+The first argument of every hook. A value: it is made when a table is opened, reads on demand, and
+remembers nothing of it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which Python Spark asks for data sources, where nobody has told it.
+"""The Python in which Spark looks for data sources, by default.
 
 Without ``PYSPARK_PYTHON`` Spark runs ``python3`` of the path. In a virtual environment that is not
 activated that is another Python than this one, and does not have the data source ``hudi``.

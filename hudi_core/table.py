@@ -239,7 +239,7 @@ class Table:
         dry_run
             Whether to say only what would be done, and why files cannot stay as they are.
         progress
-            Is told of the files.
+            Called with the number of files done so far, and of all.
 
         Raises
         ------
@@ -248,7 +248,7 @@ class Table:
         UnsupportedTableError
             Files cannot stay as they are; says why. Nothing has changed.
         SchemaError, RecordKeyError, ConfigError, PluginError
-            What was asked for cannot be. Nothing has changed.
+            The request cannot be fulfilled. Nothing has changed.
         CorruptMetadataError, DataFileError
             What is there is damaged.
         """
@@ -478,7 +478,7 @@ class Table:
     ) -> CommitResult:
         """Add rows; small files are filled up first.
 
-        Keys are not looked up, unless ``hoodie.datasource.insert.dup.policy`` says so.
+        Keys are not looked up, unless ``hoodie.datasource.insert.dup.policy`` asks for it.
         """
         return self._write(INSERT, data, options, engine, (extra_metadata, idempotency))
 
@@ -731,7 +731,7 @@ class Table:
             They are a difference only in a table with a record index; else inserts may have made
             them, and ``repeated_keys`` counts them.
         progress
-            Called with the files that are read.
+            Called with the number of files read so far, and of all.
 
         Returns
         -------
@@ -767,7 +767,7 @@ class Table:
         dry_run
             Whether to say only what would be done.
         progress
-            Is told of the files whose footers are read.
+            Called with the number of files whose footers are read so far, and of all.
 
         Raises
         ------
@@ -805,7 +805,7 @@ class Table:
         dry_run
             Whether to say only what would be done.
         progress
-            Is told of the files whose footers are read.
+            Called with the number of files whose footers are read so far, and of all.
 
         Raises
         ------

@@ -89,7 +89,7 @@ class OpenTable:
         return OpenTable(client, host).fitted()
 
     def fitted(self) -> OpenTable:
-        """This table with what its format says of it."""
+        """This table with its format's restrictions in the configuration."""
         takes_empty = Capability.EMPTY_PARTITION_VALUES in self.host.capabilities
         config = replace(self.client.config, takes_empty_partitions=takes_empty)
         return replace(self, client=replace(self.client, config=config))
@@ -100,7 +100,7 @@ class OpenTable:
         return replace(self, client=self.client.afresh)
 
     def lister(self) -> FileLister:
-        """Return who tells the table's files."""
+        """Return the table's file lister."""
         return self.host.get_metadata_factory().create(self.client)
 
     def views(self) -> ViewManager:

@@ -66,7 +66,7 @@ class NativeTableFormat:
 
     @hookimpl
     def get_metadata_factory(self) -> NativeMetadataFactory:
-        """The table's folders tell which files there are."""
+        """The table's folders are listed."""
         return NativeMetadataFactory()
 
     @hookimpl

@@ -36,7 +36,7 @@ _OF_CATALOG: Final = (
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """What a read or a write was asked for.
+    """Options of a read or a write.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class SourceOptions:
         Parameters
         ----------
         hint
-            What is said where the path is missing.
+            The error's hint where the path is missing.
 
         Raises
         ------
@@ -139,12 +139,12 @@ class SourceOptions:
         return StorageOptions.from_options(self.given)
 
     def save_mode(self, overwrite: bool) -> SaveMode:
-        """Return the save mode, given whether Spark was told to overwrite.
+        """Return the save mode, given whether Spark overwrites.
 
         Raises
         ------
         InvalidOptionError
-            The option says something else than Spark's overwrite.
+            The option contradicts Spark's overwrite.
         """
         if overwrite and self.mode not in (None, "overwrite"):
             raise InvalidOptionError(

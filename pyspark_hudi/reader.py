@@ -34,7 +34,7 @@ class HudiReader(Shipped, DataSourceReader):
     Parameters
     ----------
     options
-        What was asked for.
+        Options of the read.
     schema
         The columns to read, in Spark's types.
     """
@@ -90,7 +90,7 @@ class _Pushdown:
     """Filter pushdown that hides its method where Spark disables it.
 
     Without ``spark.sql.python.filterPushdown.enabled`` Spark refuses every read by a source that
-    has ``pushFilters``, and it tells whether a source has one by this very attribute.
+    has ``pushFilters``, and it finds out by this very attribute.
     """
 
     __func__ = staticmethod(DataSourceReader.pushFilters)

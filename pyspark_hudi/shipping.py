@@ -1,4 +1,4 @@
-"""Values that tell an executor what it lacks.
+"""Values that name the packages an executor lacks.
 
 What Spark sends to its executors names the modules it is made of. On an executor without the wheel
 that ends in a bare ``No module named ...``, deep in Spark's own code. A :class:`Shipped` value

@@ -57,7 +57,7 @@ class HudiWriter(Shipped, DataSourceArrowWriter):
     Parameters
     ----------
     options
-        What was asked for.
+        Options of the write.
     schema
         Columns of the rows.
     mode
@@ -142,7 +142,7 @@ def open_writer(options: SourceOptions, schema: StructType, overwrite: bool) -> 
     schema
         Columns of the rows, in Spark's types.
     overwrite
-        Whether Spark was told to overwrite.
+        Whether Spark overwrites.
 
     Raises
     ------

@@ -214,13 +214,7 @@ class Batch:
         self.names: dict[str, Any] = {}
 
     def read_all(self, schema: ParsedSchema) -> None:
-        """Read the records, which are of one schema, to their ends.
-
-        Raises
-        ------
-        CorruptMetadataError
-            See :func:`decode_columns`.
-        """
+        """Read the records, which are of one schema, to their ends."""
         self.names = named_types(schema)
         self.read(schema, np.arange(len(self.position)), "")
         if (self.position != self.ends).any():

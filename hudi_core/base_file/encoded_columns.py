@@ -89,7 +89,7 @@ def require_valid_codes(column: pa.ChunkedArray) -> None:
 
 
 def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a column as the texts it stands for."""
+    """Return a dictionary-encoded column as plain strings."""
     return column.cast(pa.string()) if is_encoded(column.type) else column
 
 

@@ -38,7 +38,7 @@ def dictionary_leaves(
     schema
         The schema of the file, nothing encoded.
     decided
-        Leaves about which nothing is asked.
+        Leaves that are left out.
     """
     known = dict(decided or {})
     known |= {field.name: True for field in group.schema if is_encoded(field.type)}

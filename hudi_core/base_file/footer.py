@@ -80,7 +80,7 @@ def read_bloom(client: TableMetaClient, path: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """What the footer of a data file says.
+    """The footer of a data file.
 
     Attributes
     ----------
@@ -146,7 +146,7 @@ def _is_alike(stored: pa.DataType, wanted: pa.DataType) -> bool:
 
 @contextmanager
 def opened_file(client: TableMetaClient, path: str) -> Iterator[pq.ParquetFile]:
-    """A data file, opened for a block whose errors tell of damage.
+    """A data file, opened for a block whose errors become damage.
 
     Raises
     ------

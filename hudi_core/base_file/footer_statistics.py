@@ -32,7 +32,7 @@ def footer_statistics(
     footer
         Of the file.
     nans
-        Number of NaN of each leaf; 0 without it, as footers do not tell.
+        Number of NaN of each leaf; 0 without it, as footers have no such count.
     observed
         Bounds by leaf and row group, in internal form, that take the place of the footer's.
     """

@@ -21,7 +21,7 @@ AVRO_SCHEMA_FOOTER: Final = "parquet.avro.schema"
 
 @dataclass(frozen=True, slots=True)
 class KeyFooter:
-    """What the footer of a base file says of its record keys.
+    """Record keys in the footer of a base file.
 
     Attributes
     ----------

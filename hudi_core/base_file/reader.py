@@ -98,7 +98,7 @@ class StoredFile:
     rows
         In the types of the table's schema, meta columns first.
     keys
-        What the footer says of the record keys.
+        Record keys in the footer.
     dictionaries
         Which leaves stay dictionary encoded, and which stay without, by their paths; ``None``
         where the table has other leaves by now.

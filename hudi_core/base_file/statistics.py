@@ -48,7 +48,7 @@ def leaf_columns(table: pa.Table) -> Iterator[list[pa.Array]]:
 
 
 class StatisticsCollector:
-    """Collects what footers do not tell, then completes it with the footer.
+    """Collects statistics that footers lack, then completes them by the footer.
 
     Parameters
     ----------

@@ -163,7 +163,7 @@ class BaseFileWriter:
         Parameters
         ----------
         known
-            What the last version's footer says of its keys.
+            The previous version's key footer.
         added
             Keys of the rows that the last version does not have; written with ``stays=False``.
         dictionaries

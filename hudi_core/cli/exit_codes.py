@@ -1,4 +1,4 @@
-"""What the exit code of `hudi` tells a script."""
+"""Exit codes of `hudi`, for scripts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ExitCode(IntEnum):
     ERROR
         It was not done; the table is as it was.
     USAGE
-        The command line is wrong; the table was not looked at.
+        The command line is wrong; the table was not opened.
     UNKNOWN_OUTCOME
         It may have been done: a repetition has to look first.
     VALIDATION_FAILED

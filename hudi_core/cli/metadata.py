@@ -229,7 +229,7 @@ def check(
 
     Without a choice, in all its partitions.
 
-    Exit code 4 tells that they differ.
+    Exit code 4: they differ.
     """
     chosen = {
         library.Check.FILES: validate_all_file_groups,

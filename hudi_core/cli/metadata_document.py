@@ -1,4 +1,4 @@
-"""What `hudi metadata` tells, as JSON."""
+"""Output of `hudi metadata`, as JSON."""
 
 from __future__ import annotations
 

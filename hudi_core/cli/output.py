@@ -45,7 +45,7 @@ def answer(as_json: bool, document: Mapping[str, Any], parts: Iterable[Part]) ->
     document
         All of it, for programs.
     parts
-        The same for people; not asked for where a program reads it.
+        The same for people; not called where a program reads the output.
     """
     if as_json:
         write_json(document)

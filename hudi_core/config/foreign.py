@@ -159,7 +159,7 @@ class ForeignOptions:
         return [line for pattern, line in self._patterns if pattern.fullmatch(name)]
 
     def wishes(self, options: Mapping[str, str]) -> Iterator[tuple[Section, list[str]]]:
-        """Features asked for that are not built yet, with their options."""
+        """Requested features that are not built yet, with their options."""
         given: dict[Section, dict[str, bool | None]] = {}
         for name, text in options.items():
             for line in self.of(name):
@@ -183,7 +183,7 @@ class ForeignOptions:
         Raises
         ------
         InvalidOptionError
-            Names the option, and says what happens instead.
+            Names the option, and what happens instead.
         """
         for name, text in options.items():
             for line in self.of(name):

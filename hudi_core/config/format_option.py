@@ -36,7 +36,7 @@ class FormatOption(Generic[T_co]):
     ----------
     name
         What follows ``hoodie.table.format.<format>.``. A name that ends in a full stop stands for
-        all options below it, which the format passes on: their values are not looked at.
+        all options below it, which the format passes on: their values are not checked.
     default
         The value when the option is not given.
     parse
@@ -80,7 +80,7 @@ class FormatOption(Generic[T_co]):
         Raises
         ------
         InvalidOptionError
-            The text cannot be used; the error says why and what is supported.
+            The string cannot be used; the error explains why and what is supported.
         """
         text = meta_client.format_options.get(self.name)
         if text is None:

@@ -16,7 +16,7 @@ from hudi_core.model.buckets import Buckets
 def bucket_engine(text: str) -> str:
     """Parse the bucket index's engine; consistent hashing is not supported.
 
-    The error names the engine asked for.
+    The error names the requested engine.
     """
     if text.upper() == "CONSISTENT_HASHING":
         raise ValueError("consistent-hashing buckets are not supported")

@@ -162,7 +162,7 @@ class ConfigKey(Generic[T_co]):
         Raises
         ------
         InvalidOptionError
-            The text cannot be used; the error says why and what is supported.
+            The string cannot be used; the error explains why and what is supported.
         """
         found = self.find(options)
         if found is None:

@@ -66,7 +66,7 @@ class IndexType(StrEnum):
 
     @property
     def is_record_index(self) -> bool:
-        """Whether the metadata table says where keys are."""
+        """Whether the metadata table locates keys."""
         return self in (
             IndexType.RECORD_INDEX,
             IndexType.GLOBAL_RECORD_LEVEL_INDEX,

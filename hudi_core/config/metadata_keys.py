@@ -35,7 +35,7 @@ class MetadataConfig(Options, group=Group.METADATA):
     Attributes
     ----------
     is_refused
-        Whether it was said that there shall be none: readers list the storage then.
+        Whether options turn it off: readers list the storage then.
     chooses_columns
         Whether options say which columns have their ranges kept, or of how many.
     """

@@ -97,7 +97,7 @@ class TimeBased:
 
     @property
     def transform(self) -> PartitionTransform:
-        """What folders tell of the values."""
+        """What folder names keep of the values."""
         if self.unit is None or self.output_zone not in (None, UTC):
             return PartitionTransform.OTHER
         return self.output.transform
@@ -259,7 +259,7 @@ def time_based(options: Mapping[str, str]) -> TimeBased:
 def chosen_time_based(options: Mapping[str, str]) -> TimeBased:
     """Return how the partitions of a new table are made; see :func:`time_based`.
 
-    Its zones are always told, so that writers in two zones make the same paths.
+    Its zones are always set, so that writers in two zones make the same paths.
     """
     given = {key.key: found[1] for key in TimeKeys.keys if (found := key.find(options)) is not None}
     if not given.get(TimeKeys.zone.key):

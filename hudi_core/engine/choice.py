@@ -86,7 +86,7 @@ def frame_where(
     row_filter: pc.Expression | Sequence[tuple[str, str, Any]] | None,
     columns: Sequence[str] | None,
 ) -> DataFrame:
-    """Return the rows and columns of a DataFrame that were asked for."""
+    """Return the rows and columns of a DataFrame that were requested."""
     from hudi_core.engine.spark import quoted, where  # noqa: PLC0415 - pyspark is optional
 
     if row_filter is not None:

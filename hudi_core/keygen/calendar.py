@@ -55,7 +55,7 @@ def spell_all(shown: Millis, pattern: DatePattern) -> tuple[npt.NDArray[np.int64
 
     Some of the strings may be equal.
 
-    Only as many timestamps are spelled as the pattern tells apart.
+    Only timestamps that the pattern distinguishes are formatted.
     """
     coded = pa.array(_periods(shown, pattern.grain)).dictionary_encode()
     starts = _starts(coded.dictionary.to_numpy(), pattern.grain).tolist()
@@ -64,7 +64,7 @@ def spell_all(shown: Millis, pattern: DatePattern) -> tuple[npt.NDArray[np.int64
 
 
 def ends_of_periods(shown: Millis, grain: str) -> Millis:
-    """Return the first millisecond after the period that each moment lies in."""
+    """Return the first millisecond after the period of each timestamp."""
     return _starts(_periods(shown, grain) + 1, grain)
 
 

@@ -1,6 +1,6 @@
 """Record keys that incoming rows already carry in meta columns.
 
-A table without a record key generates its keys, so that no column tells them. Rows that were read
+A table without a record key generates its keys, so that no column has them. Rows that were read
 from it have them in their meta columns, as in Hudi: written back, they are updates.
 """
 

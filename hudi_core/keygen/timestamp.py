@@ -150,7 +150,7 @@ def bounds_of_texts(
     Returns
     -------
     Bounds or None
-        ``None`` where the texts tell nothing, as those of a column of texts.
+        ``None`` where the strings bound nothing, as those of a string column.
     """
     unit = how.unit
     own = counted_unit(kind)

@@ -24,7 +24,7 @@ def decode_avro_content(content: bytes, path: str) -> Iterator[bytes]:
     Raises
     ------
     CorruptMetadataError
-        The content does not hold as many records as it says.
+        The content does not hold as many records as it declares.
     """
     cursor = Cursor(content, path)
     has_count = cursor.int32() > 0

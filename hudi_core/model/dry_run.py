@@ -1,4 +1,4 @@
-"""What a write would do, told without doing it."""
+"""The plan of a write, without writing."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class DryRun:
     Attributes
     ----------
     operation
-        What was asked for.
+        The planned operation.
     files
         The file groups it would touch, by partition.
     requests

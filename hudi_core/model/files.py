@@ -66,7 +66,7 @@ _LOG: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class FileStatus:
-    """One stored file as a listing tells it.
+    """One stored file in a listing.
 
     Attributes
     ----------

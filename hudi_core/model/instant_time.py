@@ -60,7 +60,7 @@ def instant_time_of(moment: datetime) -> InstantTime:
 
 
 def to_datetime(time: InstantTime) -> datetime:
-    """Return the UTC moment of an instant time of a UTC timeline."""
+    """Return an instant time of a UTC timeline as a datetime in UTC."""
     return _to_datetime(time)
 
 
@@ -85,9 +85,9 @@ def next_instant_time(after: InstantTime | None, now: InstantTime) -> InstantTim
 
 
 def parse_query_time(text: str, *, end_of_second: bool = False) -> InstantTime | datetime:
-    """The instant time or the aware moment that a text names.
+    """The instant time or the aware datetime in a string.
 
-    A moment is an RFC 3339 date and time with a zone, or seconds or milliseconds since the epoch
+    A datetime is an RFC 3339 date and time with a zone, or seconds or milliseconds since the epoch
     (10 or 13 digits). All else is in the timeline's zone, whichever that is: 17 or 14 digits, a
     date ``yyyy-MM-dd`` (its begin), a date and time without a zone; 14 digits come before all times
     of 17 that begin with them.
@@ -96,7 +96,7 @@ def parse_query_time(text: str, *, end_of_second: bool = False) -> InstantTime |
     ----------
     end_of_second
         Whether a date and time of whole seconds means the last millisecond of that second, as in
-        Hudi where something is asked for up to a time.
+        Hudi where a time is the end of a range.
 
     Raises
     ------

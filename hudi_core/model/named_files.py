@@ -11,7 +11,7 @@ from hudi_core.model.stats import Scalar
 
 @dataclass(frozen=True, slots=True)
 class StatedColumn:
-    """What a format says of one column of one file.
+    """A format's statistics of one column of one file.
 
     Attributes
     ----------

@@ -24,7 +24,7 @@ class CommitResult:
     instant
         The completed instant on the timeline.
     operation
-        What was asked for.
+        The requested operation.
     inserted, updated, deleted
         Rows that the table gained, replaced and lost: it has ``inserted - deleted`` rows more than
         before, but for those of partitions that were overwritten. Late rows, which lost

@@ -1,7 +1,7 @@
 """Calling the hooks of one format, and what happens around each call.
 
-A hook of an ability that the format does not declare is refused. Observers are told. What comes
-back is checked. :mod:`hudi_core.plugin.guard` says what becomes of errors.
+A hook of an ability that the format does not declare is refused. Observers are called. What comes
+back is checked. :mod:`hudi_core.plugin.guard` handles errors.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Whether a format may report a partition, or the table, as empty.
 
-That is looked at only where it does say so, which it rightly does of a partition that a write is
-about to make. What is asked then is the table's own: its metadata table, or its folders, and the
+Checked only where the format reports one as empty, which is right for a partition that a write is
+about to make. The table's own files are compared then: its metadata table, or its folders, and the
 commits of the fenced timeline. A file counts that a completed commit of that timeline left with
-rows, that no later one replaced, and that the format does not name when asked again; so
+rows, that no later one replaced, and that the format does not name in a second listing; so
 that neither a writer that is at work, nor a list that is older than the timeline, is taken for a
 mistake of the format.
 """

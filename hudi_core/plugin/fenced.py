@@ -72,7 +72,7 @@ class Lineage:
         By its name or, where the lineage has expired it, with the ``version`` whose watermark
         covers it; ``None`` where neither does.
 
-        What step 1 has not completed the watermark does not tell of.
+        The watermark covers only what step 1 has completed.
         """
         found = self.find(instant)
         is_over = instant.is_completed or instant.completion_time is not None

@@ -71,7 +71,7 @@ class WriteContext:
 
     @property
     def uses_record_index(self) -> bool:
-        """Whether the metadata table is asked where keys are."""
+        """Whether keys are looked up in the metadata table."""
         return self.table.buckets is None and self.write.index.index_type.is_record_index
 
     @property

@@ -164,7 +164,7 @@ def decimal_width(precision: int) -> int:
 def local_timestamps(text: str) -> frozenset[str]:
     """Paths of the columns that an Avro schema calls local timestamps.
 
-    Those whose lack of a time zone is told in another way are no such; see above.
+    Those whose lack of a time zone is declared in another way are not; see above.
 
     Parameters
     ----------

@@ -9,7 +9,7 @@ Order: record, names, timeline, metadata of the format; then the old names go, t
 make it a table, and the record goes. A crash at any point leaves what the same command goes on
 with. Readers of the format find the old names until its metadata has the new ones; readers of
 Hudi's tables, which fail on other names than Hudi's, come when these are the only ones; those of
-plain files find each file under one name or, for a moment, two.
+plain files find each file under one name or, for a short time, two.
 """
 
 from __future__ import annotations
@@ -76,10 +76,7 @@ REWRITE = (
 def plan_adoption(folder: Folder) -> Adoption:
     """Plan of an adoption; nothing is written, and no lock is taken.
 
-    Raises
-    ------
-    HudiError
-        See :func:`~hudi_core.services.adopt_plan.plan_in_place`.
+    It raises what :func:`~hudi_core.services.adopt_plan.plan_in_place` does.
     """
     return in_place_document(folder, plan_in_place(folder))
 

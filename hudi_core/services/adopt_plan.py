@@ -93,7 +93,7 @@ class Folder:
     source
         Which of several tables there is meant: the name of a format, or ``parquet``.
     progress
-        Is told of the files that are looked into.
+        Called with the number of files read so far, and of all.
     """
 
     path: str
@@ -222,7 +222,7 @@ def plan_in_place(folder: Folder) -> InPlace:
     NotATableError, UnsupportedTableError, CorruptMetadataError, DataFileError
         What is there cannot be adopted, or not be read.
     SchemaError, RecordKeyError, ConfigError, PluginError
-        What was asked for cannot be.
+        The request cannot be fulfilled.
     """
     source, options = folder.found, folder.table_options
     designed, _ = design_table(folder.base_path, source.table.schema, options)
@@ -297,7 +297,7 @@ def _unnamed(folder: Folder, client: TableMetaClient, files: tuple[Examined, ...
 
 
 def in_place_document(folder: Folder, plan: InPlace) -> Adoption:
-    """Return a plan as what is told of it."""
+    """Return a plan in the form that users get."""
     return Adoption(
         path=folder.base_path,
         source=folder.found.kind,

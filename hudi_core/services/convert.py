@@ -56,7 +56,7 @@ class Conversion:
     instants
         Completed instants, which the new metadata holds by its watermark.
     pending
-        Instants that are not complete; what dead writers left of them is made good first.
+        Instants that are not complete; they are recovered first where their writers are dead.
     receipt
         What the new format recorded; ``None`` where nothing was done.
     """
@@ -91,7 +91,7 @@ def plan_conversion(
     to
         Name of the format.
     progress
-        Is told of the files whose footers are read.
+        Called with the number of files whose footers are read so far, and of all.
 
     Raises
     ------
@@ -128,7 +128,7 @@ def convert_table(
     to
         Name of the format.
     progress
-        Is told of the files whose footers are read.
+        Called with the number of files whose footers are read so far, and of all.
 
     Raises
     ------

@@ -112,7 +112,7 @@ def plan_table(path: str, schema: pa.Schema, options: Mapping[str, str]) -> NewT
     Raises
     ------
     SchemaError, RecordKeyError, ConfigError, PluginError, StorageError
-        What was asked for cannot be.
+        The request cannot be fulfilled.
     """
     base_path = BasePath(parse_location(path).uri)
     design, _ = design_table(base_path, schema, options)
@@ -148,7 +148,7 @@ def create_table(path: str, schema: pa.Schema, options: Mapping[str, str]) -> Op
     NotATableError
         The path holds something already.
     SchemaError, RecordKeyError, ConfigError, PluginError
-        What was asked for cannot be; nothing is written.
+        The request cannot be fulfilled; nothing is written.
     LockError
         Another process keeps the table's lock.
     CommitStateUnknownError
@@ -186,7 +186,7 @@ def replace_table(
     ConcurrentWriterError, LockError
         Another writer is at work; nothing is deleted.
     SchemaError, RecordKeyError, ConfigError, PluginError
-        What was asked for cannot be; nothing is deleted.
+        The request cannot be fulfilled; nothing is deleted.
     CommitStateUnknownError
         The store failed, and the new table may be there, empty.
     """

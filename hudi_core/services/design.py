@@ -65,7 +65,7 @@ def design_table(
     Raises
     ------
     SchemaError, RecordKeyError, ConfigError, PluginError
-        What was asked for cannot be.
+        The request cannot be fulfilled.
     """
     own = pa.schema([field for field in schema if field.name not in META_COLUMNS])
     given = dict(options)

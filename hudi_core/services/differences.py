@@ -10,7 +10,7 @@ from hudi_core.services.repeated_keys import RepeatedKeys
 
 
 class Source(StrEnum):
-    """Who says something wrong."""
+    """The part that is wrong."""
 
     STORAGE = "storage"
     TIMELINE = "timeline"
@@ -28,11 +28,11 @@ class Difference:
     source
         Whose word is wrong.
     subject
-        What it is said of: a file, a column of a file, an instant.
+        Its subject: a file, a column of a file, an instant.
     expected
         What it is.
     found
-        What is said instead.
+        What is there instead.
     is_pending
         Whether the next write makes it good by itself.
     """

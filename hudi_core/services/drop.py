@@ -102,7 +102,7 @@ def delete_contents(
 def _require_no_live_writers(storage: Storage, base_path: BasePath, config: WriteConfig) -> None:
     """Refuse to go on while a heart beats.
 
-    Hearts tell of every writer, whatever layout the timeline has and whether it can be read or not.
+    Heartbeats show every writer, whatever the timeline's layout, and even if it is unreadable.
     """
     for status in storage.list(heartbeat.FOLDER):
         try:

@@ -63,7 +63,7 @@ class LostCompletion:
 
     @property
     def difference(self) -> Difference:
-        """What a validation says of it."""
+        """The validation's entry for it."""
         return Difference(
             Source.TIMELINE,
             f"{self.instant.action.completed_action.value} {self.instant.requested_time}",
@@ -99,7 +99,7 @@ def put_back(table: OpenTable, timeline: Timeline, lost: LostCompletion) -> Inst
     Raises
     ------
     CorruptMetadataError
-        Nothing tells what the commit did; nothing has changed.
+        What the commit did cannot be known; nothing has changed.
     """
     completed = lost.instant.to(State.COMPLETED, _completion_time(table, timeline, lost.instant))
     assert completed.completion_time is not None  # noqa: S101 - for the type checker
@@ -120,7 +120,7 @@ def _completion_time(table: OpenTable, timeline: Timeline, instant: Instant) -> 
 
 
 class _Commit:
-    """What one commit did, as far as its files tell."""
+    """What one commit did, as far as its files show."""
 
     def __init__(self, table: OpenTable, timeline: Timeline, instant: Instant) -> None:
         self._table, self._client, self._instant = table, table.client, instant

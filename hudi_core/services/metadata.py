@@ -223,7 +223,7 @@ class PartitionSize:
 
 @dataclass(frozen=True, slots=True)
 class MetadataStats:
-    """What `hudi metadata stats` tells.
+    """Output of `hudi metadata stats`.
 
     Attributes
     ----------

@@ -82,7 +82,7 @@ class Repair:
 
     @property
     def is_needed(self) -> bool:
-        """Whether anything is rebuilt, or made good."""
+        """Whether anything is rebuilt or recovered."""
         pending = any(one.is_pending for one in self.found)
         rebuilt = self.metadata_table or self.format_metadata
         return bool(self.commits) or rebuilt or self.checksums or pending
@@ -123,7 +123,7 @@ def repair_table(
         Whether the format's metadata is rebuilt where nothing is wrong with it, too; and all of
         it from data files that are not as their commits say, which is not done otherwise.
     progress
-        Is told of the files whose footers are read.
+        Called with the number of files whose footers are read so far, and of all.
 
     Raises
     ------
@@ -212,7 +212,7 @@ def _with_commits(plan: Repair, lost: Sequence[LostCompletion]) -> Repair:
 def _without_format(
     table: OpenTable, error: UnfinishedMoveError, progress: Progress
 ) -> TableValidation:
-    """Findings of a validation of a table whose format cannot be asked."""
+    """Findings of a validation of a table whose format cannot be read."""
     found = validate_table(replace(table, host=load_format(NATIVE)), progress=progress)
     said = Difference(
         Source.FORMAT, f"metadata of {table.host.name}", "in the table's folder", error.what

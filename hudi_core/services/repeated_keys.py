@@ -63,7 +63,7 @@ def find_repeated_keys(client: TableMetaClient, slices: Mapping[str, FileSlice])
     """Find duplicate record keys; reads the keys of all rows.
 
     A key is looked for in one partition; where a record index is kept for the whole table, in all.
-    Memory holds the keys that are looked at together.
+    Memory holds the keys that are compared together.
 
     Parameters
     ----------

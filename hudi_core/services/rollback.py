@@ -33,7 +33,7 @@ def roll_back_instant(
     Returns
     -------
     Instant
-        The completed rollback: of the write that was asked for, whoever began it.
+        The completed rollback of the requested write, whoever began it.
 
     Raises
     ------

@@ -81,7 +81,7 @@ def validate_table(
     keys
         Whether the keys of all rows are read, to count those that several rows have.
     progress
-        Is told of the files that are read.
+        Called with the number of files read so far, and of all.
 
     Raises
     ------

@@ -25,7 +25,7 @@ class ArchivedInstant:
     instant
         The instant.
     metadata
-        Bytes of its completed file; ``None`` where they were not asked for, and in layout 1.
+        Bytes of its completed file; ``None`` where they were not requested, and in layout 1.
     plan
         Bytes of its requested file, for actions with a plan; ``None`` likewise.
     """

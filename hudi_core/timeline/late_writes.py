@@ -1,7 +1,7 @@
 """Writes whose completed file landed after they had been rolled back.
 
-A store may apply a put long after its writer was given up: the rollback is complete by then, and
-what it deleted is gone. Nothing else on the timeline says so. A rollback comes after all that its
+A store may apply a put long after its writer was declared dead: the rollback is complete by then,
+and what it deleted is gone. Nothing else on the timeline shows it. A rollback follows all that its
 instant did, so a completed rollback that names a completed write has the last word (Hudi's writers
 remove the completed file of what they undo, and never complete it again).
 

@@ -1,4 +1,4 @@
-"""Functions that tell an executor what it lacks.
+"""Functions that name the packages an executor lacks.
 
 What Spark sends to executors names the modules it is made of. On an executor without the wheel that
 ends in a bare ``No module named ...``, deep in Spark's own code.
