@@ -44,8 +44,8 @@ def _opener() -> Callable[..., Any]:
             # made by Spark's driver in __reduce__, and only ever inside Spark's own channel
             attributes = pickle.loads(state)  # noqa: S301
         except ImportError as error:
-            told = message.format(python=sys.executable, reason=error)
-            raise ImportError(told) from error
+            explanation = message.format(python=sys.executable, reason=error)
+            raise ImportError(explanation) from error
         value = kind.__new__(kind)
         value.__dict__.update(attributes)
         return value

@@ -249,15 +249,15 @@ class Batch:
         chosen = self.numbers(rows)
         several = sum(branch != "null" for branch in branches) > 1
         # in most fields all records are alike
-        alike = (chosen == chosen[0]).all()
-        for number in [int(chosen[0])] if alike else np.unique(chosen).tolist():
+        is_uniform = (chosen == chosen[0]).all()
+        for number in [int(chosen[0])] if is_uniform else np.unique(chosen).tolist():
             if not 0 <= number < len(branches):
                 raise self.damage(f"a union has no branch {number}")
             branch = branches[number]
             below = path
             if path is not None and several:
                 below = f"{path}:{_branch_name(branch)}"
-            self.read(branch, rows if alike else rows[chosen == number], below)
+            self.read(branch, rows if is_uniform else rows[chosen == number], below)
 
     def _read_scalar(self, kind: str, rows: Ints, path: str | None) -> None:
         lengths = None

@@ -57,18 +57,18 @@ def compact_columns(footer: pq.FileMetaData, schema: pa.Schema) -> set[str]:
     """
     if not (footer.created_by or "").startswith(_DISTINCT):
         return set()
-    texts = {field.name for field in schema if pt.is_string(field.type)}
-    sizes = dict.fromkeys(texts, 0)
+    strings = {field.name for field in schema if pt.is_string(field.type)}
+    sizes = dict.fromkeys(strings, 0)
     for number in range(footer.num_row_groups):
         group = footer.row_group(number)
         for leaf in range(footer.num_columns):
             chunk = group.column(leaf)
             name = chunk.path_in_schema
-            if name in texts:
+            if name in strings:
                 if not chunk.has_dictionary_page:
-                    texts.discard(name)
+                    strings.discard(name)
                 sizes[name] += chunk.total_uncompressed_size
-    return {name for name in texts if sizes[name] <= _BYTES_A_VALUE * footer.num_rows}
+    return {name for name in strings if sizes[name] <= _BYTES_A_VALUE * footer.num_rows}
 
 
 def require_valid_codes(column: pa.ChunkedArray) -> None:

@@ -45,10 +45,10 @@ def dictionary_leaves(
     open_ = [name for name in schema.names if any(_is_open(schema.field(name), known))]
     if open_ and group.num_rows:
         sample = _sample(group.select(open_))
-        asked = leaves(pa.schema([schema.field(name) for name in open_]))
+        fields = leaves(pa.schema([schema.field(name) for name in open_]))
         known |= {
             path: not pt.is_boolean(field.type) and _repeats(chunks)
-            for (path, field), chunks in zip(asked, leaf_columns(sample), strict=True)
+            for (path, field), chunks in zip(fields, leaf_columns(sample), strict=True)
             if path not in known
         }
     return [path for path, _ in leaves(schema) if known.get(path)]

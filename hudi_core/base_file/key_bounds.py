@@ -120,8 +120,8 @@ def _extremes(keys: pa.StringArray, content: npt.NDArray[np.uint8]) -> tuple[str
     if int(content.max(initial=0)) < _FIRST_SUPPLEMENTARY:
         found = pc.min_max(keys)
         return str(found["min"]), str(found["max"])
-    texts = keys.to_pylist()
-    return min(texts, key=_utf16), max(texts, key=_utf16)
+    strings = keys.to_pylist()
+    return min(strings, key=_utf16), max(strings, key=_utf16)
 
 
 def _pick(choose: Callable[..., str], known: str | None, new: str) -> str:

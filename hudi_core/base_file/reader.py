@@ -170,8 +170,8 @@ def _key_column(files: TableFiles, stored: Sequence[pa.Field]) -> str | None:
         return None
     wanted = files.schema.arrow.field(name)
     found = counterpart(stored, wanted)
-    texts = found is not None and pt.is_string(found.type) and pt.is_string(wanted.type)
-    return name if texts else None
+    are_strings = found is not None and pt.is_string(found.type) and pt.is_string(wanted.type)
+    return name if are_strings else None
 
 
 def _never_encoded(files: TableFiles) -> set[str]:

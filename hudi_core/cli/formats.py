@@ -79,5 +79,5 @@ def _row(document: dict[str, Any]) -> list[str]:
         ", ".join(one.replace("_", " ") for one in document[key])
         for key in ("capabilities", "not_built")
     )
-    told = f"cannot be used: {document['error']}" if document["error"] else now
-    return [document["name"], document["distribution"], document["version"], told, later]
+    status = f"cannot be used: {document['error']}" if document["error"] else now
+    return [document["name"], document["distribution"], document["version"], status, later]

@@ -76,8 +76,8 @@ def create(path: PathArgument, option: OptionsOption = None, as_json: JsonOption
     with _timed() as clock:
         partitions = operator.create()
     where = _where(operator.table.client)
-    said = [f"Created Metadata Table in {where} {clock}", f"Partitions: {', '.join(partitions)}"]
-    _answer(as_json, where, clock, said, partitions=list(partitions))
+    parts = [f"Created Metadata Table in {where} {clock}", f"Partitions: {', '.join(partitions)}"]
+    _answer(as_json, where, clock, parts, partitions=list(partitions))
 
 
 @metadata_app.command()
@@ -96,10 +96,10 @@ def delete(
         kept = operator.delete(backup=backup)
     client = operator.table.client
     saved = f"{client.base_path}/{kept}" if kept else None
-    said = [f"Deleted Metadata Table in {_where(client)} {clock}"]
+    parts = [f"Deleted Metadata Table in {_where(client)} {clock}"]
     if saved:
-        said.append(f"Its files are in {saved}")
-    _answer(as_json, _where(client), clock, said, backup=saved)
+        parts.append(f"Its files are in {saved}")
+    _answer(as_json, _where(client), clock, parts, backup=saved)
 
 
 @metadata_app.command()
@@ -126,8 +126,8 @@ def init(
             partitions = operator.bring_to_date()
     done = "Opened" if readonly else "Initialized"
     where = _where(client)
-    said = [f"{done} Metadata Table in {where} {clock}"]
-    _answer(as_json, where, clock, said, partitions=list(partitions), readonly=readonly)
+    parts = [f"{done} Metadata Table in {where} {clock}"]
+    _answer(as_json, where, clock, parts, partitions=list(partitions), readonly=readonly)
 
 
 @metadata_app.command()
@@ -164,11 +164,11 @@ def list_partitions(
         listing = library.lister_of(client)
         partitions = list(listing.lister.list_partitions())
     source = _source(listing.is_metadata)
-    said: list[Part] = [
+    parts: list[Part] = [
         Grid(["partition"], [[one] for one in partitions]),
         f"{len(partitions)} partitions, listed from the {source} {clock}",
     ]
-    _answer(as_json, _where(client), clock, said, source=source, partitions=partitions)
+    _answer(as_json, _where(client), clock, parts, source=source, partitions=partitions)
 
 
 @metadata_app.command("list-files")
@@ -187,12 +187,12 @@ def files(
     with _timed() as clock:
         found, is_metadata = library.list_files(client, partition)
     source, document = _source(is_metadata), files_document(found)
-    said: list[Part] = [
+    parts: list[Part] = [
         Grid(["file", "bytes"], [[one["name"], str(one["size"])] for one in document]),
         f"{len(document)} files, listed from the {source} {clock}",
     ]
     facts = {"source": source, "partition": partition, "files": document}
-    _answer(as_json, _where(client), clock, said, **facts)
+    _answer(as_json, _where(client), clock, parts, **facts)
 
 
 def _source(is_metadata: bool) -> str:
@@ -297,11 +297,11 @@ def lookup(
     document = locations_document(client, record_key, found)
     headings = ["record key", "partition", "file group", "instant"]
     rows = [["" if value is None else str(value) for value in one.values()] for one in document]
-    said: list[Part] = [
+    parts: list[Part] = [
         Grid(headings, rows),
         f"{len(found)} of {len(record_key)} keys found {clock}",
     ]
-    _answer(as_json, _where(client), clock, said, locations=document)
+    _answer(as_json, _where(client), clock, parts, locations=document)
 
 
 @metadata_app.command()
@@ -357,9 +357,9 @@ def set_folder(
 
 
 def _changed(
-    where: str, said: str, facts: Mapping[str, str], clock: _Clock, *, as_json: bool
+    where: str, headline: str, facts: Mapping[str, str], clock: _Clock, *, as_json: bool
 ) -> None:
-    line = f"{said} of {where}; the indexing is {facts['instant']} {clock}"
+    line = f"{headline} of {where}; the indexing is {facts['instant']} {clock}"
     _answer(as_json, where, clock, [line], **facts)
 
 

@@ -72,8 +72,8 @@ class RootGroup(TyperGroup):
         except Exception as error:
             if isinstance(error, OSError) and error.errno == errno.EPIPE:
                 raise  # whoever read our output has seen enough; typer ends quietly
-            said = f"unexpected {type(error).__name__}: {error}"
-            self._report(ctx, said, error, ExitCode.ERROR)
+            message = f"unexpected {type(error).__name__}: {error}"
+            self._report(ctx, message, error, ExitCode.ERROR)
             raise typer.Exit(ExitCode.ERROR) from error
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

@@ -63,8 +63,11 @@ def _lacking(options: Mapping[str, str]) -> Iterator[tuple[Sequence[str], str]]:
         if section.title not in WARNED
     }
     if features:
-        asked = "; ".join(f"{title} ({_some(names)})" for title, names in features.items())
-        yield tuple(features), f"Options without effect, as this release does not have it: {asked}."
+        requested = "; ".join(f"{title} ({_some(names)})" for title, names in features.items())
+        yield (
+            tuple(features),
+            f"Options without effect, as this release does not have it: {requested}.",
+        )
 
 
 def _some(names: Sequence[str]) -> str:

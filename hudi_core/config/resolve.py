@@ -31,19 +31,19 @@ def options_as_strings(options: Mapping[str, object]) -> GivenOptions:
     InvalidOptionError
         A value of another type.
     """
-    texts = GivenOptions()
+    strings = GivenOptions()
     for name, value in options.items():
         match value:
             case None:
                 continue
             case bool():
-                texts[name] = "true" if value else "false"
+                strings[name] = "true" if value else "false"
             case str() | int() | float():
-                texts[name] = str(value)
+                strings[name] = str(value)
             case Secret():
-                texts[name] = value.reveal()
+                strings[name] = value.reveal()
             case list() | tuple() if all(isinstance(part, str) for part in value):
-                texts[name] = ",".join(value)
+                strings[name] = ",".join(value)
             case _:
                 raise InvalidOptionError(
                     name,
@@ -51,7 +51,7 @@ def options_as_strings(options: Mapping[str, object]) -> GivenOptions:
                     "an option is a text, a number, a boolean or a list of names",
                     "Pass its text.",
                 )
-    return texts
+    return strings
 
 
 def resolve_table_config(options: Mapping[str, str], stored: TableConfig | None) -> TableConfig:
@@ -134,10 +134,10 @@ def _checked_against(options: Mapping[str, str], stored: TableConfig) -> TableCo
 def _with_forms(options: Mapping[str, str], stored: TableConfig) -> TableConfig:
     """The table with options for what it does not say itself."""
     given = {name: key.read(options) for name, key in CHOSEN_ROWS.items() if _is_open(stored, name)}
-    said = {name: value for name, value in given.items() if value is not None}
-    if stored.timezone == "LOCAL" and stored.local_zone is None and "local_zone" not in said:
-        said["local_zone"] = process_zone()
-    return replace(stored, **said) if said else stored
+    present = {name: value for name, value in given.items() if value is not None}
+    if stored.timezone == "LOCAL" and stored.local_zone is None and "local_zone" not in present:
+        present["local_zone"] = process_zone()
+    return replace(stored, **present) if present else stored
 
 
 def _is_open(stored: TableConfig, name: str) -> bool:
@@ -185,8 +185,8 @@ def _with_time(options: Mapping[str, str], stored: TableConfig) -> TableConfig:
             raise OptionConflictError(*found, dict(stored.time_based.properties).get(found[0]))
         how = with_zones_of(options, stored.time_based)
         return replace(stored, time_based=how)
-    told = TimeKeys.timestamp_type.is_given(stored.raw)
-    if told or not has_time_based(stored.keygen_type, stored.partition_types):
+    is_stored = TimeKeys.timestamp_type.is_given(stored.raw)
+    if is_stored or not has_time_based(stored.keygen_type, stored.partition_types):
         return stored
     if not TimeKeys.timestamp_type.is_given(options):
         return stored

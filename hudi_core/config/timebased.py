@@ -284,16 +284,16 @@ def conflicting(options: Mapping[str, str], stored: TimeBased) -> tuple[str, str
             continue
         meant = key.parse_as(*found)
         if key in (TimeKeys.input_zone, TimeKeys.output_zone) and TimeKeys.zone.is_given(kept):
-            said = TimeKeys.zone.read(kept)
+            stored_value = TimeKeys.zone.read(kept)
         elif key is TimeKeys.zone and not TimeKeys.zone.is_given(kept):
-            told = {TimeKeys.input_zone.read(kept), TimeKeys.output_zone.read(kept)} - {None}
-            if told - {meant}:
+            zones = {TimeKeys.input_zone.read(kept), TimeKeys.output_zone.read(kept)} - {None}
+            if zones - {meant}:
                 return found
             continue
         else:
-            said = key.read(kept)
+            stored_value = key.read(kept)
         # a zone that the table does not tell is told by those who know it
-        if meant != said and not (said is None and key in _ZONES):
+        if meant != stored_value and not (stored_value is None and key in _ZONES):
             return found
     return None
 
@@ -301,14 +301,14 @@ def conflicting(options: Mapping[str, str], stored: TimeBased) -> tuple[str, str
 def with_zones_of(options: Mapping[str, str], stored: TimeBased) -> TimeBased:
     """Return the rules with zones from options where none are stored."""
     both = TimeKeys.zone.is_given(options)
-    told = {
+    zones = {
         key: (TimeKeys.zone if both else key).read(options)
         for key in (TimeKeys.input_zone, TimeKeys.output_zone)
     }
     return replace(
         stored,
-        input_zone=stored.input_zone or told[TimeKeys.input_zone],
-        output_zone=stored.output_zone or told[TimeKeys.output_zone],
+        input_zone=stored.input_zone or zones[TimeKeys.input_zone],
+        output_zone=stored.output_zone or zones[TimeKeys.output_zone],
     )
 
 

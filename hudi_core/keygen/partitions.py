@@ -19,7 +19,7 @@ from hudi_core.storage.partition_path import PartitionPathCodec
 Indices = npt.NDArray[np.int64]
 
 
-class FieldTexts(Protocol):
+class FieldStrings(Protocol):
     """Makes the texts of one partition field."""
 
     def distinct(self, batch: pa.RecordBatch) -> tuple[Indices, Sequence[str | None]]:
@@ -31,7 +31,7 @@ class FieldTexts(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class OwnTexts:
+class ValueStrings:
     """The column's own values as texts."""
 
     column: KeyColumn
@@ -46,8 +46,8 @@ class OwnTexts:
         if pt.is_floating(values.type):
             values = to_text(values, self.form)  # Arrow takes -0.0 and 0.0 for one value
         coded = values.dictionary_encode(null_encoding="encode")
-        texts = to_text(coded.dictionary, self.form).to_pylist()
-        return coded.indices.to_numpy().astype(np.int64), texts
+        strings = to_text(coded.dictionary, self.form).to_pylist()
+        return coded.indices.to_numpy().astype(np.int64), strings
 
 
 def partition_paths(
@@ -59,7 +59,7 @@ def partition_paths(
     """
     if not columns.partition:
         return no_paths(batch)
-    fields = [OwnTexts(column, columns.form) for column in columns.partition]
+    fields = [ValueStrings(column, columns.form) for column in columns.partition]
     return joined_paths(batch, fields, codec)
 
 
@@ -70,7 +70,7 @@ def no_paths(batch: pa.RecordBatch) -> pa.DictionaryArray:
 
 
 def joined_paths(
-    batch: pa.RecordBatch, fields: Sequence[FieldTexts], codec: PartitionPathCodec
+    batch: pa.RecordBatch, fields: Sequence[FieldStrings], codec: PartitionPathCodec
 ) -> pa.DictionaryArray:
     """Return the partition path of every row, dictionary encoded.
 
@@ -86,15 +86,15 @@ def joined_paths(
 
 
 def _distinct_tuples(
-    batch: pa.RecordBatch, fields: Sequence[FieldTexts]
+    batch: pa.RecordBatch, fields: Sequence[FieldStrings]
 ) -> tuple[Indices, list[tuple[str | None, ...]]]:
     """Return each row's tuple index, and the tuples of strings."""
     first, *others = fields
-    rows, texts = first.distinct(batch)
-    tuples: list[tuple[str | None, ...]] = [(text,) for text in texts]
+    rows, strings = first.distinct(batch)
+    tuples: list[tuple[str | None, ...]] = [(text,) for text in strings]
     for field in others:
-        indices, texts = field.distinct(batch)
+        indices, strings = field.distinct(batch)
         # tuples so far times values of this column; of these only the ones that occur
-        pairs, rows = np.unique(rows * len(texts) + indices, return_inverse=True)
-        tuples = [(*tuples[pair // len(texts)], texts[pair % len(texts)]) for pair in pairs]
+        pairs, rows = np.unique(rows * len(strings) + indices, return_inverse=True)
+        tuples = [(*tuples[pair // len(strings)], strings[pair % len(strings)]) for pair in pairs]
     return rows, tuples

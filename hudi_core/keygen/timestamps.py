@@ -134,7 +134,7 @@ def _whole_numbers(values: pa.Array, column: str) -> pa.Array:
         numbers = np.clip(np.nan_to_num(numbers), -(2.0**62), 2.0**62).astype(np.int64)
         return pc.if_else(values.is_valid(), pa.array(numbers), None)
     if pt.is_string(kind):
-        return _numbers_of_texts(values, column)
+        return _numbers_of_strings(values, column)
     if pt.is_date32(kind):
         return values.cast(pa.int32()).cast(pa.int64())
     if not pt.is_decimal(kind):
@@ -150,7 +150,7 @@ def _whole_numbers(values: pa.Array, column: str) -> pa.Array:
         ) from error
 
 
-def _numbers_of_texts(values: pa.StringArray, column: str) -> pa.Array:
+def _numbers_of_strings(values: pa.StringArray, column: str) -> pa.Array:
     wrong = pc.invert(pc.match_substring_regex(values, "^-?[0-9]{1,18}$"))
     if pc.any(wrong, min_count=0).as_py():
         value = values.filter(wrong)[0].as_py()

@@ -44,7 +44,7 @@ def to_local_millis(utc_millis: Millis, zone: str) -> Millis:
     return _shifted(utc_millis, rules, lambda moment: _offset(moment.astimezone(rules)))
 
 
-def to_utc_millis(shown: Millis, zone: str, *, last: bool = False) -> Millis:
+def to_utc_millis(local: Millis, zone: str, *, last: bool = False) -> Millis:
     """When clocks of a zone show that.
 
     Parameters
@@ -59,7 +59,7 @@ def to_utc_millis(shown: Millis, zone: str, *, last: bool = False) -> Millis:
     def behind(clock: datetime) -> timedelta:
         return -choose(_offset(clock.replace(tzinfo=rules, fold=fold)) for fold in (0, 1))
 
-    return _shifted(shown, rules, behind)
+    return _shifted(local, rules, behind)
 
 
 def _shifted(values: Millis, rules: tzinfo, shift: Callable[[datetime], timedelta]) -> Millis:
@@ -85,5 +85,5 @@ def _shifted(values: Millis, rules: tzinfo, shift: Callable[[datetime], timedelt
     return shifted
 
 
-def _offset(shown: datetime) -> timedelta:
-    return shown.utcoffset() or timedelta(0)
+def _offset(local: datetime) -> timedelta:
+    return local.utcoffset() or timedelta(0)

@@ -50,13 +50,13 @@ def parse_instant_time(text: str) -> InstantTime:
     return InstantTime(text)
 
 
-def instant_time_of(moment: datetime) -> InstantTime:
+def instant_time_of(when: datetime) -> InstantTime:
     """Return the instant time of an aware datetime, in UTC milliseconds.
 
     Fractions of a millisecond are cut off.
     """
-    moment = moment.astimezone(UTC)
-    return InstantTime(moment.strftime("%Y%m%d%H%M%S") + f"{moment.microsecond // 1000:03d}")
+    when = when.astimezone(UTC)
+    return InstantTime(when.strftime("%Y%m%d%H%M%S") + f"{when.microsecond // 1000:03d}")
 
 
 def to_datetime(time: InstantTime) -> datetime:
@@ -110,9 +110,9 @@ def parse_query_time(text: str, *, end_of_second: bool = False) -> InstantTime |
         seconds = int(text) / (1000 if len(text) == 13 else 1)
         return datetime.fromtimestamp(seconds, UTC)
     try:
-        moment = datetime.fromisoformat(text)
+        when = datetime.fromisoformat(text)
     except ValueError as error:
         raise InvalidInstantTimeError(text, "no known form of a time") from error
     if end_of_second and _WHOLE_SECONDS.search(text):
-        moment += timedelta(milliseconds=999)
-    return moment if moment.tzinfo else instant_time_of(moment.replace(tzinfo=UTC))
+        when += timedelta(milliseconds=999)
+    return when if when.tzinfo else instant_time_of(when.replace(tzinfo=UTC))

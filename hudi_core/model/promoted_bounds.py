@@ -80,14 +80,14 @@ def _is_same(stored: pa.DataType, wanted: pa.DataType) -> bool:
     """Whether two types have one internal form."""
     if stored.equals(wanted):
         return True
-    alike: tuple[Callable[[pa.DataType], bool], ...] = (
+    same_kinds: tuple[Callable[[pa.DataType], bool], ...] = (
         pt.is_decimal,
         pt.is_timestamp,
         pt.is_time,
         is_text,
         is_bytes,
     )
-    return any(test(stored) and test(wanted) for test in alike)
+    return any(test(stored) and test(wanted) for test in same_kinds)
 
 
 def _change(stored: pa.DataType, wanted: pa.DataType) -> Callable[[Scalar], Scalar] | None:

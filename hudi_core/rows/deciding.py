@@ -136,10 +136,10 @@ def require_sequences(rows: pa.Table, rules: MergeRules) -> None:
         column = column_of(rows, name)
         unknown = column.filter(_sequence(column)[0].is_null())
         if len(unknown):
-            texts = ", ".join(map(repr, pc.unique(unknown).to_pylist()[:_SHOWN]))
+            strings = ", ".join(map(repr, pc.unique(unknown).to_pylist()[:_SHOWN]))
             raise SchemaError(
                 f"{len(unknown)} rows have no number of a binlog file and a position in {name}, "
-                f"but {texts}",
+                f"but {strings}",
                 "Give texts such as 000012.3045.",
                 columns=[name],
             )
@@ -173,5 +173,5 @@ def _marked(column: pa.ChunkedArray, marker: DeleteMarker) -> pa.ChunkedArray:
     if pt.is_boolean(column.type):
         known = {"true": True, "false": False}.get(value)
         return pc.equal(column, pa.scalar(known, pa.bool_()))
-    texts = column.cast(pa.string())
-    return pc.equal(texts, value)
+    strings = column.cast(pa.string())
+    return pc.equal(strings, value)

@@ -46,8 +46,8 @@ def arrangement_for(context: WriteContext) -> Arrangement | None:
         return Arrangement(columns, True, not by, tasks) if columns else None
     if write.bulk_insert_sort_mode in _SPREAD and table.partition_fields:
         # a partition that is made of timestamps has many values, which lie beside each other
-        by_moment = table.time_based is not None
-        return Arrangement(table.partition_fields, by_moment, not by_moment, tasks)
+        by_time = table.time_based is not None
+        return Arrangement(table.partition_fields, by_time, not by_time, tasks)
     return None
 
 

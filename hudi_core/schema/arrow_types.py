@@ -225,12 +225,12 @@ def _normalise_primitive(kind: pa.DataType) -> pa.DataType | None:
 
 def require_distinct(names: Sequence[str], where: str) -> None:
     """Raise a :class:`SchemaError` when a name occurs twice."""
-    twins = sorted(name for name, count in Counter(names).items() if count > 1)
-    if twins:
+    duplicates = sorted(name for name, count in Counter(names).items() if count > 1)
+    if duplicates:
         raise SchemaError(
-            f"{where} has several columns named {', '.join(twins)}",
+            f"{where} has several columns named {', '.join(duplicates)}",
             "Rename all but one of them.",
-            columns=tuple(twins),
+            columns=tuple(duplicates),
         )
 
 
@@ -252,12 +252,12 @@ def require_case_distinct(new: Iterable[str], names: Iterable[str], where: str) 
     for name in names:
         by_case.setdefault(name.lower(), []).append(name)
     for name in new:
-        alike = by_case[name.lower()]
-        if len(alike) > 1:
+        same = by_case[name.lower()]
+        if len(same) > 1:
             raise SchemaError(
-                f"{where} would have the columns {' and '.join(alike)}, which differ in case only",
+                f"{where} would have the columns {' and '.join(same)}, which differ in case only",
                 "Readers such as Spark do not tell them apart: rename all but one of them.",
-                columns=tuple(alike),
+                columns=tuple(same),
             )
 
 

@@ -254,11 +254,11 @@ def _obstacles(folder: Folder, client: TableMetaClient, files: tuple[Examined, .
     found = []
     if not folder.is_local:
         found.append("it is in an object store, where a file has one name for ever")
-    own, asked = folder.found.kind, client.config.table_format
-    if own not in (PLAIN, asked):
+    own, requested = folder.found.kind, client.config.table_format
+    if own not in (PLAIN, requested):
         found.append(
             f"its {own} readers would look for its files under their former names; adopt it as "
-            f"{own}, then `hudi table convert --to {asked}`"
+            f"{own}, then `hudi table convert --to {requested}`"
         )
     if not client.config.record_key_fields:
         found.append(
@@ -269,10 +269,10 @@ def _obstacles(folder: Folder, client: TableMetaClient, files: tuple[Examined, .
     found += [f"{one.file.path}: {one.obstacle}" for one in bad[:_SHOWN]]
     if len(bad) > _SHOWN:
         found.append(f"and {len(bad) - _SHOWN} more files")
-    strange = _unnamed(folder, client, files)
-    if strange:
+    unnamed = _unnamed(folder, client, files)
+    if unnamed:
         found.append(
-            f"{len(strange)} Parquet files there are none of the table's, such as {strange[0]}; "
+            f"{len(unnamed)} Parquet files there are none of the table's, such as {unnamed[0]}; "
             "have its engine delete (vacuum) them first"
         )
     for partition, count in sorted(repeated_keys(files).items())[:_SHOWN]:

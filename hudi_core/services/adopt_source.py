@@ -207,9 +207,9 @@ def _hive_parts(path: str) -> dict[str, str | None]:
     return found
 
 
-def _kind_of(texts: Sequence[str | None]) -> tuple[pa.DataType, Callable[[Any], Any]]:
+def _kind_of(strings: Sequence[str | None]) -> tuple[pa.DataType, Callable[[Any], Any]]:
     """Return the common type of folder values, and their parser."""
-    known = [text for text in texts if text is not None]
+    known = [text for text in strings if text is not None]
     if known and all(_WHOLE.fullmatch(text) for text in known):
         return pa.int64(), int
     if known and all(_is_date(text) for text in known):

@@ -154,9 +154,9 @@ class _Commit:
     def _operation(self) -> WriteOperation:
         if self._instant.action is Action.CLUSTERING:
             return WriteOperation.CLUSTER
-        said = self._client.read_commit(self._instant.to(State.INFLIGHT)).operation_type
-        if said in tuple(WriteOperation):
-            return WriteOperation(said)
+        operation = self._client.read_commit(self._instant.to(State.INFLIGHT)).operation_type
+        if operation in tuple(WriteOperation):
+            return WriteOperation(operation)
         if self._instant.action is Action.COMMIT:
             return WriteOperation.UPSERT
         raise self._unknown("its inflight file does not name the operation")

@@ -204,9 +204,9 @@ def _put_back(table: OpenTable) -> list[LostCompletion]:
 
 
 def _with_commits(plan: Repair, lost: Sequence[LostCompletion]) -> Repair:
-    said = tuple(one.difference for one in lost)
+    differences = tuple(one.difference for one in lost)
     times = tuple(one.instant.requested_time for one in lost)
-    return replace(plan, found=(*said, *plan.found), commits=times)
+    return replace(plan, found=(*differences, *plan.found), commits=times)
 
 
 def _without_format(
@@ -214,10 +214,12 @@ def _without_format(
 ) -> TableValidation:
     """Findings of a validation of a table whose format cannot be read."""
     found = validate_table(replace(table, host=load_format(NATIVE)), progress=progress)
-    said = Difference(
+    difference = Difference(
         Source.FORMAT, f"metadata of {table.host.name}", "in the table's folder", error.what
     )
-    return replace(found, table_format=table.host.name, differences=(*found.differences, said))
+    return replace(
+        found, table_format=table.host.name, differences=(*found.differences, difference)
+    )
 
 
 def _has_lost(found: Sequence[Difference]) -> bool:

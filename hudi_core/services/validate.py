@@ -95,7 +95,7 @@ def validate_table(
     for _ in range(_ATTEMPTS):
         timeline = client.timeline()
         comparison = _Comparison(table, replace(client, seen=timeline), timeline)
-        if comparison.is_of_one_moment():
+        if comparison.is_one_snapshot():
             break
     else:
         comparison.leave_out_format()
@@ -120,7 +120,7 @@ class _Comparison:
         # at once: what is written from now on is in neither
         self._named = self._see_named()
 
-    def is_of_one_moment(self) -> bool:
+    def is_one_snapshot(self) -> bool:
         """Whether nothing was completed between the looks at timeline and format."""
         if self._named is None:
             return True
@@ -192,9 +192,9 @@ class _Comparison:
         for instant in pending_publications(fenced):
             is_due = can_record(table.host, instant)
             what = f"{instant.action.value} {instant.requested_time}"
-            said = "the next write publishes it" if is_due else "and cannot be by a write"
-            truth, said = "complete, as on the Hudi timeline", f"it is not recorded; {said}"
-            self._found.append(Difference(Source.FORMAT, what, truth, said, is_pending=is_due))
+            outlook = "the next write publishes it" if is_due else "and cannot be by a write"
+            expected, actual = "complete, as on the Hudi timeline", f"it is not recorded; {outlook}"
+            self._found.append(Difference(Source.FORMAT, what, expected, actual, is_pending=is_due))
         return fenced if isinstance(fenced, Timeline) else timeline
 
     def _see_lost(self) -> None:
@@ -257,8 +257,8 @@ class _Comparison:
             base = stored[path].base_file
             size = base.size if base is not None else 0
             if stat.file_size_in_bytes and size != stat.file_size_in_bytes:
-                said = f"{stat.file_size_in_bytes} bytes, as its commit says"
-                self._say(Source.STORAGE, f"file {path}", said, f"{size} bytes")
+                expected = f"{stat.file_size_in_bytes} bytes, as its commit says"
+                self._say(Source.STORAGE, f"file {path}", expected, f"{size} bytes")
 
     def _read(self, stored: Mapping[str, FileSlice]) -> dict[str, Footer]:
         """Return the footers of present files; report unreadable ones."""
@@ -276,10 +276,10 @@ class _Comparison:
                 self._say(Source.STORAGE, f"file {path}", "a footer that can be read", footer)
                 continue
             found[path] = footer
-            said = self._rows_of_commits.get(path, footer.rows)
-            if said != footer.rows:
-                truth = f"{said} rows, as its commit says"
-                self._say(Source.STORAGE, f"file {path}", truth, f"{footer.rows} rows")
+            committed = self._rows_of_commits.get(path, footer.rows)
+            if committed != footer.rows:
+                expected = f"{committed} rows, as its commit says"
+                self._say(Source.STORAGE, f"file {path}", expected, f"{footer.rows} rows")
         self._checked["footers"] = len(found)
         return found
 
@@ -297,10 +297,10 @@ class _Comparison:
         if found.keys and found.are_forbidden:
             some = ", ".join(map(str, found.examples))
             more = ", ..." if found.keys > len(found.examples) else ""
-            truth = "each in one row: the record index knows one place of a key"
+            expected = "each in one row: the record index knows one place of a key"
             count = f"{found.keys} key{'s' * (found.keys > 1)}"
-            said = f"{count} in {found.rows} rows: {some}{more}"
-            self._say(Source.STORAGE, "record keys", truth, said)
+            actual = f"{count} in {found.rows} rows: {some}{more}"
+            self._say(Source.STORAGE, "record keys", expected, actual)
         return found
 
     # --- format --------------------------------------------------------------------------------
@@ -322,8 +322,8 @@ class _Comparison:
                 if one.path in found:
                     self._say(Source.FORMAT, subject, "named once", "named more than once")
                 if one.spelling is not None:
-                    said = f"named as {one.spelling}"
-                    self._say(Source.FORMAT, subject, "spelled as all readers spell it", said)
+                    actual = f"named as {one.spelling}"
+                    self._say(Source.FORMAT, subject, "spelled as all readers spell it", actual)
                 found[one.path] = one
         except CorruptMetadataError as error:
             self._say(Source.FORMAT, f"metadata of {self._table.host.name}", _REPAIR, error.what)
@@ -351,13 +351,13 @@ class _Comparison:
 
     def _compare_file(self, file: NamedFile, status: FileStatus, footer: Footer | None) -> None:
         if file.size != status.size:
-            said, truth = f"{file.size} bytes", f"{status.size} bytes"
-            self._say(Source.FORMAT, f"file {file.path}", truth, said)
+            actual, expected = f"{file.size} bytes", f"{status.size} bytes"
+            self._say(Source.FORMAT, f"file {file.path}", expected, actual)
         if footer is None:
             return
         if file.rows is not None and file.rows != footer.rows:
-            said, truth = f"{file.rows} rows", f"{footer.rows} rows"
-            self._say(Source.FORMAT, f"file {file.path}", truth, said)
+            actual, expected = f"{file.rows} rows", f"{footer.rows} rows"
+            self._say(Source.FORMAT, f"file {file.path}", expected, actual)
         for column, stated in file.columns.items():
             known = footer.columns.get(column)
             if known is not None and not _holds(stated, known):
@@ -380,11 +380,11 @@ class _Comparison:
                 self._skipped["metadata table"] = "there is none"
                 return
             self._skipped["metadata table"] = "it is being rebuilt"
-            said = (
+            actual = (
                 "being rebuilt, or half made by a repair that died: the next write with "
                 "hoodie.metadata.enable=true makes it, or `hudi table repair`"
             )
-            due = Difference(Source.METADATA_TABLE, where, "complete", said, is_pending=True)
+            due = Difference(Source.METADATA_TABLE, where, "complete", actual, is_pending=True)
             self._found.append(due)
             return
         try:
