@@ -66,16 +66,20 @@ def frame_of_batches(
     function: Callable[[T], Iterator[pa.RecordBatch]],
     schema: pa.Schema,
 ) -> DataFrame:
-    """Return rows that tasks read by themselves; see
-    :func:`hudi_core.engine.spark.read_batches`."""
+    """Return rows that tasks read by themselves.
+
+    See :func:`hudi_core.engine.spark.read_batches`.
+    """
     from hudi_core.engine.spark import read_batches  # noqa: PLC0415 - pyspark is optional
 
     return read_batches(spark, tasks, function, schema)
 
 
 def connected_scheme(spark: SparkSession, schemes: Sequence[str]) -> str | None:
-    """Return a URI scheme that Spark itself can open; see
-    :func:`hudi_core.engine.spark.connected_scheme`."""
+    """Return a URI scheme that Spark itself can open.
+
+    See :func:`hudi_core.engine.spark.connected_scheme`.
+    """
     from hudi_core.engine.spark import connected_scheme  # noqa: PLC0415 - pyspark is optional
 
     return connected_scheme(spark, schemes)

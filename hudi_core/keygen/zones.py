@@ -41,7 +41,7 @@ def zone_of(name: str) -> tzinfo:
 def to_local_millis(utc_millis: Millis, zone: str) -> Millis:
     """What clocks of a zone show."""
     rules = zone_of(zone)
-    return _shifted(utc_millis, rules, lambda moment: _offset(moment.astimezone(rules)))
+    return _shifted(utc_millis, rules, lambda utc: _offset(utc.astimezone(rules)))
 
 
 def to_utc_millis(local: Millis, zone: str, *, last: bool = False) -> Millis:

@@ -22,13 +22,14 @@ from hudi_core.model.protocols import TimelineView
 
 @dataclass(frozen=True, slots=True)
 class TouchConflicts:
-    """Two writes conflict when they touch the same; a
-    :class:`~hudi_core.model.format.ConflictResolutionStrategy`.
+    """Two writes conflict when they touch the same group, partition or table.
+
+    A :class:`~hudi_core.model.format.ConflictResolutionStrategy`.
 
     Attributes
     ----------
     granularity
-        The same what.
+        Of file group, partition and table the one that must not be the same.
     has_buckets
         Whether file groups stand for buckets.
     """

@@ -60,7 +60,7 @@ def instant_time_of(when: datetime) -> InstantTime:
 
 
 def to_datetime(time: InstantTime) -> datetime:
-    """Return an instant time of a UTC timeline as a datetime in UTC."""
+    """Return an instant time of a UTC timeline as a datetime."""
     return _to_datetime(time)
 
 

@@ -37,7 +37,7 @@ class TimelineZone:
     is_local: bool = True
 
     def digits(self, when: datetime) -> InstantTime:
-        """The instant time of a datetime, in the local time of the zone.
+        """The instant time of a datetime, in the zone's local time.
 
         The datetime is aware; it is cut to milliseconds.
         """
