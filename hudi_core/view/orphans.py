@@ -1,4 +1,7 @@
-"""Files in a table's folder that belong to nothing: what other engines began and left."""
+"""Orphans: files in a table's folder that belong to nothing.
+
+Other engines began and left them.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ _HIDDEN: Final = (".", "_")
 
 @runtime_checkable
 class Leftovers(Protocol):
-    """A lister of files that knows which files of its format's own metadata nothing reaches."""
+    """A file lister that can list orphans among its format's metadata."""
 
     def leftovers(self) -> Iterator[str]:
         """Yield their paths below the table, in order."""
@@ -23,7 +26,7 @@ class Leftovers(Protocol):
 
 
 def foreign_data_files(storage: Storage) -> Iterator[str]:
-    """Yield the data files below a table that have no name of Hudi's, in order; one listing.
+    """Yield data files without a Hudi name, in order; one listing.
 
     Files that have one are told apart by the timeline; see :mod:`hudi_core.view.unnamed`.
     """
