@@ -30,9 +30,7 @@ OPEN = frozenset(
         "index",
         "metadata",
         "read",
-        "storage",
         "txn",
-        "view",
         "write",
     }
 )
