@@ -1,7 +1,7 @@
 """Hudi's options without a declaration here, and their treatment.
 
 They stand in ``hudi_options.txt`` beside this module, which explains its own lines. It is read when
-the first of them is asked for. A declaration in :mod:`hudi_core.config.catalog` goes before it.
+the first of them is needed. A declaration in :mod:`hudi_core.config.catalog` goes before it.
 """
 
 from __future__ import annotations

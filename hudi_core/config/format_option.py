@@ -45,7 +45,7 @@ class FormatOption(Generic[T_co]):
     doc
         What it means and in which unit, in one or two sentences.
     choices
-        The texts that are supported, compared without regard to case; empty when any text may be.
+        The strings that are supported, compared without regard to case; empty when any text may be.
     default_text
         The default as the reference shows it, where ``str(default)`` would not say it.
     is_stored

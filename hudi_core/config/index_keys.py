@@ -28,7 +28,7 @@ def bucket_engine(text: str) -> str:
 class IndexConfig(Options, group=Group.WRITE):
     """How incoming keys find their file groups.
 
-    ``moves_partition`` says of a global index whether a row moves to the partition that it comes
+    ``moves_partition`` is, of a global index, whether a row moves to the partition that it comes
     with, or stays where its key is stored. The options of buckets are for :func:`buckets_of`.
     """
 

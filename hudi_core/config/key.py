@@ -101,7 +101,7 @@ class ConfigKey(Generic[T_co]):
     aliases
         Other names under which it is accepted.
     choices
-        The texts that are supported, compared without regard to case; empty when any text may be.
+        The strings that are supported, compared without regard to case; empty when any text may be.
     default_text
         The default as the reference shows it, where ``str(default)`` would not say it.
     hudi_default, reason
@@ -136,7 +136,7 @@ class ConfigKey(Generic[T_co]):
         Raises
         ------
         InvalidOptionError
-            Two of its names are given with different texts.
+            Two of its names are given with different strings.
         """
         if options.keys().isdisjoint(self.names):
             return None
@@ -192,7 +192,7 @@ def parsed(
     Parameters
     ----------
     choices
-        The texts that are supported, in any case; empty when any text may be.
+        The strings that are supported, in any case; empty when any text may be.
     given
         Name and text.
     hint

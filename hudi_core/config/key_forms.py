@@ -20,7 +20,7 @@ def key_form(config: TableConfig) -> KeyForm:
     Raises
     ------
     InvalidOptionError
-        Timestamps are texts in the zone of this process, which has no name.
+        Timestamps are strings in the zone of this process, which has no name.
     """
     zone = None
     if config.consistent_timestamps:

@@ -96,7 +96,7 @@ class PartialUpdateMode(StrEnum):
     """Which values of a row come from its other version.
 
     ``KEEP_VALUES`` is for columns that the incoming rows lack, and belongs to a write. The other
-    two are for values that a row has, and belong to a table: nulls, and the texts of columns that
+    two are for values that a row has, and belong to a table: nulls, and the strings of columns that
     the source did not send.
     """
 

@@ -40,15 +40,15 @@ class TableConfig:
     partition_fields, partition_types
         Columns without the types that a CUSTOM key generator adds to them; these types, else empty.
     time_based
-        How TIMESTAMP partition fields are made; ``None`` where there are none, or the table does
-        not tell in a way that is understood.
+        How TIMESTAMP partition fields are made; ``None`` where there are none, or the table's
+        properties are not understood.
     complex_keygen_new_encoding
         COMPLEX with one key field: the record key is the bare value, not ``field:value``.
     local_zone
-        The zone of the other writers, as an option or the table says, else that of this process if
-        the table is LOCAL; ``None`` where it has no name, or is not needed.
+        The zone of the other writers, as an option or the table names it, else that of this process
+        if the table is LOCAL; ``None`` where it has no name, or is not needed.
     consistent_timestamps, old_floats
-        How keys spell timestamps and floating-point numbers; ``None`` where nobody says it.
+        How keys spell timestamps and floating-point numbers; ``None`` where it is not known.
     merge_mode, ordering_fields
         Which version of a row wins; columns that order versions, the first one first, with dots in
         the names of fields of structs.

@@ -36,7 +36,7 @@ class TimestampType(StrEnum):
 
     @property
     def is_text(self) -> bool:
-        """Whether values are texts that are parsed."""
+        """Whether values are strings that are parsed."""
         return self in (TimestampType.DATE_STRING, TimestampType.MIXED)
 
 
@@ -66,16 +66,16 @@ class TimeBased:
     Attributes
     ----------
     unit
-        What numbers count; ``None`` for texts.
+        What numbers count; ``None`` for strings.
     inputs
-        Patterns of texts, of which the first that fits is taken; empty for numbers.
+        Patterns of strings, of which the first that fits is taken; empty for numbers.
     output
         Pattern of the folders.
     input_zone
-        Zone of texts that name no offset, and of folders where ``output_zone`` is not given:
+        Zone of strings that name no offset, and of folders where ``output_zone`` is not given:
         ``UTC``, a name of the tz database, or an offset such as ``+05:30``.
     output_zone
-        Zone of the folders. Without any zone it is UTC, and for texts with an offset that offset.
+        Zone of the folders. Without any zone it is UTC, and for strings with an offset that offset.
     properties
         What tables store of it.
     """
@@ -139,7 +139,7 @@ class TimeKeys(Options, group=Group.TABLE):
         default_text="(required for TIMESTAMP partition fields)",
         doc="What the values of a TIMESTAMP partition field are: UNIX_TIMESTAMP, "
         "EPOCHMILLISECONDS or EPOCHMICROSECONDS (seconds, milliseconds or microseconds since "
-        "1970), SCALAR (numbers in another unit), or DATE_STRING and MIXED (texts). A timestamp "
+        "1970), SCALAR (numbers in another unit), or DATE_STRING and MIXED (strings). A timestamp "
         "column takes EPOCHMICROSECONDS, its own unit; a date column SCALAR in DAYS.",
     )
     scalar_unit = ConfigKey(
@@ -155,8 +155,8 @@ class TimeKeys(Options, group=Group.TABLE):
         default="",
         parse=str,
         aliases=(_OLD_PREFIX + "input.dateformat",),
-        default_text="(required for texts)",
-        doc="Formats of the texts, such as `yyyy-MM-dd'T'HH:mm:ssZ`; the first that fits a text "
+        default_text="(required for strings)",
+        doc="Formats of the strings, such as `yyyy-MM-dd'T'HH:mm:ssZ`; the first that fits a text "
         "is taken.",
     )
     input_delimiter = ConfigKey(
@@ -164,7 +164,7 @@ class TimeKeys(Options, group=Group.TABLE):
         default=",",
         parse=_delimiter,
         aliases=(_OLD_PREFIX + "input.dateformat.list.delimiter.regex",),
-        doc="What stands between several formats of texts: one character.",
+        doc="What stands between several formats of strings: one character.",
     )
     output_format = ConfigKey(
         _PREFIX + "output.dateformat",
@@ -180,7 +180,7 @@ class TimeKeys(Options, group=Group.TABLE):
         parse=time_zone,
         aliases=(_OLD_PREFIX + "input.timezone",),
         default_text="UTC",
-        doc="Time zone of texts that do not name an offset.",
+        doc="Time zone of strings that do not name an offset.",
         hudi_default="UTC in the documentation; in fact the zone of the process",
         reason="Two writers in two zones would make two partitions of one value. New tables store "
         "it.",
@@ -208,7 +208,7 @@ class TimeKeys(Options, group=Group.TABLE):
         default=_PARSERS[0],
         parse=_class,
         aliases=("hoodie.deltastreamer.keygen.datetime.parser.class",),
-        doc="Hudi's name for what parses texts; no other class can be named, and none is loaded.",
+        doc="Hudi's name for what parses strings; no other class can be named, and none is loaded.",
     )
 
 
