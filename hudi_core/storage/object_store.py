@@ -1,11 +1,11 @@
 """Metadata files on object stores (S3, GCS, Azure, memory), by conditional puts.
 
-A store may apply a put and lose the answer, and a client that repeats the put is then told that
+A store may apply a put and lose the answer, and a client that repeats the put then learns that
 somebody else was first. So every put carries a token of its own in the object's metadata; after
-every error but a clear refusal the object is looked at, and the token tells whose it is.
+every error but a clear refusal the object is read, and the token shows whose it is.
 
 The client repeats requests by itself, and goes on where an object's bytes broke off. A listing that
-broke off is asked for once more here.
+broke off is requested once more here.
 """
 
 from __future__ import annotations

@@ -64,9 +64,9 @@ class DuplicateBaseFile:
 class FileSystemView:
     """The file groups of one table at one state of its timeline.
 
-    Partitions are listed when they are first asked for, and kept; the view of a later timeline is
+    Partitions are listed when they are first needed, and kept; the view of a later timeline is
     another view. Of several base files of one group and instant the one that the instant's metadata
-    names is used; where the metadata does not tell, the one with the highest attempt, stage and
+    names is used; where the metadata names none, the one with the highest attempt, stage and
     task of its write token.
 
     Parameters
@@ -79,7 +79,7 @@ class FileSystemView:
         File groups that completed replacecommits took out of the table, with the instant that did
         it.
     written_files
-        Decides between several base files of one group and instant; asked only then.
+        Decides between several base files of one group and instant; called only then.
     """
 
     def __init__(

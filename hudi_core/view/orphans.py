@@ -28,7 +28,7 @@ class Leftovers(Protocol):
 def foreign_data_files(storage: Storage) -> Iterator[str]:
     """Yield data files without a Hudi name, in order; one listing.
 
-    Files that have one are told apart by the timeline; see :mod:`hudi_core.view.unnamed`.
+    Files that have one are distinguished by the timeline; see :mod:`hudi_core.view.unnamed`.
     """
     for status in storage.list("", recursive=True):
         *folders, name = status.path.split("/")

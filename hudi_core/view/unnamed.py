@@ -17,8 +17,8 @@ def unnamed_files(
     """Yield base files that their write's metadata does not name.
 
     Who lists folders takes such a file for a part of the table. Files of archived writes are left
-    out, as what these wrote is not asked for any more; so are those that the view ignores, which
-    its duplicates tell.
+    out, as their commit metadata is not read any more; so are those that the view ignores, which
+    are among its duplicates.
 
     Parameters
     ----------
