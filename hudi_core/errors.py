@@ -1,7 +1,7 @@
 """The one tree of errors.
 
 Every error carries its facts as attributes, builds its message from them, and ends with a sentence
-that says what to do. ``retryable`` tells whether the same call may succeed when it is made again
+that says what to do. ``retryable`` is whether the same call may succeed when it is made again
 unchanged.
 """
 

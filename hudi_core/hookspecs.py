@@ -240,7 +240,7 @@ class TableFormatHooks(Protocol):
 
         Called without lock, before there is a Hudi table, when a folder is to be adopted; changes
         nothing. ``meta_client`` has an empty timeline, and of its settings the format alone. Tables
-        of a format without it cannot be adopted. Added to RFC-93, which tells of new tables only.
+        of a format without it cannot be adopted. Added to RFC-93, which covers new tables only.
 
         Returns
         -------
@@ -250,7 +250,7 @@ class TableFormatHooks(Protocol):
         Raises
         ------
         UnsupportedTableError
-            There is one, with something that its data files alone do not tell, such as deleted
+            There is one, with something that its data files alone do not show, such as deleted
             rows; names it.
         CorruptMetadataError
             Its metadata is damaged.
@@ -490,7 +490,7 @@ class TableFormatHooks(Protocol):
 
         Called before there is a plan for a target that is pending publication and cannot be
         published: it is only to be fenced off. Where the lineage holds it by now, its writer may
-        have been told so: nothing is changed then, and the caller, who looks again with
+        have been informed: nothing is changed then, and the caller, who looks again with
         :meth:`find_publication`, leaves it alone.
 
         ``instant`` is the target: completed; or inflight with a completion time, as the fenced

@@ -184,8 +184,8 @@ class TableMetaClient:
         InvalidInstantTimeError
             The text is no time.
         TimelineError
-            It names a moment, and the timeline was made in another zone than the one declared; only
-            its own digits can be looked up.
+            It is a date with a zone, and the timeline was made in another zone than the one
+            declared; only its own digits can be looked up.
         """
         named = parse_query_time(text, end_of_second=end_of_second)
         if isinstance(named, str):

@@ -103,7 +103,7 @@ class Table:
         such a row are not read.
     ``as_of``
         Where to go back to: an instant, its requested time, a date and time (of the table's zone
-        where it has none), a date, or a text that says one of these. A time before the first commit
+        where it has none), a date, or a string of one of these. A time before the first commit
         or after now is a :class:`~hudi_core.errors.TimeOutOfRangeError`.
     """
 

@@ -35,9 +35,9 @@ class Column(NamedTuple):
     rows
         Numbers of these records, ascending.
     values
-        Their values: integers, floats, or booleans; of texts and bytes, where they begin.
+        Their values: integers, floats, or booleans; of strings and bytes, where they begin.
     lengths
-        Bytes of texts and bytes; ``None`` for others.
+        Bytes of strings and bytes; ``None`` for others.
     """
 
     rows: Ints

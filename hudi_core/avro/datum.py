@@ -39,7 +39,7 @@ def decode_datum(
         The file they come from, for the error.
     named
         Whether a value of a union with several records is a pair of the record's full name and the
-        record, so that they can be told apart.
+        record, so that they can be distinguished.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Hudi's wrappers: one-field records that tell apart equal Avro types.
+"""Hudi's wrappers: one-field records that distinguish equal Avro types.
 
 In a union, values of different types may have the same Avro type.
 

@@ -158,5 +158,5 @@ def opened_file(client: TableMetaClient, path: str) -> Iterator[pq.ParquetFile]:
         with open_data_file(client.base_path, client.storage_options, physical) as source:
             yield pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
     except (OSError, pa.ArrowException, ValueError, ArithmeticError) as error:
-        # texts and numbers of a damaged footer may be none, too
+        # strings and numbers of a damaged footer may be none, too
         raise DataFileError(client.base_path, f"{path}: {error}") from error

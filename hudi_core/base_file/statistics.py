@@ -1,7 +1,7 @@
 """Column statistics of a data file, collected while it is written.
 
 Bounds, counts and sizes come from the footer that the parquet writer has in memory; what footers
-do not tell comes from the rows as they are written: NaN counts, and bounds of texts and bytes so
+do not tell comes from the rows as they are written: NaN counts, and bounds of strings and bytes so
 long that the writer leaves them out (parquet-cpp drops bounds above 4096 bytes; it never shortens
 one).
 """

@@ -37,7 +37,7 @@ def _parts(found: Sequence[dict[str, Any]]) -> Iterator[Part]:
 
 
 def _document(registry: FormatRegistry, claim: InstalledFormat) -> dict[str, Any]:
-    """Return a format; ``error`` says why it is unusable, if so."""
+    """Return a format; ``error`` is why it is unusable, if so."""
     document: dict[str, Any] = {
         "name": claim.name,
         "distribution": claim.distribution,

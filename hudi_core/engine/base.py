@@ -63,7 +63,7 @@ class Engine(Protocol):
     def take(self, data: Any) -> Any:
         """Return the rows in a form the other methods need not reread.
 
-        Every write calls it once: what can be read just once must not be asked for its schema and
+        Every write calls it once: what can be read just once must not be read for its schema and
         then for its rows.
         """
         ...

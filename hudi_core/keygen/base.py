@@ -91,7 +91,7 @@ class KeyColumns:
         )
 
     def text(self, batch: pa.RecordBatch, column: KeyColumn) -> pa.StringArray:
-        """Return a column's values as the texts keys are made of."""
+        """Return a column's values as the strings keys are made of."""
         return to_text(column.of(batch), self.form)
 
     def bare_key(self, batch: pa.RecordBatch) -> pa.StringArray:

@@ -1,9 +1,10 @@
-"""Texts as timestamps, read by patterns.
+"""Strings as timestamps, parsed by patterns.
 
 Fields may have fewer digits than the pattern where something else than a digit follows, and what a
-pattern lacks is the first of its kind: January, the 1st, midnight. ``datetime`` says which days
-there are, and is asked once for each. Source: Joda-Time's parsers, as ``HoodieDateTimeParser`` puts
-them together. Neither Python's ``strptime`` nor Arrow's has Joda's letters, or its rule for digits.
+pattern lacks is the first of its kind: January, the 1st, midnight. ``datetime`` knows which days
+there are, and is called once for each. Source: Joda-Time's parsers, as
+``HoodieDateTimeParser`` puts them together. Neither Python's ``strptime`` nor Arrow's has Joda's
+letters, or its rule for digits.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class ParsedStrings(NamedTuple):
     utc_millis
         Milliseconds since 1970.
     offsets
-        How far ahead of UTC the clocks are that the texts tell of, in milliseconds.
+        How far ahead of UTC the clocks of the strings are, in milliseconds.
     """
 
     utc_millis: Millis
@@ -64,7 +65,7 @@ def parse_strings(
     Parameters
     ----------
     zone
-        Of texts without an offset; ``None`` for UTC.
+        Of strings without an offset; ``None`` for UTC.
     column
         For errors.
 
@@ -225,7 +226,7 @@ def _hours(parts: pa.StructArray, numbers: dict[str, Millis], nothing: Millis) -
 
 
 def _own_offsets(parts: pa.StructArray, pattern: DatePattern) -> Millis | None:
-    """Return the offsets that texts name."""
+    """Return the offsets that strings name."""
     if not any(field.letter == "Z" for field in pattern.fields):
         return None
     coded = parts.field("Z").dictionary_encode()

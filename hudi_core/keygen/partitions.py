@@ -20,7 +20,7 @@ Indices = npt.NDArray[np.int64]
 
 
 class FieldStrings(Protocol):
-    """Makes the texts of one partition field."""
+    """Makes the strings of one partition field."""
 
     def distinct(self, batch: pa.RecordBatch) -> tuple[Indices, Sequence[str | None]]:
         """Return each row's string index, and the strings.
@@ -32,7 +32,7 @@ class FieldStrings(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ValueStrings:
-    """The column's own values as texts."""
+    """The column's own values as strings."""
 
     column: KeyColumn
     form: KeyForm = PLAIN

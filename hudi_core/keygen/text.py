@@ -54,7 +54,7 @@ def require_text_form(field: pa.Field, name: str, purpose: str) -> None:
 
 
 def to_text(values: pa.Array, form: KeyForm = PLAIN) -> pa.StringArray:
-    """Return values as texts; nulls stay null.
+    """Return values as strings; nulls stay null.
 
     Parameters
     ----------

@@ -33,14 +33,14 @@ _AHEAD, _BEHIND = 14 * _HOUR, 12 * _HOUR
 
 
 class TimeStrings:
-    """The texts of the timestamps of one partition column.
+    """The strings of the timestamps of one partition column.
 
     Parameters
     ----------
     column, kind
         The column and its type.
     how
-        How its values become timestamps and texts.
+        How its values become timestamps and strings.
     new
         Whether the table is to be made; see :func:`~hudi_core.keygen.timestamps.require_unit`.
 
@@ -58,7 +58,7 @@ class TimeStrings:
             require_unit(column.name, kind, how.unit, new=new)
         elif not pt.is_string(kind):
             raise SchemaError(
-                f"The values of the partition column {column.name} ({kind}) are no texts",
+                f"The values of the partition column {column.name} ({kind}) are no strings",
                 "For numbers, timestamps and dates set hoodie.keygen.timebased.timestamp.type to "
                 "what they count.",
                 column=column.name,
@@ -173,12 +173,12 @@ def bounds_of_strings(
 def may_be_of_nulls(
     bounds: Bounds, strings: Sequence[str | None], kind: pa.DataType, how: TimeBased
 ) -> Mask:
-    """Mask of the texts that rows without a number may have.
+    """Mask of the strings that rows without a number may have.
 
     Parameters
     ----------
     bounds
-        As :func:`bounds_of_strings` returns them of the same texts.
+        As :func:`bounds_of_strings` returns them of the same strings.
     """
     column = KeyColumn("", "", ())
     _, (of_null,) = TimeStrings(column, kind, how).of(pa.nulls(1, kind))

@@ -47,7 +47,7 @@ def require_unit(name: str, kind: pa.DataType, unit: TimeUnit, *, new: bool = Fa
     Parameters
     ----------
     new
-        Whether the table is to be made. Of one that is there numbers as texts are taken, too:
+        Whether the table is to be made. Of one that is there numbers as strings are taken, too:
         Spark SQL has turned columns into such.
 
     Raises
@@ -69,7 +69,7 @@ def require_unit(name: str, kind: pa.DataType, unit: TimeUnit, *, new: bool = Fa
         raise SchemaError(
             f"The values of the partition column {name} ({kind}) are no numbers that could count "
             f"{unit}",
-            "For texts set hoodie.keygen.timebased.timestamp.type=DATE_STRING; otherwise use "
+            "For strings set hoodie.keygen.timebased.timestamp.type=DATE_STRING; otherwise use "
             "another column.",
             column=name,
             type=str(kind),

@@ -252,7 +252,7 @@ class SavepointMetadata:
 class IndexPartitionInfo:
     """A partition of the metadata table that an indexing builds or drops.
 
-    ``index_upto_instant`` is the last completed write that it tells of.
+    ``index_upto_instant`` is the last completed write that it covers.
     """
 
     version: int | None = 1

@@ -2,7 +2,7 @@
 
 Two writes that write, or replace, one file group always conflict: one of the two would be lost.
 Writes that only add new file groups do not; whether two of them brought the same record key is
-looked at elsewhere, as it takes their files. In a table with buckets they do when they add a group
+checked elsewhere, as it takes their files. In a table with buckets they do when they add a group
 for one bucket, which can have but one (Hudi's bucket index strategy). Coarser strategies give up
 more writes, for formats and users that want less to go on at the same time.
 """

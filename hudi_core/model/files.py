@@ -45,7 +45,7 @@ def derive_file_id(instant: InstantTime, task: int, n: int) -> FileId:
 
 @dataclass(frozen=True, slots=True)
 class WriteToken:
-    """Three integers that tell the attempts at one file apart."""
+    """Three integers that distinguish the attempts at one file."""
 
     task: int
     stage: int

@@ -55,7 +55,7 @@ class Publication:
     Attributes
     ----------
     requested_time, action
-        Which instant; ``action`` is the one as which it completed. Time alone does not tell: a
+        Which instant; ``action`` is the one as which it completed. Time alone is ambiguous: a
         savepoint has the time of its commit.
     version
         The format's own id of the state that brought it; see :class:`FormatCommit`.

@@ -35,7 +35,7 @@ class Operation:
     method
         Name of the method of ``Table``.
     combined_by
-        Field of the write's options that says whether incoming rows with one key are combined.
+        Field of the write's options for whether incoming rows with one key are combined.
     participle
         For errors: rows are ... by it.
     by_key

@@ -26,7 +26,7 @@ class FileLister(Protocol):
     ) -> Mapping[PartitionPath, Sequence[FileStatus]]:
         """Return the files of each partition, in-flight and old ones included.
 
-        Every partition that was asked for is a key, also one that has no files or that there is
+        Every requested partition is a key, also one that has no files or that there is
         not.
         """
         ...

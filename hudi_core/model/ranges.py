@@ -127,7 +127,7 @@ class RangeSource(Protocol):
         ----------
         partitions, names
             Of each file the path of its partition and its name. Arrow arrays are given only to a
-            :class:`MatchingLister` that asked with such.
+            :class:`MatchingLister` that got such.
         column, kind
             As above.
         """

@@ -41,7 +41,7 @@ class CommitResult:
     statuses
         What the handles reported, file by file, with the statistics of every column.
     is_repetition
-        Whether nothing was written, because ``idempotency`` says that this write, or a later one of
+        Whether nothing was written, because by ``idempotency`` this write, or a later one of
         its application, took place before. The rest is what the commit of that write keeps: no
         timings and no statuses.
     """

@@ -3,7 +3,7 @@
 An instant is complete when step 1 (the Hudi timeline) and step 2 (the format's current lineage)
 have both happened (RFC-93, "Commit Protocol"). What only step 1 has reached is shown as inflight,
 so that no reader, planner, cleaner or archiver takes it for complete. It keeps its completion time,
-which no other inflight instant has: that is how recovery tells a pending publication, which is
+which no other inflight instant has: that is how recovery recognises a pending publication, which is
 rolled forward, from a write that failed, which is rolled back.
 
 The fence is over a list of publications: a table that is published to several formats at once is

@@ -1,8 +1,8 @@
 """A format's lister of files, guarded as its hooks are.
 
-Which rows a table has, and to which file a row that comes belongs, hangs on what a lister says: one
+Which rows a table has, and to which file a row that comes belongs, depends on a lister: one
 that names too little makes rows disappear, and an upsert put them in twice. So its answers are
-checked as far as that is cheap: their kind, that every partition asked for is in them, and that one
+checked as far as that is cheap: their kind, that every requested partition is in them, and that one
 without a file has no rows by what the table itself knows (:mod:`hudi_core.plugin.empty_listing`).
 """
 

@@ -1,7 +1,7 @@
 """The typed front of a table's format: one method per hook.
 
 Every open table has its own host with its own plugin manager, which holds the table's one format
-and the installed observers; :mod:`hudi_core.plugin.calls` says what happens around a call.
+and the installed observers; :mod:`hudi_core.plugin.calls` has what happens around a call.
 """
 
 from __future__ import annotations

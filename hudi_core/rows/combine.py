@@ -3,7 +3,7 @@
 Event-time ordering: the greater ordering value wins and a tie goes to the later arrival; of several
 ordering values the next decides where those before are equal. A null ordering value is the lowest
 within a batch; against a stored row a null on either side lets the incoming row win, as a row that
-does not know its time cannot be told to be late. Floats have the one order of Java's
+does not know its time cannot be late. Floats have the one order of Java's
 ``Double.compare``: NaN is the greatest value, and equal to itself. Commit-time ordering: the later
 arrival wins.
 """

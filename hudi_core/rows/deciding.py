@@ -49,7 +49,7 @@ def require_merge_columns(rules: MergeRules, schema: TableSchema) -> None:
             )
         if rules.is_sequence and not pt.is_string(field.type):
             raise SchemaError(
-                f"The column {name} has the type {field.type}; it has to hold texts such as "
+                f"The column {name} has the type {field.type}; it has to hold strings such as "
                 "000012.3045, the number of a binlog file and a position in it",
                 "Create a table with another payload class.",
                 columns=[name],
@@ -71,7 +71,7 @@ def require_delete_markers(rules: MergeRules, schema: TableSchema) -> None:
         if field is not None and not _can_mark(field.type):
             raise SchemaError(
                 f"The column {marker.field} marks deletes and has the type {field.type}",
-                "Name a column of texts, whole numbers or booleans in hoodie.payload.delete.field.",
+                "Name a column of strings, integers or booleans in hoodie.payload.delete.field.",
                 columns=[marker.field],
             )
 
@@ -128,7 +128,7 @@ def require_sequences(rows: pa.Table, rules: MergeRules) -> None:
     Raises
     ------
     SchemaError
-        Shows some of the texts.
+        Shows some of the strings.
     """
     for name in rules.order:
         if not rules.is_sequence or name not in rows.column_names:
@@ -140,7 +140,7 @@ def require_sequences(rows: pa.Table, rules: MergeRules) -> None:
             raise SchemaError(
                 f"{len(unknown)} rows have no number of a binlog file and a position in {name}, "
                 f"but {strings}",
-                "Give texts such as 000012.3045.",
+                "Give strings such as 000012.3045.",
                 columns=[name],
             )
 

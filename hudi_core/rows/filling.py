@@ -1,6 +1,6 @@
 """Partial updates: values that the winning row takes from the other.
 
-Source: Hudi's ``PartialUpdateHandler``. Only whole columns are looked at, never fields of a struct.
+Source: Hudi's ``PartialUpdateHandler``. Only whole columns are compared, never fields of a struct.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The input of a write is evaluated exactly once. Each input task sorts its rows by partition path and
 keeps them as Arrow batches, in memory where the engine shares it, else as one Arrow file below the
 instant's temporary folder. A part counts only when the task's result names it: what a failed or
-speculative attempt left behind is never read, and a source that gives other rows when it is asked
+speculative attempt left behind is never read, and a source that gives other rows when it is read
 twice cannot split a row between two file groups.
 """
 

@@ -30,7 +30,7 @@ def stored_fields(schema: pa.Schema) -> list[pa.Field]:
     schema
         As Arrow reads it from the file, the file's own metadata included. Ids that another writer
         gave, for a table of another kind, have nothing to do with those of this table; the Avro
-        schema that base files carry tells whose they are.
+        schema that base files carry shows whose they are.
     """
     if b'"field-id"' in (schema.metadata or {}).get(_AVRO_SCHEMA, b""):
         return list(schema)

@@ -237,7 +237,7 @@ def require_distinct(names: Sequence[str], where: str) -> None:
 def require_case_distinct(new: Iterable[str], names: Iterable[str], where: str) -> None:
     """Refuse new names that differ from another in case only.
 
-    Spark, Hive and Trino do not tell such columns apart: none of them could read the table.
+    Spark, Hive and Trino do not distinguish such columns: none of them could read the table.
 
     Parameters
     ----------

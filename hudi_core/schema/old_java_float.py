@@ -5,7 +5,7 @@ They distinguish a number from its neighbours, but are not always the fewest tha
 are found: one after the other, the rest scaled by powers of two and five, until what is left is
 smaller than half the gap to a neighbour; whole numbers digit by digit. Where all that fits 32 or 64
 bits it is done in these, and what overflows wraps around. Python and numpy choose the fewest
-digits, and cannot be told otherwise.
+digits, and cannot do it otherwise.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ its shortest text (0.1 becomes 0.1, not 0.10000000149011612); here the number st
 everywhere else.
 
 *On write*: rows that bring the wider type change the column by themselves; other changes have to be
-asked for. Hudi makes all of its changes on write, so that one batch of texts or of numbers that a
+asked for. Hudi makes all of its changes on write, so that one batch of strings or of numbers that a
 tool turned into doubles would retype a column of integers for good. Rows make those *by option*
 too where ``hoodie.write.schema.widen.numbers`` says so. Some of these are not exact: whole numbers
 become the nearest floating-point number, and such numbers are spelled as Java does
@@ -51,7 +51,7 @@ class Promotion:
     on_write
         Whether rows of the wider type make the change by themselves.
     by_option
-        Whether they make it, or it can be asked for, where an option allows it.
+        Whether they make it, or may request it, where an option allows it.
     """
 
     source: str

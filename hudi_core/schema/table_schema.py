@@ -244,7 +244,7 @@ class TableSchema:
         Parameters
         ----------
         widely
-            Whether whole numbers may become the nearest floating-point numbers, and numbers texts.
+            Whether integers may become the nearest floating-point numbers, and numbers strings.
 
         Raises
         ------

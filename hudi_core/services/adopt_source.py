@@ -2,7 +2,7 @@
 
 Which formats there are, and what they find, their plugins say. Without any of them a folder is
 taken for plain files: every ``*.parquet`` below it, but for what lies under names that begin with a
-dot or an underscore. Folders named ``column=value`` tell values of columns that the files lack.
+dot or an underscore. Folders named ``column=value`` have values of columns that the files lack.
 """
 
 from __future__ import annotations

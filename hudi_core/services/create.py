@@ -1,7 +1,7 @@
 """Making a table, in one step for everybody who looks.
 
 The metadata of the table's format and the metadata table are made first. ``hoodie.properties``,
-which is what makes a folder a table, is put last and once. Until then a mark tells that the files
+which is what makes a folder a table, is put last and once. Until then a mark shows that the files
 are those of a creation: who creates a table where a dead creator left one takes what else that left
 away, and starts over. What is known to be in the way is refused before the first file.
 """

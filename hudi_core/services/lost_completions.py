@@ -1,9 +1,9 @@
 """Putting back the completed files of commits that a timeline has lost.
 
-What such a file said follows from what the commit left: its data files, the operation that its
+The content of such a file follows from what the commit left: its data files, the operation that its
 inflight file names, and the file groups that were there before. Counts of rows come from the key
-columns of the files. What no file tells is not made up: a commit that changed columns, or that
-deleted partitions of a table whose format cannot be asked, is named and left alone.
+columns of the files. What no file shows is not made up: a commit that changed columns, or that
+deleted partitions of a table whose format cannot be read, is named and left alone.
 """
 
 from __future__ import annotations

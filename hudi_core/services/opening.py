@@ -132,7 +132,7 @@ def _read_properties(storage: Storage) -> dict[str, str]:
 
 
 def takes_empty_partitions(host: FormatHost) -> bool:
-    """Whether a table of a format may have partitions of empty texts."""
+    """Whether a table of a format may have partitions of empty strings."""
     return Capability.EMPTY_PARTITION_VALUES in host.capabilities
 
 

@@ -233,9 +233,9 @@ def _has_lost(found: Sequence[Difference]) -> bool:
 def _recovered(table: OpenTable, config: WriteConfig, is_rebuilt: bool) -> tuple[Timeline, bool]:
     """Make good what dead writers left.
 
-    Where the format's metadata is about to be rebuilt and cannot be asked, or cannot take an
+    Where the format's metadata is about to be rebuilt and cannot be read, or cannot take an
     instant any more, step 1 alone decides what is complete. A format whose metadata may be
-    elsewhere is not asked, and is rebuilt by force alone, see :func:`_plan`.
+    elsewhere is not read, and is rebuilt by force alone, see :func:`_plan`.
 
     Returns
     -------

@@ -97,7 +97,7 @@ def _repeated(
     """Count duplicate keys and their rows, and give some examples."""
 
     def one(path: str) -> pa.ChunkedArray:
-        # one array of other texts holds no more than 2 GiB
+        # one array of other strings holds no more than 2 GiB
         return read_columns(client, path, [RECORD_KEY]).column(RECORD_KEY).cast(pa.large_string())
 
     columns = list(client.run_map(one, list(paths)))

@@ -5,7 +5,7 @@ and what it deleted is gone. Nothing else on the timeline shows it. A rollback f
 instant did, so a completed rollback that names a completed write has the last word (Hudi's writers
 remove the completed file of what they undo, and never complete it again).
 
-Rollbacks are read only where a write of this kind can be, which the names of files tell:
+Rollbacks are read only where a write of this kind can be, which the names of files show:
 
 * its requested and inflight files are gone, as they are after a rollback; or
 * they are there yet, because the rollback was cut short at its very end. That lasts until the next

@@ -39,7 +39,7 @@ def require_same_zone(active: ActiveTimeline, zone: TimelineZone) -> None:
     """Refuse a timeline whose newest files are of another zone.
 
     Times made in two zones are in the wrong order for hours: rows of the later write are lost to
-    readers. A table that says that it is in UTC is not looked at; any other costs one listing.
+    readers. A table that is declared to be in UTC is not checked; any other costs one listing.
 
     Raises
     ------

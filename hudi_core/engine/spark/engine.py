@@ -189,7 +189,7 @@ class _Refusal:
     Spark would not keep it. A task that cannot take its rows returns it at once, as Spark would
     rerun it in vain.
 
-    To rows that it cannot take it says so at once, as Spark would run it again in vain.
+    With rows that it cannot take it fails at once, as Spark would run it again in vain.
     """
 
     error: HudiError

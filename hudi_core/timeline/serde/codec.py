@@ -1,6 +1,6 @@
 """Bodies of instant files: values of :mod:`hudi_core.model` to bytes and back.
 
-Writing uses our own schemas. Reading goes by the schema stored in the file: what the file lacks
+Writing uses our own schemas. Reading uses the schema stored in the file: what the file lacks
 takes the value's default, what we do not know is left out. Commit metadata of layout 1 is plain
 JSON of the same names.
 """
@@ -112,7 +112,7 @@ def decode_replace_commit(data: bytes, path: str) -> ReplaceCommitMetadata:
 def decode_requested_replace(data: bytes, path: str) -> RequestedReplaceMetadata:
     """Return the plan of a replacecommit or clustering; see :func:`decode_commit`.
 
-    An empty file is a plan that says nothing: some releases of Hudi write it for replacing writes.
+    An empty file is a plan without content: some releases of Hudi write it for replacing writes.
     """
     if not data:
         return RequestedReplaceMetadata()
