@@ -86,7 +86,7 @@ def _of_integers(low: int, high: int, kind: pa.DataType) -> tuple[Json, Json] | 
         return _both(_day(low), _day(high))
     # without a zone they would be of a form of their own, on which readers disagree
     if pt.is_timestamp(kind) and kind.tz is not None:
-        return _both(_moment(low // 1000), _moment(-(-high // 1000)))
+        return _both(_iso_utc(low // 1000), _iso_utc(-(-high // 1000)))
     return None
 
 
@@ -109,9 +109,9 @@ def _day(days: int) -> str | None:
         return None
 
 
-def _moment(millis: int) -> str | None:
+def _iso_utc(millis: int) -> str | None:
     try:
-        moment = _EPOCH + timedelta(milliseconds=millis)
+        timestamp = _EPOCH + timedelta(milliseconds=millis)
     except OverflowError:
         return None
-    return moment.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
+    return timestamp.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"

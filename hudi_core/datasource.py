@@ -1,4 +1,4 @@
-"""The doors for people who know Hudi: its options, unchanged, to write and to read."""
+"""Write and read functions that take Hudi's options, unchanged."""
 
 from __future__ import annotations
 
@@ -172,7 +172,10 @@ def _repeated(path: str, given: Mapping[str, str], config: WriteConfig) -> Commi
 def _created(
     path: str, schema: pa.Schema, options: dict[str, str], mode: SaveMode
 ) -> OpenTable | None:
-    """Create a table; return ``None`` where somebody else was faster whose table can be written."""
+    """Create a table; ``None`` if another writer was faster.
+
+    The other's table can be written, then.
+    """
     try:
         return create_table(path, schema, options)
     except NotATableError:
@@ -208,7 +211,7 @@ def read(spark: SparkSession | None, path: PathLike, options: Options | None = N
 
 
 def _resolved_times(options: Options) -> Options:
-    """Return the options of a read with times in the place of instants and times."""
+    """Return read options with instants and times resolved to times."""
     requested = {ReadConfig.as_of.key: requested_time}
     return {
         key: requested.get(key, completed_time)(value)

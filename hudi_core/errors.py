@@ -1,7 +1,7 @@
 """The one tree of errors.
 
 Every error carries its facts as attributes, builds its message from them, and ends with a sentence
-that says what to do. ``retryable`` tells whether the same call may succeed when it is made again
+that says what to do. ``retryable`` is whether the same call may succeed when it is made again
 unchanged.
 """
 
@@ -79,7 +79,7 @@ class OptionConflictError(ConfigError):
 
 
 class UnsupportedTableError(ConfigError):
-    """The table has a feature that this release does not handle, and guessing would lose data."""
+    """The table has a feature this release cannot handle without losing data."""
 
     def __init__(self, base_path: str, feature: str, hint: str) -> None:
         self.base_path, self.feature = base_path, feature
@@ -89,15 +89,17 @@ class UnsupportedTableError(ConfigError):
 
 
 class UnfinishedMoveError(UnsupportedTableError):
-    """The format's metadata was being moved elsewhere, and may be there: only the user can say that
-    it is not, by a forced repair."""
+    """A move of the format's metadata is unfinished.
+
+    The metadata may be at the new place: only the user can say that it is not, by a forced repair.
+    """
 
 
 # --- timeline ------------------------------------------------------------------------------------
 
 
 class TimelineError(HudiError):
-    """The timeline does not allow what was asked of it."""
+    """The timeline does not allow the requested change."""
 
 
 class InvalidInstantTimeError(TimelineError):
@@ -114,7 +116,7 @@ class InvalidInstantTimeError(TimelineError):
 
 
 class TimeOutOfRangeError(TimelineError):
-    """A state is asked for of a time before a table's first commit, or after now.
+    """The requested time is before a table's first commit or after now.
 
     Parameters
     ----------
@@ -157,7 +159,7 @@ class InstantNotFoundError(TimelineError):
 
 
 class HistoryExpiredError(TimelineError):
-    """A past state, or changes since then, need a data file that has been removed."""
+    """A past state or incremental read needs a removed data file."""
 
     def __init__(self, instant: str, path: str) -> None:
         self.instant, self.path = instant, path
@@ -198,13 +200,13 @@ class ConcurrentWriterError(CommitConflictError):
 
 
 class CommitStateUnknownError(CommitError):
-    """Whether the commit took place cannot be told; nothing was deleted."""
+    """Whether the commit took place is unknown; nothing was deleted."""
 
     retryable = True
 
 
 class IncompleteCommitError(CommitError):
-    """The instant is not complete and, as it is, never will be: nobody sees anything of it.
+    """The instant is not complete, and never will be: nobody sees it.
 
     It was taken back, or the format may not take it any more. What may become complete yet is a
     :class:`CommitStateUnknownError`.
@@ -229,7 +231,7 @@ class ResourceLimitError(HudiError):
 
 
 class StorageError(HudiError):
-    """The store did not do what was asked."""
+    """The store did not do what was requested."""
 
 
 class PathNotFoundError(StorageError):
@@ -263,7 +265,7 @@ class PreconditionFailedError(StorageError):
 
 
 class UnsafeStoreError(StorageError):
-    """The store ignores the conditions of puts, so that several writers would undo each other."""
+    """The store ignores conditions of puts; writers would overwrite each other."""
 
     def __init__(self, root: str) -> None:
         self.root = root
@@ -301,7 +303,7 @@ class DataFileError(StorageError):
 
 
 class SchemaError(HudiError):
-    """Rows and table do not fit together, or a change of schema is not possible."""
+    """Rows do not match the table, or a schema change is impossible."""
 
 
 class RecordKeyError(SchemaError):
@@ -309,7 +311,7 @@ class RecordKeyError(SchemaError):
 
 
 class DuplicateRecordKeyError(RecordKeyError):
-    """An insert that was to fail on duplicates brings keys that the table holds already."""
+    """An insert that fails on duplicates brings existing keys."""
 
 
 class PartitionValueError(SchemaError):
@@ -317,14 +319,14 @@ class PartitionValueError(SchemaError):
 
 
 class UnknownPartitionError(PartitionValueError):
-    """A partition that the table does not have, or that holds no rows."""
+    """A partition that the table lacks, or that has no rows."""
 
 
 # --- services and damage -------------------------------------------------------------------------
 
 
 class TableServiceError(HudiError):
-    """A table service (rollback, clean, clustering, ...) cannot do what was asked."""
+    """A table service (rollback, clean, clustering, ...) cannot do what was requested."""
 
 
 class NotATableError(HudiError):
@@ -346,7 +348,7 @@ class CorruptMetadataError(HudiError):
 
 
 class LostCompletionError(CorruptMetadataError):
-    """The completed file of a commit is lost: the instant looks pending, and was complete.
+    """A complete commit's completed file is lost: it looks pending.
 
     Parameters
     ----------
@@ -471,7 +473,7 @@ class PluginContractError(PluginError):
 
 
 class PluginHookError(PluginError):
-    """A hook of the table's format failed with an error that is none of the project's.
+    """A hook of the table's format failed with a foreign error.
 
     What the hook had done by then is not known; for a ``complete_*`` hook the format may hold the
     instant or not.

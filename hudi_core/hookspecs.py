@@ -1,4 +1,4 @@
-"""The contract between the writer and a table format (RFC-93), as pluggy hooks.
+"""The contract between writer and table format (RFC-93), as pluggy hooks.
 
 **Complete.** Every action of a table becomes complete in two steps: the completed file is put on
 the Hudi timeline (step 1), then the format records the instant in its own metadata (step 2: a
@@ -77,7 +77,10 @@ hookimpl = HookimplMarker(PROJECT)
 
 
 class TableFormatHooks(Protocol):
-    """Every hook of a table format. At most one plugin, the table's format, answers each."""
+    """Every hook of a table format.
+
+    At most one plugin, the table's format, answers each.
+    """
 
     # --- the format and its metadata -------------------------------------------------------------
 
@@ -125,7 +128,7 @@ class TableFormatHooks(Protocol):
             Whether absent metadata is created, with all slices of the view and a watermark at the
             last completed instant. If false, absent metadata is damage: ``CorruptMetadataError``.
             The view is then that of the Hudi timeline without a fence, over the metadata table or
-            the table's folders: no metadata of the format is asked.
+            the table's folders: no metadata of the format is read.
         rebuild
             With ``create``: whether metadata that is there, damaged, of an earlier time as this
             format, or with commits of a stranger, gives way to what an absent one would become.
@@ -216,7 +219,7 @@ class TableFormatHooks(Protocol):
 
     @hookspec(firstresult=True)
     def get_metadata_folders(self, meta_client: MetaClientView) -> tuple[str, ...]:
-        """Name the folders of the table in which the format keeps its metadata. Optional.
+        """Name the table's folders with metadata of the format. Optional.
 
         Called under the lock, before :meth:`initialize` makes a new table, with the table as it is
         to be. Where its creator dies, whoever creates a table there deletes these folders and
@@ -233,11 +236,11 @@ class TableFormatHooks(Protocol):
 
     @hookspec(firstresult=True)
     def find_table(self, meta_client: MetaClientView) -> FoundTable | None:
-        """Find a table of this format that no Hudi writer has made. Optional.
+        """Find a foreign table of this format, not Hudi's. Optional.
 
         Called without lock, before there is a Hudi table, when a folder is to be adopted; changes
         nothing. ``meta_client`` has an empty timeline, and of its settings the format alone. Tables
-        of a format without it cannot be adopted. Added to RFC-93, which tells of new tables only.
+        of a format without it cannot be adopted. Added to RFC-93, which covers new tables only.
 
         Returns
         -------
@@ -247,7 +250,7 @@ class TableFormatHooks(Protocol):
         Raises
         ------
         UnsupportedTableError
-            There is one, with something that its data files alone do not tell, such as deleted
+            There is one, with something that its data files alone do not show, such as deleted
             rows; names it.
         CorruptMetadataError
             Its metadata is damaged.
@@ -387,7 +390,9 @@ class TableFormatHooks(Protocol):
         instant: Instant,
         write_statuses: Sequence[WriteStatus],
     ) -> FormatCommit:
-        """Record a completed clustering: the same rows in other files. Required by ``clustering``.
+        """Record a completed clustering. Required by ``clustering``.
+
+        It puts the same rows into other files.
 
         When, lock, crash and arguments as for :meth:`complete_write`, with operation ``CLUSTER``.
         The groups that the metadata names as replaced stay visible until this hook returns: the
@@ -403,7 +408,7 @@ class TableFormatHooks(Protocol):
         commit_metadata: CommitMetadata,
         instant: Instant,
     ) -> FormatCommit:
-        """Record a change of schema that came without rows. Required by any schema evolution.
+        """Record a schema change without rows. Required by any schema evolution.
 
         When, lock and crashes as for :meth:`complete_write`. Columns are matched by field id, never
         by name. Added to RFC-93, where such a change reaches the format with the next write.
@@ -455,7 +460,7 @@ class TableFormatHooks(Protocol):
         view_manager: FileSystemViewManager,
         archived_instants: Sequence[Instant],
     ) -> None:
-        """Forget what the format keeps for instants that left the active timeline. Required.
+        """Expire metadata of instants that left the active timeline. Required.
 
         Called under the lock after the archive is written and the instants' files are deleted; they
         are all complete. The watermark is set in the same change as the last of them is forgotten.
@@ -471,7 +476,9 @@ class TableFormatHooks(Protocol):
     def before_rollback(
         self, meta_client: MetaClientView, view_manager: FileSystemViewManager, instant: Instant
     ) -> None:
-        """Take a completed instant out of the lineage before its files are deleted. Required.
+        """Remove an instant from the lineage before its rollback. Required.
+
+        The instant is completed, and its files are not deleted yet.
 
         Called under the lock when the rollback's plan is on the timeline and the target had reached
         step 1; nothing is deleted yet. Where the lineage holds the target, the format goes back to
@@ -483,7 +490,7 @@ class TableFormatHooks(Protocol):
 
         Called before there is a plan for a target that is pending publication and cannot be
         published: it is only to be fenced off. Where the lineage holds it by now, its writer may
-        have been told so: nothing is changed then, and the caller, who looks again with
+        have been informed: nothing is changed then, and the caller, who looks again with
         :meth:`find_publication`, leaves it alone.
 
         ``instant`` is the target: completed; or inflight with a completion time, as the fenced
@@ -545,7 +552,9 @@ class TableFormatHooks(Protocol):
         restore_plan: actions.RestorePlan,
         instant: Instant,
     ) -> None:
-        """Go back to the savepoint's state before any file is deleted. Required by ``restore``.
+        """Return to the savepoint before a restore. Required by ``restore``.
+
+        No file is deleted yet.
 
         Called under the lock when the plan is on the timeline, once for the whole restore: one
         change of the format, however many instants it takes out. A restore only goes forward: after

@@ -1,7 +1,7 @@
-"""One Hudi table: where it is, what its properties say, its timeline and its schema.
+"""One Hudi table: location, properties, timeline and schema.
 
-The first argument of every hook. A value: it is made when a table is opened, reads what it is asked
-for each time, and remembers nothing of it.
+The first argument of every hook. A value: it is made when a table is opened, reads on demand, and
+remembers nothing of it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def run_serially(function: Callable[[Item], Answer], items: Sequence[Item], /) -
 def run_in_threads(
     function: Callable[[Item], Answer], items: Sequence[Item], /
 ) -> Iterable[Answer]:
-    """Call ``function`` on several items at a time, for work that waits for a store."""
+    """Map a function in threads, for work that waits for storage."""
     if len(items) < 2:
         return run_serially(function, items)
     with thread_pool(min(len(items), _REQUESTS_AT_A_TIME)) as pool:
@@ -107,7 +107,10 @@ class TableMetaClient:
 
     @cached_property
     def scratch(self) -> Storage:
-        """The same place for files that mean nothing after a power failure: nothing is flushed."""
+        """The same storage without flushes, for files that need no durability.
+
+        Files that mean nothing after a power failure.
+        """
         if not parse_location(self.base_path).is_local:
             return self.storage  # what an object store has taken it keeps
         return open_storage(self.base_path, self.storage_options, fsync=False)
@@ -145,18 +148,20 @@ class TableMetaClient:
     # --- timeline --------------------------------------------------------------------------------
 
     def timeline(self) -> Timeline:
-        """Return the Hudi timeline as it is now, without any fence; one listing."""
+        """Return the present Hudi timeline without a fence; one listing."""
         return self.active.load() if self.seen is None else self.seen
 
     def seeing(self, timeline: Timeline) -> TableMetaClient:
-        """Return this client with a timeline that is at hand, so that it is not listed again.
+        """Return this client with a timeline that is already loaded.
+
+        It is not listed again.
 
         For steps under the table's lock, where nobody else changes it.
         """
         return self._with(seen=timeline)
 
     def _with(self, **at_hand: Any) -> TableMetaClient:
-        """This client with other things at hand, and what its timeline has read already."""
+        """This client with other fields, and its timeline's cached bodies."""
         made = replace(self, **at_hand)
         now, then = made.config, self.config
         if (now.layout_version, now.timeline_path) == (then.layout_version, then.timeline_path):
@@ -186,8 +191,8 @@ class TableMetaClient:
         InvalidInstantTimeError
             The text is no time.
         TimelineError
-            It names a moment, and the timeline was made in another zone than the one declared; only
-            its own digits can be looked up.
+            It is a date with a zone, and the timeline was made in another zone than the one
+            declared; only its own digits can be looked up.
         """
         named = parse_query_time(text, end_of_second=end_of_second)
         if isinstance(named, str):
@@ -200,8 +205,10 @@ class TableMetaClient:
         return self.with_properties(read_properties(self.storage))
 
     def with_properties(self, properties: Mapping[str, str]) -> TableMetaClient:
-        """This client with properties that the table has by now; without its metadata table, which
-        they may have changed."""
+        """This client with new properties, without the metadata table's state.
+
+        The properties may have changed the metadata table.
+        """
         if properties == self.config.raw:
             return self
         path = f"{self.base_path}/{PROPERTIES_PATH}"
@@ -228,11 +235,16 @@ class TableMetaClient:
 
     @property
     def schema(self) -> TableSchema:
-        """The schema of the rows, without meta columns, as the Hudi timeline has it now."""
+        """The present schema of the rows, without meta columns.
+
+        As the Hudi timeline has it.
+        """
         return self.schema_at(self.timeline())
 
     def schema_at(self, timeline: TimelineView) -> TableSchema:
-        """Return the schema as the last completed write of ``timeline`` that keeps one left it.
+        """Return the schema after the last completed write of ``timeline``.
+
+        Only writes that keep a schema count.
 
         Raises
         ------

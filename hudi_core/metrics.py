@@ -75,7 +75,7 @@ def meter_of(options: Mapping[str, str], table: str, base_path: str) -> Meter:
     Raises
     ------
     InvalidOptionError
-        Metrics are asked for and prometheus-client is not installed, or its registry has another
+        Metrics are requested and prometheus-client is not installed, or its registry has another
         metric of one of the names, or the port cannot be listened on.
     """
     config = MetricsConfig.from_options(options)

@@ -24,14 +24,19 @@ class WireError(ValueError):
 
 
 class Field(NamedTuple):
-    """One field: a number, or the bytes of a text, an inner message or a number of fixed size."""
+    """One field: a number, or bytes.
+
+    Bytes are a string, an inner message or a number of fixed size.
+    """
 
     number: int
     value: int | bytes
 
 
 class Message:
-    """The fields of a message by number; what is not there reads as zero or empty.
+    """The fields of a message by number; absent ones are zero.
+
+    Or empty, where the field is made of bytes.
 
     Parameters
     ----------
@@ -54,7 +59,7 @@ class Message:
         return set(self._found)
 
     def only(self) -> int | None:
-        """The number of the one field that is there; ``None`` for none or several."""
+        """The number of the single field present; ``None`` for none or several."""
         return next(iter(self._found)) if len(self._found) == 1 else None
 
     def number(self, field: int) -> int:
@@ -121,7 +126,7 @@ def encode_delimited(message: bytes) -> bytes:
 
 
 def take(data: bytes, position: int, length: int) -> tuple[bytes, int]:
-    """The bytes of a length at a position, and the position after them.
+    """Some bytes at a position, and the position after them.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Which Python Spark asks for data sources, where nobody has told it.
+"""The Python in which Spark looks for data sources, by default.
 
 Without ``PYSPARK_PYTHON`` Spark runs ``python3`` of the path. In a virtual environment that is not
 activated that is another Python than this one, and does not have the data source ``hudi``.
@@ -17,7 +17,7 @@ _REGISTRATION: Final = "pyspark_hudi.registration"
 
 
 def name_this_python() -> None:
-    """Let Spark look for data sources in this Python, unless it would anyway or is told another.
+    """Make Spark find data sources of this Python, unless configured otherwise.
 
     Of a session that is there already, on this machine alone, the sources are registered. Python
     functions in tasks go on to run in the Python that ``PYSPARK_PYTHON`` names.
@@ -34,7 +34,7 @@ def name_this_python() -> None:
 
 
 def _is_on_the_path() -> bool:
-    """Return whether ``python3`` of the path is of the environment of this one."""
+    """Whether ``python3`` on the path belongs to this environment."""
     found = shutil.which("python3")
     own, other = os.path.dirname(sys.executable), os.path.dirname(found or "")
     return found is not None and os.path.exists(own) and os.path.samefile(own, other)

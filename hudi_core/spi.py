@@ -1,4 +1,6 @@
-"""Everything the author of a table format or an observer imports, and nothing else.
+"""Names for authors of a table format or an observer to import.
+
+They import nothing else of the project.
 
 These names are the promise: a plugin that uses only them keeps working within a major version.
 :mod:`hudi_core.hookspecs` is the text to read first.

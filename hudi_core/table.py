@@ -1,4 +1,4 @@
-"""The facade: a table to create, open, write and read, named and typed.
+"""The facade: a table to create, open, write and read.
 
 Rows are a Spark DataFrame, which is written by Spark, or anything Arrow can read, which is written
 in this process. People who bring Hudi's options come in by :mod:`hudi_core.datasource`.
@@ -103,7 +103,7 @@ class Table:
         such a row are not read.
     ``as_of``
         Where to go back to: an instant, its requested time, a date and time (of the table's zone
-        where it has none), a date, or a text that says one of these. A time before the first commit
+        where it has none), a date, or a string of one of these. A time before the first commit
         or after now is a :class:`~hudi_core.errors.TimeOutOfRangeError`.
     """
 
@@ -215,7 +215,7 @@ class Table:
         dry_run: bool = False,
         progress: Progress = no_progress,
     ) -> Adoption:
-        """Turn a folder of Parquet files, or a table of another format, into a Hudi table.
+        """Turn Parquet files, or another format's table, into a Hudi table.
 
         Without ``rewrite`` the files stay what they are and get the names of base files. The table
         has virtual keys then, which this release reads and does not write. That asks for a local
@@ -239,7 +239,7 @@ class Table:
         dry_run
             Whether to say only what would be done, and why files cannot stay as they are.
         progress
-            Is told of the files.
+            Called with the number of files done so far, and of all.
 
         Raises
         ------
@@ -248,7 +248,7 @@ class Table:
         UnsupportedTableError
             Files cannot stay as they are; says why. Nothing has changed.
         SchemaError, RecordKeyError, ConfigError, PluginError
-            What was asked for cannot be. Nothing has changed.
+            The request cannot be fulfilled. Nothing has changed.
         CorruptMetadataError, DataFileError
             What is there is damaged.
         """
@@ -283,7 +283,7 @@ class Table:
 
     @property
     def schema(self) -> pa.Schema:
-        """Columns of the table as of its latest complete commit, without the meta columns."""
+        """Columns after the latest complete commit, without meta columns."""
         return self._opened.client.schema_at(self._opened.timeline()).arrow
 
     @property
@@ -334,7 +334,10 @@ class Table:
         filter: RowFilter | None = None,  # noqa: A002
         as_of: QueryTime | None = None,
     ) -> pa.RecordBatchReader:
-        """Return the rows as a stream of batches, so that they need not fit memory."""
+        """Return the rows as a stream of batches.
+
+        They need not fit into memory.
+        """
         return self._snapshot().to_arrow(_names(columns), filter, requested_time(as_of))
 
     def to_pandas(
@@ -352,7 +355,10 @@ class Table:
         filter: RowFilter | None = None,  # noqa: A002
         as_of: QueryTime | None = None,
     ) -> pl.DataFrame:
-        """Return the rows as a polars frame; for a lazy one see :meth:`scan`."""
+        """Return the rows as a polars frame.
+
+        For a lazy one see :meth:`scan`.
+        """
         import polars as pl  # noqa: PLC0415 - nothing else needs it
 
         return pl.DataFrame(self.to_arrow(columns, filter, as_of))
@@ -362,7 +368,7 @@ class Table:
         filter: RowFilter | None = None,  # noqa: A002
         as_of: QueryTime | None = None,
     ) -> HudiDataset:
-        """Return the rows as an Arrow dataset, of which nothing is read yet.
+        """Return the rows as a lazy Arrow dataset.
 
         DuckDB, polars (``scan_pyarrow_dataset``) and Arrow itself query it, and read just the
         columns, files and row groups that a query needs. It stays at the state of the table at the
@@ -379,7 +385,7 @@ class Table:
         filter: RowFilter | None = None,  # noqa: A002
         as_of: QueryTime | None = None,
     ) -> pa.Table:
-        """Return some rows: the first of the first files, in no order that means anything."""
+        """Return some rows of the first files, in no particular order."""
         return self._snapshot().head(rows, _names(columns), filter, requested_time(as_of))
 
     def count(
@@ -387,7 +393,10 @@ class Table:
         filter: RowFilter | None = None,  # noqa: A002
         as_of: QueryTime | None = None,
     ) -> int:
-        """Return the number of rows; without a filter no data file is read for it."""
+        """Return the number of rows.
+
+        Without a filter no data file is read for it.
+        """
         return self._snapshot().count(filter, requested_time(as_of))
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
@@ -405,7 +414,7 @@ class Table:
         filter: RowFilter | None = None,  # noqa: A002
         as_of: QueryTime | None = None,
     ) -> DataFrame:
-        """Return the rows as a Spark DataFrame over exactly the files of the snapshot.
+        """Return the rows as a Spark DataFrame over the snapshot's files.
 
         Spark's own reader reads them where its JVM can open the store, else its tasks do as Arrow;
         then only ``columns`` are read, whatever the DataFrame selects later.
@@ -422,7 +431,7 @@ class Table:
         columns: Columns | None = None,
         filter: RowFilter | None = None,  # noqa: A002
     ) -> Any:
-        """Return the rows written by commits that completed after ``begin`` and not after ``end``.
+        """Return rows of commits completed after ``begin`` and up to ``end``.
 
         A time in ``_hoodie_commit_time`` of a row stands for the completion of the commit that
         wrote it.
@@ -468,7 +477,7 @@ class Table:
     ) -> CommitResult:
         """Add rows; small files are filled up first.
 
-        Keys are not looked up, unless ``hoodie.datasource.insert.dup.policy`` says so.
+        Keys are not looked up, unless ``hoodie.datasource.insert.dup.policy`` asks for it.
         """
         return self._write(INSERT, data, options, engine, (extra_metadata, idempotency))
 
@@ -493,7 +502,7 @@ class Table:
         extra_metadata: Mapping[str, str] | None = None,
         idempotency: tuple[str, int] | None = None,
     ) -> CommitResult:
-        """Add rows whose keys are new and replace the others, as the ordering field says.
+        """Insert rows with new keys, and update the others by ordering field.
 
         Rows may lack columns where ``hoodie.table.partial.update.mode=KEEP_VALUES``: updated rows
         keep their values, new rows get nulls.
@@ -575,7 +584,7 @@ class Table:
         options: Options | None = None,
         engine: Engine | None = None,
     ) -> DryRun:
-        """What an operation would do: nothing is written, and no lock is taken.
+        """What an operation would do; without lock, without writing anything.
 
         Late rows and values that do not fit are only found by the write itself. On Spark it brings
         keys, partitions and ordering values to the driver.
@@ -605,7 +614,7 @@ class Table:
         engine: Engine,
         extras: Extras = (None, None),
     ) -> CommitResult:
-        """Do what the options of the table ask for; ``None`` for what fits the table best."""
+        """Run the operation in the options; ``None`` picks the best match."""
         writer = self._writer(None, engine, extras)
         if operation is None:
             data = engine.take(data)
@@ -630,7 +639,7 @@ class Table:
         return self._done(writer, lambda: writer.write(data, operation))
 
     def _done(self, writer: WriteClient, write: Callable[[], CommitResult]) -> CommitResult:
-        """What a write returns; its table, as it was when the write began, is read from then on."""
+        """The result of a write; later reads use the writer's table."""
         try:
             return write()
         finally:
@@ -694,7 +703,7 @@ class Table:
         return result
 
     def rollback(self, instant: QueryTime) -> Instant:
-        """Undo the last completed write, or a pending one whose writer is gone.
+        """Undo the last completed write, or a dead writer's pending one.
 
         Returns
         -------
@@ -721,7 +730,7 @@ class Table:
             They are a difference only in a table with a record index; else inserts may have made
             them, and ``repeated_keys`` counts them.
         progress
-            Called with the files that are read.
+            Called with the number of files read so far, and of all.
 
         Returns
         -------
@@ -741,7 +750,7 @@ class Table:
         dry_run: bool = False,
         progress: Progress = no_progress,
     ) -> Conversion:
-        """Give the table another format; data files and Hudi timeline stay as they are.
+        """Change the table's format; data files and Hudi timeline stay.
 
         The metadata of the new format is made from the present files. What completed before is
         complete in it without being named; its time travel begins here. The metadata of the former
@@ -757,7 +766,7 @@ class Table:
         dry_run
             Whether to say only what would be done.
         progress
-            Is told of the files whose footers are read.
+            Called with the number of files whose footers are read so far, and of all.
 
         Raises
         ------
@@ -782,7 +791,7 @@ class Table:
     def repair(
         self, *, force: bool = False, dry_run: bool = False, progress: Progress = no_progress
     ) -> Repair:
-        """Rebuild what is missing or wrong of the metadata table and of the format's metadata.
+        """Rebuild lost or wrong parts of metadata table and format's metadata.
 
         Both come from the Hudi timeline and the data files, which themselves are only checked.
         Commits of other writers than Hudi are not in the format's metadata any more. A repair that
@@ -795,7 +804,7 @@ class Table:
         dry_run
             Whether to say only what would be done.
         progress
-            Is told of the files whose footers are read.
+            Called with the number of files whose footers are read so far, and of all.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""A table that is open: its client, its format, and what both give a writer or a reader."""
+"""An open table: client, format, and what they share."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class OpenTable:
     host: FormatHost
 
     def timeline(self) -> TimelineView:
-        """The timeline as the format sees it now; what every reader and planner uses.
+        """The present timeline as the format sees it, for readers and planners.
 
         Raises
         ------
@@ -64,8 +64,10 @@ class OpenTable:
         return LostCompletionError(self.client.base_path, folder, action, time, evidence)
 
     def seeing(self, timeline: Timeline) -> OpenTable:
-        """Return this table with the Hudi timeline that was read under the lock that is held, so
-        that neither its client nor its format lists it again."""
+        """Return this table with a timeline loaded under the lock.
+
+        Neither its client nor its format lists it again.
+        """
         return replace(self, client=self.client.seeing(timeline))
 
     def holding(self, held: HeldMetadata | None) -> OpenTable:
@@ -73,7 +75,7 @@ class OpenTable:
         return replace(self, client=self.client.holding(held))
 
     def as_stored(self) -> OpenTable:
-        """This table with the properties and the format that it has by now; one read.
+        """This table with its present properties and format; one read.
 
         Raises
         ------
@@ -93,7 +95,7 @@ class OpenTable:
         return OpenTable(client, host).fitted()
 
     def fitted(self) -> OpenTable:
-        """This table with what its format says of it."""
+        """This table with its format's restrictions in the configuration."""
         takes_empty = Capability.EMPTY_PARTITION_VALUES in self.host.capabilities
         config = replace(self.client.config, takes_empty_partitions=takes_empty)
         return replace(self, client=replace(self.client, config=config))

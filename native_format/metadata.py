@@ -1,4 +1,4 @@
-"""Which files a native table has: as its metadata table says, else its folders, listed."""
+"""Files of a native table: by its metadata table, or listed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from hudi_core.spi import FileIndex, MetaClientView, table_lister
 
 
 class NativeMetadataFactory:
-    """Makes what lists the table's files, the work shared out by the engine."""
+    """Makes the table's file lister, which runs on the engine."""
 
     def create(self, meta_client: MetaClientView) -> FileIndex:
         """Return the lister of the table's files."""

@@ -66,12 +66,15 @@ class NativeTableFormat:
 
     @hookimpl
     def get_metadata_factory(self) -> NativeMetadataFactory:
-        """The table's folders tell which files there are."""
+        """The table's folders are listed."""
         return NativeMetadataFactory()
 
     @hookimpl
     def initialize(self, meta_client: MetaClientView) -> FormatCommit:
-        """Nothing to make: the version is the completion time of the last completed instant."""
+        """Nothing to create.
+
+        The version is the completion time of the last completed instant.
+        """
         completed = (one for one in meta_client.timeline().instants if one.is_completed)
         times = (one.effective_completion_time for one in completed)
         return FormatCommit(version=max(times, default=EARLIEST))
@@ -96,7 +99,7 @@ class NativeTableFormat:
 
     @hookimpl
     def complete_clustering(self, instant: Instant) -> FormatCommit:
-        """Step 1 has put the new file groups in the place of the old ones."""
+        """Nothing to record: step 1 has replaced the file groups."""
         return _receipt(instant)
 
     @hookimpl

@@ -6,7 +6,7 @@ from hudi_core.spi import MetaClientView, TimelineView
 
 
 class NativeTimelineFactory:
-    """Gives the Hudi timeline without a fence: step 1 is all there is."""
+    """Returns the Hudi timeline without a fence: step 1 suffices."""
 
     def active_timeline(self, meta_client: MetaClientView) -> TimelineView:
         """Return the Hudi timeline as it is now; one listing."""

@@ -36,7 +36,7 @@ _OF_CATALOG: Final = (
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """What a read or a write was asked for.
+    """Options of a read or a write.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class SourceOptions:
         Parameters
         ----------
         hint
-            What is said where the path is missing.
+            The error's hint where the path is missing.
 
         Raises
         ------
@@ -89,7 +89,7 @@ class SourceOptions:
 
     @classmethod
     def of_read(cls, options: Mapping[str, str], schema: StructType) -> SourceOptions:
-        """Return the view of a read whose options Spark may have left behind.
+        """Return the options of a read, which Spark may have dropped.
 
         For a table of its catalog Spark hands over the stored columns, and none of the options that
         the table was made with. So these are kept with a column; see :meth:`noted_in`.
@@ -107,7 +107,7 @@ class SourceOptions:
         return cls.of({**noted, **dict(options)}, _OF_CATALOG)
 
     def noted_in(self, schema: StructType) -> StructType:
-        """Return the columns with a note of what is read, for a catalog to keep.
+        """Return the columns with a note of the options, for a catalog.
 
         Nothing of it is secret: credentials are not among it.
         """
@@ -126,7 +126,7 @@ class SourceOptions:
 
     @property
     def is_of_catalog(self) -> bool:
-        """Whether Spark asks for a table of its catalog that is being made.
+        """Whether Spark is creating a table of its catalog.
 
         Only then may columns carry a note: Spark copies the metadata of a DataFrame's columns into
         every table that is made of it.
@@ -139,12 +139,12 @@ class SourceOptions:
         return StorageOptions.from_options(self.given)
 
     def save_mode(self, overwrite: bool) -> SaveMode:
-        """Return the save mode, given whether Spark was told to overwrite.
+        """Return the save mode, given whether Spark overwrites.
 
         Raises
         ------
         InvalidOptionError
-            The option says something else than Spark's overwrite.
+            The option contradicts Spark's overwrite.
         """
         if overwrite and self.mode not in (None, "overwrite"):
             raise InvalidOptionError(

@@ -1,4 +1,4 @@
-"""What a read is made of: schema, plan, and the scan that tasks run."""
+"""Parts of a read: schema, plan, and the scan in tasks."""
 
 from __future__ import annotations
 
@@ -35,7 +35,10 @@ class PlannedRead:
 
 
 def spark_schema(options: SourceOptions) -> StructType:
-    """The columns of a table in Spark's types; for a catalog with a note of what is read."""
+    """The columns of a table in Spark's types.
+
+    For a catalog with a note of the read's options.
+    """
     opened, _ = open_within(options.paths, options.given)
     columns = from_arrow_schema(read_schema(opened.client, opened.timeline()))
     return options.noted_in(columns) if options.is_of_catalog else columns
@@ -44,7 +47,7 @@ def spark_schema(options: SourceOptions) -> StructType:
 def plan_read(
     options: SourceOptions, columns: Sequence[str], conditions: Sequence[Condition]
 ) -> PlannedRead:
-    """Plan the rows of a snapshot, of a past one, or of a span of time, as the options say.
+    """Plan the rows of a snapshot, past snapshot, or time span.
 
     Parameters
     ----------

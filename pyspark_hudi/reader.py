@@ -34,7 +34,7 @@ class HudiReader(Shipped, DataSourceReader):
     Parameters
     ----------
     options
-        What was asked for.
+        Options of the read.
     schema
         The columns to read, in Spark's types.
     """
@@ -47,7 +47,7 @@ class HudiReader(Shipped, DataSourceReader):
 
     @property
     def pushFilters(self) -> Any:  # noqa: N802 - the name is Spark's
-        """The function that takes filters, in a guise Spark accepts whatever its settings are."""
+        """The filter function, in a form that Spark always accepts."""
         return _Pushdown(self)
 
     def take(self, filters: Iterable[Filter]) -> None:
@@ -87,10 +87,10 @@ class HudiReader(Shipped, DataSourceReader):
 
 
 class _Pushdown:
-    """Takes filters where Spark pushes them down, and looks as if it could not where it does not.
+    """Filter pushdown that hides its method where Spark disables it.
 
     Without ``spark.sql.python.filterPushdown.enabled`` Spark refuses every read by a source that
-    has ``pushFilters``, and it tells whether a source has one by this very attribute.
+    has ``pushFilters``, and it finds out by this very attribute.
     """
 
     __func__ = staticmethod(DataSourceReader.pushFilters)

@@ -1,4 +1,4 @@
-"""The data source ``hudi`` in a session whose Spark does not find it."""
+"""Registers the data source ``hudi`` where Spark does not find it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyspark_org_apache_hudi import DefaultSource as NamedAsInHudi
 
 
 def register(session: SparkSession) -> None:
-    """Register the source, to run in this Python, where executors are this machine."""
+    """Register the source in this Python, where executors are local."""
     context = session.sparkContext
     if (context.master or "").partition("[")[0] != "local":
         return

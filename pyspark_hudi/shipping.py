@@ -1,4 +1,4 @@
-"""Values that tell an executor what it lacks.
+"""Values that name the packages an executor lacks.
 
 What Spark sends to its executors names the modules it is made of. On an executor without the wheel
 that ends in a bare ``No module named ...``, deep in Spark's own code. A :class:`Shipped` value
@@ -13,7 +13,10 @@ from typing import Any
 
 
 class Shipped:
-    """A mixin: pickled by way of a function that needs nothing but Python to be unpickled."""
+    """A mixin for pickles that need nothing but Python to load.
+
+    Its instances are pickled by way of a function.
+    """
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[str, str, bytes]]:
         kind = type(self)
@@ -25,7 +28,7 @@ class Shipped:
 
 
 def _opener() -> Callable[..., Any]:
-    """Return a function that Spark sends by value, because it is a local one."""
+    """Return a local function, which Spark sends by value."""
     # heavy, and needed only once something is sent
     from hudi_core.engine.executors import MISSING  # noqa: PLC0415
 
@@ -41,8 +44,8 @@ def _opener() -> Callable[..., Any]:
             # made by Spark's driver in __reduce__, and only ever inside Spark's own channel
             attributes = pickle.loads(state)  # noqa: S301
         except ImportError as error:
-            told = message.format(python=sys.executable, reason=error)
-            raise ImportError(told) from error
+            explanation = message.format(python=sys.executable, reason=error)
+            raise ImportError(explanation) from error
         value = kind.__new__(kind)
         value.__dict__.update(attributes)
         return value

@@ -26,7 +26,7 @@ class DefaultSource(Shipped, DataSource):
         return "hudi"
 
     def schema(self) -> StructType:
-        """Return the columns of the table as of its latest commit, meta columns first."""
+        """Return the columns after the latest commit, meta columns first."""
         from hudi_core.engine.plain_errors import plain_errors
         from pyspark_hudi.options import SourceOptions
         from pyspark_hudi.planning import spark_schema

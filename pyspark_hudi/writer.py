@@ -46,7 +46,7 @@ _ABANDONED_MS: Final = 7 * 24 * 3_600_000
 
 @dataclass
 class StagedRows(WriterCommitMessage):
-    """What one task left: the name of its file, ``None`` when it had no rows."""
+    """A task's staged file by name; ``None`` without rows."""
 
     name: str | None
 
@@ -57,7 +57,7 @@ class HudiWriter(Shipped, DataSourceArrowWriter):
     Parameters
     ----------
     options
-        What was asked for.
+        Options of the write.
     schema
         Columns of the rows.
     mode
@@ -111,8 +111,7 @@ class HudiWriter(Shipped, DataSourceArrowWriter):
         return files.enter_context(pa.ipc.new_file(stream, self._schema))
 
     def _staged(self, names: Sequence[str], files: ExitStack) -> pa.Table:
-        """Return the rows of all tasks, in the order of the tasks, without holding them in
-        memory."""
+        """Yield the rows of all tasks, in task order, as a stream."""
         filesystem, root = data_filesystem(self._options.path, self._options.store)
         folder = f"{root}/{self._folder}"
         if not isinstance(filesystem, pafs.LocalFileSystem):
@@ -136,14 +135,14 @@ class HudiWriter(Shipped, DataSourceArrowWriter):
 
 
 def open_writer(options: SourceOptions, schema: StructType, overwrite: bool) -> HudiWriter:
-    """Writer of rows to a table, after checks of whether it can succeed at all.
+    """Writer of rows to a table, after checks that it can succeed.
 
     Parameters
     ----------
     schema
         Columns of the rows, in Spark's types.
     overwrite
-        Whether Spark was told to overwrite.
+        Whether Spark overwrites.
 
     Raises
     ------

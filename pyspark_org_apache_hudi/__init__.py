@@ -1,4 +1,4 @@
-"""The name ``org.apache.hudi`` for Spark's door, as code for Hudi's own bundle may have it.
+"""The data source name ``org.apache.hudi``, as Hudi's bundle has it.
 
 PySpark knows a source by one name, and looks for one source in each package.
 """

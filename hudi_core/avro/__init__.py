@@ -1,4 +1,4 @@
-"""Avro as it is found in tables: foreign schemas made safe, single records, Hudi's wrappers."""
+"""Avro in tables: foreign schemas made safe, single records, Hudi's wrappers."""
 
 from hudi_core.avro.datum import decode_datum, encode_datum
 from hudi_core.avro.writer_schema import ParsedSchema, WriterSchema, parse_writer_schema

@@ -35,9 +35,9 @@ class Column(NamedTuple):
     rows
         Numbers of these records, ascending.
     values
-        Their values: integers, floats, or booleans; of texts and bytes, where they begin.
+        Their values: integers, floats, or booleans; of strings and bytes, where they begin.
     lengths
-        Bytes of texts and bytes; ``None`` for others.
+        Bytes of strings and bytes; ``None`` for others.
     """
 
     rows: Ints
@@ -70,7 +70,7 @@ class Columns:
         return self._found.get(path)
 
     def numbers(self, path: str, kind: pa.DataType) -> pa.Array:
-        """Return a field as an Arrow array with a value, or null, for every record."""
+        """Return a number field of every record as an Arrow array."""
         column = self._found.get(path)
         if column is None:
             return pa.nulls(self._count, kind)
@@ -79,7 +79,7 @@ class Columns:
         return pa.array(values, mask=self._missing(column)).cast(kind)
 
     def texts(self, path: str, kind: pa.DataType, where: str) -> pa.Array:
-        """Return a field of texts or bytes as an Arrow array, with null where there is none.
+        """Return a field of strings or bytes as an Arrow array.
 
         Raises
         ------
@@ -214,13 +214,7 @@ class Batch:
         self.names: dict[str, Any] = {}
 
     def read_all(self, schema: ParsedSchema) -> None:
-        """Read the records, which are of one schema, to their ends.
-
-        Raises
-        ------
-        CorruptMetadataError
-            See :func:`decode_columns`.
-        """
+        """Read the records, which are of one schema, to their ends."""
         self.names = named_types(schema)
         self.read(schema, np.arange(len(self.position)), "")
         if (self.position != self.ends).any():
@@ -230,7 +224,7 @@ class Batch:
         return CorruptMetadataError(self._path, f"its records cannot be decoded: {reason}")
 
     def read(self, schema: Any, rows: Ints, path: str | None) -> None:
-        """Read one value of some records; without a path, only step over it."""
+        """Read one value of some records; without a path, skip it."""
         if isinstance(schema, str):
             schema = self.names.get(schema, schema)
         if not len(rows) or schema == "null":
@@ -255,15 +249,15 @@ class Batch:
         chosen = self.numbers(rows)
         several = sum(branch != "null" for branch in branches) > 1
         # in most fields all records are alike
-        alike = (chosen == chosen[0]).all()
-        for number in [int(chosen[0])] if alike else np.unique(chosen).tolist():
+        is_uniform = (chosen == chosen[0]).all()
+        for number in [int(chosen[0])] if is_uniform else np.unique(chosen).tolist():
             if not 0 <= number < len(branches):
                 raise self.damage(f"a union has no branch {number}")
             branch = branches[number]
             below = path
             if path is not None and several:
                 below = f"{path}:{_branch_name(branch)}"
-            self.read(branch, rows if alike else rows[chosen == number], below)
+            self.read(branch, rows if is_uniform else rows[chosen == number], below)
 
     def _read_scalar(self, kind: str, rows: Ints, path: str | None) -> None:
         lengths = None

@@ -27,7 +27,7 @@ _DAMAGE: Final = (
 def decode_datum(
     datum: bytes, schema: ParsedSchema, path: str, *, named: bool = False
 ) -> dict[str, Any]:
-    """Return the record that bare Avro bytes hold under the schema they were written by.
+    """Return the record in bare Avro bytes, under the writer's schema.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def decode_datum(
         The file they come from, for the error.
     named
         Whether a value of a union with several records is a pair of the record's full name and the
-        record, so that they can be told apart.
+        record, so that they can be distinguished.
 
     Raises
     ------

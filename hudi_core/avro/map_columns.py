@@ -1,4 +1,4 @@
-"""The entries of one map field of many Avro records at once, decoded into columns.
+"""Decodes one map field of many Avro records into columns.
 
 Entries have no fixed size, so each begins where the one before it ends. To find them all in a few
 steps they are guessed: where a key ends is looked for by how the first key ends (``.parquet``).
@@ -44,7 +44,9 @@ class MapColumns(NamedTuple):
 
 
 def decode_map(values: Sequence[bytes], schema: ParsedSchema, field: str) -> MapColumns | None:
-    """Return the fields of many records, and the entries of one of them that is a map of records.
+    """Return the fields of many records, one of them a map.
+
+    The entries of the map are records and come as columns.
 
     Parameters
     ----------
@@ -129,7 +131,7 @@ class _Batch(Batch):
         self.entries = {**inner.found, KEY: Column(np.arange(len(owners)), key_begins, key_lengths)}
 
     def _guess(self, rows: Ints, begin: int, length: int) -> Ints:
-        """Return where keys end if they end as the one that begins there."""
+        """Return guessed ends of keys, by the ending of the first."""
         stop = int(self.ends[rows[-1]])
         if not 0 < length <= stop - begin:
             raise _UnevenError

@@ -1,4 +1,6 @@
-"""Hudi's wrappers: records of one field, so that values of equal Avro types differ in a union.
+"""Hudi's wrappers: one-field records that distinguish equal Avro types.
+
+In a union, values of different types may have the same Avro type.
 
 Source: ``hudi-format`` sections 4 and 5 (ordering values of deletes, bounds of columns).
 """

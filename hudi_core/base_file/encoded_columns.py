@@ -1,8 +1,9 @@
-"""Columns of text that stay dictionary encoded on their way from file to file.
+"""String columns that stay dictionary encoded from file to file.
 
-A text of few distinct values is a number per row in a parquet file. Left so, it is read, filtered
-and written as numbers; made a text per row, each of these steps costs several times as much.
-Arrow's parquet reader and writer take such columns as they are, and files are the same either way.
+In a parquet file, a string column of few distinct values is stored as one small number per row.
+Left so, it is read, filtered and written as numbers; decoded to one string per row, each of these
+steps costs several times as much. Arrow's parquet reader and writer take such columns as they are,
+and the files are the same either way.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ def encoded_schema(schema: pa.Schema, names: Collection[str]) -> pa.Schema:
 
 
 def compact_columns(footer: pq.FileMetaData, schema: pa.Schema) -> set[str]:
-    """Return the columns of text that a file keeps as few distinct values, each once.
+    """Return the dictionary-encoded string columns of a file.
+
+    Each distinct value is stored once in them.
 
     Parameters
     ----------
@@ -54,22 +57,24 @@ def compact_columns(footer: pq.FileMetaData, schema: pa.Schema) -> set[str]:
     """
     if not (footer.created_by or "").startswith(_DISTINCT):
         return set()
-    texts = {field.name for field in schema if pt.is_string(field.type)}
-    sizes = dict.fromkeys(texts, 0)
+    strings = {field.name for field in schema if pt.is_string(field.type)}
+    sizes = dict.fromkeys(strings, 0)
     for number in range(footer.num_row_groups):
         group = footer.row_group(number)
         for leaf in range(footer.num_columns):
             chunk = group.column(leaf)
             name = chunk.path_in_schema
-            if name in texts:
+            if name in strings:
                 if not chunk.has_dictionary_page:
-                    texts.discard(name)
+                    strings.discard(name)
                 sizes[name] += chunk.total_uncompressed_size
-    return {name for name in texts if sizes[name] <= _BYTES_A_VALUE * footer.num_rows}
+    return {name for name in strings if sizes[name] <= _BYTES_A_VALUE * footer.num_rows}
 
 
 def require_valid_codes(column: pa.ChunkedArray) -> None:
-    """Refuse a column of a damaged file, whose numbers stand for nothing: Arrow does not look.
+    """Refuse a damaged dictionary column whose codes point past the dictionary.
+
+    Arrow does not check them.
 
     Raises
     ------
@@ -84,14 +89,16 @@ def require_valid_codes(column: pa.ChunkedArray) -> None:
 
 
 def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a column as the texts it stands for."""
+    """Return a dictionary-encoded column as plain strings."""
     return column.cast(pa.string()) if is_encoded(column.type) else column
 
 
 def joined(
     pieces: Sequence[pa.Table], schema: pa.Schema, names: Collection[str] | None = None
 ) -> pa.Table:
-    """Return the rows of several tables as those of one; its dictionaries hold what occurs.
+    """Return several tables concatenated, their dictionaries unified.
+
+    A dictionary of the result holds only values that occur.
 
     Parameters
     ----------

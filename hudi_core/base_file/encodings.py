@@ -38,26 +38,27 @@ def dictionary_leaves(
     schema
         The schema of the file, nothing encoded.
     decided
-        Leaves about which nothing is asked.
+        Leaves that are left out.
     """
     known = dict(decided or {})
     known |= {field.name: True for field in group.schema if is_encoded(field.type)}
     open_ = [name for name in schema.names if any(_is_open(schema.field(name), known))]
     if open_ and group.num_rows:
         sample = _sample(group.select(open_))
-        asked = leaves(pa.schema([schema.field(name) for name in open_]))
+        fields = leaves(pa.schema([schema.field(name) for name in open_]))
         known |= {
             path: not pt.is_boolean(field.type) and _repeats(chunks)
-            for (path, field), chunks in zip(asked, leaf_columns(sample), strict=True)
+            for (path, field), chunks in zip(fields, leaf_columns(sample), strict=True)
             if path not in known
         }
     return [path for path, _ in leaves(schema) if known.get(path)]
 
 
 def decided_leaves(footer: pq.FileMetaData) -> dict[str, bool]:
-    """Return which leaves a file has dictionary encoded, and which not, where that still holds for
-    its next version: not of leaves that have had no value yet, nor of dictionaries that have grown
-    with the rows.
+    """Return which leaf columns are dictionary encoded, and which are not.
+
+    Only where that still applies to the file's next version: leaves that had no value yet, and
+    dictionaries that have grown with the rows, are left out.
     """
     decided = {}
     for number in range(footer.num_columns if footer.num_row_groups else 0):

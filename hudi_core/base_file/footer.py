@@ -1,4 +1,4 @@
-"""What indexes need of data files: columns of their rows, bloom filters, footers.
+"""Reads columns, bloom filters and footers of base files for indexes.
 
 Ranges of columns never come from here when a write commits: its writers collected them.
 """
@@ -73,14 +73,14 @@ def read_file_metadata(client: TableMetaClient, path: str) -> pq.FileMetaData:
 
 
 def read_bloom(client: TableMetaClient, path: str) -> bytes:
-    """Return the bloom filter of a data file as its footer has it; empty when it has none."""
+    """Return the bloom filter in a file's footer; empty without one."""
     footers = read_file_metadata(client, path).metadata or {}
     return bytes(footers.get(BLOOM_FOOTER, b""))
 
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """What the footer of a data file says.
+    """The footer of a data file.
 
     Attributes
     ----------
@@ -146,7 +146,7 @@ def _is_alike(stored: pa.DataType, wanted: pa.DataType) -> bool:
 
 @contextmanager
 def opened_file(client: TableMetaClient, path: str) -> Iterator[pq.ParquetFile]:
-    """A data file, opened for a block whose errors tell of damage.
+    """A data file, opened for a block whose errors become damage.
 
     Raises
     ------
@@ -158,5 +158,5 @@ def opened_file(client: TableMetaClient, path: str) -> Iterator[pq.ParquetFile]:
         with open_data_file(client.base_path, client.storage_options, physical) as source:
             yield pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
     except (OSError, pa.ArrowException, ValueError, ArithmeticError) as error:
-        # texts and numbers of a damaged footer may be none, too
+        # strings and numbers of a damaged footer may be none, too
         raise DataFileError(client.base_path, f"{path}: {error}") from error

@@ -32,7 +32,7 @@ def footer_statistics(
     footer
         Of the file.
     nans
-        Number of NaN of each leaf; 0 without it, as footers do not tell.
+        Number of NaN of each leaf; 0 without it, as footers have no such count.
     observed
         Bounds by leaf and row group, in internal form, that take the place of the footer's.
     """
@@ -85,7 +85,10 @@ def _is_unbounded(chunk: pq.ColumnChunkMetaData) -> bool:
 
 
 def _chunk_bounds(kind: pa.DataType, chunk: pq.ColumnChunkMetaData) -> Bounds | tuple[()] | None:
-    """Return bounds in internal form; ``()`` where nothing has bounds, ``None`` if unknown."""
+    """Return the bounds of a column chunk in internal form.
+
+    ``()`` where no value has bounds, ``None`` where they are unknown.
+    """
     statistics = chunk.statistics
     if statistics is not None and statistics.has_min_max:
         internal = _internal_form(kind)

@@ -1,4 +1,4 @@
-"""What a file's footer says of its record keys: the least, the greatest, and a bloom filter."""
+"""Record keys in a footer: minimum, maximum, and a bloom filter."""
 
 from __future__ import annotations
 
@@ -59,7 +59,9 @@ class RecordKeyCollector:
         self.max_key: str | None = None
 
     def inherit(self, known: KeyFooter, added: pa.ChunkedArray) -> bool:
-        """Take over what is known of the rows that stay in a file, and which keys are new.
+        """Take over the key footer of the file's previous version.
+
+        ``known`` is that footer, ``added`` the keys that are new.
 
         Saves hashing every key of a file of which a few rows changed. Rows that were deleted since
         may make the bounds wider than need be.
@@ -118,8 +120,8 @@ def _extremes(keys: pa.StringArray, content: npt.NDArray[np.uint8]) -> tuple[str
     if int(content.max(initial=0)) < _FIRST_SUPPLEMENTARY:
         found = pc.min_max(keys)
         return str(found["min"]), str(found["max"])
-    texts = keys.to_pylist()
-    return min(texts, key=_utf16), max(texts, key=_utf16)
+    strings = keys.to_pylist()
+    return min(strings, key=_utf16), max(strings, key=_utf16)
 
 
 def _pick(choose: Callable[..., str], known: str | None, new: str) -> str:

@@ -1,4 +1,7 @@
-"""What the footer of a base file says (``hudi-format`` section 4): record keys, above all."""
+"""Hudi's entries in a base file's footer, record keys above all.
+
+Source: ``hudi-format`` section 4.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ AVRO_SCHEMA_FOOTER: Final = "parquet.avro.schema"
 
 @dataclass(frozen=True, slots=True)
 class KeyFooter:
-    """What the footer of a base file says of its record keys.
+    """Record keys in the footer of a base file.
 
     Attributes
     ----------
@@ -49,10 +52,10 @@ def key_footer(footer: pq.FileMetaData, path: str) -> KeyFooter:
     CorruptMetadataError
         The bloom filter is damaged.
     """
-    texts = footer.metadata or {}
-    low, high = texts.get(MIN_KEY_FOOTER.encode()), texts.get(MAX_KEY_FOOTER.encode())
-    bloom = texts.get(BLOOM_FOOTER.encode())
-    is_dynamic = texts.get(BLOOM_TYPE_FOOTER.encode()) == TYPE_CODE.encode()
+    entries = footer.metadata or {}
+    low, high = entries.get(MIN_KEY_FOOTER.encode()), entries.get(MAX_KEY_FOOTER.encode())
+    bloom = entries.get(BLOOM_FOOTER.encode())
+    is_dynamic = entries.get(BLOOM_TYPE_FOOTER.encode()) == TYPE_CODE.encode()
     return KeyFooter(
         None if low is None else low.decode(),
         None if high is None else high.decode(),

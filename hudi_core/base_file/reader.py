@@ -35,7 +35,7 @@ _FEW_VALUES: Final = 200_000
 
 
 class TableFiles(Protocol):
-    """The table that base files are of; the context of a write is one."""
+    """The table that base files belong to; a write's context is one."""
 
     @property
     def base_path(self) -> BasePath: ...
@@ -81,7 +81,10 @@ def read_record_keys(files: TableFiles, path: str, size: int | None = None) -> p
 
 
 def read_column(files: TableFiles, path: str, name: str) -> pa.ChunkedArray:
-    """Return one column of a base file in its type of now; null where the file lacks it."""
+    """Return one column of a base file in its present type.
+
+    All null where the file lacks the column.
+    """
     wanted = files.schema.arrow.field(name)
     with _opened(files, path) as file:
         fields = stored_fields(file.schema_arrow)
@@ -106,7 +109,7 @@ class StoredFile:
     rows
         In the types of the table's schema, meta columns first.
     keys
-        What the footer says of the record keys.
+        Record keys in the footer.
     dictionaries
         Which leaves stay dictionary encoded, and which stay without, by their paths; ``None``
         where the table has other leaves by now.
@@ -120,7 +123,9 @@ class StoredFile:
 def read_base_file(
     files: TableFiles, path: str, partition_path: PartitionPath, size: int | None = None
 ) -> StoredFile:
-    """Read a base file, in the columns of the table; those added after it was written are null.
+    """Read a base file in the columns of the table.
+
+    Columns that were added after the file was written are null.
 
     What is known without reading it is not read: the partition path, the file name, and record keys
     that another column has too.
@@ -170,14 +175,14 @@ def read_base_file(
 
 
 def _key_column(files: TableFiles, stored: Sequence[pa.Field]) -> str | None:
-    """Return the column whose values are the record keys, if there is one in the file as well."""
+    """Return the stored column that equals the record key, if any."""
     name = bare_key_field(files.table)
     if name is None or name not in files.schema.names:
         return None
     wanted = files.schema.arrow.field(name)
     found = counterpart(stored, wanted)
-    texts = found is not None and pt.is_string(found.type) and pt.is_string(wanted.type)
-    return name if texts else None
+    are_strings = found is not None and pt.is_string(found.type) and pt.is_string(wanted.type)
+    return name if are_strings else None
 
 
 def _never_encoded(files: TableFiles) -> set[str]:

@@ -1,7 +1,7 @@
 """Column statistics of a data file, collected while it is written.
 
 Bounds, counts and sizes come from the footer that the parquet writer has in memory; what footers
-do not tell comes from the rows as they are written: NaN counts, and bounds of texts and bytes so
+do not tell comes from the rows as they are written: NaN counts, and bounds of strings and bytes so
 long that the writer leaves them out (parquet-cpp drops bounds above 4096 bytes; it never shortens
 one).
 """
@@ -27,7 +27,7 @@ MAX_FOOTER_BOUND: Final = 4096
 
 
 def leaf_arrays(array: pa.Array) -> Iterator[pa.Array]:
-    """Yield the leaf values of an array, one array per leaf, without what null parents hide."""
+    """Yield the leaf arrays of an array, without values under null parents."""
     kind = array.type
     if not pt.is_nested(kind):
         yield array
@@ -41,14 +41,14 @@ def leaf_arrays(array: pa.Array) -> Iterator[pa.Array]:
 
 
 def leaf_columns(table: pa.Table) -> Iterator[list[pa.Array]]:
-    """Yield the leaf values of a table, leaf by leaf, as the chunks they come in."""
+    """Yield a table's leaf columns, each as a list of chunks."""
     for column in table.columns:
         parts = [list(leaf_arrays(chunk)) for chunk in column.chunks]
         yield from (list(chunks) for chunks in zip(*parts, strict=True))
 
 
 class StatisticsCollector:
-    """Collects what footers do not tell, then completes it with the footer.
+    """Collects statistics that footers lack, then completes them by the footer.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class StatisticsCollector:
         self._groups = 0
 
     def observe(self, group: pa.Table) -> None:
-        """Take note of one row group; call it for each, in their order."""
+        """Add one row group; call it for each, in file order."""
         for leaf, chunks in enumerate(leaf_columns(group)):
             kind = self._leaves[leaf][1].type
             if not chunks:

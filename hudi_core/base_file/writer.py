@@ -1,8 +1,8 @@
-"""One base file: parquet with Hudi's meta columns, key footers and bloom filter.
+"""Writes one base file: parquet, meta columns, key footer and bloom filter.
 
 Source: ``hudi-format`` section 4.
 
-The file takes its final name at once: no reader looks at a data file that no completed instant
+The file is written under its final name: no reader looks at a data file that no completed instant
 names.
 """
 
@@ -94,7 +94,9 @@ class BaseFileResult:
 
 
 class BaseFileWriter:
-    """Writes one base file; nothing reaches the store before the first row group is complete.
+    """Writes one base file, row group by row group.
+
+    Nothing reaches the store before the first row group is complete.
 
     Memory holds one row group at most, and the record keys where a bloom filter is wanted.
 
@@ -154,14 +156,14 @@ class BaseFileWriter:
         added: pa.ChunkedArray,
         dictionaries: Mapping[str, bool] | None = None,
     ) -> None:
-        """Build on the file's last version: rows that stay need not be hashed again.
+        """Build on the file's previous version, without rehashing the keys it keeps.
 
         Call it before the first row is written.
 
         Parameters
         ----------
         known
-            What the last version's footer says of its keys.
+            The previous version's key footer.
         added
             Keys of the rows that the last version does not have; written with ``stays=False``.
         dictionaries

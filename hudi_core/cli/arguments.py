@@ -31,7 +31,9 @@ OptionsOption = Annotated[
 
 
 def installed_format(name: str | None) -> str | None:
-    """Return the name of a table format, or ``None`` as it is; imports nothing of the format.
+    """Return an installed format's name; imports nothing of the format.
+
+    ``None`` is returned as it is.
 
     Raises
     ------
@@ -70,7 +72,7 @@ def parse_options(pairs: Sequence[str] | None) -> dict[str, str]:
 
 
 def parse_names(text: str | None) -> list[str] | None:
-    """Return the column names of a list with commas; ``None`` when there are none."""
+    """Return a comma-separated list's column names; ``None`` for none."""
     if text is None:
         return None
     return [name.strip() for name in text.split(",") if name.strip()] or None

@@ -14,7 +14,7 @@ def error_document(error: Exception, code: ExitCode) -> dict[str, Any]:
     """Return an error as the one member of a document.
 
     ``type`` is the name of the error's class, ``message`` says what is wrong and ``hint`` what to
-    do. ``retryable`` tells whether the same command may succeed when it is run again, ``facts`` are
+    do. ``retryable`` is whether the same command may succeed when it is run again, ``facts`` are
     the values that the message names.
     """
     facts: dict[str, object] = {}

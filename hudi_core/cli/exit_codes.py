@@ -1,4 +1,4 @@
-"""What the exit code of `hudi` tells a script."""
+"""Exit codes of `hudi`, for scripts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hudi_core.errors import CommitStateUnknownError, HudiError
 
 
 class ExitCode(IntEnum):
-    """The exit codes; everything that is no success writes one message to the standard error.
+    """The exit codes; a failure writes one message to standard error.
 
     With ``--json`` it is an object on the standard output as well (:mod:`.error_document`).
 
@@ -19,7 +19,7 @@ class ExitCode(IntEnum):
     ERROR
         It was not done; the table is as it was.
     USAGE
-        The command line is wrong; the table was not looked at.
+        The command line is wrong; the table was not opened.
     UNKNOWN_OUTCOME
         It may have been done: a repetition has to look first.
     VALIDATION_FAILED

@@ -23,7 +23,7 @@ _COMPLETION_OPTIONS: Final = frozenset({"install_completion", "show_completion"}
 
 
 def discover() -> Mapping[str, tuple[EntryPoint, ...]]:
-    """Return the entry points of every command name, sorted by name; nothing is imported."""
+    """Return the entry points by command name, sorted; imports nothing."""
     found: dict[str, tuple[EntryPoint, ...]] = {}
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
         same = found.get(entry.name, ())

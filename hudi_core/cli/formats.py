@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
 
 def formats(as_json: JsonOption = False) -> None:
-    """Show the installed table formats and their options; one that cannot be used is shown with the
-    reason.
+    """Show the installed table formats and their options.
+
+    One that cannot be used is shown with the reason.
 
     Abilities are what can be done with a table of the format now; what the format could hold
     besides stands apart.
@@ -36,7 +37,7 @@ def _parts(found: Sequence[dict[str, Any]]) -> Iterator[Part]:
 
 
 def _document(registry: FormatRegistry, claim: InstalledFormat) -> dict[str, Any]:
-    """Return a format; ``error`` is ``None``, or says why no table can have it."""
+    """Return a format; ``error`` is why it is unusable, if so."""
     document: dict[str, Any] = {
         "name": claim.name,
         "distribution": claim.distribution,
@@ -78,5 +79,5 @@ def _row(document: dict[str, Any]) -> list[str]:
         ", ".join(one.replace("_", " ") for one in document[key])
         for key in ("capabilities", "not_built")
     )
-    told = f"cannot be used: {document['error']}" if document["error"] else now
-    return [document["name"], document["distribution"], document["version"], told, later]
+    status = f"cannot be used: {document['error']}" if document["error"] else now
+    return [document["name"], document["distribution"], document["version"], status, later]

@@ -1,4 +1,4 @@
-"""The library as commands use it: a name is imported when a command that needs it runs.
+"""Lazy imports of the library, by the commands that need it.
 
 Help, the version and errors of the command line come without the library.
 """

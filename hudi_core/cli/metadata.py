@@ -1,4 +1,4 @@
-"""`hudi metadata`: make, delete, check and look into the metadata table of a table (RFC-15)."""
+"""`hudi metadata`: create, delete, check and inspect the metadata table."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ def create(path: PathArgument, option: OptionsOption = None, as_json: JsonOption
     with _timed() as clock:
         partitions = operator.create()
     where = _where(operator.table.client)
-    said = [f"Created Metadata Table in {where} {clock}", f"Partitions: {', '.join(partitions)}"]
-    _answer(as_json, where, clock, said, partitions=list(partitions))
+    parts = [f"Created Metadata Table in {where} {clock}", f"Partitions: {', '.join(partitions)}"]
+    _answer(as_json, where, clock, parts, partitions=list(partitions))
 
 
 @metadata_app.command()
@@ -99,10 +99,10 @@ def delete(
         kept = operator.delete(backup=backup)
     client = operator.table.client
     saved = f"{client.base_path}/{kept}" if kept else None
-    said = [f"Deleted Metadata Table in {_where(client)} {clock}"]
+    parts = [f"Deleted Metadata Table in {_where(client)} {clock}"]
     if saved:
-        said.append(f"Its files are in {saved}")
-    _answer(as_json, _where(client), clock, said, backup=saved)
+        parts.append(f"Its files are in {saved}")
+    _answer(as_json, _where(client), clock, parts, backup=saved)
 
 
 @metadata_app.command()
@@ -115,7 +115,10 @@ def init(
     option: OptionsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Bring the metadata table to date: finish what dead writers left, compact and clean."""
+    """Bring the metadata table up to date, with recovery and table services.
+
+    Finishes what dead writers left, compacts and cleans.
+    """
     operator = _operator(path, option)
     client = operator.table.client
     with _timed() as clock:
@@ -126,8 +129,8 @@ def init(
             partitions = operator.bring_to_date()
     done = "Opened" if readonly else "Initialized"
     where = _where(client)
-    said = [f"{done} Metadata Table in {where} {clock}"]
-    _answer(as_json, where, clock, said, partitions=list(partitions), readonly=readonly)
+    parts = [f"{done} Metadata Table in {where} {clock}"]
+    _answer(as_json, where, clock, parts, partitions=list(partitions), readonly=readonly)
 
 
 @metadata_app.command()
@@ -155,17 +158,20 @@ def _fact(value: object) -> str:
 def list_partitions(
     path: PathArgument, option: OptionsOption = None, as_json: JsonOption = False
 ) -> None:
-    """List the partitions of the table, from its metadata table if it has one."""
+    """List the partitions of the table.
+
+    From its metadata table if it has one.
+    """
     client = _client(path, option)
     with _timed() as clock:
         listing = library.lister_of(client)
         partitions = list(listing.lister.list_partitions())
     source = _source(listing.is_metadata)
-    said: list[Part] = [
+    parts: list[Part] = [
         Grid(["partition"], [[one] for one in partitions]),
         f"{len(partitions)} partitions, listed from the {source} {clock}",
     ]
-    _answer(as_json, _where(client), clock, said, source=source, partitions=partitions)
+    _answer(as_json, _where(client), clock, parts, source=source, partitions=partitions)
 
 
 @metadata_app.command("list-files")
@@ -176,17 +182,20 @@ def files(
     option: OptionsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the files of one partition, from the metadata table if there is one."""
+    """List the files of one partition.
+
+    From the metadata table if there is one.
+    """
     client = _client(path, option)
     with _timed() as clock:
         found, is_metadata = library.list_files(client, partition)
     source, document = _source(is_metadata), files_document(found)
-    said: list[Part] = [
+    parts: list[Part] = [
         Grid(["file", "bytes"], [[one["name"], str(one["size"])] for one in document]),
         f"{len(document)} files, listed from the {source} {clock}",
     ]
     facts = {"source": source, "partition": partition, "files": document}
-    _answer(as_json, _where(client), clock, said, **facts)
+    _answer(as_json, _where(client), clock, parts, **facts)
 
 
 def _source(is_metadata: bool) -> str:
@@ -226,9 +235,11 @@ def check(
     as_json: JsonOption = False,
     **flags: bool,
 ) -> None:
-    """Compare the metadata table with the files; without a choice, in all it holds.
+    """Compare the metadata table with the files.
 
-    Exit code 4 tells that they differ.
+    Without a choice, in all its partitions.
+
+    Exit code 4: they differ.
     """
     client = _client(path, option)
     library.require_metadata(client)
@@ -279,18 +290,18 @@ def lookup(
     option: OptionsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the file group of record keys, as the record index has it."""
+    """Show the file groups of record keys by the record index."""
     client = _client(path, option)
     with _timed() as clock:
         found = library.look_up_keys(client, record_key, partition)
     document = locations_document(client, record_key, found)
     headings = ["record key", "partition", "file group", "instant"]
     rows = [["" if value is None else str(value) for value in one.values()] for one in document]
-    said: list[Part] = [
+    parts: list[Part] = [
         Grid(headings, rows),
         f"{len(found)} of {len(record_key)} keys found {clock}",
     ]
-    _answer(as_json, _where(client), clock, said, locations=document)
+    _answer(as_json, _where(client), clock, parts, locations=document)
 
 
 @metadata_app.command()
@@ -334,7 +345,10 @@ def set_folder(
         str, typer.Option("--metadataDir", help="Where RFC-15 would put the metadata table.")
     ],
 ) -> None:
-    """Refused: the metadata table stays in .hoodie/metadata, where every reader looks for it."""
+    """Refused: the metadata table stays in .hoodie/metadata.
+
+    Every reader looks for it there.
+    """
     raise TableServiceError(
         f"The metadata table of {path} cannot be put in {metadata_dir}: readers look for it in "
         f"its {library.METADATA_FOLDER} and nowhere else",
@@ -343,9 +357,9 @@ def set_folder(
 
 
 def _changed(
-    where: str, said: str, facts: Mapping[str, str], clock: _Clock, *, as_json: bool
+    where: str, headline: str, facts: Mapping[str, str], clock: _Clock, *, as_json: bool
 ) -> None:
-    line = f"{said} of {where}; the indexing is {facts['instant']} {clock}"
+    line = f"{headline} of {where}; the indexing is {facts['instant']} {clock}"
     _answer(as_json, where, clock, [line], **facts)
 
 

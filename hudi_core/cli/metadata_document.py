@@ -1,4 +1,4 @@
-"""What `hudi metadata` tells, as JSON."""
+"""Output of `hudi metadata`, as JSON."""
 
 from __future__ import annotations
 
@@ -62,8 +62,10 @@ def finding_line(finding: Difference) -> str:
 def locations_document(
     client: TableMetaClient, keys: Sequence[str], found: Mapping[str, Sequence[RecordLocation]]
 ) -> list[dict[str, Any]]:
-    """Return the places of keys, in the order in which they were asked for; a key that is nowhere
-    has one without values."""
+    """Return the locations of keys, in the given order.
+
+    A key that is nowhere has a location without values.
+    """
     return [
         {
             "record_key": key,

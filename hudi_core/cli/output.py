@@ -1,4 +1,4 @@
-"""The one way out of a command: a JSON object for programs, or the same said for people."""
+"""Output of a command: JSON for programs, or text for people."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def answer(as_json: bool, document: Mapping[str, Any], parts: Iterable[Part]) ->
     document
         All of it, for programs.
     parts
-        The same for people; not asked for where a program reads it.
+        The same for people; not called where a program reads the output.
     """
     if as_json:
         write_json(document)

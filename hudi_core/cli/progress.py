@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def progress_bar(what: str) -> Iterator[Report]:
-    """Give what shows how far some work is, on the standard error of a terminal.
+    """Return a progress callback that draws on a terminal's standard error.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ def rollback(
     option: OptionsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Undo the last completed write, or a pending one whose writer is gone."""
+    """Undo the last completed write, or a dead writer's pending one."""
     table = library.Table.open(path, parse_options(option))
     done = table.rollback(instant)
     document = instant_document(done, archived=False)

@@ -1,4 +1,4 @@
-"""The outermost line of `hudi`: where commands are looked up, and where every error ends."""
+"""The root of `hudi`: finds commands, handles every error."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ class RootGroup(TyperGroup):
         return [*own, *(name for name in self._extensions if name not in own)]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return the command of a name, or ``None``; other distributions are asked last."""
+        """Return a command by name, or ``None``; other distributions come last."""
         own = super().get_command(ctx, cmd_name)
         if own is not None or cmd_name not in self._extensions:
             return own
         return extensions.command(cmd_name, self._extensions[cmd_name])
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command; turn what ends it into one message and an exit code."""
+        """Run a command; turn its error into a message and exit code."""
         try:
             with warnings.catch_warnings():
                 warnings.showwarning = _show_warning
@@ -72,12 +72,12 @@ class RootGroup(TyperGroup):
         except Exception as error:
             if isinstance(error, OSError) and error.errno == errno.EPIPE:
                 raise  # whoever read our output has seen enough; typer ends quietly
-            said = f"unexpected {type(error).__name__}: {error}"
-            self._report(ctx, said, error, ExitCode.ERROR)
+            message = f"unexpected {type(error).__name__}: {error}"
+            self._report(ctx, message, error, ExitCode.ERROR)
             raise typer.Exit(ExitCode.ERROR) from error
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the command line up to the command; the command reads the rest."""
+        """Read the arguments before the command; it reads the rest."""
         # a command line that cannot be read tells no option: whether JSON is wanted, its words do
         ctx.meta[_AS_JSON] = _JSON in args
         try:
@@ -100,7 +100,7 @@ class RootGroup(TyperGroup):
 
 
 def _json_last(args: list[str]) -> list[str]:
-    """The arguments with ``--json`` behind the command that takes it, wherever it was given."""
+    """Move ``--json`` behind the command, wherever it was given."""
     end = args.index("--") if "--" in args else len(args)
     if _JSON not in args[:end]:
         return args

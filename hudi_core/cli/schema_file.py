@@ -16,7 +16,7 @@ _LARGEST: Final = 16 << 20
 
 
 def read_avro_schema(path: Path) -> pa.Schema:
-    """Return the columns of an Avro record schema, the form in which Hudi itself keeps schemas.
+    """Return the columns of an Avro record schema, Hudi's own form.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def read_avro_schema(path: Path) -> pa.Schema:
 
 
 def read_parquet_schema(path: Path) -> pa.Schema:
-    """Return the columns of a parquet file; of its rows nothing is read.
+    """Return the columns of a parquet file, without reading rows.
 
     Raises
     ------

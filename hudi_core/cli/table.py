@@ -1,4 +1,4 @@
-"""`hudi table`: make a table, show what it is, and what is done with it as a whole."""
+"""`hudi table`: create, show, and whole-table services."""
 
 from __future__ import annotations
 
@@ -80,8 +80,8 @@ def create(
         options=options,
     )
     made = f"{len(table.schema)} columns, format {table.format}"
-    said = f"Created {table.config.name} at {table.path}: {made}."
-    answer(as_json, table_document(table), [said])
+    message = f"Created {table.config.name} at {table.path}: {made}."
+    answer(as_json, table_document(table), [message])
 
 
 @table_app.command()

@@ -65,7 +65,7 @@ def adopt(
     option: OptionsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a Hudi table of a folder of Parquet files, or of a table of another format.
+    """Adopt a folder of Parquet files, or another format's table.
 
     The files stay as they are and get new names; the table is then read by all, and not written by
     this release, as its files have no meta columns. With --rewrite the rows are written into a new

@@ -36,7 +36,7 @@ def convert(
     dry_run: DryRunOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Give a table another format; data files and Hudi timeline stay as they are.
+    """Change the table's format; data files and Hudi timeline stay.
 
     The metadata of the former format stays where it is, and is not kept up any more.
     """

@@ -1,4 +1,4 @@
-"""What `hudi table` tells about a table, in the form its JSON has."""
+"""Facts shown by `hudi table`, in the form of its JSON."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def repair(
     option: OptionsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Rebuild what is missing or wrong of the metadata table and of the format's metadata.
+    """Rebuild lost or wrong parts of metadata table and format's metadata.
 
     Commits of other writers than Hudi are not in the format's metadata any more. Exit code 4 tells
     that something is wrong still.

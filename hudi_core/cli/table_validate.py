@@ -36,7 +36,7 @@ def validate(
 ) -> None:
     """Compare timeline, storage, metadata table and the format's own metadata.
 
-    Exit code 4 tells that they differ.
+    Exit code 4: they differ.
     """
     table = library.Table.open(path, parse_options(option))
     with progress_bar("files") as progress:

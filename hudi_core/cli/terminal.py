@@ -1,4 +1,4 @@
-"""What a command writes: tables for people, JSON for programs, messages for both.
+"""Output: tables for people, JSON for programs, messages for both.
 
 Whatever a table holds was written by somebody else. Text from it reaches the terminal as text only:
 rich gets it as :class:`rich.text.Text`, which knows no markup, and characters that a terminal would
@@ -28,7 +28,7 @@ _USUAL: Final = 80
 
 
 def visible(text: str) -> str:
-    """Return ``text`` with every character that is not visible text replaced by its escape."""
+    """Return ``text`` with characters that are not visible text escaped."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(map(_visible, text))
@@ -49,7 +49,7 @@ def write_line(text: str) -> None:
 
 
 def write_error(text: str) -> None:
-    """Write the one message of a command that failed to the standard error."""
+    """Write a failed command's one message to the standard error."""
     _on_stderr("error", "bold red", text)
 
 
@@ -69,7 +69,7 @@ def write_facts(facts: Sequence[tuple[str, str]]) -> None:
 
 
 def write_grid(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Write rows under headings; numbers (texts of digits) are aligned to the right."""
+    """Write rows under headings; strings of digits are right-aligned."""
     caption = Text(visible(title)) if title else None
     grid = Grid(box=box.SIMPLE_HEAD, title=caption, title_justify="left", pad_edge=False)
     for position, heading in enumerate(headings):

@@ -23,7 +23,7 @@ def timeline(
     option: OptionsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the instants of a table in the order in which they were requested."""
+    """Show the instants of a table by requested time."""
     options = parse_options(option)
     table = library.Table.open(path, options)
     active = table.timeline.instants
@@ -62,7 +62,7 @@ def instant_document(instant: Instant, *, archived: bool) -> dict[str, Any]:
 def _archived(
     path: str, options: Mapping[str, str], active: Sequence[Instant]
 ) -> Sequence[Instant]:
-    """Return the archived instants that are not on the active timeline as well."""
+    """Return archived instants that are no longer on the active timeline."""
     shown = {library.instant_key(instant) for instant in active}
     found = (one.instant for one in library.open_table(path, options).client.archived.load())
     return [instant for instant in found if library.instant_key(instant) not in shown]

@@ -1,1 +1,1 @@
-"""The options and table properties the project knows, and the frozen views made from them."""
+"""Known options and table properties, and frozen views of them."""

@@ -1,4 +1,4 @@
-"""Every declared option in one place: for the reference, and to tell unknown options from known."""
+"""Every declared option: for the reference, and to find unknown ones."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ _ONLY: Final[tuple[tuple[ConfigKey[Any], tuple[object, ...]], ...]] = (
 
 
 def new_table_config(options: Mapping[str, str]) -> TableConfig:
-    """Return the view of a table that does not exist yet; it has no schema and no field ids.
+    """Return the configuration of a new table, without schema and field ids.
 
     Raises
     ------

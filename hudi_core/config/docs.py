@@ -88,7 +88,7 @@ def _stored() -> str:
 
 
 def deviations() -> str:
-    """Return the options whose defaults are not Hudi's, as a section of Markdown."""
+    """Return options whose defaults differ from Hudi's, as Markdown."""
     rows = (
         (f"`{key.key}`", _cell(key.hudi_default or ""), _default(key), _cell(key.reason or ""))
         for key in ALL_KEYS
@@ -194,7 +194,10 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Write the reference into a folder, by default :data:`DEFAULT_FOLDER` in the current one."""
+    """Write the reference into a folder, by default :data:`DEFAULT_FOLDER`.
+
+    The default is relative to the current folder.
+    """
     folder = Path(arguments[0]) if arguments else DEFAULT_FOLDER
     (folder / REFERENCE).write_text(render(), encoding="utf-8")
     page = folder / DEVIATIONS

@@ -1,7 +1,7 @@
 """Hudi's options without a declaration here, and their treatment.
 
 They stand in ``hudi_options.txt`` beside this module, which explains its own lines. It is read when
-the first of them is asked for. A declaration in :mod:`hudi_core.config.catalog` goes before it.
+the first of them is needed. A declaration in :mod:`hudi_core.config.catalog` goes before it.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class ForeignOption:
     section: Section
     harmless: tuple[str, ...] | None
 
-    def asks(self, text: str) -> bool:
+    def is_requested(self, text: str) -> bool:
         """Whether a value is none of the harmless ones."""
         if self.harmless is None:
             return False
@@ -159,17 +159,17 @@ class ForeignOptions:
         return [line for pattern, line in self._patterns if pattern.fullmatch(name)]
 
     def wishes(self, options: Mapping[str, str]) -> Iterator[tuple[Section, list[str]]]:
-        """Features asked for that are not built yet, with their options."""
+        """Requested features that are not built yet, with their options."""
         given: dict[Section, dict[str, bool | None]] = {}
         for name, text in options.items():
             for line in self.of(name):
-                asks = None if line.harmless is None else line.asks(text)
-                given.setdefault(line.section, {})[name] = asks
+                requested = None if line.harmless is None else line.is_requested(text)
+                given.setdefault(line.section, {})[name] = requested
         for section, asking in given.items():
-            switches = [asks for asks in asking.values() if asks is not None]
+            switches = [on for on in asking.values() if on is not None]
             by_default = section.kind is Kind.LATER_BY_DEFAULT and all(switches)
-            is_asked = by_default or (section.kind is Kind.LATER and any(switches))
-            if is_asked and section.applies(options):
+            is_on = by_default or (section.kind is Kind.LATER and any(switches))
+            if is_on and section.applies(options):
                 yield section, sorted(asking, key=lambda name: asking[name] is not True)
 
     def refuse(self, options: Mapping[str, str], kind: Kind) -> None:
@@ -183,12 +183,12 @@ class ForeignOptions:
         Raises
         ------
         InvalidOptionError
-            Names the option, and says what happens instead.
+            Names the option, and what happens instead.
         """
         for name, text in options.items():
             for line in self.of(name):
                 section = line.section
-                if section.kind is kind and line.asks(text) and section.applies(options):
+                if section.kind is kind and line.is_requested(text) and section.applies(options):
                     raise _refused(line, name, text)
 
 

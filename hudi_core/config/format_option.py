@@ -36,7 +36,7 @@ class FormatOption(Generic[T_co]):
     ----------
     name
         What follows ``hoodie.table.format.<format>.``. A name that ends in a full stop stands for
-        all options below it, which the format passes on: their values are not looked at.
+        all options below it, which the format passes on: their values are not checked.
     default
         The value when the option is not given.
     parse
@@ -45,7 +45,7 @@ class FormatOption(Generic[T_co]):
     doc
         What it means and in which unit, in one or two sentences.
     choices
-        The texts that are supported, compared without regard to case; empty when any text may be.
+        The strings that are supported, compared without regard to case; empty when any text may be.
     default_text
         The default as the reference shows it, where ``str(default)`` would not say it.
     is_stored
@@ -75,12 +75,12 @@ class FormatOption(Generic[T_co]):
         return "(none)" if self.default is None else str(self.default)
 
     def read(self, meta_client: MetaClientView) -> T_co:
-        """The option's value for a table; its default where it is not given.
+        """The option's value for a table, or its default.
 
         Raises
         ------
         InvalidOptionError
-            The text cannot be used; the error says why and what is supported.
+            The string cannot be used; the error explains why and what is supported.
         """
         text = meta_client.format_options.get(self.name)
         if text is None:
@@ -88,7 +88,10 @@ class FormatOption(Generic[T_co]):
         return self.value(option_key(meta_client.config.table_format, self.name), text)
 
     def value(self, key: str, text: str) -> T_co:
-        """Return the value of ``text``, given under the whole name ``key``; see :meth:`read`."""
+        """Return the parsed value of ``text``; ``key`` is the full name.
+
+        See :meth:`read`.
+        """
         hint = "`hudi formats` describes the option."
         given = key, text.strip()
         return parsed(self.parse, self.choices, given, hint, is_secret=is_secret_name(key))

@@ -1,4 +1,4 @@
-"""The options of indexes: how incoming keys find the file groups that hold them."""
+"""Index options: how incoming keys find their file groups."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from hudi_core.model.buckets import Buckets
 
 
 def bucket_engine(text: str) -> str:
-    """Parse the engine of the bucket index; consistent hashing is named, as it is asked for."""
+    """Parse the bucket index's engine; consistent hashing is not supported.
+
+    The error names the requested engine.
+    """
     if text.upper() == "CONSISTENT_HASHING":
         raise ValueError("consistent-hashing buckets are not supported")
     if text.upper() != "SIMPLE":
@@ -25,7 +28,7 @@ def bucket_engine(text: str) -> str:
 class IndexConfig(Options, group=Group.WRITE):
     """How incoming keys find their file groups.
 
-    ``moves_partition`` says of a global index whether a row moves to the partition that it comes
+    ``moves_partition`` is, of a global index, whether a row moves to the partition that it comes
     with, or stays where its key is stored. The options of buckets are for :func:`buckets_of`.
     """
 
@@ -98,7 +101,7 @@ class IndexConfig(Options, group=Group.WRITE):
 
 
 def buckets_of(options: Mapping[str, str], record_key: tuple[str, ...]) -> Buckets | None:
-    """Return the layout that a user's options ask for; ``None`` with another index.
+    """Return the bucket layout in a user's options; ``None`` without one.
 
     Parameters
     ----------

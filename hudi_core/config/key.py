@@ -1,4 +1,4 @@
-"""One declaration per option: its name, default, meaning and parser in one place.
+"""One declaration per option: name, default, meaning and parser.
 
 Options arrive as text, as Hudi's users write them. They are parsed once, at the edge, by the
 declarations made here; what is passed on inside the project are the frozen views of
@@ -34,7 +34,7 @@ class Group(StrEnum):
 
 
 class Secret:
-    """A text that never shows itself: neither by ``str`` nor by ``repr`` nor in an error."""
+    """A string that shows in no ``str``, ``repr`` or error."""
 
     __slots__ = ("_value",)
 
@@ -66,7 +66,10 @@ _SECRET_NAME: Final = re.compile(
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether an option of this name carries a secret, which a table must never hold."""
+    """Whether an option's name is that of a secret.
+
+    No table may ever store a secret.
+    """
     return _SECRET_NAME.search(name) is not None
 
 
@@ -98,7 +101,7 @@ class ConfigKey(Generic[T_co]):
     aliases
         Other names under which it is accepted.
     choices
-        The texts that are supported, compared without regard to case; empty when any text may be.
+        The strings that are supported, compared without regard to case; empty when any text may be.
     default_text
         The default as the reference shows it, where ``str(default)`` would not say it.
     hudi_default, reason
@@ -128,12 +131,12 @@ class ConfigKey(Generic[T_co]):
         return (self.key, *self.aliases)
 
     def find(self, options: Mapping[str, str]) -> tuple[str, str] | None:
-        """Return the name under which the option is given and its text; ``None`` when it is not.
+        """Return the option's given name and string; ``None`` if absent.
 
         Raises
         ------
         InvalidOptionError
-            Two of its names are given with different texts.
+            Two of its names are given with different strings.
         """
         if options.keys().isdisjoint(self.names):
             return None
@@ -159,7 +162,7 @@ class ConfigKey(Generic[T_co]):
         Raises
         ------
         InvalidOptionError
-            The text cannot be used; the error says why and what is supported.
+            The string cannot be used; the error explains why and what is supported.
         """
         found = self.find(options)
         if found is None:
@@ -189,7 +192,7 @@ def parsed(
     Parameters
     ----------
     choices
-        The texts that are supported, in any case; empty when any text may be.
+        The strings that are supported, in any case; empty when any text may be.
     given
         Name and text.
     hint

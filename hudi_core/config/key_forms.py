@@ -1,4 +1,4 @@
-"""The spelling of values in a table's keys, and how the table keeps it."""
+"""How keys spell values, and how a table stores that choice."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def key_form(config: TableConfig) -> KeyForm:
     Raises
     ------
     InvalidOptionError
-        Timestamps are texts in the zone of this process, which has no name.
+        Timestamps are strings in the zone of this process, which has no name.
     """
     zone = None
     if config.consistent_timestamps:

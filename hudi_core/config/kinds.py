@@ -1,4 +1,4 @@
-"""The closed sets of values a table or an option may have, and Hudi's Java class names for them.
+"""Closed sets of option values, and Hudi's Java class names.
 
 Properties and options may name Java classes. Nothing is ever imported by such a name: the fixed
 registries below say what each known name stands for, and every other name is refused or kept apart.
@@ -28,7 +28,7 @@ class MergeMode(StrEnum):
 
 
 class KeyGeneratorType(StrEnum):
-    """How record keys and partition paths are made from the columns of a row.
+    """How record keys and partition paths are made from columns.
 
     ``USER_PROVIDED`` stands for every generator outside the registry; tables that use one are read,
     never written.
@@ -56,7 +56,7 @@ class IndexType(StrEnum):
 
     @property
     def is_global(self) -> bool:
-        """Whether a key is unique in the whole table, not only in its partition."""
+        """Whether a key is unique in the table, not just its partition."""
         return self in (
             IndexType.GLOBAL_SIMPLE,
             IndexType.GLOBAL_BLOOM,
@@ -66,7 +66,7 @@ class IndexType(StrEnum):
 
     @property
     def is_record_index(self) -> bool:
-        """Whether the metadata table says where keys are."""
+        """Whether the metadata table locates keys."""
         return self in (
             IndexType.RECORD_INDEX,
             IndexType.GLOBAL_RECORD_LEVEL_INDEX,
@@ -93,10 +93,10 @@ class InsertDuplicates(StrEnum):
 
 
 class PartialUpdateMode(StrEnum):
-    """Which values of a row are taken from the other version of it.
+    """Which values of a row come from its other version.
 
     ``KEEP_VALUES`` is for columns that the incoming rows lack, and belongs to a write. The other
-    two are for values that a row has, and belong to a table: nulls, and the texts of columns that
+    two are for values that a row has, and belong to a table: nulls, and the strings of columns that
     the source did not send.
     """
 
@@ -185,7 +185,7 @@ class Payload(StrEnum):
 
     @property
     def merge_mode(self) -> MergeMode:
-        """The merge mode that a table of version 8 stores for the class."""
+        """The merge mode that version 8 tables store for the class."""
         if self in (Payload.DEFAULT, Payload.EVENT_TIME):
             return MergeMode.EVENT_TIME_ORDERING
         if self is Payload.LATEST:
@@ -194,7 +194,10 @@ class Payload(StrEnum):
 
     @property
     def merge_mode_without_payloads(self) -> MergeMode:
-        """The merge mode that a table of version 9 stores, whose rows no payload class merges."""
+        """The merge mode that version 9 tables store for the class.
+
+        No payload class merges the rows of such tables.
+        """
         if self in (Payload.LATEST, Payload.NON_DEFAULTS, Payload.AWS_DMS):
             return MergeMode.COMMIT_TIME_ORDERING
         return MergeMode.EVENT_TIME_ORDERING

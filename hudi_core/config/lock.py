@@ -17,7 +17,7 @@ _RENEWALS: Final = 10
 
 
 def lock_kind(text: str) -> LockKind | None:
-    """Parse a lock provider: one of our words, or the name of Hudi's Java class for it."""
+    """Parse a lock provider: our name for it, or Hudi's Java class."""
     if not text:
         return None
     known = LOCK_CLASSES | {kind.value: kind for kind in LockKind}
@@ -27,7 +27,7 @@ def lock_kind(text: str) -> LockKind | None:
 
 
 def conflict_granularity(text: str) -> Granularity | None:
-    """Parse a conflict strategy: one of our words, or the name of Hudi's Java class for it."""
+    """Parse a conflict strategy: our name for it, or Hudi's Java class."""
     if not text:
         return None
     known = CONFLICT_CLASSES | {kind.value: kind for kind in Granularity}
@@ -42,7 +42,10 @@ def seconds_of_minutes(text: str) -> int:
 
 
 class LockConfig(Options, group=Group.LOCK):
-    """How a writer takes the table's lock; ``expire_s`` are seconds, its option minutes."""
+    """How a writer takes the table's lock.
+
+    ``expire_s`` is in seconds, its option in minutes.
+    """
 
     concurrency_mode: Option[ConcurrencyMode] = Option(
         "hoodie.write.concurrency.mode",

@@ -1,4 +1,4 @@
-"""How versions of a row are merged: the options beside ordering fields, merge mode and payload.
+"""Merge options beside ordering fields, merge mode and payload.
 
 A table keeps some of them under Hudi's prefix for what merging needs; the stored names are aliases.
 """

@@ -1,4 +1,4 @@
-"""How two versions of a row become one: what merge mode, payload class and properties come to.
+"""Merge rules: the outcome of merge mode, payload class and properties.
 
 Source: ``HoodieTableConfig.inferMergingConfigsForV9TableCreation`` and ``getTableMergeProperties``,
 ``BufferedRecordMergerFactory``, ``PartialUpdateHandler``, ``DeleteContext``; and, for tables of
@@ -28,7 +28,7 @@ _DEBEZIUM_DELETE: Final = DeleteMarker("_change_operation_type", "d")
 
 
 class Fill(StrEnum):
-    """Which values of the version that counts are taken from the other one."""
+    """Which values the winning version takes from the other."""
 
     NULLS = "nulls"
     UNAVAILABLE = "unavailable"
@@ -146,7 +146,7 @@ def _filling(rules: MergeRules, config: TableConfig) -> MergeRules:
 
 
 def _own_delete(config: TableConfig) -> DeleteMarker | None:
-    """The delete marker that the payload class of a table of version 8 stands for."""
+    """The delete marker of a version 8 table's payload class."""
     if config.version >= FIRST_WITHOUT_PAYLOADS:
         return None
     return delete_of(config.payload)
@@ -163,8 +163,10 @@ def delete_of(payload: Payload | None) -> DeleteMarker | None:
 
 
 def ordering_of(payload: Payload | None) -> tuple[str, ...]:
-    """The ordering fields that a table of version 9 has by its payload class; empty where
-    the user names them."""
+    """The ordering fields of a version 9 table by its payload.
+
+    Empty where the user names them.
+    """
     match payload:
         case Payload.POSTGRES_DEBEZIUM:
             return (_LSN,)
@@ -174,7 +176,7 @@ def ordering_of(payload: Payload | None) -> tuple[str, ...]:
 
 
 def partial_update_of(payload: Payload | None) -> PartialUpdateMode:
-    """The mode of partial updates that a table of version 9 has by its payload class."""
+    """The partial update mode of a version 9 table by its payload."""
     match payload:
         case Payload.PARTIAL_UPDATE | Payload.NON_DEFAULTS:
             return PartialUpdateMode.IGNORE_DEFAULTS

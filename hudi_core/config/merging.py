@@ -1,4 +1,4 @@
-"""How a table merges versions of a row: as its properties say, and as a user's options say."""
+"""How a table merges versions: by its properties and a user's options."""
 
 from __future__ import annotations
 
@@ -72,13 +72,16 @@ def stored_merging(read: Read, version: int) -> dict[str, Any]:
 
 
 def kept_payload(payload: Payload | None, version: int) -> Payload | None:
-    """A payload class, unless every table of the version with its merge mode has it."""
+    """The payload class to store; ``None`` where the merge mode implies it.
+
+    A class is left out if every table of the version with its merge mode has it.
+    """
     usual = version < FIRST_WITHOUT_PAYLOADS and payload in (Payload.DEFAULT, Payload.LATEST)
     return None if usual else payload
 
 
 def unknown_merging(config: TableConfig) -> Iterator[str]:
-    """Yield what a stored table merges rows by that is not built in."""
+    """Yield merge settings of a stored table that are not built in."""
     if config.merger is not None:
         yield f"merges rows by code of its own ({config.merger})"
     for name in sorted(config.raw):
@@ -95,7 +98,7 @@ def unknown_merging(config: TableConfig) -> Iterator[str]:
 
 
 def default_mode(ordering: tuple[str, ...]) -> MergeMode:
-    """The merge mode of a table that names none, by its ordering fields."""
+    """The default merge mode of a table, by its ordering fields."""
     return MergeMode.EVENT_TIME_ORDERING if ordering else MergeMode.COMMIT_TIME_ORDERING
 
 
@@ -116,7 +119,7 @@ def given_name(key: ConfigKey[Any], options: Mapping[str, str]) -> str:
 
 
 def require_same_ordering(options: Mapping[str, str], fields: tuple[str, ...]) -> None:
-    """Refuse an ordering field of payloads that is not what the table orders by.
+    """Refuse a payload's ordering field that differs from the table's.
 
     Hudi looks at it where a table has no ordering fields, and only for some payload classes.
     """
@@ -155,7 +158,7 @@ def given_marker(options: Mapping[str, str]) -> DeleteMarker | None:
 
 
 def require_same_merging(options: Mapping[str, str], stored: TableConfig) -> None:
-    """Refuse options that ask for another way to merge rows than the table has.
+    """Refuse options for another merging than the table's.
 
     Raises
     ------
@@ -194,8 +197,7 @@ def require_same_merging(options: Mapping[str, str], stored: TableConfig) -> Non
 
 
 def marker_for(options: Mapping[str, str], stored: TableConfig) -> DeleteMarker | None:
-    """What marks deletes in a write to a stored table: what the table has, else what the
-    options name.
+    """The delete marker of a write: the table's, else the options'.
 
     Raises
     ------

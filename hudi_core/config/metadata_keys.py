@@ -1,4 +1,4 @@
-"""The options of the metadata table: what it holds, and how it is kept small."""
+"""Options of the metadata table: its partitions and table services."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class MetadataConfig(Options, group=Group.METADATA):
     Attributes
     ----------
     is_refused
-        Whether it was said that there shall be none: readers list the storage then.
+        Whether options turn it off: readers list the storage then.
     chooses_columns
         Whether options say which columns have their ranges kept, or of how many.
     """
@@ -238,7 +238,10 @@ class MetadataConfig(Options, group=Group.METADATA):
 
     @property
     def partitioned_index_groups(self) -> tuple[int, int]:
-        """Least and greatest number of file groups of each partition, where it is kept by them."""
+        """Least and greatest number of file groups per data partition.
+
+        For an index that is partitioned.
+        """
         return self.partitioned_index_min_groups, self.partitioned_index_max_groups
 
     @classmethod

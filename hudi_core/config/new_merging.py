@@ -1,4 +1,4 @@
-"""How a new table merges versions of a row: what a user's options ask of it."""
+"""How a new table merges versions of a row, by user options."""
 
 from __future__ import annotations
 

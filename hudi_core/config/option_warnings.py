@@ -43,7 +43,7 @@ def warn_of_options(options: Mapping[str, str], stored: Iterable[str] = ()) -> N
 
 
 def warn_once(subjects: Sequence[str], message: str) -> None:
-    """Warn at the nearest line outside the project, unless that has been done.
+    """Warn at the nearest line outside the project, only once.
 
     Parameters
     ----------
@@ -63,8 +63,11 @@ def _lacking(options: Mapping[str, str]) -> Iterator[tuple[Sequence[str], str]]:
         if section.title not in WARNED
     }
     if features:
-        asked = "; ".join(f"{title} ({_some(names)})" for title, names in features.items())
-        yield tuple(features), f"Options without effect, as this release does not have it: {asked}."
+        requested = "; ".join(f"{title} ({_some(names)})" for title, names in features.items())
+        yield (
+            tuple(features),
+            f"Options without effect, as this release does not have it: {requested}.",
+        )
 
 
 def _some(names: Sequence[str]) -> str:

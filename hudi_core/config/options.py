@@ -1,4 +1,4 @@
-"""Classes of options: each option is declared once, as an attribute of the class that has it."""
+"""Option classes: each option is declared once, as a class attribute."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Option(ConfigKey[T]):
-    """The declaration of an option whose value is a field of its class.
+    """The declaration of an option whose value is a field.
 
     On the class it is the declaration, on an instance the value: ``WriteConfig.operation.key`` is
     the option's name, ``config.operation`` what a user gave.
@@ -30,7 +30,7 @@ class Option(ConfigKey[T]):
 
 @dataclass_transform(frozen_default=True)
 class Options:
-    """The options of one part of the project: their declarations, and the values given for them.
+    """Declared options of one part of the project, and their values.
 
     A subclass is a frozen dataclass, and has no subclasses of its own. An attribute that is
     annotated ``Option[...]`` declares an option and is a field with the option's default. A plain
@@ -65,7 +65,7 @@ class Options:
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Self:
-        """The values of a user's options; what is not given has its default.
+        """The values of a user's options; defaults for the others.
 
         Raises
         ------

@@ -1,4 +1,7 @@
-"""Parsers of option values: text in, value out, ``ValueError`` with a reason where it cannot be."""
+"""Parsers of option values: string in, value out.
+
+A ``ValueError`` gives the reason where a value cannot be parsed.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ def optional_flag(text: str) -> bool | None:
 
 
 def integer(minimum: int, maximum: int | None = None) -> Callable[[str], int]:
-    """Return a parser of whole numbers in decimal digits within bounds, both inclusive."""
+    """Return a parser of decimal integers within inclusive bounds."""
 
     def parse(text: str) -> int:
         digits = text.removeprefix("-")
@@ -59,7 +62,7 @@ def text_or_none(text: str) -> str | None:
 
 
 def local_folder(text: str) -> str | None:
-    """Parse a folder of this machine; a blank text counts as not given."""
+    """Parse a local folder; a blank string counts as missing."""
     scheme, separator, _ = text.partition("://")
     if separator and scheme.lower() != "file":
         raise ValueError(
@@ -78,7 +81,10 @@ def optional(parse: Callable[[str], int]) -> Callable[[str], int | None]:
 
 
 def names(text: str) -> tuple[str, ...]:
-    """Parse a comma-separated list of names; blanks around commas and empty parts do not count."""
+    """Parse a comma-separated list of names.
+
+    Blanks around commas and empty parts are ignored.
+    """
     parts = tuple(part.strip() for part in text.split(",") if part.strip())
     twice = sorted({part for part in parts if parts.count(part) > 1})
     if twice:

@@ -38,7 +38,10 @@ _ESCAPE: Final = re.compile(r"\\(?:u(?P<hex>.{0,4})|(?P<char>.))", re.DOTALL)
 
 
 def table_checksum(database: str | None, name: str) -> int:
-    """Return the checksum Hudi keeps for a table: CRC 32 of ``<database>.<name>`` in UTF-8."""
+    """Return Hudi's checksum of a table.
+
+    CRC 32 of ``<database>.<name>`` in UTF-8.
+    """
     return zlib.crc32(f"{database or ''}.{name}".encode())
 
 

@@ -41,7 +41,7 @@ def begin_time(text: str) -> str | None:
 
 
 class ReadConfig(Options, group=Group.READ):
-    """What a read is asked for; for an incremental one, ``end`` is ``None`` for now."""
+    """Options of a read; an incremental ``end`` of ``None`` is now."""
 
     query_type: Option[QueryType] = Option(
         "hoodie.datasource.query.type",

@@ -31,19 +31,19 @@ def options_as_strings(options: Mapping[str, object]) -> GivenOptions:
     InvalidOptionError
         A value of another type.
     """
-    texts = GivenOptions()
+    strings = GivenOptions()
     for name, value in options.items():
         match value:
             case None:
                 continue
             case bool():
-                texts[name] = "true" if value else "false"
+                strings[name] = "true" if value else "false"
             case str() | int() | float():
-                texts[name] = str(value)
+                strings[name] = str(value)
             case Secret():
-                texts[name] = value.reveal()
+                strings[name] = value.reveal()
             case list() | tuple() if all(isinstance(part, str) for part in value):
-                texts[name] = ",".join(value)
+                strings[name] = ",".join(value)
             case _:
                 raise InvalidOptionError(
                     name,
@@ -51,11 +51,11 @@ def options_as_strings(options: Mapping[str, object]) -> GivenOptions:
                     "an option is a text, a number, a boolean or a list of names",
                     "Pass its text.",
                 )
-    return texts
+    return strings
 
 
 def resolve_table_config(options: Mapping[str, str], stored: TableConfig | None) -> TableConfig:
-    """Configuration of a table: the stored one, or that of a new table by its options.
+    """Configuration of a table: as stored, or new by its options.
 
     Options without effect are warned of.
 
@@ -78,7 +78,9 @@ def resolve_table_config(options: Mapping[str, str], stored: TableConfig | None)
 
 
 def resolve_again(options: Mapping[str, str], stored: TableConfig) -> TableConfig:
-    """What a table is whose properties have changed since it was opened; nothing is warned of.
+    """Configuration of an open table whose properties have changed.
+
+    Nothing is warned of.
 
     Raises
     ------
@@ -132,14 +134,14 @@ def _checked_against(options: Mapping[str, str], stored: TableConfig) -> TableCo
 def _with_forms(options: Mapping[str, str], stored: TableConfig) -> TableConfig:
     """The table with options for what it does not say itself."""
     given = {name: key.read(options) for name, key in CHOSEN_ROWS.items() if _is_open(stored, name)}
-    said = {name: value for name, value in given.items() if value is not None}
-    if stored.timezone == "LOCAL" and stored.local_zone is None and "local_zone" not in said:
-        said["local_zone"] = process_zone()
-    return replace(stored, **said) if said else stored
+    present = {name: value for name, value in given.items() if value is not None}
+    if stored.timezone == "LOCAL" and stored.local_zone is None and "local_zone" not in present:
+        present["local_zone"] = process_zone()
+    return replace(stored, **present) if present else stored
 
 
 def _is_open(stored: TableConfig, name: str) -> bool:
-    """Whether the table does not say what options may say in its place."""
+    """Whether the table leaves a setting to the options."""
     return CHOSEN_ROWS[name].is_open and getattr(stored, name) is None
 
 
@@ -161,7 +163,10 @@ def _generated_as(
 
 
 def _written_as(options: Mapping[str, str], stored: TableConfig) -> tuple[str, ...]:
-    """Return the table's partition fields as the options write theirs, where they are the same."""
+    """Return equal partition fields in the options' spelling.
+
+    The table's where they are not the same.
+    """
     typed = tuple(
         f"{name}:{kind}"
         for name, kind in zip(stored.partition_fields, stored.partition_types, strict=False)
@@ -173,15 +178,15 @@ def _written_as(options: Mapping[str, str], stored: TableConfig) -> tuple[str, .
 
 
 def _with_time(options: Mapping[str, str], stored: TableConfig) -> TableConfig:
-    """Take the rules of TIMESTAMP partitions from the options where the table stores none."""
+    """Take TIMESTAMP partition rules from options where none are stored."""
     if stored.time_based is not None:
         found = conflicting(options, stored.time_based)
         if found is not None:
             raise OptionConflictError(*found, dict(stored.time_based.properties).get(found[0]))
         how = with_zones_of(options, stored.time_based)
         return replace(stored, time_based=how)
-    told = TimeKeys.timestamp_type.is_given(stored.raw)
-    if told or not has_time_based(stored.keygen_type, stored.partition_types):
+    is_stored = TimeKeys.timestamp_type.is_given(stored.raw)
+    if is_stored or not has_time_based(stored.keygen_type, stored.partition_types):
         return stored
     if not TimeKeys.timestamp_type.is_given(options):
         return stored
@@ -189,7 +194,10 @@ def _with_time(options: Mapping[str, str], stored: TableConfig) -> TableConfig:
 
 
 def _with_encoding(options: Mapping[str, str], stored: TableConfig) -> TableConfig:
-    """Take the key encoding from the options where Hudi left a table of version 8 without it."""
+    """Take the key encoding from options where none is stored.
+
+    Hudi leaves tables of version 8 without it.
+    """
     key = TableKeys.complex_new_encoding
     if not key.is_given(options):
         return stored
@@ -201,13 +209,13 @@ def _with_encoding(options: Mapping[str, str], stored: TableConfig) -> TableConf
 
 
 def _with_marker(options: Mapping[str, str], stored: TableConfig) -> TableConfig:
-    """Take from the options what marks deletes, where the table does not tell."""
+    """Take the delete marker from options where none is stored."""
     marker = marker_for(options, stored)
     return stored if marker == stored.delete_marker else replace(stored, delete_marker=marker)
 
 
 def _with_buckets(options: Mapping[str, str], stored: TableConfig) -> TableConfig:
-    """Take the buckets from the options where the table has not stored any (yet)."""
+    """Take the buckets from options where none are stored yet."""
     if stored.buckets is not None:
         return stored
     buckets = buckets_of(options, stored.record_key_fields)

@@ -1,4 +1,4 @@
-"""The options that say how columns and types of incoming rows meet those of the table."""
+"""Schema options: incoming columns and types against the table's."""
 
 from __future__ import annotations
 
@@ -77,10 +77,10 @@ class SchemaConfig(Options, group=Group.WRITE):
         parse=boolean,
         doc="Whether rows may turn a column of whole numbers into one of floats or doubles (to "
         "the nearest, where these have not enough digits) and a column of numbers into one of "
-        "texts, beside the types that grow in any case. Numbers in the rows are then brought to "
+        "strings, beside the types that grow in any case. Numbers in the rows are then brought to "
         "the column's wider type as well. The native format only.",
         hudi_default="(always)",
-        reason="One batch in which a tool made texts or doubles of whole numbers would retype a "
+        reason="One batch in which a tool made strings or doubles of whole numbers would retype a "
         "column for good.",
     )
     local_timestamps: Option[bool] = Option(

@@ -1,4 +1,4 @@
-"""Options of the stores that hold tables; the names are Hadoop's, or each cloud's own.
+"""Options of stores, under the names of Hadoop or the cloud.
 
 Secrets are read as :class:`hudi_core.config.key.Secret`. No store option is ever kept with a table.
 """
@@ -11,7 +11,7 @@ from hudi_core.config.parsers import boolean, text_or_none
 
 
 def secret(text: str) -> Secret | None:
-    """Parse a text that must not show itself; a blank one counts as not given."""
+    """Parse a secret string; a blank one counts as missing."""
     return Secret(text) if text else None
 
 

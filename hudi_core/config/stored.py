@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def property_text(value: object) -> str | None:
-    """A value as properties and options spell it; ``None`` for one that is left out."""
+    """A value's string in properties and options; ``None`` leaves it out."""
     match value:
         case None | ():
             return None
@@ -25,7 +25,7 @@ def property_text(value: object) -> str | None:
 
 @dataclass(frozen=True, eq=False)
 class Stored(ConfigKey[T]):
-    """A property of a table: one row of what is read, written, chosen and compared.
+    """A property of a table, declared once for reading, writing and comparing.
 
     Its attribute in :class:`hudi_core.config.table_keys.TableKeys` (what a user chooses) or in
     :class:`hudi_core.config.stored_keys.ManagedKeys` (what the project keeps itself) is the field

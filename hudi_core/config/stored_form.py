@@ -32,7 +32,7 @@ Property = tuple[str, str | None]
 
 
 def properties_of(config: TableConfig) -> dict[str, str]:
-    """The properties of a table as its version wants them, the checksum last.
+    """The properties of a table in its version, checksum last.
 
     Properties that were read and mean nothing here are kept as they are. A table of version 6 is
     never written, so its properties are returned as read.
@@ -51,7 +51,7 @@ def properties_of(config: TableConfig) -> dict[str, str]:
 
 
 def _own_properties(config: TableConfig) -> Iterator[Property]:
-    """What each property has to be, in the order of the fields; ``None``: absent."""
+    """The string of each property, in field order; ``None`` for none."""
     for field in fields(config):
         if field.name in _OWN_FORMS:
             yield from _OWN_FORMS[field.name](config)
@@ -60,7 +60,7 @@ def _own_properties(config: TableConfig) -> Iterator[Property]:
 
 
 def _row_property(config: TableConfig, row: Stored[Any], value: object) -> Property:
-    """A property that is one field: the usual text is left out, unless it was stored."""
+    """A property of one field; omitted if usual and not stored before."""
     name, text = row.property_name, row.to_text(value)
     if text != row.usual or name in config.raw or (row.is_stated and not config.raw):
         return name, text
@@ -75,7 +75,7 @@ def _partition_property(config: TableConfig) -> list[Property]:
 
 
 def bucket_properties(buckets: Buckets | None) -> list[Property]:
-    """Stored properties of a table's buckets, so that no writer uses other ones.
+    """Stored properties of a table's buckets, for all its writers.
 
     Hudi itself stores no option of an index (apache/hudi#13241), so that two jobs may use different
     buckets. Its Spark data source takes every stored property for an option that a job does not
@@ -108,14 +108,18 @@ def _keygen_property(config: TableConfig) -> list[Property]:
 
 
 def _time_properties(config: TableConfig) -> list[Property]:
-    """Return how partitions are made of timestamps; what a table has stored stays as it is."""
+    """Return the TIMESTAMP partition properties; stored ones stay as they are."""
     if config.time_based is None or TimeKeys.timestamp_type.is_given(config.raw):
         return []
     return list(config.time_based.properties)
 
 
 def _encoding_property(config: TableConfig) -> list[Property]:
-    """Hudi assumes the encoding of version 9, and guesses that of version 8 unless told."""
+    """The key encoding property.
+
+    Hudi assumes the encoding of version 9, and guesses that of version 8 where no property names
+    it.
+    """
     key = ManagedKeys.complex_encoding.key
     ambiguous = (
         config.keygen_type is KeyGeneratorType.COMPLEX
@@ -130,12 +134,12 @@ def _encoding_property(config: TableConfig) -> list[Property]:
 
 
 def _form_property(name: str, config: TableConfig) -> list[Property]:
-    """How values are spelled in keys; what a table has stored stays as it is."""
+    """How keys spell values; a stored property stays as it is."""
     return [(name, (config.raw or form_properties(config)).get(name))]
 
 
 def _merge_properties(config: TableConfig) -> list[Property]:
-    """Return how rows are merged, as Hudi spells it; what a table has stored stays as it is."""
+    """Return Hudi's merge properties; stored ones stay as they are."""
     if config.raw:
         return []
     mode, payload = config.merge_mode, config.payload

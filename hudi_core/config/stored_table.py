@@ -69,7 +69,7 @@ def stored_config(properties: Mapping[str, str], path: str = FILE_NAME) -> Table
 
 
 def _checked_layout(read: _Reader, path: str) -> int:
-    """The timeline's layout, of a table that is whole and of a version that can be read."""
+    """The timeline's layout of a whole table of a readable version."""
     name, version = read.row(TableKeys.name), read.row(TableKeys.version)
     checksum = read(ManagedKeys.checksum)
     if checksum not in (None, str(table_checksum(read.text(TableKeys.database.key), name or ""))):
@@ -109,7 +109,7 @@ def _key_generation(read: _Reader, record_key: tuple[str, ...]) -> dict[str, Any
 
 
 class _Reader:
-    """Reads stored properties; what is wrong with them is damage, not a user's mistake."""
+    """Reads stored properties; a bad one is damage, not bad input."""
 
     def __init__(self, properties: Mapping[str, str], path: str) -> None:
         self._properties, self._path = properties, path

@@ -1,4 +1,7 @@
-"""Which stored tables this release reads and writes, and how it names what it does not."""
+"""Stored tables that this release can read and write.
+
+And the names of features that it cannot.
+"""
 
 from __future__ import annotations
 
@@ -66,8 +69,10 @@ def require_writable_table(config: TableConfig, base_path: str) -> None:
 
 
 def require_known_zone(config: TableConfig, base_path: str) -> None:
-    """Raise ``UnsupportedTableError`` for a table of which nobody told in which zone its partitions
-    are: rows would be looked for, and put, in another one than theirs."""
+    """Refuse a table whose partitions are in an unknown time zone.
+
+    Raises ``UnsupportedTableError``: rows would be searched and put in the wrong partitions.
+    """
     key = config.time_based.needs_zone if config.time_based is not None else None
     if key is not None:
         raise UnsupportedTableError(

@@ -28,7 +28,7 @@ __all__ = ["KeyGeneratorType", "MergeMode", "TableConfig", "TableType", "infer_k
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableConfig:
-    """What one table is; the fields are in the order of its ``hoodie.properties``.
+    """The configuration of a table, in the order of ``hoodie.properties``.
 
     :mod:`hudi_core.config.stored_table` reads it, :mod:`hudi_core.config.stored_form` writes it and
     :mod:`hudi_core.config.support` judges it. A field that is one property is described where that
@@ -40,15 +40,15 @@ class TableConfig:
     partition_fields, partition_types
         Columns without the types that a CUSTOM key generator adds to them; these types, else empty.
     time_based
-        How TIMESTAMP partition fields are made; ``None`` where there are none, or the table does
-        not tell in a way that is understood.
+        How TIMESTAMP partition fields are made; ``None`` where there are none, or the table's
+        properties are not understood.
     complex_keygen_new_encoding
         COMPLEX with one key field: the record key is the bare value, not ``field:value``.
     local_zone
-        The zone of the other writers, as an option or the table says, else that of this process if
-        the table is LOCAL; ``None`` where it has no name, or is not needed.
+        The zone of the other writers, as an option or the table names it, else that of this process
+        if the table is LOCAL; ``None`` where it has no name, or is not needed.
     consistent_timestamps, old_floats
-        How keys spell timestamps and floating-point numbers; ``None`` where nobody says it.
+        How keys spell timestamps and floating-point numbers; ``None`` where it is not known.
     merge_mode, ordering_fields
         Which version of a row wins; columns that order versions, the first one first, with dots in
         the names of fields of structs.
@@ -150,7 +150,7 @@ class TableConfig:
 
     @property
     def former_names(self) -> frozenset[str]:
-        """Paths at which files may hold another column than the one that is there now."""
+        """Paths at which older files may hold another column."""
         return frozenset(ManagedKeys.former_names.read(self.raw))
 
 
@@ -168,8 +168,10 @@ def infer_key_generator(
 
 
 def typed_fields(fields: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the names and the types of partition fields such as ``city:SIMPLE``; a field without
-    a type has an empty one."""
+    """Return names and types of partition fields such as ``city:SIMPLE``.
+
+    A field without a type has an empty one.
+    """
     parts = [field.partition(":") for field in fields]
     return (
         tuple(name.strip() for name, _, _ in parts),

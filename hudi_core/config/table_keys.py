@@ -1,4 +1,4 @@
-"""The options a user chooses when a table is created, and which the table keeps from then on.
+"""Options chosen when a table is created, and stored with it.
 
 A declaration reads both the option of a write and the stored property: they share their parser, and
 the stored name is the key or one of its aliases.
@@ -30,7 +30,7 @@ NATIVE: Final = "native"
 
 
 class TableKeys(Options, group=Group.TABLE):
-    """What a user chooses when a table is created; a table keeps those that are :class:`Stored`."""
+    """Options chosen at creation; those that are :class:`Stored` persist."""
 
     name = Stored[str | None](
         "hoodie.table.name",
@@ -175,11 +175,11 @@ class TableKeys(Options, group=Group.TABLE):
         default=None,
         parse=boolean,
         default_text="false; for a table of Apache Hudi's, as its stored keys show",
-        doc="Whether timestamps with a zone are texts in record keys and partition paths, such as "
-        "`2026-01-31 12:00:00.0`, cut to milliseconds, as clocks of "
+        doc="Whether timestamps with a zone are strings in record keys and partition paths, such "
+        "as `2026-01-31 12:00:00.0`, cut to milliseconds, as clocks of "
         "hoodie.table.timeline.local.zone show them (UTC, where that is not given and the table's "
         "instants are in UTC). Otherwise they are microseconds since the epoch. Hudi's row writer "
-        "always makes texts of them. Kept with the table.",
+        "always makes strings of them. Kept with the table.",
         is_open=True,
     )
     old_floats = Stored(
@@ -253,7 +253,7 @@ class TableKeys(Options, group=Group.TABLE):
         doc="Time zone of the other writers of a table, such as America/Los_Angeles: that of "
         "Apache Hudi's process, which a table does not name. The instants of a table with "
         "hoodie.table.timeline.timezone=LOCAL are in it, and so are keys and partition paths that "
-        "spell timestamps as texts. A write is refused where the newest files of the timeline "
+        "spell timestamps as strings. A write is refused where the newest files of the timeline "
         "were made in another zone. A table may also keep it among its properties.",
         is_open=True,
     )

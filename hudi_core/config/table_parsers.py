@@ -30,7 +30,7 @@ _FOLDER: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*(?:/[A-Za-z0-9_-][A-Za
 
 
 def format_name(text: str) -> str:
-    """Parse the name of a table format; upper case is folded to lower case."""
+    """Parse a table format's name, folded to lower case."""
     # str.lower makes ASCII of a few other letters (the Kelvin sign), which must not name a format
     if not text.isascii() or not _FORMAT_NAME.fullmatch(text.lower()):
         raise ValueError("a format's name is a letter and up to 31 letters, digits, _ or -")
@@ -43,12 +43,12 @@ def key_generator(text: str) -> KeyGeneratorType:
 
 
 def key_generator_class(text: str) -> KeyGeneratorType | None:
-    """Parse the name of a Java key generator class; the registry is fixed."""
+    """Parse a Java key generator class by a fixed registry."""
     return KEY_GENERATOR_CLASSES.get(text, KeyGeneratorType.USER_PROVIDED) if text else None
 
 
 def payload_class(text: str) -> Payload | str | None:
-    """Parse the name of a Java payload class; one that is not built in stays a text."""
+    """Parse a Java payload class; an unknown one stays a string."""
     # the package of Hudi's first releases, which old tables still name
     name = text.replace("com.uber.hoodie", "org.apache.hudi")
     if not name:
@@ -58,14 +58,14 @@ def payload_class(text: str) -> Payload | str | None:
 
 
 def merge_strategy(text: str) -> MergeMode | str | None:
-    """Parse the id of a merge strategy; one that is not Hudi's own stays a text."""
+    """Parse a merge strategy id; an unknown one stays a string."""
     modes = {identity: mode for mode, identity in MERGE_STRATEGY_IDS.items()}
     modes[PAYLOAD_STRATEGY_ID] = MergeMode.CUSTOM
     return modes.get(text.lower(), text) if text else None
 
 
 def merger_classes(text: str) -> tuple[str, ...]:
-    """Parse the names of Java classes that merge rows; only Hudi's own are accepted."""
+    """Parse Java merger classes; only Hudi's own are accepted."""
     given = names(text)
     other = [name for name in given if name not in BUILT_IN_MERGERS]
     if other:
@@ -79,7 +79,7 @@ def partial_update_mode(text: str) -> PartialUpdateMode:
 
 
 def stored_partial_update(text: str) -> PartialUpdateMode | str:
-    """Parse a mode of partial updates; one that is not known stays a text."""
+    """Parse a partial update mode; an unknown one stays a string."""
     word = text.upper()
     known = word == IGNORE_MARKERS or word in PartialUpdateMode.__members__
     return partial_update_mode(word) if known else text
@@ -95,7 +95,10 @@ def merge_mode(text: str) -> MergeMode | None:
 
 
 def field_ids(text: str) -> dict[str, int]:
-    """Parse the ids of a table's fields: a JSON object of dotted path to positive number."""
+    """Parse field ids: a JSON object of dotted paths and numbers.
+
+    The numbers are positive.
+    """
     try:
         parsed = json.loads(text)
     except (json.JSONDecodeError, RecursionError):

@@ -58,7 +58,7 @@ _OF_MACHINES: Final = re.compile(r"(localtime|posixrules|Factory)$|(posix|right)
 
 
 def time_zone(text: str) -> str | None:
-    """Parse the name of a time zone as Java takes it; a blank one counts as not given.
+    """Parse a time zone by Java's names; blank counts as missing.
 
     Unlike Java, which takes an unknown name for UTC, this refuses it.
 
@@ -87,7 +87,7 @@ def time_zone(text: str) -> str | None:
 
 
 def stored_zone(zone: str) -> str:
-    """Return the name under which a zone is stored, so that Java and other readers know it.
+    """Return a zone's stored name, which Java and other readers know.
 
     Parameters
     ----------

@@ -36,7 +36,7 @@ class TimestampType(StrEnum):
 
     @property
     def is_text(self) -> bool:
-        """Whether values are texts that are parsed."""
+        """Whether values are strings that are parsed."""
         return self in (TimestampType.DATE_STRING, TimestampType.MIXED)
 
 
@@ -66,16 +66,16 @@ class TimeBased:
     Attributes
     ----------
     unit
-        What numbers count; ``None`` for texts.
+        What numbers count; ``None`` for strings.
     inputs
-        Patterns of texts, of which the first that fits is taken; empty for numbers.
+        Patterns of strings, of which the first that fits is taken; empty for numbers.
     output
         Pattern of the folders.
     input_zone
-        Zone of texts that name no offset, and of folders where ``output_zone`` is not given:
+        Zone of strings that name no offset, and of folders where ``output_zone`` is not given:
         ``UTC``, a name of the tz database, or an offset such as ``+05:30``.
     output_zone
-        Zone of the folders. Without any zone it is UTC, and for texts with an offset that offset.
+        Zone of the folders. Without any zone it is UTC, and for strings with an offset that offset.
     properties
         What tables store of it.
     """
@@ -89,7 +89,7 @@ class TimeBased:
 
     @property
     def needs_zone(self) -> ConfigKey[str | None] | None:
-        """The option of a zone without which folders depend on the process that makes them."""
+        """The zone option without which paths depend on the process."""
         if self.unit is not None:
             return TimeKeys.output_zone if self.output_zone is None else None
         by_clock = not all(pattern.has_offset for pattern in self.inputs)
@@ -97,7 +97,7 @@ class TimeBased:
 
     @property
     def transform(self) -> PartitionTransform:
-        """What folders tell of the values."""
+        """What folder names keep of the values."""
         if self.unit is None or self.output_zone not in (None, UTC):
             return PartitionTransform.OTHER
         return self.output.transform
@@ -139,7 +139,7 @@ class TimeKeys(Options, group=Group.TABLE):
         default_text="(required for TIMESTAMP partition fields)",
         doc="What the values of a TIMESTAMP partition field are: UNIX_TIMESTAMP, "
         "EPOCHMILLISECONDS or EPOCHMICROSECONDS (seconds, milliseconds or microseconds since "
-        "1970), SCALAR (numbers in another unit), or DATE_STRING and MIXED (texts). A timestamp "
+        "1970), SCALAR (numbers in another unit), or DATE_STRING and MIXED (strings). A timestamp "
         "column takes EPOCHMICROSECONDS, its own unit; a date column SCALAR in DAYS.",
     )
     scalar_unit = ConfigKey(
@@ -155,8 +155,8 @@ class TimeKeys(Options, group=Group.TABLE):
         default="",
         parse=str,
         aliases=(_OLD_PREFIX + "input.dateformat",),
-        default_text="(required for texts)",
-        doc="Formats of the texts, such as `yyyy-MM-dd'T'HH:mm:ssZ`; the first that fits a text "
+        default_text="(required for strings)",
+        doc="Formats of the strings, such as `yyyy-MM-dd'T'HH:mm:ssZ`; the first that fits a text "
         "is taken.",
     )
     input_delimiter = ConfigKey(
@@ -164,7 +164,7 @@ class TimeKeys(Options, group=Group.TABLE):
         default=",",
         parse=_delimiter,
         aliases=(_OLD_PREFIX + "input.dateformat.list.delimiter.regex",),
-        doc="What stands between several formats of texts: one character.",
+        doc="What stands between several formats of strings: one character.",
     )
     output_format = ConfigKey(
         _PREFIX + "output.dateformat",
@@ -180,7 +180,7 @@ class TimeKeys(Options, group=Group.TABLE):
         parse=time_zone,
         aliases=(_OLD_PREFIX + "input.timezone",),
         default_text="UTC",
-        doc="Time zone of texts that do not name an offset.",
+        doc="Time zone of strings that do not name an offset.",
         hudi_default="UTC in the documentation; in fact the zone of the process",
         reason="Two writers in two zones would make two partitions of one value. New tables store "
         "it.",
@@ -208,7 +208,7 @@ class TimeKeys(Options, group=Group.TABLE):
         default=_PARSERS[0],
         parse=_class,
         aliases=("hoodie.deltastreamer.keygen.datetime.parser.class",),
-        doc="Hudi's name for what parses texts; no other class can be named, and none is loaded.",
+        doc="Hudi's name for what parses strings; no other class can be named, and none is loaded.",
     )
 
 
@@ -216,7 +216,7 @@ _ZONES: Final = (TimeKeys.input_zone, TimeKeys.output_zone, TimeKeys.zone)
 
 
 def time_based(options: Mapping[str, str]) -> TimeBased:
-    """Return how partitions are made, from options or from what a table has stored.
+    """Return the TIMESTAMP partition rules of options or stored properties.
 
     Raises
     ------
@@ -259,7 +259,7 @@ def time_based(options: Mapping[str, str]) -> TimeBased:
 def chosen_time_based(options: Mapping[str, str]) -> TimeBased:
     """Return how the partitions of a new table are made; see :func:`time_based`.
 
-    Its zones are always told, so that writers in two zones make the same paths.
+    Its zones are always set, so that writers in two zones make the same paths.
     """
     given = {key.key: found[1] for key in TimeKeys.keys if (found := key.find(options)) is not None}
     if not given.get(TimeKeys.zone.key):
@@ -276,7 +276,7 @@ def chosen_time_based(options: Mapping[str, str]) -> TimeBased:
 
 
 def conflicting(options: Mapping[str, str], stored: TimeBased) -> tuple[str, str] | None:
-    """Return an option, and its text, that says something else than a table does."""
+    """Return an option, and its string, that contradicts the table."""
     kept = dict(stored.properties)
     for key in TimeKeys.keys:
         found = key.find(options)
@@ -284,31 +284,31 @@ def conflicting(options: Mapping[str, str], stored: TimeBased) -> tuple[str, str
             continue
         meant = key.parse_as(*found)
         if key in (TimeKeys.input_zone, TimeKeys.output_zone) and TimeKeys.zone.is_given(kept):
-            said = TimeKeys.zone.read(kept)
+            stored_value = TimeKeys.zone.read(kept)
         elif key is TimeKeys.zone and not TimeKeys.zone.is_given(kept):
-            told = {TimeKeys.input_zone.read(kept), TimeKeys.output_zone.read(kept)} - {None}
-            if told - {meant}:
+            zones = {TimeKeys.input_zone.read(kept), TimeKeys.output_zone.read(kept)} - {None}
+            if zones - {meant}:
                 return found
             continue
         else:
-            said = key.read(kept)
+            stored_value = key.read(kept)
         # a zone that the table does not tell is told by those who know it
-        if meant != said and not (said is None and key in _ZONES):
+        if meant != stored_value and not (stored_value is None and key in _ZONES):
             return found
     return None
 
 
 def with_zones_of(options: Mapping[str, str], stored: TimeBased) -> TimeBased:
-    """Return the same with the zones that options tell, where a table does not."""
+    """Return the rules with zones from options where none are stored."""
     both = TimeKeys.zone.is_given(options)
-    told = {
+    zones = {
         key: (TimeKeys.zone if both else key).read(options)
         for key in (TimeKeys.input_zone, TimeKeys.output_zone)
     }
     return replace(
         stored,
-        input_zone=stored.input_zone or told[TimeKeys.input_zone],
-        output_zone=stored.output_zone or told[TimeKeys.output_zone],
+        input_zone=stored.input_zone or zones[TimeKeys.input_zone],
+        output_zone=stored.output_zone or zones[TimeKeys.output_zone],
     )
 
 

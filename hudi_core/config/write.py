@@ -1,4 +1,4 @@
-"""The options of one write; none of them is kept with the table."""
+"""Options of one write; none is stored with the table."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Engines run pure functions over rows; nothing else in the project knows where they run."""
+"""Engines run pure functions over rows; only they know where."""

@@ -41,7 +41,9 @@ class Splits:
 
 
 def arranged(table: pa.Table, arrangement: Arrangement, parts: int) -> Splits:
-    """Spread the rows of a table; rows of a part keep their order, or are sorted.
+    """Spread the rows of a table over parts.
+
+    Rows of a part keep their order, or are sorted.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What an engine is: two ways to run a function in parallel, and the shape of what it accepts.
+"""The engine: two ways to run a function in parallel, accepted input.
 
 A function that an engine runs is importable, takes frozen values and Arrow batches, and returns
 frozen values; it may run in another process, more than once, and at the same time as another
@@ -57,13 +57,13 @@ class Engine(Protocol):
 
     @property
     def shares_memory(self) -> bool:
-        """Whether what a task returns may hold Arrow data for a later task to use as it is."""
+        """Whether later tasks may use Arrow data that a task returns."""
         ...
 
     def take(self, data: Any) -> Any:
-        """Return the rows in the form that the other methods take without reading them again.
+        """Return the rows in a form the other methods need not reread.
 
-        Every write calls it once: what can be read just once must not be asked for its schema and
+        Every write calls it once: what can be read just once must not be read for its schema and
         then for its rows.
         """
         ...
@@ -73,8 +73,7 @@ class Engine(Protocol):
         ...
 
     def source_files(self, data: Any) -> list[str]:
-        """Return the files that the rows are read from whenever they are asked for, where the
-        engine can tell."""
+        """Return the files the rows are read from, where known."""
         ...
 
     def arrange(self, data: Any, arrangement: Arrangement) -> Any:
@@ -82,7 +81,9 @@ class Engine(Protocol):
         ...
 
     def map_input(self, data: Any, function: InputFunction[R], stage: int) -> list[R]:
-        """Run ``function`` over every split of the rows, each row once per successful task.
+        """Run ``function`` over every split of the rows.
+
+        Each row is passed once per successful task.
 
         Returns
         -------
@@ -98,7 +99,7 @@ class Engine(Protocol):
         stage: int,
         weights: Sequence[int] | None = None,
     ) -> list[R]:
-        """Run ``function`` once for every task; return the results in the order of the tasks.
+        """Run ``function`` once per task; results are in task order.
 
         Parameters
         ----------
@@ -109,15 +110,17 @@ class Engine(Protocol):
 
 
 def heaviest_first(count: int, weights: Sequence[int] | None) -> list[int]:
-    """Return the task numbers, the heaviest first: the order in which the longest tail is
-    shortest."""
+    """Return the task numbers, the heaviest first.
+
+    In this order the longest tail is shortest.
+    """
     if weights is None:
         return list(range(count))
     return sorted(range(count), key=lambda task: -weights[task])
 
 
 def bins(count: int, weights: Sequence[int] | None, number: int) -> list[list[int]]:
-    """Spread tasks over at most ``number`` bins so that their weights come out even.
+    """Spread tasks evenly by weight over at most ``number`` bins.
 
     Longest processing time first: each task, the heaviest first, goes to the lightest bin.
     """

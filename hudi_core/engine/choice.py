@@ -1,5 +1,4 @@
-"""The one place that picks an engine, and so the one that imports the engine on Spark, when it is
-asked for."""
+"""The choice of an engine, which imports Spark's only on demand."""
 
 from __future__ import annotations
 
@@ -21,8 +20,7 @@ T = TypeVar("T")
 
 
 def engine_for(data: Any) -> Engine:
-    """Return the engine that takes these rows: Spark for DataFrames, this process for everything
-    else."""
+    """Return the engine for these rows: Spark for DataFrames, else local."""
     if not is_spark_frame(data):
         return LocalEngine()
     from hudi_core.engine.spark import SparkEngine  # noqa: PLC0415 - pyspark is optional
@@ -68,16 +66,20 @@ def frame_of_batches(
     function: Callable[[T], Iterator[pa.RecordBatch]],
     schema: pa.Schema,
 ) -> DataFrame:
-    """Return rows that tasks read by themselves; see
-    :func:`hudi_core.engine.spark.read_batches`."""
+    """Return rows that tasks read by themselves.
+
+    See :func:`hudi_core.engine.spark.read_batches`.
+    """
     from hudi_core.engine.spark import read_batches  # noqa: PLC0415 - pyspark is optional
 
     return read_batches(spark, tasks, function, schema)
 
 
 def connected_scheme(spark: SparkSession, schemes: Sequence[str]) -> str | None:
-    """Return a URI scheme that Spark itself can open; see
-    :func:`hudi_core.engine.spark.connected_scheme`."""
+    """Return a URI scheme that Spark itself can open.
+
+    See :func:`hudi_core.engine.spark.connected_scheme`.
+    """
     from hudi_core.engine.spark import connected_scheme  # noqa: PLC0415 - pyspark is optional
 
     return connected_scheme(spark, schemes)
@@ -88,7 +90,7 @@ def frame_where(
     row_filter: pc.Expression | Sequence[tuple[str, str, Any]] | None,
     columns: Sequence[str] | None,
 ) -> DataFrame:
-    """Return the rows and columns of a DataFrame that were asked for."""
+    """Return the rows and columns of a DataFrame that were requested."""
     from hudi_core.engine.spark import quoted, where  # noqa: PLC0415 - pyspark is optional
 
     if row_filter is not None:

@@ -1,4 +1,4 @@
-"""What executors must have installed, and what is said where they have not."""
+"""Packages that executors need, and the error where they lack them."""
 
 from __future__ import annotations
 

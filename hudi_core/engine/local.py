@@ -26,7 +26,9 @@ small files."""
 
 
 class LocalEngine:
-    """Runs in this process, on threads: pyarrow releases the interpreter lock where the work is.
+    """Runs on threads of this process.
+
+    pyarrow releases the interpreter lock where the work is.
 
     Parameters
     ----------
@@ -97,14 +99,17 @@ class LocalEngine:
 
 
 def _processors() -> int:
-    """Return the number of processors this process may use, where the system tells, or has."""
+    """Return the number of processors this process may use.
+
+    Of all processors where the system does not know.
+    """
     if hasattr(os, "sched_getaffinity"):  # not on macOS
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def as_arrow(data: Any) -> pa.Table | pa.RecordBatchReader:
-    """Return the rows as an Arrow table, or as a reader where they come as a stream.
+    """Return the rows as an Arrow table, a stream as a reader.
 
     Parameters
     ----------
@@ -135,6 +140,6 @@ def as_arrow(data: Any) -> pa.Table | pa.RecordBatchReader:
 
 
 def is_lazy_frame(data: Any) -> bool:
-    """Return whether the rows are a lazy frame of polars, without importing polars."""
+    """Whether the rows are a polars lazy frame, without importing polars."""
     polars = sys.modules.get("polars")
     return polars is not None and isinstance(data, polars.LazyFrame)

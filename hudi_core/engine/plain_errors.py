@@ -20,7 +20,10 @@ is on."""
 
 @contextmanager
 def plain_errors() -> Iterator[None]:
-    """Let an error of ours reach the user by itself; it ends this process of Spark's."""
+    """Let our error reach the user without Spark's traceback.
+
+    The error ends this Spark process.
+    """
     try:
         yield
     except HudiError:

@@ -1,4 +1,4 @@
-"""Threads of this process, and the error where the system has none left."""
+"""Threads of this process, and the error where none is left."""
 
 from __future__ import annotations
 

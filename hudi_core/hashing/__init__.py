@@ -1,1 +1,1 @@
-"""Hash functions of Hudi's files: bloom filters, and the hashes that pick shards and buckets."""
+"""Hash functions of Hudi's files: bloom filters, shards and buckets."""

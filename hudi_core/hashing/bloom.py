@@ -42,7 +42,9 @@ Bits = npt.NDArray[np.uint8]
 
 
 class DynamicBloom:
-    """A set of record keys that forgets which, but never denies one it holds.
+    """A bloom filter of record keys that grows by rows.
+
+    It may report keys it does not hold, but never denies one that it holds.
 
     Attributes
     ----------
@@ -87,7 +89,7 @@ class DynamicBloom:
 
     @classmethod
     def fitted(cls, keys: pa.Array | pa.ChunkedArray, fpp: float) -> DynamicBloom:
-        """Return the filter of all keys of a file, in one row that is made for just as many.
+        """Return a filter of a file's keys in one fitting row.
 
         Every hash of a key reads the whole key, and one after the other. Where keys are long the
         filter has few hashes and more bits, which the file does not notice beside the keys; its
@@ -125,7 +127,7 @@ class DynamicBloom:
         return cls(hashes, size, entries, added, packed)
 
     def extended(self, keys: pa.Array | pa.ChunkedArray, slack: float) -> DynamicBloom | None:
-        """Return the filter with further keys in its row, for the next version of a file.
+        """Return the filter with further keys, for a file's next version.
 
         What was removed from the file stays a false positive.
 
@@ -155,7 +157,9 @@ class DynamicBloom:
         return DynamicBloom(self.hashes, self.size, self.entries, added, [row])
 
     def might_contain(self, keys: pa.Array | pa.ChunkedArray) -> pa.BooleanArray:
-        """Return for each key whether the filter may hold it; ``False`` is certain.
+        """Return for each key whether the filter may hold it.
+
+        ``False`` is certain.
 
         Parameters
         ----------
@@ -225,7 +229,10 @@ class DynamicBloom:
 
 
 def _rows_of_keys(count: int, entries: int, max_entries: int) -> tuple[npt.NDArray[np.int64], int]:
-    """Return the row that each of ``count`` keys goes to, and the counter of the newest row."""
+    """Return the filter row of each of ``count`` new keys.
+
+    Beside it, the number of keys in the newest row.
+    """
     rows = max(1, math.ceil(max_entries / entries))
     order = np.arange(count) // entries
     if count <= rows * entries:

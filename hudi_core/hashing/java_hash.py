@@ -1,4 +1,4 @@
-"""Java's hash codes of strings and of lists of strings, over whole columns.
+"""Java's hash codes of strings and lists of strings, over columns.
 
 Source: ``String.hashCode`` (31-polynomial over UTF-16 units) and ``List.hashCode`` (31-polynomial
 over the elements, beginning with 1; null counts as 0). jhashcode, of 2016, hashes one string at a
@@ -54,9 +54,9 @@ def list_hashes(parts: Sequence[U32]) -> U32:
     return total
 
 
-def list_hash(texts: Sequence[str | None]) -> int:
+def list_hash(strings: Sequence[str | None]) -> int:
     """Return the hash code of one list of strings, without a sign."""
-    return int(list_hashes([string_hashes(pa.array([text], pa.string())) for text in texts])[0])
+    return int(list_hashes([string_hashes(pa.array([text], pa.string())) for text in strings])[0])
 
 
 def _polynomials(

@@ -53,7 +53,7 @@ class ByteStrings:
 
 
 class HashChain:
-    """The chained hashes of some byte strings: each is the seed of the next, 0 that of the first.
+    """Chained hashes of byte strings: each seeds the next, 0 the first.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ class HashChain:
         self._hash = np.zeros(len(self.rows), np.uint32)
 
     def next(self) -> U32:
-        """Return the next hash of each string; the array is the chain's own."""
+        """Return the next hash of each string, in the chain's own array."""
         hashes = self._hash ^ self._length
         for word in self._words:
             prefix = hashes[: len(word)]
@@ -131,7 +131,9 @@ def _folded(value: int, words: list[int]) -> int:
 def _tails(
     data: npt.NDArray[np.int8], ends: npt.NDArray[np.int64], left: npt.NDArray[np.int64]
 ) -> tuple[U32, Bools]:
-    """Hash words of the last one to three bytes of each string, and whether there are any.
+    """Hash words of the last one to three bytes of each string.
+
+    Beside them, whether a string has such bytes.
 
     Hadoop reads them backwards from the end, and as signed numbers.
     """
@@ -143,7 +145,7 @@ def _tails(
 
 
 def positions(hashes: U32, size: int) -> npt.NDArray[np.intp]:
-    """Return the bit each hash stands for: ``abs(hash % size)`` with Java's signs."""
+    """Return the bit of each hash: ``abs(hash % size)`` with Java's signs."""
     # the least integer has no positive twin, but as an unsigned one it is right
     bits = np.abs(hashes.view(np.int32)).view(np.uint32)
     # numpy divides by a constant fast, and takes remainders slowly
@@ -154,6 +156,6 @@ def positions(hashes: U32, size: int) -> npt.NDArray[np.intp]:
 
 
 def chunks(count: int, size: int = 1 << 14) -> Iterator[npt.NDArray[np.int64]]:
-    """Yield the numbers below ``count`` in pieces whose hashes fit into a processor's cache."""
+    """Yield ranges below ``count`` whose hashes fit into the processor's cache."""
     for start in range(0, count, size):
         yield np.arange(start, min(start + size, count))

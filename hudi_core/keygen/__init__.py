@@ -18,10 +18,10 @@ from hudi_core.keygen.base import KeyColumn, KeyColumns, KeyGenerator
 from hudi_core.keygen.complex import ComplexKeyGenerator
 from hudi_core.keygen.custom import CustomKeyGenerator
 from hudi_core.keygen.nonpartitioned import NonpartitionedKeyGenerator
-from hudi_core.keygen.partitions import FieldTexts, OwnTexts
+from hudi_core.keygen.partitions import FieldStrings, ValueStrings
 from hudi_core.keygen.simple import SimpleKeyGenerator
 from hudi_core.keygen.stored import StoredKeys, brings_keys
-from hudi_core.keygen.timestamp import TimestampKeyGenerator, TimeTexts
+from hudi_core.keygen.timestamp import TimestampKeyGenerator, TimeStrings
 from hudi_core.schema.table_schema import RECORD_KEY, TableSchema
 from hudi_core.storage.partition_path import PartitionPathCodec
 
@@ -87,13 +87,13 @@ def key_generator(config: TableConfig, schema: TableSchema) -> KeyGenerator:
     if kind is KeyGeneratorType.TIMESTAMP:
         if len(columns.record_key) > 1 or len(columns.partition) != 1:
             raise _wrong_number(kind, "needs one record key field and one partition field")
-        texts = _time_texts(config, schema, columns.partition[0])
-        return TimestampKeyGenerator(columns, texts, path_codec(config))
+        strings = _time_strings(config, schema, columns.partition[0])
+        return TimestampKeyGenerator(columns, strings, path_codec(config))
     if kind is KeyGeneratorType.CUSTOM:
-        fields: list[FieldTexts] = [
-            _time_texts(config, schema, column)
+        fields: list[FieldStrings] = [
+            _time_strings(config, schema, column)
             if field_type == TIMESTAMP_FIELD
-            else OwnTexts(column, columns.form)
+            else ValueStrings(column, columns.form)
             for column, field_type in zip(columns.partition, config.partition_types, strict=True)
         ]
         return CustomKeyGenerator(columns, fields, path_codec(config))
@@ -114,7 +114,7 @@ def require_timestamp_columns(config: TableConfig, schema: TableSchema) -> None:
     for name, kind in zip(config.partition_fields, types, strict=True):
         field = schema.field(name)
         if config.time_based is not None and kind == TIMESTAMP_FIELD and field is not None:
-            TimeTexts(KeyColumn(name, name, ()), field.type, config.time_based, new=True)
+            TimeStrings(KeyColumn(name, name, ()), field.type, config.time_based, new=True)
 
 
 def keys_alone(config: TableConfig) -> TableConfig:
@@ -146,7 +146,7 @@ def path_codec(config: TableConfig) -> PartitionPathCodec:
     )
 
 
-def _time_texts(config: TableConfig, schema: TableSchema, column: KeyColumn) -> TimeTexts:
+def _time_strings(config: TableConfig, schema: TableSchema, column: KeyColumn) -> TimeStrings:
     field = schema.field(column.name)
     if config.time_based is None or field is None:
         raise InvalidOptionError(
@@ -156,12 +156,14 @@ def _time_texts(config: TableConfig, schema: TableSchema, column: KeyColumn) -> 
             "Set hoodie.keygen.timebased.timestamp.type and "
             "hoodie.keygen.timebased.output.dateformat.",
         )
-    return TimeTexts(column, field.type, config.time_based)
+    return TimeStrings(column, field.type, config.time_based)
 
 
 def bare_key_field(config: TableConfig) -> str | None:
-    """Return the top-level column whose values, as texts, are the record keys; ``None`` if keys are
-    made otherwise, or may have been."""
+    """Return the top-level column that alone forms the record keys.
+
+    Its values, as strings, are the keys. ``None`` if keys are made otherwise, or may have been.
+    """
     kinds = (
         KeyGeneratorType.SIMPLE,
         KeyGeneratorType.NON_PARTITION,

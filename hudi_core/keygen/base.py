@@ -1,4 +1,4 @@
-"""What key generators share: the columns they read, and keys and paths of whole batches.
+"""The base of key generators: columns, keys and paths of batches.
 
 Source: Hudi's ``KeyGenUtils`` and ``KeyGenerator.constructRecordKey`` (``hudi-format`` section 4).
 """
@@ -23,10 +23,15 @@ EMPTY_PART: Final = "__empty__"
 
 
 class KeyGenerator(Protocol):
-    """Makes record keys and partition paths of batches that were cast to the table's schema."""
+    """Makes the record keys and partition paths of cast batches.
+
+    Cast to the table's schema.
+    """
 
     def record_keys(self, batch: pa.RecordBatch) -> pa.StringArray:
-        """Return the record key of every row; nulls for a table that generates its keys.
+        """Return the record key of every row.
+
+        Null for a table that generates its keys.
 
         Raises
         ------
@@ -36,7 +41,9 @@ class KeyGenerator(Protocol):
         ...
 
     def partition_paths(self, batch: pa.RecordBatch) -> pa.DictionaryArray:
-        """Return the partition path of every row, each path once in the dictionary.
+        """Return the partition path of every row, dictionary encoded.
+
+        Each path is in the dictionary once.
 
         Raises
         ------
@@ -48,7 +55,7 @@ class KeyGenerator(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class KeyColumn:
-    """One column that keys or paths are made of: its path in the schema, and how it is reached."""
+    """A column of keys or paths: schema path and access to values."""
 
     name: str
     top: str
@@ -84,7 +91,7 @@ class KeyColumns:
         )
 
     def text(self, batch: pa.RecordBatch, column: KeyColumn) -> pa.StringArray:
-        """Return a column's values as the texts keys are made of."""
+        """Return a column's values as the strings keys are made of."""
         return to_text(column.of(batch), self.form)
 
     def bare_key(self, batch: pa.RecordBatch) -> pa.StringArray:
@@ -98,7 +105,7 @@ class KeyColumns:
         return keys
 
     def joined_key(self, batch: pa.RecordBatch) -> pa.StringArray:
-        """Return keys of the form ``f1:v1,f2:v2``, with a word each for null and empty values."""
+        """Return keys ``f1:v1,f2:v2``, with placeholders for null and empty values."""
         if not self.record_key:
             return no_keys(batch)
         parts: list[pa.Array | pa.Scalar] = []
@@ -128,7 +135,7 @@ class KeyColumns:
 
 
 def no_keys(batch: pa.RecordBatch) -> pa.StringArray:
-    """Return a null for every row: keys are generated where the rows are written."""
+    """Return null for every row: keys are generated on writing."""
     return pa.nulls(batch.num_rows, pa.string())
 
 

@@ -1,4 +1,4 @@
-"""What clocks show, spelled by a pattern, and the periods that such spellings stand for."""
+"""Local times formatted by a pattern, and the periods of such strings."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ _DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturda
 _SHORT: Final = 3
 """Letters of a short name."""
 _NUMBERS: Final[Mapping[str, Callable[[datetime], int]]] = {
-    "y": lambda shown: shown.year,
-    "Y": lambda shown: shown.year,
-    "x": lambda shown: shown.isocalendar().year,
-    "M": lambda shown: shown.month,
-    "d": lambda shown: shown.day,
-    "D": lambda shown: shown.timetuple().tm_yday,
-    "e": lambda shown: shown.isoweekday(),
-    "w": lambda shown: shown.isocalendar().week,
-    "H": lambda shown: shown.hour,
-    "k": lambda shown: shown.hour or 24,
-    "K": lambda shown: shown.hour % 12,
-    "h": lambda shown: shown.hour % 12 or 12,
-    "m": lambda shown: shown.minute,
-    "s": lambda shown: shown.second,
+    "y": lambda local: local.year,
+    "Y": lambda local: local.year,
+    "x": lambda local: local.isocalendar().year,
+    "M": lambda local: local.month,
+    "d": lambda local: local.day,
+    "D": lambda local: local.timetuple().tm_yday,
+    "e": lambda local: local.isoweekday(),
+    "w": lambda local: local.isocalendar().week,
+    "H": lambda local: local.hour,
+    "k": lambda local: local.hour or 24,
+    "K": lambda local: local.hour % 12,
+    "h": lambda local: local.hour % 12 or 12,
+    "m": lambda local: local.minute,
+    "s": lambda local: local.second,
 }
 FIRST: Final = -62_135_596_800_000
 """Milliseconds of the first moment of the year 1."""
@@ -43,32 +43,34 @@ LAST: Final = 253_402_300_799_999
 """And of the last one of the year 9999."""
 
 
-def spell(shown: datetime, pattern: DatePattern) -> str:
-    """A local time as text; its ``tzinfo`` is the offset that is printed."""
+def spell(local: datetime, pattern: DatePattern) -> str:
+    """A local time as a string; its ``tzinfo`` is the printed offset."""
     return "".join(
-        token if isinstance(token, str) else _field(shown, token) for token in pattern.tokens
+        token if isinstance(token, str) else _field(local, token) for token in pattern.tokens
     )
 
 
-def spell_all(shown: Millis, pattern: DatePattern) -> tuple[npt.NDArray[np.int64], list[str]]:
-    """Return for each moment the index of its text, and the texts, some of which may be equal.
+def spell_all(local: Millis, pattern: DatePattern) -> tuple[npt.NDArray[np.int64], list[str]]:
+    """Return the string index of each timestamp, and the strings.
 
-    Only as many timestamps are spelled as the pattern tells apart.
+    Some of the strings may be equal.
+
+    Only timestamps that the pattern distinguishes are formatted.
     """
-    coded = pa.array(_periods(shown, pattern.grain)).dictionary_encode()
+    coded = pa.array(_periods(local, pattern.grain)).dictionary_encode()
     starts = _starts(coded.dictionary.to_numpy(), pattern.grain).tolist()
-    texts = [spell(_EPOCH + timedelta(milliseconds=each), pattern) for each in starts]
-    return coded.indices.to_numpy().astype(np.int64), texts
+    strings = [spell(_EPOCH + timedelta(milliseconds=each), pattern) for each in starts]
+    return coded.indices.to_numpy().astype(np.int64), strings
 
 
-def ends_of_periods(shown: Millis, grain: str) -> Millis:
-    """Return the first millisecond after the period that each moment lies in."""
-    return _starts(_periods(shown, grain) + 1, grain)
+def ends_of_periods(local: Millis, grain: str) -> Millis:
+    """Return the first millisecond after the period of each timestamp."""
+    return _starts(_periods(local, grain) + 1, grain)
 
 
-def _periods(shown: Millis, grain: str) -> npt.NDArray[np.int64]:
-    """Return the number of the period, since that of 1970, that each moment lies in."""
-    return shown.astype("datetime64[ms]").astype(f"datetime64[{grain}]").astype(np.int64)
+def _periods(local: Millis, grain: str) -> npt.NDArray[np.int64]:
+    """Return the period of each timestamp, counted from that of 1970."""
+    return local.astype("datetime64[ms]").astype(f"datetime64[{grain}]").astype(np.int64)
 
 
 def _starts(periods: npt.NDArray[np.int64], grain: str) -> Millis:
@@ -76,19 +78,19 @@ def _starts(periods: npt.NDArray[np.int64], grain: str) -> Millis:
     return periods.astype(f"datetime64[{grain}]").astype("datetime64[ms]").astype(np.int64)
 
 
-def _field(shown: datetime, field: DateField) -> str:
+def _field(local: datetime, field: DateField) -> str:
     letter, width = field.letter, field.width
     if letter in _NUMBERS and field.is_number:
-        number = _NUMBERS[letter](shown)
+        number = _NUMBERS[letter](local)
         return f"{number % 100:02}" if letter in "yYx" and width == 2 else f"{number:0{width}}"
-    names = {"M": MONTHS[shown.month - 1], "E": _DAYS[shown.weekday()]}
+    names = {"M": MONTHS[local.month - 1], "E": _DAYS[local.weekday()]}
     if letter in names:
         return names[letter] if width > _SHORT else names[letter][:_SHORT]
     if letter == "a":
-        return "AM" if shown.hour < 12 else "PM"
+        return "AM" if local.hour < 12 else "PM"
     if letter == "S":
-        return f"{shown.microsecond // 1000:03}".ljust(width, "0")[:width]
-    return _offset(shown.tzinfo, ":" if width > 1 else "")
+        return f"{local.microsecond // 1000:03}".ljust(width, "0")[:width]
+    return _offset(local.tzinfo, ":" if width > 1 else "")
 
 
 def _offset(zone: tzinfo | None, between: str) -> str:

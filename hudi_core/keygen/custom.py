@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from hudi_core.keygen.base import KeyColumns
-from hudi_core.keygen.partitions import FieldTexts, joined_paths
+from hudi_core.keygen.partitions import FieldStrings, joined_paths
 from hudi_core.storage.partition_path import PartitionPathCodec
 
 
@@ -15,7 +15,7 @@ class CustomKeyGenerator:
     """Hudi's ``CustomKeyGenerator``: bare keys of one field, ``f1:v1,f2:v2`` of several."""
 
     def __init__(
-        self, columns: KeyColumns, fields: Sequence[FieldTexts], codec: PartitionPathCodec
+        self, columns: KeyColumns, fields: Sequence[FieldStrings], codec: PartitionPathCodec
     ) -> None:
         self._columns, self._fields, self._codec = columns, tuple(fields), codec
 

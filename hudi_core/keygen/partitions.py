@@ -1,4 +1,4 @@
-"""Partition paths of batches: each distinct tuple of values becomes a path once."""
+"""Partition paths of batches, made once per distinct tuple of values."""
 
 from __future__ import annotations
 
@@ -19,39 +19,47 @@ from hudi_core.storage.partition_path import PartitionPathCodec
 Indices = npt.NDArray[np.int64]
 
 
-class FieldTexts(Protocol):
-    """Makes the texts of one partition field."""
+class FieldStrings(Protocol):
+    """Makes the strings of one partition field."""
 
     def distinct(self, batch: pa.RecordBatch) -> tuple[Indices, Sequence[str | None]]:
-        """Return for each row the index of its text, and the texts; null may be one of them."""
+        """Return each row's string index, and the strings.
+
+        Null may be one of them.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class OwnTexts:
-    """The column's own values as texts."""
+class ValueStrings:
+    """The column's own values as strings."""
 
     column: KeyColumn
     form: KeyForm = PLAIN
 
     def distinct(self, batch: pa.RecordBatch) -> tuple[Indices, list[str | None]]:
-        """Return for each row the index of its text, and the texts; null is one of them."""
+        """Return each row's string index, and the strings.
+
+        Null is one of them.
+        """
         values = self.column.of(batch)
         if pt.is_floating(values.type):
             values = to_text(values, self.form)  # Arrow takes -0.0 and 0.0 for one value
         coded = values.dictionary_encode(null_encoding="encode")
-        texts = to_text(coded.dictionary, self.form).to_pylist()
-        return coded.indices.to_numpy().astype(np.int64), texts
+        strings = to_text(coded.dictionary, self.form).to_pylist()
+        return coded.indices.to_numpy().astype(np.int64), strings
 
 
 def partition_paths(
     batch: pa.RecordBatch, columns: KeyColumns, codec: PartitionPathCodec
 ) -> pa.DictionaryArray:
-    """Return the partition path of every row from the columns' own values, each path once in the
-    dictionary; without columns the empty path."""
+    """Return the partition path of every row from partition columns.
+
+    Each path is in the dictionary once; without columns it is the empty path.
+    """
     if not columns.partition:
         return no_paths(batch)
-    fields = [OwnTexts(column, columns.form) for column in columns.partition]
+    fields = [ValueStrings(column, columns.form) for column in columns.partition]
     return joined_paths(batch, fields, codec)
 
 
@@ -62,9 +70,12 @@ def no_paths(batch: pa.RecordBatch) -> pa.DictionaryArray:
 
 
 def joined_paths(
-    batch: pa.RecordBatch, fields: Sequence[FieldTexts], codec: PartitionPathCodec
+    batch: pa.RecordBatch, fields: Sequence[FieldStrings], codec: PartitionPathCodec
 ) -> pa.DictionaryArray:
-    """Return the partition path of every row, each path once in the dictionary."""
+    """Return the partition path of every row, dictionary encoded.
+
+    Each path is in the dictionary once.
+    """
     rows, tuples = _distinct_tuples(batch, fields)
     numbers: dict[str, int] = {}
     # different values may have one text: timestamps cut to milliseconds
@@ -75,15 +86,15 @@ def joined_paths(
 
 
 def _distinct_tuples(
-    batch: pa.RecordBatch, fields: Sequence[FieldTexts]
+    batch: pa.RecordBatch, fields: Sequence[FieldStrings]
 ) -> tuple[Indices, list[tuple[str | None, ...]]]:
-    """Return for each row the index of its tuple of texts, and the tuples."""
+    """Return each row's tuple index, and the tuples of strings."""
     first, *others = fields
-    rows, texts = first.distinct(batch)
-    tuples: list[tuple[str | None, ...]] = [(text,) for text in texts]
+    rows, strings = first.distinct(batch)
+    tuples: list[tuple[str | None, ...]] = [(text,) for text in strings]
     for field in others:
-        indices, texts = field.distinct(batch)
+        indices, strings = field.distinct(batch)
         # tuples so far times values of this column; of these only the ones that occur
-        pairs, rows = np.unique(rows * len(texts) + indices, return_inverse=True)
-        tuples = [(*tuples[pair // len(texts)], texts[pair % len(texts)]) for pair in pairs]
+        pairs, rows = np.unique(rows * len(strings) + indices, return_inverse=True)
+        tuples = [(*tuples[pair // len(strings)], strings[pair % len(strings)]) for pair in pairs]
     return rows, tuples

@@ -1,4 +1,4 @@
-"""One record key field, one partition field: the key is the bare value."""
+"""One record key field, one partition field; keys are bare values."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Keys that rows bring along, because they were read from the table they are written to.
+"""Record keys that incoming rows already carry in meta columns.
 
-A table without a record key generates its keys, so that no column tells them. Rows that were read
+A table without a record key generates its keys, so that no column has them. Rows that were read
 from it have them in their meta columns, as in Hudi: written back, they are updates.
 """
 
@@ -16,12 +16,12 @@ from hudi_core.schema.table_schema import PARTITION_PATH, RECORD_KEY
 
 
 def brings_keys(config: TableConfig, names: list[str]) -> bool:
-    """Whether rows with these columns bring the keys of a table that generates them."""
+    """Whether rows with these columns carry generated record keys."""
     return not config.record_key_fields and RECORD_KEY in names
 
 
 class StoredKeys:
-    """The record key and the partition path that a row was read with.
+    """The record key and partition path with which a row was read.
 
     Parameters
     ----------

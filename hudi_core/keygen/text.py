@@ -1,4 +1,6 @@
-"""Values as texts, the way Java and Avro spell them; record keys and partition values are made so.
+"""Values as strings, as Java and Avro format them.
+
+Record keys and partition values are made of them.
 
 Hudi takes a value out of an Avro record, turns some logical types into Java objects
 (``HoodieAvroUtils.convertValueForAvroLogicalTypes``) and calls ``toString`` on the result:
@@ -32,7 +34,7 @@ from hudi_core.errors import SchemaError
 from hudi_core.keygen.zones import to_local_millis
 from hudi_core.model.key_form import KeyForm
 from hudi_core.schema.arrow_types import children
-from hudi_core.schema.widening import number_texts
+from hudi_core.schema.widening import number_strings
 
 PLAIN: Final = KeyForm()
 """What Hudi does by default, on Java 19 and later."""
@@ -52,7 +54,7 @@ def require_text_form(field: pa.Field, name: str, purpose: str) -> None:
 
 
 def to_text(values: pa.Array, form: KeyForm = PLAIN) -> pa.StringArray:
-    """Return values as texts; nulls stay null.
+    """Return values as strings; nulls stay null.
 
     Parameters
     ----------
@@ -69,7 +71,7 @@ def to_text(values: pa.Array, form: KeyForm = PLAIN) -> pa.StringArray:
         late = pc.greater_equal(values.cast(pa.int32()), _YEAR_10000)
         return pc.if_else(late, pc.binary_join_element_wise("+", text, ""), text)
     if pt.is_floating(kind):
-        return number_texts(values, old=form.old_floats)
+        return number_strings(values, old=form.old_floats)
     if pt.is_binary(kind):
         return _hexadecimal(values)
     if pt.is_timestamp(kind) and kind.tz and form.timestamp_zone is not None:
@@ -96,8 +98,8 @@ def _timestamps(values: pa.Array, zone: str) -> pa.StringArray:
     per_millisecond = 1000 if values.type.unit == "us" else 1
     # Java divides towards zero
     millis = pc.divide(values.cast(pa.int64()), per_millisecond)
-    shown = to_local_millis(millis.fill_null(0).to_numpy(), zone)
-    clocks = pa.array(shown, mask=millis.is_null().to_numpy(zero_copy_only=False))
+    local = to_local_millis(millis.fill_null(0).to_numpy(), zone)
+    clocks = pa.array(local, mask=millis.is_null().to_numpy(zero_copy_only=False))
     text = clocks.cast(pa.timestamp("ms")).cast(pa.string())
     # Timestamp drops zeros at the end of the fraction but the first
     return pc.replace_substring_regex(text, r"(\.\d)(\d*?)0+$", r"\1\2")

@@ -1,4 +1,4 @@
-"""Partitions by periods of a moment: the key is the bare value, the path is made of the moment.
+"""Partition paths by periods of a timestamp; keys are bare values.
 
 The column keeps its values in the files; only the path is derived. Rows without a value share the
 partition of the number 1, which is one on 1 January 1970. Source: Hudi's
@@ -21,7 +21,7 @@ from hudi_core.config.timebased import TimeBased
 from hudi_core.errors import PartitionValueError, SchemaError
 from hudi_core.keygen.base import KeyColumn, KeyColumns
 from hudi_core.keygen.calendar import FIRST, LAST, ends_of_periods, spell, spell_all
-from hudi_core.keygen.date_texts import Mask, read_texts, starts_of_periods
+from hudi_core.keygen.date_strings import Mask, parse_strings, starts_of_periods
 from hudi_core.keygen.partitions import Indices, joined_paths
 from hudi_core.keygen.timestamps import OF_NULL, counted_unit, counts_of, require_unit, utc_millis
 from hudi_core.keygen.zones import Millis, to_local_millis, to_utc_millis, zone_of
@@ -32,15 +32,15 @@ _AHEAD, _BEHIND = 14 * _HOUR, 12 * _HOUR
 """How far clocks are ahead of UTC, or behind it, at most."""
 
 
-class TimeTexts:
-    """The texts of the timestamps of one partition column.
+class TimeStrings:
+    """The strings of the timestamps of one partition column.
 
     Parameters
     ----------
     column, kind
         The column and its type.
     how
-        How its values become timestamps and texts.
+        How its values become timestamps and strings.
     new
         Whether the table is to be made; see :func:`~hudi_core.keygen.timestamps.require_unit`.
 
@@ -58,7 +58,7 @@ class TimeTexts:
             require_unit(column.name, kind, how.unit, new=new)
         elif not pt.is_string(kind):
             raise SchemaError(
-                f"The values of the partition column {column.name} ({kind}) are no texts",
+                f"The values of the partition column {column.name} ({kind}) are no strings",
                 "For numbers, timestamps and dates set hoodie.keygen.timebased.timestamp.type to "
                 "what they count.",
                 column=column.name,
@@ -66,7 +66,10 @@ class TimeTexts:
             )
 
     def distinct(self, batch: pa.RecordBatch) -> tuple[Indices, list[str]]:
-        """Return for each row the index of its text, and the texts, some of which may be equal."""
+        """Return each row's string index, and the strings.
+
+        Some of the strings may be equal.
+        """
         return self.of(self._column.of(batch))
 
     def of(self, values: pa.Array) -> tuple[Indices, list[str]]:
@@ -76,11 +79,11 @@ class TimeTexts:
             found = utc_millis(values, how.unit, self._column.name)
             return spell_all(to_local_millis(found, how.output_zone or UTC), how.output)
         coded = values.dictionary_encode(null_encoding="encode")
-        texts = coded.dictionary.fill_null(self._text_of_null())
-        read = read_texts(texts, how.inputs, how.input_zone, self._column.name)
+        strings = coded.dictionary.fill_null(self._text_of_null())
+        read = parse_strings(strings, how.inputs, how.input_zone, self._column.name)
         outside = (read.utc_millis < FIRST + _AHEAD) | (read.utc_millis > LAST - _AHEAD)
         if outside.any():
-            value = texts[int(np.argmax(outside))].as_py()
+            value = strings[int(np.argmax(outside))].as_py()
             raise PartitionValueError(
                 f"The value {value!r} of the partition column {self._column.name} is at the end "
                 "of time",
@@ -89,12 +92,12 @@ class TimeTexts:
                 value=value,
             )
         zone = how.output_zone or how.input_zone
-        shown = (
+        local = (
             read.utc_millis + read.offsets
             if zone is None
             else to_local_millis(read.utc_millis, zone)
         )
-        rows, spelled = spell_all(shown, how.output)
+        rows, spelled = spell_all(local, how.output)
         return rows[coded.indices.to_numpy()], spelled
 
     def _text_of_null(self) -> str:
@@ -106,8 +109,10 @@ class TimeTexts:
 class TimestampKeyGenerator:
     """Hudi's ``TimestampBasedKeyGenerator``."""
 
-    def __init__(self, columns: KeyColumns, texts: TimeTexts, codec: PartitionPathCodec) -> None:
-        self._columns, self._texts, self._codec = columns, texts, codec
+    def __init__(
+        self, columns: KeyColumns, strings: TimeStrings, codec: PartitionPathCodec
+    ) -> None:
+        self._columns, self._strings, self._codec = columns, strings, codec
 
     def record_keys(self, batch: pa.RecordBatch) -> pa.StringArray:
         """Return the value of the key field of every row."""
@@ -115,7 +120,7 @@ class TimestampKeyGenerator:
 
     def partition_paths(self, batch: pa.RecordBatch) -> pa.DictionaryArray:
         """Return the partition path of every row."""
-        return joined_paths(batch, [self._texts], self._codec)
+        return joined_paths(batch, [self._strings], self._codec)
 
 
 class Bounds(NamedTuple):
@@ -132,12 +137,12 @@ class Bounds(NamedTuple):
     known: Mask
 
 
-def bounds_of_texts(
-    texts: Sequence[str | None], kind: pa.DataType, how: TimeBased
+def bounds_of_strings(
+    strings: Sequence[str | None], kind: pa.DataType, how: TimeBased
 ) -> Bounds | None:
-    """Return between which numbers the values of a column lie whose texts these are.
+    """Return the bounds of column values behind partition strings.
 
-    Rows without a value are not spoken of.
+    Rows without a value are not covered.
 
     Parameters
     ----------
@@ -147,7 +152,7 @@ def bounds_of_texts(
     Returns
     -------
     Bounds or None
-        ``None`` where the texts tell nothing, as those of a column of texts.
+        ``None`` where the strings bound nothing, as those of a string column.
     """
     unit = how.unit
     own = counted_unit(kind)
@@ -155,7 +160,7 @@ def bounds_of_texts(
         return None
     if not how.output.is_whole:
         return None
-    starts, known = starts_of_periods(pa.array(texts, pa.string()), how.output)
+    starts, known = starts_of_periods(pa.array(strings, pa.string()), how.output)
     ends = ends_of_periods(starts, how.output.grain)
     if how.output_zone is None:
         # another writer may have taken the zone of its process, which the table does not tell
@@ -166,18 +171,18 @@ def bounds_of_texts(
 
 
 def may_be_of_nulls(
-    bounds: Bounds, texts: Sequence[str | None], kind: pa.DataType, how: TimeBased
+    bounds: Bounds, strings: Sequence[str | None], kind: pa.DataType, how: TimeBased
 ) -> Mask:
-    """Mask of the texts that rows without a number may have.
+    """Mask of the strings that rows without a number may have.
 
     Parameters
     ----------
     bounds
-        As :func:`bounds_of_texts` returns them of the same texts.
+        As :func:`bounds_of_strings` returns them of the same strings.
     """
     column = KeyColumn("", "", ())
-    _, (of_null,) = TimeTexts(column, kind, how).of(pa.nulls(1, kind))
-    found = np.array([text == of_null for text in texts], np.bool_)
+    _, (of_null,) = TimeStrings(column, kind, how).of(pa.nulls(1, kind))
+    found = np.array([text == of_null for text in strings], np.bool_)
     if how.output_zone is None:
         # the text is of any zone, which the bounds allow for
         found |= bounds.known & (bounds.lows <= OF_NULL) & (bounds.highs >= OF_NULL)

@@ -1,4 +1,4 @@
-"""Numbers as timestamps: milliseconds since 1970, and the numbers of a span of timestamps.
+"""Numbers as timestamps: milliseconds since 1970, and back to number ranges.
 
 Hudi makes them with Java's ``TimeUnit.convert``, which divides towards zero: a microsecond before
 1970 is in 1970. Source: ``TimestampBasedAvroKeyGenerator``.
@@ -47,7 +47,7 @@ def require_unit(name: str, kind: pa.DataType, unit: TimeUnit, *, new: bool = Fa
     Parameters
     ----------
     new
-        Whether the table is to be made. Of one that is there numbers as texts are taken, too:
+        Whether the table is to be made. Of one that is there numbers as strings are taken, too:
         Spark SQL has turned columns into such.
 
     Raises
@@ -69,7 +69,7 @@ def require_unit(name: str, kind: pa.DataType, unit: TimeUnit, *, new: bool = Fa
         raise SchemaError(
             f"The values of the partition column {name} ({kind}) are no numbers that could count "
             f"{unit}",
-            "For texts set hoodie.keygen.timebased.timestamp.type=DATE_STRING; otherwise use "
+            "For strings set hoodie.keygen.timebased.timestamp.type=DATE_STRING; otherwise use "
             "another column.",
             column=name,
             type=str(kind),
@@ -84,7 +84,9 @@ def counted_unit(kind: pa.DataType) -> TimeUnit | None:
 
 
 def utc_millis(values: pa.Array, unit: TimeUnit, column: str) -> Millis:
-    """Return the moment of each value; nulls are those of the number 1, as Hudi has it.
+    """Return the timestamp of each value; nulls count as 1.
+
+    So it is in Hudi.
 
     Raises
     ------
@@ -124,7 +126,7 @@ def counts_of(starts: Millis, ends: Millis, unit: TimeUnit) -> tuple[Millis, Mil
 
 
 def _whole_numbers(values: pa.Array, column: str) -> pa.Array:
-    """Return values as the whole numbers that Java makes of them, dropping fractions."""
+    """Return values as integers, without fractions, as Java does."""
     kind = values.type
     if pt.is_floating(kind):
         numbers = np.trunc(pc.fill_null(values, 1).to_numpy().astype(np.float64))
@@ -132,7 +134,7 @@ def _whole_numbers(values: pa.Array, column: str) -> pa.Array:
         numbers = np.clip(np.nan_to_num(numbers), -(2.0**62), 2.0**62).astype(np.int64)
         return pc.if_else(values.is_valid(), pa.array(numbers), None)
     if pt.is_string(kind):
-        return _numbers_of_texts(values, column)
+        return _numbers_of_strings(values, column)
     if pt.is_date32(kind):
         return values.cast(pa.int32()).cast(pa.int64())
     if not pt.is_decimal(kind):
@@ -148,7 +150,7 @@ def _whole_numbers(values: pa.Array, column: str) -> pa.Array:
         ) from error
 
 
-def _numbers_of_texts(values: pa.StringArray, column: str) -> pa.Array:
+def _numbers_of_strings(values: pa.StringArray, column: str) -> pa.Array:
     wrong = pc.invert(pc.match_substring_regex(values, "^-?[0-9]{1,18}$"))
     if pc.any(wrong, min_count=0).as_py():
         value = values.filter(wrong)[0].as_py()

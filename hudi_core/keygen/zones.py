@@ -1,4 +1,4 @@
-"""Moments as what clocks of a zone show, and back; both as milliseconds of whole arrays.
+"""UTC timestamps to local ones and back, as millisecond arrays.
 
 What a clock shows is kept as if it were in UTC. Zones are named as
 :func:`hudi_core.config.time_zone.time_zone` returns them, with the rules of ``zoneinfo``. Arrow's
@@ -41,10 +41,10 @@ def zone_of(name: str) -> tzinfo:
 def to_local_millis(utc_millis: Millis, zone: str) -> Millis:
     """What clocks of a zone show."""
     rules = zone_of(zone)
-    return _shifted(utc_millis, rules, lambda moment: _offset(moment.astimezone(rules)))
+    return _shifted(utc_millis, rules, lambda utc: _offset(utc.astimezone(rules)))
 
 
-def to_utc_millis(shown: Millis, zone: str, *, last: bool = False) -> Millis:
+def to_utc_millis(local: Millis, zone: str, *, last: bool = False) -> Millis:
     """When clocks of a zone show that.
 
     Parameters
@@ -59,11 +59,11 @@ def to_utc_millis(shown: Millis, zone: str, *, last: bool = False) -> Millis:
     def behind(clock: datetime) -> timedelta:
         return -choose(_offset(clock.replace(tzinfo=rules, fold=fold)) for fold in (0, 1))
 
-    return _shifted(shown, rules, behind)
+    return _shifted(local, rules, behind)
 
 
 def _shifted(values: Millis, rules: tzinfo, shift: Callable[[datetime], timedelta]) -> Millis:
-    """Values with their shifts added: one for most days, one for each value of the others.
+    """Values with their zone offsets added, per day where possible.
 
     Clocks are changed once a day at most, so those that agree on both ends of a day agree within.
     """
@@ -85,5 +85,5 @@ def _shifted(values: Millis, rules: tzinfo, shift: Callable[[datetime], timedelt
     return shifted
 
 
-def _offset(shown: datetime) -> timedelta:
-    return shown.utcoffset() or timedelta(0)
+def _offset(local: datetime) -> timedelta:
+    return local.utcoffset() or timedelta(0)

@@ -1,4 +1,4 @@
-"""The content of an Avro block; the schema of its records is in the block's header.
+"""The content of an Avro block; the block's header has the schema.
 
 All numbers big-endian::
 
@@ -24,7 +24,7 @@ def decode_avro_content(content: bytes, path: str) -> Iterator[bytes]:
     Raises
     ------
     CorruptMetadataError
-        The content does not hold as many records as it says.
+        The content does not hold as many records as it declares.
     """
     cursor = Cursor(content, path)
     has_count = cursor.int32() > 0

@@ -1,4 +1,4 @@
-"""The frame of a log block: a type, a header, a content, a footer.
+"""The frame of a log block: type, header, content, footer.
 
 All numbers big-endian::
 
@@ -56,7 +56,10 @@ class HeaderKey(IntEnum):
 
 
 class LogBlock(NamedTuple):
-    """One block. ``type`` is a number, as later releases may add some; so are the header's keys."""
+    """One block; ``type`` and header keys are open numbers.
+
+    Later releases may add some.
+    """
 
     type: int
     header: Mapping[int, str]

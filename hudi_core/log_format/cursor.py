@@ -34,7 +34,7 @@ class Cursor:
         return len(self._data) - self.position
 
     def damage(self, reason: str) -> CorruptMetadataError:
-        """Return the error that says so, with the place."""
+        """Return the error for damaged bytes, with their position."""
         place = self._base + self.position
         return CorruptMetadataError(self._path, f"at byte {place}, {reason}")
 

@@ -1,4 +1,4 @@
-"""Finding the blocks of a log file, in memory or with as few reads as their contents allow."""
+"""Finds blocks of a log file, in memory or by few reads."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def find_log_blocks(
 
 
 def _block_size(file: _File, position: int, look_ahead: bool) -> int:
-    """Return the size field of a block that is whole as far as its frame tells."""
+    """Return a block's size if its frame is whole."""
     frame = Cursor(file.take(position, _FRAME_BYTES), file.path, position)
     if frame.take(len(MAGIC)) != MAGIC:
         raise frame.damage("no block begins here")
@@ -164,7 +164,7 @@ class _File:
         return self._piece[begin - self._begin : begin - self._begin + count]
 
     def find_magic(self, begin: int) -> int:
-        """Return where the next block may begin, or the end of the file."""
+        """Return the position of the next block, or the end."""
         while begin < self.length:
             piece = self.take(begin, _SEARCH_BYTES)
             found = piece.find(MAGIC)

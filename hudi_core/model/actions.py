@@ -20,7 +20,7 @@ class InstantInfo:
 
 @dataclass(frozen=True, slots=True)
 class RollbackRequest:
-    """The files of one file group that a rollback deletes (absolute paths on disk)."""
+    """Files of one file group that a rollback deletes (absolute paths)."""
 
     partition_path: str
     file_id: str | None = None
@@ -64,7 +64,7 @@ class RollbackMetadata:
 
 @dataclass(frozen=True, slots=True)
 class ClusteringSlice:
-    """A file slice that a clustering plan reads (paths as the writer stored them)."""
+    """A file slice a clustering plan reads (paths as their writer stored)."""
 
     data_file_path: str | None = None
     delta_file_paths: tuple[str, ...] | None = None
@@ -87,7 +87,7 @@ class ClusteringGroup:
 
 @dataclass(frozen=True, slots=True)
 class ClusteringStrategy:
-    """How a clustering plan is to be executed, in the words of its writer."""
+    """How to execute a clustering plan, as its writer put it."""
 
     strategy_class_name: str | None = None
     strategy_params: Mapping[str, str] | None = None
@@ -150,7 +150,10 @@ class CleanerPlan:
     extra_metadata: Mapping[str, str] | None = None
 
     def paths(self) -> Iterator[str]:
-        """Yield the files that go, relative to the table, whichever way the plan spells them."""
+        """Yield the files to delete, relative to the table.
+
+        Either form of the plan is read.
+        """
         for partition, names in (self.files_to_be_deleted_per_partition or {}).items():
             yield from (_joined(partition, name) for name in names)
         for partition, infos in (self.file_paths_to_be_deleted_per_partition or {}).items():
@@ -208,7 +211,7 @@ class CompactionOperation:
 
 @dataclass(frozen=True, slots=True)
 class CompactionStrategy:
-    """How a compaction plan is to be executed, in the words of its writer."""
+    """How to execute a compaction plan, as its writer put it."""
 
     compactor_class_name: str | None = None
     strategy_params: Mapping[str, str] | None = None
@@ -249,7 +252,7 @@ class SavepointMetadata:
 class IndexPartitionInfo:
     """A partition of the metadata table that an indexing builds or drops.
 
-    ``index_upto_instant`` is the last completed write that it tells of.
+    ``index_upto_instant`` is the last completed write that it covers.
     """
 
     version: int | None = 1

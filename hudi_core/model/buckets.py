@@ -1,4 +1,7 @@
-"""The layout of a table with the bucket index: how many buckets, and of which key fields."""
+"""The layout of a table with the bucket index.
+
+How many buckets a partition has, and of which key fields.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,9 @@ _NAMESPACE: Final = uuid.UUID("6a1f0c0e-62e5-5f0b-8a4e-0d4d0f8c4b11")
 
 @dataclass(frozen=True, slots=True)
 class Buckets:
-    """Every partition has that many buckets, and every bucket has at most one file group.
+    """Number of buckets per partition, and the fields they are hashed from.
+
+    Every bucket has at most one file group.
 
     Attributes
     ----------
@@ -31,7 +36,9 @@ class Buckets:
 
 
 def bucket_of_file(file_id: FileId) -> int | None:
-    """Return the bucket of a file group: the first eight digits of its id; ``None`` without such.
+    """Return the bucket in a file group's id; ``None`` without one.
+
+    The bucket is the first eight digits of the id.
 
     Source: Hudi's ``BucketIdentifier.bucketIdFromFileId``.
     """
@@ -40,7 +47,7 @@ def bucket_of_file(file_id: FileId) -> int | None:
 
 
 def bucket_file_id(instant: InstantTime, partition_path: PartitionPath, bucket: int) -> FileId:
-    """Return the id of the file group that a write makes for a bucket.
+    """Return the id of a bucket's new file group.
 
     Derived, not drawn, so that a task that is run again makes the same file group; and of the
     instant, so that a bucket whose group was replaced gets another one.

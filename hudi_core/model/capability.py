@@ -1,4 +1,4 @@
-"""What a table format can do, as data; nothing is assumed that is not declared."""
+"""Capabilities of a table format, as data; nothing undeclared is assumed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class Capability(StrEnum):
-    """One ability of a table format; the value is its name in reports and errors.
+    """One ability of a table format, named as in reports and errors.
 
     A table whose settings, or an action whose effect, needs an ability that the format does not
     declare is refused before the first file is written.
@@ -110,7 +110,7 @@ class FormatCapabilities:
         return (capability for capability in Capability if capability in self.declared)
 
     def can_promote(self, promotion: str) -> bool:
-        """Whether the format can hold a change of type, given by its name."""
+        """Whether the format can hold a type promotion, given by its name."""
         return Capability.PROMOTE_TYPE in self.declared and (
             self.promotions is None or promotion in self.promotions
         )

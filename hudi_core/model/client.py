@@ -1,4 +1,4 @@
-"""The first two arguments of every hook, as protocols: an open table and its file slices."""
+"""Arguments of every hook, as protocols: an open table, its file slices."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Answer = TypeVar("Answer")
 
 
 class RunMap(Protocol):
-    """Calls a function on every item, perhaps at the same time, and keeps the order."""
+    """Maps a function over items, perhaps in parallel, and keeps the order."""
 
     def __call__(
         self, function: Callable[[Item], Answer], items: Sequence[Item], /
@@ -99,7 +99,7 @@ class HeldMetadata:
 
 
 class MetaClientView(Protocol):
-    """One Hudi table: where it is, what is fixed about it, and its Hudi timeline."""
+    """One Hudi table: its location, fixed properties and Hudi timeline."""
 
     @property
     def base_path(self) -> BasePath: ...
@@ -112,7 +112,10 @@ class MetaClientView(Protocol):
     def config(self) -> TableSettings: ...
     @property
     def schema(self) -> TableSchema:
-        """Schema of the rows with field ids, without meta columns; read again at every access."""
+        """Schema of the rows with field ids, without meta columns.
+
+        Read again at every access.
+        """
         ...
 
     @property
@@ -125,7 +128,7 @@ class MetaClientView(Protocol):
 
     @property
     def run_map(self) -> RunMap:
-        """The engine's way to share out work on small files; serial without an engine."""
+        """The engine's map over small files; serial without an engine."""
         ...
 
     @property
@@ -187,7 +190,7 @@ class FileSystemViewManager(Protocol):
     """Gives views of the table's files (Hudi's ``FileSystemViewManager``)."""
 
     def view(self, timeline: TimelineView | None = None) -> SliceView:
-        """Return the view as of ``timeline``; by default the fenced timeline as it is now.
+        """Return the view as of ``timeline``, by default the present fenced one.
 
         In a ``complete_*`` hook the default is therefore the state before the instant: the files
         that the format names now.

@@ -23,7 +23,7 @@ fields."""
 
 
 class WriteOperation(StrEnum):
-    """The operation a commit records; the value is Hudi's word in commit metadata."""
+    """The operation a commit records, by Hudi's name in commit metadata."""
 
     INSERT = "INSERT"
     UPSERT = "UPSERT"
@@ -107,22 +107,20 @@ class CommitMetadata:
 
     @property
     def schema_json(self) -> str | None:
-        """The table's Avro schema as this commit left it; ``None`` where the commit keeps none."""
+        """The table's Avro schema after this commit; ``None`` if it keeps none."""
         return self.extra_metadata.get(SCHEMA_KEY) or None
 
 
 @dataclass(frozen=True, slots=True)
 class ReplaceCommitMetadata(CommitMetadata):
-    """The body of a completed replacecommit: a commit that also takes file groups out of the
-    table."""
+    """The body of a completed replacecommit, which also replaces file groups."""
 
     partition_to_replace_file_ids: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class WriteStatus:
-    """What a handle reports for one file it wrote: the write stat and what later steps need beside
-    it.
+    """The write stat of one written file, and facts for later steps.
 
     Attributes
     ----------

@@ -1,8 +1,8 @@
-"""Whether two concurrent writes touch the same: a file group, a partition, the table.
+"""Conflicts of two concurrent writes: file group, partition or table.
 
 Two writes that write, or replace, one file group always conflict: one of the two would be lost.
 Writes that only add new file groups do not; whether two of them brought the same record key is
-looked at elsewhere, as it takes their files. In a table with buckets they do when they add a group
+checked elsewhere, as it takes their files. In a table with buckets they do when they add a group
 for one bucket, which can have but one (Hudi's bucket index strategy). Coarser strategies give up
 more writes, for formats and users that want less to go on at the same time.
 """
@@ -22,13 +22,14 @@ from hudi_core.model.protocols import TimelineView
 
 @dataclass(frozen=True, slots=True)
 class TouchConflicts:
-    """Two writes conflict when they touch the same; a
-    :class:`~hudi_core.model.format.ConflictResolutionStrategy`.
+    """Two writes conflict when they touch the same group, partition or table.
+
+    A :class:`~hudi_core.model.format.ConflictResolutionStrategy`.
 
     Attributes
     ----------
     granularity
-        The same what.
+        Of file group, partition and table the one that must not be the same.
     has_buckets
         Whether file groups stand for buckets.
     """
@@ -66,7 +67,7 @@ class TouchConflicts:
 
 
 def touched_groups(metadata: CommitMetadata) -> set[FileGroupId]:
-    """Return every file group a commit writes or takes out of the table."""
+    """Return every file group that a commit writes or replaces."""
     groups = {
         FileGroupId(PartitionPath(path), FileId(stat.file_id or ""))
         for path, stats in metadata.partition_to_write_stats.items()
@@ -76,7 +77,7 @@ def touched_groups(metadata: CommitMetadata) -> set[FileGroupId]:
 
 
 def outgoing_groups(metadata: CommitMetadata) -> frozenset[FileGroupId]:
-    """Return the file groups whose present files a commit takes out of the table."""
+    """Return the file groups whose present files a commit replaces."""
     updated = {
         FileGroupId(PartitionPath(path), FileId(stat.file_id or ""))
         for path, stats in metadata.partition_to_write_stats.items()

@@ -1,4 +1,4 @@
-"""Patterns of dates, such as ``yyyy/MM/dd``: what Hudi's timestamp key generator reads and writes.
+"""Date patterns such as ``yyyy/MM/dd``, for Hudi's timestamp key generator.
 
 A run of one letter is a field of the date, everything else stands for itself; text in single quotes
 does too, and two quotes are one quote. The letters:
@@ -78,7 +78,7 @@ class DatePattern:
     text
         As it was given.
     tokens
-        Fields, and texts that stand for themselves.
+        Fields, and strings that stand for themselves.
     """
 
     text: str
@@ -97,7 +97,7 @@ class DatePattern:
 
     @classmethod
     def to_read(cls, text: str) -> DatePattern:
-        """Return a pattern that texts are read with.
+        """Return a pattern that strings are read with.
 
         Raises
         ------
@@ -118,17 +118,17 @@ class DatePattern:
 
     @property
     def fields(self) -> tuple[DateField, ...]:
-        """The fields, without the texts between them."""
+        """The fields, without the strings between them."""
         return tuple(token for token in self.tokens if isinstance(token, DateField))
 
     @property
     def has_offset(self) -> bool:
-        """Whether texts name their offset from UTC."""
+        """Whether strings name their offset from UTC."""
         return any(field.letter == "Z" for field in self.fields)
 
     @cached_property
     def grain(self) -> str:
-        """The shortest period that the pattern tells apart, as numpy names it."""
+        """The shortest period that the pattern distinguishes, as numpy names it."""
         found = {_GRAIN[field.letter] for field in self.fields if field.letter != "Z"}
         return next(each for each in _GRAINS if each in found)
 
@@ -139,14 +139,14 @@ class DatePattern:
 
     @cached_property
     def is_whole(self) -> bool:
-        """Whether each text stands for one period, from which the text can be told again."""
+        """Whether each formatted string stands for exactly one period."""
         return frozenset(field.letter for field in self.fields) in _WHOLE and all(
             field.width == _WIDTHS[field.letter] for field in self.fields
         )
 
     @property
     def transform(self) -> PartitionTransform:
-        """What the texts tell of a moment in the zone that they are written in."""
+        """The part of a timestamp that formatted strings keep, in their zone."""
         if not self.is_whole:
             return PartitionTransform.OTHER
         return _WHOLE[frozenset(field.letter for field in self.fields)]

@@ -1,4 +1,4 @@
-"""What a write would do, told without doing it."""
+"""The plan of a write, without writing."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class PlannedFile:
 
 @dataclass(frozen=True, slots=True)
 class StorageRequests:
-    """Requests that a write would make of the store, as an object store bills them.
+    """Storage requests of a write, as an object store bills them.
 
     Attributes
     ----------
@@ -88,12 +88,12 @@ class StorageRequests:
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """What a write would do; nothing was written, and nobody else was kept from writing.
+    """What a write would do; nothing was written, nobody was locked out.
 
     Attributes
     ----------
     operation
-        What was asked for.
+        The planned operation.
     files
         The file groups it would touch, by partition.
     requests
@@ -111,12 +111,12 @@ class DryRun:
 
     @property
     def updated(self) -> int:
-        """Rows that would be replaced, the late ones among the incoming rows included."""
+        """Rows that would be replaced, late incoming rows included."""
         return sum(file.updated for file in self.files)
 
     @property
     def deleted(self) -> int:
-        """Rows the table would lose, but for those of partitions that are overwritten."""
+        """Rows that would be deleted, apart from overwritten partitions."""
         return sum(file.deleted for file in self.files)
 
     @property

@@ -41,7 +41,7 @@ class CommitExtras:
         Texts by key.
     rolling_keys, lookback
         Keys whose latest values are carried over, where ``metadata`` has none, and how many commits
-        are looked at for them.
+        are searched for them.
     idempotency
         What makes the write one that is done once; ``None`` for a write like any other.
     """
@@ -85,7 +85,7 @@ def checked_metadata(metadata: Mapping[Any, Any]) -> Mapping[str, str]:
         name = f"extra_metadata[{key!r}]"
         if not isinstance(key, str) or not isinstance(value, str):
             kind = type(value if isinstance(key, str) else key).__name__
-            raise InvalidOptionError(name, kind, "keys and values are texts", "Pass its text.")
+            raise InvalidOptionError(name, kind, "keys and values are strings", "Pass its text.")
         if not key or key == SCHEMA_KEY or key.startswith(OWN_PREFIX):
             raise InvalidOptionError(
                 name, value, "the table keeps this key itself", "Choose another key."

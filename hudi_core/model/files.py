@@ -1,4 +1,4 @@
-"""Names of data files, and what they add up to: file groups and file slices.
+"""Names of data files; file groups and file slices.
 
 Source: ``hudi-format`` section 4. A base file is ``<fileId>_<writeToken>_<instant>.<extension>``; a
 log file is ``.<fileId>_<instant>.log.<version>_<writeToken>``.
@@ -45,7 +45,7 @@ def derive_file_id(instant: InstantTime, task: int, n: int) -> FileId:
 
 @dataclass(frozen=True, slots=True)
 class WriteToken:
-    """Three integers that tell the attempts at one file apart."""
+    """Three integers that distinguish the attempts at one file."""
 
     task: int
     stage: int
@@ -66,7 +66,7 @@ _LOG: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class FileStatus:
-    """One stored file as a listing tells it.
+    """One stored file in a listing.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ class BaseFileName:
 
     @classmethod
     def parse(cls, name: str) -> BaseFileName | None:
-        """Return the parts of ``name``; ``None`` when it is not a base file's name."""
+        """Return the parts of a base file's name; ``None`` for another file."""
         match = _BASE.fullmatch(name)
         if match is None:
             return None
@@ -130,7 +130,7 @@ class LogFileName:
 
     @classmethod
     def parse(cls, name: str) -> LogFileName | None:
-        """Return the parts of ``name``; ``None`` when it is not a log file's name."""
+        """Return the parts of a log file's name; ``None`` for another file."""
         match = _LOG.fullmatch(name)
         if match is None:
             return None
@@ -145,7 +145,7 @@ class LogFileName:
 
 @dataclass(frozen=True, slots=True, order=True)
 class FileGroupId:
-    """A file group: all versions of one set of rows of one partition."""
+    """A file group: all versions of one set of a partition's rows."""
 
     partition_path: PartitionPath
     file_id: FileId
@@ -181,7 +181,7 @@ class LogFile:
 
 @dataclass(frozen=True, slots=True)
 class FileSlice:
-    """One version of a file group: a base file and the log files written after it.
+    """One version of a file group: base file and log files.
 
     Attributes
     ----------
@@ -233,5 +233,5 @@ class FileGroup:
 
 
 def join_path(partition_path: str, name: str) -> str:
-    """Return the path of a file of a partition, relative to the base path."""
+    """Return a partition file's path relative to the base path."""
     return f"{partition_path}/{name}" if partition_path else name

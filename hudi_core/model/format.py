@@ -1,4 +1,4 @@
-"""What a table format gives back, and the roles that it fills (RFC-93)."""
+"""Values that a table format returns, and roles it fills (RFC-93)."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Publication:
     Attributes
     ----------
     requested_time, action
-        Which instant; ``action`` is the one as which it completed. Time alone does not tell: a
+        Which instant; ``action`` is the one as which it completed. Time alone is ambiguous: a
         savepoint has the time of its commit.
     version
         The format's own id of the state that brought it; see :class:`FormatCommit`.
@@ -85,7 +85,7 @@ class PublishedInstants(Protocol):
 
 @runtime_checkable
 class NamedInstants(PublishedInstants, Protocol):
-    """Published instants that can also be asked for one that the Hudi timeline has as pending.
+    """Published instants, which may be searched for a pending one too.
 
     A format holds nothing that step 1 has not completed: where it names such an instant, the
     completed file is lost.
@@ -98,7 +98,7 @@ class NamedInstants(PublishedInstants, Protocol):
 
 @runtime_checkable
 class TimelineFactory(Protocol):
-    """Makes the timeline whose source of truth is the format's metadata (RFC-93, "Timeline")."""
+    """Makes a timeline from the format's metadata (RFC-93, "Timeline")."""
 
     def active_timeline(self, meta_client: MetaClientView) -> TimelineView:
         """Return the table's timeline as the format sees it now.
@@ -118,7 +118,7 @@ class TimelineFactory(Protocol):
 
 @runtime_checkable
 class MetadataFactory(Protocol):
-    """Makes what answers from the format's metadata which files there are (RFC-93, "Metadata")."""
+    """Makes a file lister from the format's metadata (RFC-93, "Metadata")."""
 
     def create(self, meta_client: MetaClientView) -> FileIndex:
         """Return the lister of the table's files.

@@ -1,4 +1,4 @@
-"""A table of some format that no Hudi writer has made, as the format's plugin finds it."""
+"""A foreign table, not Hudi's, as a format's plugin finds it."""
 
 from __future__ import annotations
 

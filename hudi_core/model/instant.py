@@ -18,7 +18,7 @@ from hudi_core.model.instant_time import InstantTime, parse_instant_time
 
 
 class Action(StrEnum):
-    """What an instant does to the table; the value is the word in file names."""
+    """What an instant does to the table, named as in file names."""
 
     COMMIT = "commit"
     DELTACOMMIT = "deltacommit"
@@ -34,7 +34,7 @@ class Action(StrEnum):
 
     @property
     def completed_action(self) -> Action:
-        """The action under which a completed instant of this action is filed (layout 2)."""
+        """The action in the file name of the completed instant (layout 2)."""
         return _COMPLETED_AS.get(self, self)
 
 
@@ -121,7 +121,7 @@ _NAME: Final = re.compile(
 
 
 def parse_file_name_v2(name: str) -> Instant | None:
-    """Return the instant a layout 2 file name stands for; ``None`` for any other file."""
+    """Return the instant of a layout 2 file name, else ``None``."""
     match = _NAME.fullmatch(name)
     if match is None:
         return None
@@ -142,14 +142,17 @@ def parse_file_name_v2(name: str) -> Instant | None:
 
 
 def file_name_v1(instant: Instant) -> str:
-    """Return the layout 1 file name of ``instant``: no completion time, all in ``.hoodie``."""
+    """Return the layout 1 file name of ``instant``.
+
+    It has no completion time, and all files lie in ``.hoodie``.
+    """
     if instant.is_completed:
         return f"{instant.requested_time}.{instant.action}"
     return file_name_v2(instant)
 
 
 def parse_file_name_v1(name: str) -> Instant | None:
-    """Return the instant a layout 1 file name stands for; ``None`` for any other file."""
+    """Return the instant of a layout 1 file name, else ``None``."""
     match = _NAME.fullmatch(name)
     if match is None or match["done"]:
         return None

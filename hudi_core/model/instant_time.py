@@ -50,14 +50,17 @@ def parse_instant_time(text: str) -> InstantTime:
     return InstantTime(text)
 
 
-def instant_time_of(moment: datetime) -> InstantTime:
-    """Return the instant time of an aware ``moment``, in UTC, cut to milliseconds."""
-    moment = moment.astimezone(UTC)
-    return InstantTime(moment.strftime("%Y%m%d%H%M%S") + f"{moment.microsecond // 1000:03d}")
+def instant_time_of(when: datetime) -> InstantTime:
+    """Return the instant time of an aware datetime, in UTC milliseconds.
+
+    Fractions of a millisecond are cut off.
+    """
+    when = when.astimezone(UTC)
+    return InstantTime(when.strftime("%Y%m%d%H%M%S") + f"{when.microsecond // 1000:03d}")
 
 
 def to_datetime(time: InstantTime) -> datetime:
-    """Return the UTC moment of an instant time of a UTC timeline."""
+    """Return an instant time of a UTC timeline as a datetime."""
     return _to_datetime(time)
 
 
@@ -70,22 +73,21 @@ def _to_datetime(text: str) -> datetime:
 
 
 def to_epoch_millis(time: InstantTime) -> int:
-    """Return milliseconds since the epoch of an instant time of a UTC timeline."""
+    """Return an instant time as milliseconds since the epoch, in UTC."""
     return round(to_datetime(time).timestamp() * 1000)
 
 
 def next_instant_time(after: InstantTime | None, now: InstantTime) -> InstantTime:
-    """Return the earliest instant time that is neither before ``now`` nor at or before
-    ``after``."""
+    """Return the earliest instant time from ``now`` on that follows ``after``."""
     if after is None or now > after:
         return now
     return instant_time_of(to_datetime(after) + timedelta(milliseconds=1))
 
 
 def parse_query_time(text: str, *, end_of_second: bool = False) -> InstantTime | datetime:
-    """The instant time or the aware moment that a text names.
+    """The instant time or the aware datetime in a string.
 
-    A moment is an RFC 3339 date and time with a zone, or seconds or milliseconds since the epoch
+    A datetime is an RFC 3339 date and time with a zone, or seconds or milliseconds since the epoch
     (10 or 13 digits). All else is in the timeline's zone, whichever that is: 17 or 14 digits, a
     date ``yyyy-MM-dd`` (its begin), a date and time without a zone; 14 digits come before all times
     of 17 that begin with them.
@@ -94,7 +96,7 @@ def parse_query_time(text: str, *, end_of_second: bool = False) -> InstantTime |
     ----------
     end_of_second
         Whether a date and time of whole seconds means the last millisecond of that second, as in
-        Hudi where something is asked for up to a time.
+        Hudi where a time is the end of a range.
 
     Raises
     ------
@@ -108,9 +110,9 @@ def parse_query_time(text: str, *, end_of_second: bool = False) -> InstantTime |
         seconds = int(text) / (1000 if len(text) == 13 else 1)
         return datetime.fromtimestamp(seconds, UTC)
     try:
-        moment = datetime.fromisoformat(text)
+        when = datetime.fromisoformat(text)
     except ValueError as error:
         raise InvalidInstantTimeError(text, "no known form of a time") from error
     if end_of_second and _WHOLE_SECONDS.search(text):
-        moment += timedelta(milliseconds=999)
-    return moment if moment.tzinfo else instant_time_of(moment.replace(tzinfo=UTC))
+        when += timedelta(milliseconds=999)
+    return when if when.tzinfo else instant_time_of(when.replace(tzinfo=UTC))

@@ -12,7 +12,7 @@ class KeyForm:
     Attributes
     ----------
     timestamp_zone
-        Zone whose clocks spell timestamps with a zone as texts, as ``java.sql.Timestamp`` does;
+        Zone whose clocks spell timestamps with a zone as strings, as ``java.sql.Timestamp`` does;
         ``None`` where they are microseconds since the epoch.
     old_floats
         Whether floating-point numbers have the digits of Java before 19.

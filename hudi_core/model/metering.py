@@ -1,4 +1,4 @@
-"""What is measured of the metadata table, and who takes it down (RFC-15)."""
+"""Measurements of the metadata table, and their collector (RFC-15)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from typing import Final, Protocol
 
 
 class Metric(StrEnum):
-    """What is measured, by RFC-15's names, without ``HoodieMetadata.`` before and what is measured
-    of it behind."""
+    """A measurement, by RFC-15's name without prefix and suffix.
+
+    The prefix is ``HoodieMetadata.``; the suffix names what is measured of it.
+    """
 
     INITIALIZE = "initialize"
     """The first making of the metadata table."""
@@ -38,7 +40,7 @@ class Meter(Protocol):
         ...
 
     def time(self, metric: Metric) -> AbstractContextManager[None]:
-        """Note how long the block takes, and that it took place; what fails is not noted."""
+        """Record the block's count and duration, unless it fails."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""The files that the newest state of a format names, and what it says of them."""
+"""Files in a format's newest state, and their recorded column bounds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hudi_core.model.stats import Scalar
 
 @dataclass(frozen=True, slots=True)
 class StatedColumn:
-    """What a format says of one column of one file.
+    """A format's statistics of one column of one file.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Operations on rows, each one a value: what the steps of a write ask of it.
+"""Operations on rows, each one a value that a write's steps consult.
 
 A new operation is declared here; besides, it needs a method of :class:`~hudi_core.table.Table` and
 what is its own.
@@ -35,7 +35,7 @@ class Operation:
     method
         Name of the method of ``Table``.
     combined_by
-        Field of the write's options that says whether incoming rows with one key are combined.
+        Field of the write's options for whether incoming rows with one key are combined.
     participle
         For errors: rows are ... by it.
     by_key
@@ -133,7 +133,7 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
 
 
 def operation_named(name: str) -> Operation:
-    """The operation of a name: a method of ``Table``, or a value of Hudi's option.
+    """The operation of a name: ``Table``'s method or Hudi's option value.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What partition values are made of, for formats that tell their readers."""
+"""Partition transforms, for formats that keep them for their readers."""
 
 from __future__ import annotations
 

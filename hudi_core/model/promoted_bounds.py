@@ -1,4 +1,4 @@
-"""Bounds of a column after its type has changed, from those of files that were written before.
+"""Column bounds of files written before a type promotion.
 
 Such files stay as they are, and readers turn their values into the new type. Bounds have to hold
 whichever way they do that.
@@ -23,7 +23,7 @@ _MICROS_OF_A_DAY: Final = 86_400_000_000
 _YEAR_1, _YEAR_9999 = -719_162, 2_932_896
 """Days since the epoch of the first day and of the last."""
 _SPELLED: Final = ("+", "o")
-"""Between these are numbers, dates and times as texts, however somebody spells them."""
+"""Between these are numbers, dates and times as strings, however somebody spells them."""
 _WIDEST: Final[Mapping[pa.DataType, Bounds]] = {
     pa.bool_(): (False, True),
     pa.int32(): (-(2**31), 2**31 - 1),
@@ -48,7 +48,7 @@ def promoted_bounds(low: Scalar, high: Scalar, stored: pa.DataType, wanted: pa.D
     -------
     tuple
         Wide ones where the order of the values changes as well, as that of numbers which become
-        texts.
+        strings.
     """
     if _is_same(stored, wanted):
         return low, high
@@ -80,14 +80,14 @@ def _is_same(stored: pa.DataType, wanted: pa.DataType) -> bool:
     """Whether two types have one internal form."""
     if stored.equals(wanted):
         return True
-    alike: tuple[Callable[[pa.DataType], bool], ...] = (
+    same_kinds: tuple[Callable[[pa.DataType], bool], ...] = (
         pt.is_decimal,
         pt.is_timestamp,
         pt.is_time,
         is_text,
         is_bytes,
     )
-    return any(test(stored) and test(wanted) for test in alike)
+    return any(test(stored) and test(wanted) for test in same_kinds)
 
 
 def _change(stored: pa.DataType, wanted: pa.DataType) -> Callable[[Scalar], Scalar] | None:

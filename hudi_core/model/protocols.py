@@ -15,8 +15,7 @@ Paths = list[str]
 
 @runtime_checkable
 class TimelineView(Protocol):
-    """The instants of a table as their reader is meant to see them (fenced by the table's
-    format)."""
+    """A table's instants as readers see them (fenced by the format)."""
 
     @property
     def instants(self) -> tuple[Instant, ...]:
@@ -28,7 +27,7 @@ class TimelineView(Protocol):
         ...
 
     def is_committed(self, time: InstantTime) -> bool:
-        """Whether files of this requested time belong to the table (archived times included)."""
+        """Whether a completed write has this requested time, archived ones included."""
         ...
 
     def find(self, time: InstantTime, action: Action | None = None) -> Instant | None:
@@ -49,17 +48,17 @@ class LockProvider(Protocol):
         ...
 
     def lease_left(self) -> float:
-        """Seconds until the lock may be taken by another; ``inf`` for locks without a lease."""
+        """Seconds until another may take the lock; ``inf`` without a lease."""
         ...
 
     @property
     def excludes_processes(self) -> bool:
-        """Whether the lock excludes other processes, not only other threads of this one."""
+        """Whether the lock excludes other processes, not just threads."""
         ...
 
 
 class Storage(Protocol):
-    """Small metadata files of one root, with the atomic steps a timeline needs.
+    """Small metadata files of one root, with a timeline's atomic operations.
 
     Paths are relative to the root, with ``/``, and never leave it. Data files do not pass through
     here but for existence, listing and deletion; see :mod:`hudi_core.storage.data_files`.
@@ -81,8 +80,7 @@ class Storage(Protocol):
         ...
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
-        """Return a part of a file's bytes: ``length`` from ``offset`` on, fewer only where the file
-        ends.
+        """Return ``length`` bytes from ``offset`` on, or up to the end.
 
         Raises
         ------
@@ -102,8 +100,10 @@ class Storage(Protocol):
         ...
 
     def put(self, path: str, data: bytes) -> None:
-        """Create or replace a file atomically: readers see the old or the new bytes, never a
-        part."""
+        """Create or replace a file atomically.
+
+        Readers see the old or the new bytes, never a part.
+        """
         ...
 
     def head(self, path: str) -> FileStatus | None:
@@ -111,12 +111,16 @@ class Storage(Protocol):
         ...
 
     def version(self, path: str) -> tuple[bytes, str]:
-        """Return a file's bytes and an opaque tag that changes whenever the bytes do."""
+        """Return a file's bytes and their version tag.
+
+        The tag is opaque and changes whenever the bytes do.
+        """
         ...
 
     def compare_and_set(self, path: str, data: bytes, expected: str | None) -> str:
-        """Replace a file if its tag is still ``expected`` (``None``: if it is absent); return the
-        new tag.
+        """Replace a file if its tag is ``expected``; return the new tag.
+
+        ``None`` expects that the file is absent.
 
         Raises
         ------
@@ -128,7 +132,9 @@ class Storage(Protocol):
     def list(
         self, prefix: str = "", recursive: bool = False, others: Paths | None = None
     ) -> Iterator[FileStatus]:
-        """Yield the files below a folder, which need not exist. Temporary files are left out.
+        """Yield the files below a folder, which need not exist.
+
+        Temporary files are left out.
 
         Parameters
         ----------
@@ -151,5 +157,5 @@ class Storage(Protocol):
         ...
 
     def delete_tree(self, prefix: str) -> int:
-        """Delete everything below a folder and the folder; return the number of files deleted."""
+        """Delete a folder and everything in it; return the file count."""
         ...

@@ -1,4 +1,4 @@
-"""What is known of the values of one column in many files, as columns."""
+"""Value ranges of one column in many files, as columns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ _MAX_VALUES: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class ValueRanges:
-    """Ranges of one column; entry i is of the i-th file or partition that was asked about.
+    """Ranges of one column; entry i is of the i-th requested item.
+
+    An item is a file or a partition.
 
     Attributes
     ----------

@@ -24,7 +24,7 @@ class CommitResult:
     instant
         The completed instant on the timeline.
     operation
-        What was asked for.
+        The requested operation.
     inserted, updated, deleted
         Rows that the table gained, replaced and lost: it has ``inserted - deleted`` rows more than
         before, but for those of partitions that were overwritten. Late rows, which lost
@@ -41,7 +41,7 @@ class CommitResult:
     statuses
         What the handles reported, file by file, with the statistics of every column.
     is_repetition
-        Whether nothing was written, because ``idempotency`` says that this write, or a later one of
+        Whether nothing was written, because by ``idempotency`` this write, or a later one of
         its application, took place before. The rest is what the commit of that write keeps: no
         timings and no statuses.
     """
@@ -61,7 +61,7 @@ class CommitResult:
 
     @property
     def replaced(self) -> int:
-        """How many file groups were taken out of the table, with all their rows."""
+        """Number of file groups replaced, with all their rows."""
         by_partition = getattr(self.metadata, "partition_to_replace_file_ids", {})
         return sum(map(len, by_partition.values()))
 

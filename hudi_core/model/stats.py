@@ -1,4 +1,4 @@
-"""Column statistics of one data file, in the form every format derives its own from."""
+"""Column statistics of one data file, from which formats derive theirs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ColumnStats:
     compressed_size, uncompressed_size
         Bytes of the column's chunks in the file.
     has_unbounded
-        Of floating-point values: whether a row group has some that its footer tells no bounds of,
+        Of floating-point values: whether a row group has some that its footer has no bounds of,
         because they are NaN. Such a row group holds any value, to readers who go by footers.
     """
 

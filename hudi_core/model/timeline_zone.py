@@ -30,31 +30,31 @@ class TimelineZone:
         ``UTC``, a name of the tz database, or an offset such as ``+05:30``; ``None`` for the zone
         of this process where it has no such name.
     is_local
-        Whether that is what somebody declares: the table does not say it.
+        Whether options declare it: the table stores none.
     """
 
     name: str | None
     is_local: bool = True
 
-    def digits(self, moment: datetime) -> InstantTime:
-        """The instant time that clocks of the zone show at a moment.
+    def digits(self, when: datetime) -> InstantTime:
+        """The instant time of a datetime, in the zone's local time.
 
-        The moment is aware; it is cut to milliseconds.
+        The datetime is aware; it is cut to milliseconds.
         """
-        return instant_time_of(moment.astimezone(self._rules()).replace(tzinfo=UTC))
+        return instant_time_of(when.astimezone(self._rules()).replace(tzinfo=UTC))
 
-    def moment(self, time: InstantTime) -> datetime:
-        """The moment, in UTC, at which clocks show an instant time."""
+    def utc_datetime(self, time: InstantTime) -> datetime:
+        """The datetime, in UTC, of an instant time in local time."""
         shown = to_datetime(time).replace(tzinfo=None)
         return shown.replace(tzinfo=self._rules()).astimezone(UTC)
 
     def epoch_millis(self, time: InstantTime) -> int:
         """The milliseconds since the epoch of an instant time."""
-        return (self.moment(time) - _EPOCH) // _MILLI
+        return (self.utc_datetime(time) - _EPOCH) // _MILLI
 
-    def offset_at(self, moment: datetime) -> timedelta:
-        """The offset from UTC at an aware moment."""
-        return moment.astimezone(self._rules()).utcoffset() or timedelta(0)
+    def offset_at(self, when: datetime) -> timedelta:
+        """The offset from UTC at an aware datetime."""
+        return when.astimezone(self._rules()).utcoffset() or timedelta(0)
 
     def __str__(self) -> str:
         return self.name or "the zone of this process"

@@ -1,7 +1,7 @@
 """Calling the hooks of one format, and what happens around each call.
 
-A hook of an ability that the format does not declare is refused. Observers are told. What comes
-back is checked. :mod:`hudi_core.plugin.guard` says what becomes of errors.
+A hook of an ability that the format does not declare is refused. Observers are called. What comes
+back is checked. :mod:`hudi_core.plugin.guard` handles errors.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ARGUMENTS: Final = {
 
 
 def _kinds(hook: str) -> tuple[type, ...]:
-    """What a hook may return, as the contract annotates it; ``None`` where it may be left out."""
+    """Annotated return types of a hook; ``None`` where it is optional."""
     found = get_type_hints(getattr(TableFormatHooks, hook))["return"]
     parts = get_args(found) if isinstance(found, UnionType) else (found,)
     kinds = tuple(get_origin(part) or part for part in parts)

@@ -1,4 +1,4 @@
-"""What a table or an action needs of its format, and refusing what the format does not declare."""
+"""Capabilities that tables and actions require of their format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of a plugin at load: what can be known to be wrong before a hook is ever called.
+"""Checks of a plugin at load, before any hook is called.
 
 A class is checked once per process, by pluggy and against the contract.
 """
@@ -94,7 +94,7 @@ def implementations_of(name: str, plugin: object) -> Implementations:
 
 
 def require_format_hooks(name: str, implementations: Implementations) -> None:
-    """Refuse a format that wraps hooks, or lacks one that every format needs.
+    """Refuse a format with hook wrappers, or without a required hook.
 
     Raises
     ------
@@ -117,8 +117,7 @@ def require_format_hooks(name: str, implementations: Implementations) -> None:
 def require_declared_hooks(
     name: str, declared: FormatCapabilities, implementations: Implementations
 ) -> None:
-    """Refuse a format that declares an ability and lacks a hook of it, or a change of type that
-    there is not.
+    """Refuse a declared ability without its hook, or an unknown promotion.
 
     Raises
     ------

@@ -1,9 +1,9 @@
-"""Whether a format may say that a partition, or the table, has no files.
+"""Whether a format may report a partition, or the table, as empty.
 
-That is looked at only where it does say so, which it rightly does of a partition that a write is
-about to make. What is asked then is the table's own: its metadata table, or its folders, and the
+Checked only where the format reports one as empty, which is right for a partition that a write is
+about to make. The table's own files are compared then: its metadata table, or its folders, and the
 commits of the fenced timeline. A file counts that a completed commit of that timeline left with
-rows, that no later one replaced, and that the format does not name when asked again; so
+rows, that no later one replaced, and that the format does not name in a second listing; so
 that neither a writer that is at work, nor a list that is older than the timeline, is taken for a
 mistake of the format.
 """
@@ -49,7 +49,7 @@ class EmptyListings:
     timelines: Callable[[], TimelineFactory]
 
     def require_partitions(self) -> None:
-        """Refuse that there is no partition, where one of the table's has rows.
+        """Refuse an empty list of partitions where one has rows.
 
         Raises
         ------
@@ -96,7 +96,10 @@ class EmptyListings:
     def _with_files(
         self, client: TableMetaClient, partitions: Sequence[PartitionPath] | None
     ) -> tuple[Sequence[PartitionPath], TimelineView | None]:
-        """The partitions in which the table itself knows files, and the timeline if there are."""
+        """Partitions in which the table knows files, and the timeline.
+
+        The timeline only if there are such.
+        """
         own = table_lister(client)
         listed = own.list_files(own.list_partitions() if partitions is None else partitions)
         paths = [path for path, files in listed.items() if files]
@@ -109,7 +112,7 @@ class EmptyListings:
 def _with_rows(
     client: TableMetaClient, partitions: Sequence[PartitionPath], timeline: TimelineView
 ) -> FileSlice | None:
-    """A file slice that has rows by its commit; ``None`` where there is none."""
+    """A file slice whose commit wrote rows, or ``None``."""
     view = FileSystemView(
         table_lister(client), timeline, replaced_groups(timeline, client.read_commit)
     )

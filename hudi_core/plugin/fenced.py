@@ -1,9 +1,9 @@
-"""The fence: the Hudi timeline as the formats of a table see it.
+"""The fence: the Hudi timeline as a table's formats see it.
 
 An instant is complete when step 1 (the Hudi timeline) and step 2 (the format's current lineage)
 have both happened (RFC-93, "Commit Protocol"). What only step 1 has reached is shown as inflight,
 so that no reader, planner, cleaner or archiver takes it for complete. It keeps its completion time,
-which no other inflight instant has: that is how recovery tells a pending publication, which is
+which no other inflight instant has: that is how recovery recognises a pending publication, which is
 rolled forward, from a write that failed, which is rolled back.
 
 The fence is over a list of publications: a table that is published to several formats at once is
@@ -52,7 +52,7 @@ class Lineage:
         return cls(held, completed_watermark)
 
     def find(self, instant: Instant) -> Publication | None:
-        """Return the publication of ``instant``; ``None`` where the lineage does not name it."""
+        """Return the publication of ``instant``, or ``None`` if not in the lineage."""
         return self.publications.get(instant_key(instant))
 
     def holds(self, instant: Instant) -> bool:
@@ -67,10 +67,12 @@ class Lineage:
         return self.find(instant) is not None
 
     def publication(self, instant: Instant, version: str) -> Publication | None:
-        """Return how the lineage holds ``instant``: as it names it or, where it has forgotten it,
-        with the ``version`` that knows it by the watermark; ``None`` where it does not.
+        """Return the publication of ``instant``, by name or watermark.
 
-        What step 1 has not completed the watermark does not tell of.
+        By its name or, where the lineage has expired it, with the ``version`` whose watermark
+        covers it; ``None`` where neither does.
+
+        The watermark covers only what step 1 has completed.
         """
         found = self.find(instant)
         is_over = instant.is_completed or instant.completion_time is not None
@@ -107,7 +109,7 @@ def fence(timeline: Timeline, publications: Sequence[PublishedInstants]) -> Time
 
 
 def pending_publications(timeline: TimelineView) -> tuple[Instant, ...]:
-    """Return the instants of a fenced timeline that step 1 has reached and step 2 has not.
+    """Return instants that step 1 has completed and step 2 has not.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The one place where code that others wrote may fail in any way it likes."""
+"""The one caller of foreign code, which may fail in any way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options that a format declares, and what a user gives of them.
+"""The options that a format declares, and the user's values.
 
 A format that declares nothing, by leaving ``get_options`` out, is given its options unseen.
 """

@@ -19,13 +19,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """Calls into one format.
-
-    Attributes
-    ----------
-    name
-        Name of the format.
-    """
+    """Calls into one format, by its name."""
 
     name: str
 
@@ -65,7 +59,7 @@ class Guard:
         PluginContractError
             Says what was returned, and what is ``wanted``.
         PluginHookError
-            A property of the result failed that tells of which kind it is.
+            A property of the result failed that shows its kind.
         """
         # looking whether an object has a property may call it
         if not self.call(method, lambda: isinstance(result, kinds)):
@@ -77,5 +71,5 @@ class Guard:
         self.raise_violation(f"{method} returned {got}, not {wanted}")
 
     def raise_violation(self, reason: str) -> NoReturn:
-        """Raise the error that says how the format breaks its contract."""
+        """Raise the error that explains how the format breaks its contract."""
         raise PluginContractError(self.name, reason)

@@ -1,7 +1,7 @@
 """The typed front of a table's format: one method per hook.
 
 Every open table has its own host with its own plugin manager, which holds the table's one format
-and the installed observers; :mod:`hudi_core.plugin.calls` says what happens around a call.
+and the installed observers; :mod:`hudi_core.plugin.calls` has what happens around a call.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def hook_with_views(
 
 
 def _described(method: F, spec: Callable[..., object]) -> F:
-    """Give a method the name, the text and the arguments of its hook."""
+    """Give a method its hook's name, docstring and signature."""
     signature = inspect.signature(spec)
     taken = [one for one in signature.parameters.values() if one.name != "view_manager"]
     method.__name__, method.__doc__ = spec.__name__, spec.__doc__
@@ -146,7 +146,9 @@ class FormatHost:
         return self.calls.capabilities
 
     def require(self, *needed: Capability) -> None:
-        """Refuse what the format does not declare; to be called before the first file is written.
+        """Refuse what the format does not declare.
+
+        To be called before the first file is written.
 
         Raises
         ------
@@ -274,25 +276,28 @@ class FormatHost:
 
 @dataclass(frozen=True, slots=True)
 class _TableViews:
-    """Views of a table whose format has no metadata yet, or none that can be trusted."""
+    """Views of a table whose format has no trustworthy metadata yet."""
 
     meta_client: MetaClientView
 
     def view(self, timeline: TimelineView | None = None) -> SliceView:
-        """Return the view as of ``timeline``; by default of all that step 1 has completed."""
+        """Return the view as of ``timeline``.
+
+        By default of all that step 1 has completed.
+        """
         client = self.meta_client
         return ViewManager(client.read_commit, table_lister(client), client.timeline).view(timeline)
 
 
 @dataclass(frozen=True, slots=True)
 class _Views:
-    """Views of a table for the hooks of its format; nothing is read until one is asked for."""
+    """Views of a table for its format's hooks, read on demand."""
 
     host: FormatHost
     meta_client: MetaClientView
 
     def view(self, timeline: TimelineView | None = None) -> SliceView:
-        """Return the view as of ``timeline``; by default of the fenced timeline as it is now."""
+        """Return the view as of ``timeline``, by default the fenced one."""
         client = self.meta_client
         lister = self.host.get_metadata_factory().create(client)
         fenced = self.host.get_timeline_factory().active_timeline

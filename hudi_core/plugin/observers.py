@@ -29,7 +29,7 @@ class Observer:
     implementations: Implementations
 
     def begin(self, hook: str, arguments: Mapping[str, object]) -> Observation | None:
-        """Start watching a call; ``None`` when this observer does not, or failed to start."""
+        """Start observing a call; ``None`` when not interested or failed."""
         implementation = self.implementations.get(hook)
         if implementation is None:
             return None
@@ -60,7 +60,7 @@ class Observation:
         self._finish(attempt(lambda: self.wrapper.send(result)))
 
     def raised(self, error: BaseException) -> None:
-        """Let the observer see the error; an interrupt of the process only ends it."""
+        """Pass the error to the observer; interrupts only end it."""
         if not isinstance(error, Exception):
             self._finish(attempt(self.wrapper.close), ended=True)
             return

@@ -1,4 +1,6 @@
-"""The reference of the options of the project's own formats, made from their declarations.
+"""Writes the option reference of the project's own formats.
+
+Made from their declarations.
 
 ``python -m hudi_core.plugin.option_page [FILE]`` writes it to ``docs/formats.md``.
 """
@@ -66,7 +68,10 @@ def _section(name: str, options: tuple[FormatOption[Any], ...]) -> Iterator[str]
 
 
 def main(arguments: list[str]) -> int:
-    """Write the page to a file, by default :data:`DEFAULT_PATH` in the current folder."""
+    """Write the page to a file, by default :data:`DEFAULT_PATH`.
+
+    The default is relative to the current folder.
+    """
     path = Path(arguments[0]) if arguments else DEFAULT_PATH
     path.write_text(render(), encoding="utf-8")
     return 0

@@ -72,7 +72,10 @@ class FormatRegistry:
         self._find: FindEntryPoints = find or _installed
 
     def installed(self) -> tuple[InstalledFormat, ...]:
-        """Return every claim to a format name, by name and distribution; imports nothing."""
+        """Return every claim to a format name; imports nothing.
+
+        By name and distribution.
+        """
         claims = {_claim(name, entry) for name, entry in self._formats()}
         return tuple(sorted(claims, key=lambda claim: (claim.name, claim.distribution)))
 
@@ -81,7 +84,9 @@ class FormatRegistry:
         return tuple(sorted({name for name, _ in self._formats()}))
 
     def load(self, name: str) -> object:
-        """Import a format and return the plugin object; a class is called to make one.
+        """Import a format and return its plugin object.
+
+        A class is called to make one.
 
         Parameters
         ----------
@@ -122,7 +127,7 @@ class FormatRegistry:
         return tuple(self._claims(name))
 
     def load_observers(self) -> dict[str, object]:
-        """Import the installed observers; return them by name and distribution, in that order.
+        """Import the installed observers; return them by name and distribution.
 
         One that cannot be imported is logged and left out: an observer never decides whether a
         table can be used.
@@ -172,7 +177,9 @@ def _installed(group: str) -> Iterable[EntryPoint]:
 def _found(
     group: str, places: tuple[tuple[str, int], ...], finders: tuple[int, ...]
 ) -> tuple[EntryPoint, ...]:
-    """Return the entry points of a group; a file of every distribution is read for them.
+    """Return the entry points of a group.
+
+    A file of every distribution is read for them.
 
     Whoever installs or removes a distribution changes the folder that it is in, and so the
     arguments.

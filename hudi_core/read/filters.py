@@ -229,9 +229,9 @@ def _converted(value: object, kind: pa.DataType) -> pa.Scalar:
     is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
     match value:
         case str() if pa.types.is_timestamp(kind):
-            moment = datetime.fromisoformat(value)
+            at = datetime.fromisoformat(value)
             # a text without a zone means UTC, as in query times
-            aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+            aware = at if at.tzinfo else at.replace(tzinfo=UTC)
             return pa.scalar(aware if kind.tz else aware.replace(tzinfo=None), kind)
         case float() if pa.types.is_decimal(kind):
             return pa.scalar(Decimal(repr(value)), kind)

@@ -15,7 +15,7 @@ import pyarrow.fs as pafs
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import PartitionValueError, UnsafePathError
 from hudi_core.keygen import path_codec
-from hudi_core.keygen.timestamp import bounds_of_texts, may_be_of_nulls
+from hudi_core.keygen.timestamp import bounds_of_strings, may_be_of_nulls
 from hudi_core.model.files import PartitionPath
 from hudi_core.model.partition_transform import PartitionTransform
 from hudi_core.model.ranges import ValueRanges
@@ -140,7 +140,7 @@ class PartitionPruner:
     def _spans(self, name: str, texts: Sequence[str | None]) -> ValueRanges | None:
         """Return between which values a column lies of whose timestamps these texts were made."""
         kind = self._schema.field(name).type
-        bounds = None if self._how is None else bounds_of_texts(texts, kind, self._how)
+        bounds = None if self._how is None else bounds_of_strings(texts, kind, self._how)
         if self._how is None or bounds is None or not bounds.known.any():
             return None
         may_be_null = may_be_of_nulls(bounds, texts, kind, self._how)

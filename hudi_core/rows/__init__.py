@@ -1,1 +1,1 @@
-"""Rows of a write on their way to base files: staged, ordered, combined and merged."""
+"""Incoming rows of a write: staged, ordered, combined and merged."""

@@ -1,9 +1,9 @@
-"""Which of several rows with one key wins, within a batch and against the stored row.
+"""Which of several rows with one key wins, stored row included.
 
 Event-time ordering: the greater ordering value wins and a tie goes to the later arrival; of several
 ordering values the next decides where those before are equal. A null ordering value is the lowest
 within a batch; against a stored row a null on either side lets the incoming row win, as a row that
-does not know its time cannot be told to be late. Floats have the one order of Java's
+does not know its time cannot be late. Floats have the one order of Java's
 ``Double.compare``: NaN is the greatest value, and equal to itself. Commit-time ordering: the later
 arrival wins.
 """
@@ -33,7 +33,9 @@ def distinct(positions: Positions) -> Positions:
 
 
 def winners(keys: pa.ChunkedArray, ordering: Sequence[pa.ChunkedArray]) -> Positions | None:
-    """Return the positions of the winning rows in arrival order; ``None`` when no key occurs twice.
+    """Return positions of the winning rows in ingest order.
+
+    ``None`` when no key occurs twice.
 
     Parameters
     ----------
@@ -64,7 +66,9 @@ def winners(keys: pa.ChunkedArray, ordering: Sequence[pa.ChunkedArray]) -> Posit
 def existing_is_newer(
     stored: Sequence[pa.Array | pa.ChunkedArray], incoming: Sequence[pa.Array | pa.ChunkedArray]
 ) -> pa.BooleanArray:
-    """Return for each pair whether the stored row stays: its ordering value is strictly greater.
+    """Return for each pair whether the stored row stays.
+
+    It does if its ordering value is strictly greater.
 
     Parameters
     ----------
@@ -84,7 +88,7 @@ def existing_is_newer(
 
 
 def order_ranks(ordering: Sequence[pa.ChunkedArray], count: int) -> Positions:
-    """Return for each row how late it is among the others; equal ordering values have one rank.
+    """Return each row's rank by its ordering values; ties share one.
 
     Parameters
     ----------
@@ -104,7 +108,7 @@ def order_ranks(ordering: Sequence[pa.ChunkedArray], count: int) -> Positions:
 def _totally_ordered(
     values: pa.Array | pa.ChunkedArray,
 ) -> pa.Array | pa.ChunkedArray:
-    """Return values that sort and compare alike; floats as integers of the same order.
+    """Return values that sort and compare alike: floats as integers.
 
     Arrow sorts NaN behind all numbers, but compares it as greater than none.
     """

@@ -1,4 +1,4 @@
-"""What every task of one write knows; a frozen value that crosses to executors."""
+"""Facts for every task of a write, frozen and sent to executors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from hudi_core.storage.options import StorageOptions
 
 @dataclass(frozen=True, slots=True)
 class KeyTracking:
-    """What tasks leave of the keys they write, for the indexes of keys that the table has.
+    """Keys that tasks spill for the table's key indexes.
 
     Attributes
     ----------
@@ -98,12 +98,12 @@ class WriteContext:
 
     @property
     def uses_record_index(self) -> bool:
-        """Whether the metadata table is asked where keys are."""
+        """Whether keys are looked up in the metadata table."""
         return self.table.buckets is None and self.write.index.index_type.is_record_index
 
     @property
     def moves(self) -> bool:
-        """Whether a row whose key is stored in another partition moves to its own."""
+        """Whether a row whose key is stored in another partition moves."""
         return self.is_global and self.write.index.moves_partition
 
     @cached_property

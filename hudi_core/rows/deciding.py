@@ -1,4 +1,4 @@
-"""What decides between versions of a row: the values that order them, and what marks deletes."""
+"""Columns that decide between versions of a row: ordering, delete marker."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def deciding_names(rules: MergeRules) -> set[str]:
 
 
 def require_merge_columns(rules: MergeRules, schema: TableSchema) -> None:
-    """Refuse to merge by columns that the table lacks, or that cannot be compared.
+    """Refuse merge columns that the table lacks or that cannot be compared.
 
     Raises
     ------
@@ -49,7 +49,7 @@ def require_merge_columns(rules: MergeRules, schema: TableSchema) -> None:
             )
         if rules.is_sequence and not pt.is_string(field.type):
             raise SchemaError(
-                f"The column {name} has the type {field.type}; it has to hold texts such as "
+                f"The column {name} has the type {field.type}; it has to hold strings such as "
                 "000012.3045, the number of a binlog file and a position in it",
                 "Create a table with another payload class.",
                 columns=[name],
@@ -57,7 +57,9 @@ def require_merge_columns(rules: MergeRules, schema: TableSchema) -> None:
 
 
 def require_delete_markers(rules: MergeRules, schema: TableSchema) -> None:
-    """Refuse columns that cannot mark deletes; they may be missing: full loads often have none.
+    """Refuse columns that cannot mark deletes.
+
+    They may be missing: full loads often have none.
 
     Raises
     ------
@@ -69,7 +71,7 @@ def require_delete_markers(rules: MergeRules, schema: TableSchema) -> None:
         if field is not None and not _can_mark(field.type):
             raise SchemaError(
                 f"The column {marker.field} marks deletes and has the type {field.type}",
-                "Name a column of texts, whole numbers or booleans in hoodie.payload.delete.field.",
+                "Name a column of strings, integers or booleans in hoodie.payload.delete.field.",
                 columns=[marker.field],
             )
 
@@ -79,7 +81,7 @@ def _can_mark(kind: pa.DataType) -> bool:
 
 
 def column_of(rows: pa.Table | pa.RecordBatch, name: str) -> pa.ChunkedArray:
-    """A column, or a field of a struct; null where a struct around it is."""
+    """A column, or a struct field; null where its struct is null."""
     top, *below = name.split(".")
     column = rows.column(top)
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
@@ -94,7 +96,7 @@ def column_of(rows: pa.Table | pa.RecordBatch, name: str) -> pa.ChunkedArray:
 def order_values(
     rows: pa.Table, fields: Sequence[str], rules: MergeRules
 ) -> tuple[pa.ChunkedArray, ...]:
-    """The columns that order rows: the next decides where those before are equal.
+    """The ordering columns; each breaks ties of those before.
 
     Parameters
     ----------
@@ -108,7 +110,10 @@ def order_values(
 
 
 def _sequence(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
-    """Number of file and position as two columns; null where the text is no such pair."""
+    """A sequence string as two columns: file number and position.
+
+    Null where the string is no such pair.
+    """
     found = pc.extract_regex(column, _SEQUENCE)
     file, position = (
         pa.chunked_array([pc.struct_field(chunk, [name]) for chunk in found.chunks], pa.string())
@@ -123,7 +128,7 @@ def require_sequences(rows: pa.Table, rules: MergeRules) -> None:
     Raises
     ------
     SchemaError
-        Shows some of the texts.
+        Shows some of the strings.
     """
     for name in rules.order:
         if not rules.is_sequence or name not in rows.column_names:
@@ -131,11 +136,11 @@ def require_sequences(rows: pa.Table, rules: MergeRules) -> None:
         column = column_of(rows, name)
         unknown = column.filter(_sequence(column)[0].is_null())
         if len(unknown):
-            texts = ", ".join(map(repr, pc.unique(unknown).to_pylist()[:_SHOWN]))
+            strings = ", ".join(map(repr, pc.unique(unknown).to_pylist()[:_SHOWN]))
             raise SchemaError(
                 f"{len(unknown)} rows have no number of a binlog file and a position in {name}, "
-                f"but {texts}",
-                "Give texts such as 000012.3045.",
+                f"but {strings}",
+                "Give strings such as 000012.3045.",
                 columns=[name],
             )
 
@@ -168,5 +173,5 @@ def _marked(column: pa.ChunkedArray, marker: DeleteMarker) -> pa.ChunkedArray:
     if pt.is_boolean(column.type):
         known = {"true": True, "false": False}.get(value)
         return pc.equal(column, pa.scalar(known, pa.bool_()))
-    texts = column.cast(pa.string())
-    return pc.equal(texts, value)
+    strings = column.cast(pa.string())
+    return pc.equal(strings, value)

@@ -1,6 +1,6 @@
-"""Values that the version of a row that counts takes from the other version.
+"""Partial updates: values that the winning row takes from the other.
 
-Source: Hudi's ``PartialUpdateHandler``. Only whole columns are looked at, never fields of a struct.
+Source: Hudi's ``PartialUpdateHandler``. Only whole columns are compared, never fields of a struct.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NEVER: Final = frozenset((*META_COLUMNS, INGEST_ORDER))
 
 
 def require_null_defaults(schema: str | None, rules: MergeRules) -> None:
-    """Refuse to fill rows of a table in which another value than null is the default of a column.
+    """Refuse partial updates where a column's default is not null.
 
     Hudi takes that value for a missing one too, but by identity of Java objects: which values those
     are depends on their type and size. Tables that Spark or this project made have no such columns.
@@ -115,7 +115,7 @@ def filled(
 
 
 def folded(rows: pa.Table, codes: Positions, rules: MergeRules) -> tuple[pa.Table, Positions]:
-    """Merge rows with one key into one, each value from the row that counts for it.
+    """Merge rows with one key into one, value by value.
 
     Rows are taken as they arrived. One that is no earlier than all before it counts from then on,
     and takes what it lacks from what was there; an earlier one only gives what is lacking. A delete

@@ -1,4 +1,4 @@
-"""What becomes of the stored rows of a file when incoming rows meet them; a pure function."""
+"""Merges incoming rows into the stored rows of a file; pure."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def merge(
     rules: MergeRules,
     delete_all: bool,
 ) -> Merged:
-    """Merge incoming rows into the stored rows they meet, each stored row for itself.
+    """Merge incoming rows into the stored rows they match.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def _late(stored: pa.Table, rows: pa.Table, located: Located, rules: MergeRules)
 
 
 def _kept(stored: pa.Table, keep: Mask, removed: Positions) -> pa.Table:
-    """Return the rows that stay; where few go, as slices, which cost nothing however long."""
+    """Return the rows that stay; where few go, as zero-copy slices."""
     if len(removed) > _SLICED_ROWS:
         return stored.filter(pa.array(keep))
     bounds = zip([0, *(removed + 1)], [*removed, stored.num_rows], strict=True)

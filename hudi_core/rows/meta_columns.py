@@ -1,4 +1,4 @@
-"""The five meta columns of rows that a write puts into a file (``hudi-format`` section 4)."""
+"""The five meta columns of new rows (``hudi-format`` section 4)."""
 
 from __future__ import annotations
 
@@ -41,8 +41,9 @@ class RowOrigin:
 def with_meta_columns(
     rows: pa.Table, keys: pa.ChunkedArray, context: WriteContext, origin: RowOrigin
 ) -> pa.Table:
-    """Return new rows with their meta columns in front, in the order of the stored schema; those
-    of one value are encoded.
+    """Return new rows with their meta columns in front.
+
+    Columns are in the order of the stored schema; those of one value are encoded.
 
     In a table without a record key the sequence number is the key of a row that brings none, as
     with Hudi: it follows from instant, task and row, so that a task that runs again gives the same

@@ -34,7 +34,10 @@ _BATCH_ROWS: Final = 65_536
 
 
 def arrangement_for(context: WriteContext) -> Arrangement | None:
-    """Return how a bulk insert spreads its rows over tasks; ``None`` to take them as they come."""
+    """Return how a bulk insert spreads its rows over tasks.
+
+    ``None`` to take them as they come.
+    """
     write, table = context.write, context.table
     tasks = write.bulk_insert_parallelism or None
     if write.bulk_insert_sort_mode is BulkInsertSortMode.GLOBAL_SORT:
@@ -43,8 +46,8 @@ def arrangement_for(context: WriteContext) -> Arrangement | None:
         return Arrangement(columns, True, not by, tasks) if columns else None
     if write.bulk_insert_sort_mode in _SPREAD and table.partition_fields:
         # a partition that is made of timestamps has many values, which lie beside each other
-        by_moment = table.time_based is not None
-        return Arrangement(table.partition_fields, by_moment, not by_moment, tasks)
+        by_time = table.time_based is not None
+        return Arrangement(table.partition_fields, by_time, not by_time, tasks)
     return None
 
 
@@ -79,8 +82,10 @@ def sorts(context: WriteContext) -> bool:
 def in_order(
     batches: Iterator[pa.RecordBatch], context: WriteContext, keys: KeyGenerator
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a task by partition path and record key, or by the columns that are named;
-    as they come where the sort mode does not ask for an order.
+    """Yield a task's rows in the order of the sort mode.
+
+    By partition path and record key, or by the named columns; as they come where the sort mode asks
+    for no order.
 
     All rows of the task are in memory until they are sorted.
     """
@@ -100,7 +105,7 @@ def in_order(
 def ordered_positions(
     rows: pa.Table, positions: IntArray, context: WriteContext, keys: KeyGenerator
 ) -> IntArray:
-    """Return the positions of rows of one partition in the order they are to be written."""
+    """Return the positions of one partition's rows in writing order."""
     chosen = rows.take(pa.array(positions))
     ordered: IntArray = positions.take(_order(chosen, context, keys, None).to_numpy())
     return ordered

@@ -1,4 +1,6 @@
-"""What tasks of one write leave for each other: Arrow files below the instant's temporary folder.
+"""Spill files between tasks of one write, as Arrow files.
+
+They lie below the instant's temporary folder.
 
 A file counts only when a task's result names it; the attempt in its name keeps two attempts from
 meeting.

@@ -1,9 +1,9 @@
-"""Incoming rows, scattered by partition once, so that every later task reads just its own.
+"""Incoming rows, scattered by partition once for all later tasks.
 
 The input of a write is evaluated exactly once. Each input task sorts its rows by partition path and
 keeps them as Arrow batches, in memory where the engine shares it, else as one Arrow file below the
 instant's temporary folder. A part counts only when the task's result names it: what a failed or
-speculative attempt left behind is never read, and a source that gives other rows when it is asked
+speculative attempt left behind is never read, and a source that gives other rows when it is read
 twice cannot split a row between two file groups.
 """
 
@@ -82,7 +82,7 @@ def stage_rows(
     schema: TableSchema,
     in_memory: bool,
 ) -> Iterator[StagedPart]:
-    """Stage the rows of one input task; yields one part, or none when there are no rows.
+    """Stage the rows of one input task as one part, if any.
 
     Parameters
     ----------
@@ -170,7 +170,10 @@ def _with_arrival(chunk: pa.RecordBatch, first: int) -> pa.RecordBatch:
 def scatter(
     batch: pa.RecordBatch, partition_paths: pa.DictionaryArray
 ) -> Iterator[tuple[PartitionPath, pa.RecordBatch]]:
-    """Yield the rows of each partition, in arrival order, by one stable sort and one gather."""
+    """Yield the rows of each partition, in ingest order.
+
+    By one stable sort and one gather.
+    """
     paths = [PartitionPath(path) for path in partition_paths.dictionary.to_pylist()]
     if len(paths) == 1:
         yield paths[0], batch
@@ -241,7 +244,10 @@ class _MemorySink:
 
 
 class _FileSink:
-    """Writes one Arrow file; the attempt in its name keeps two attempts from meeting."""
+    """Writes one Arrow file, with the attempt in its name.
+
+    So two attempts never collide.
+    """
 
     def __init__(self, context: WriteContext, schema: pa.Schema, task: TaskContext) -> None:
         self._location = f"{stage_folder(context)}/{task.stage}-{task.task}-{task.attempt}.arrow"
@@ -288,7 +294,9 @@ class StagedRows:
         return pa.Table.from_batches(batches)
 
     def take(self, numbers: npt.NDArray[np.int64]) -> Iterator[pa.RecordBatch]:
-        """Yield some of the rows; of the others, just those in a batch with one of them are read.
+        """Yield the rows at some positions.
+
+        Batches without one of them are not read.
 
         Parameters
         ----------

@@ -1,1 +1,1 @@
-"""Schemas: Arrow, Avro and Hudi types of columns, and how one schema becomes another."""
+"""Schemas: Arrow, Avro and Hudi types, and schema evolution."""

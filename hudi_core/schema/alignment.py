@@ -1,4 +1,4 @@
-"""Columns of a file brought to the columns of the table, which may have changed since.
+"""A file's columns aligned with the columns of the table.
 
 A column keeps its field id when it is renamed, and a new column of an old name has a new one. So
 columns are matched by id where the file carries ids, and by name where it does not: in files of
@@ -21,14 +21,16 @@ _AVRO_SCHEMA: Final = b"parquet.avro.schema"
 
 
 def stored_fields(schema: pa.Schema) -> list[pa.Field]:
-    """Return the columns of a data file; with ids only where they are ids of the table.
+    """Return a data file's columns, with the table's field ids.
+
+    Ids that are not of the table are dropped.
 
     Parameters
     ----------
     schema
         As Arrow reads it from the file, the file's own metadata included. Ids that another writer
         gave, for a table of another kind, have nothing to do with those of this table; the Avro
-        schema that base files carry tells whose they are.
+        schema that base files carry shows whose they are.
     """
     if b'"field-id"' in (schema.metadata or {}).get(_AVRO_SCHEMA, b""):
         return list(schema)
@@ -45,8 +47,10 @@ def shared_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def counterparts(stored: Iterable[pa.Field], wanted: Iterable[pa.Field]) -> list[pa.Field | None]:
-    """Return for each column of the table the column of a file that holds it; ``None``: its rows
-    are null."""
+    """Return for each table column the file's column that holds it.
+
+    ``None`` where its rows are null.
+    """
     known = [(field, field_id(field)) for field in stored]
     found: list[pa.Field | None] = []
     for field in wanted:
@@ -61,12 +65,15 @@ def counterparts(stored: Iterable[pa.Field], wanted: Iterable[pa.Field]) -> list
 
 
 def counterpart(stored: Iterable[pa.Field], wanted: pa.Field) -> pa.Field | None:
-    """Return the column of a file that holds a column of the table; ``None``: its rows are null."""
+    """Return the file's column that holds a table column.
+
+    ``None`` where its rows are null.
+    """
     return counterparts(stored, [wanted])[0]
 
 
 def same_by_name(stored: Sequence[pa.Field], wanted: Iterable[pa.Field]) -> bool:
-    """Return whether a reader that matches columns by name finds the right ones, at any depth."""
+    """Whether matching columns by name finds the right ones, nested included."""
     names = {field.name for field in stored}
     fields = list(wanted)
     for field, found in zip(fields, counterparts(stored, fields), strict=True):
@@ -79,7 +86,7 @@ def same_by_name(stored: Sequence[pa.Field], wanted: Iterable[pa.Field]) -> bool
 
 
 def align(rows: pa.Table, stored: Sequence[pa.Field], schema: pa.Schema) -> pa.Table:
-    """Return the rows of a file in the columns, names and types of ``schema``.
+    """Return a file's rows in the columns and types of ``schema``.
 
     Parameters
     ----------

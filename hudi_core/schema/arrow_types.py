@@ -1,4 +1,4 @@
-"""The Arrow types a table may have, and the paths of nested fields.
+"""Arrow types a table may have, and paths of nested fields.
 
 A path names a field at any depth: ``address.city`` in a struct, ``tags.list.element`` in a list,
 ``props.key_value.key`` and ``props.key_value.value`` in a map. These are the paths of the columns
@@ -41,7 +41,7 @@ _STORED_AS: Final[dict[pa.DataType, pa.DataType]] = {
 
 
 class Child(NamedTuple):
-    """A direct child of a nested field: what follows the parent's path, and the field."""
+    """A direct child of a nested field, and its path suffix."""
 
     suffix: str
     field: pa.Field
@@ -82,7 +82,7 @@ _FAMILIES: Final[tuple[tuple[Callable[[pa.DataType], bool], pa.DataType], ...]] 
 
 
 def children(kind: pa.DataType) -> tuple[Child, ...]:
-    """Return the direct children of a type; empty for types that are not nested."""
+    """Return a type's direct children; empty for a flat type."""
     if not pt.is_nested(kind):
         return ()
     if pt.is_struct(kind):
@@ -104,7 +104,7 @@ def with_children(kind: pa.DataType, fields: Sequence[pa.Field]) -> pa.DataType:
 
 
 def walk(fields: Sequence[pa.Field]) -> Iterator[tuple[str, pa.Field]]:
-    """Yield every field with its path, depth first, a parent before its children."""
+    """Yield every field with its path, depth first, parents first."""
     for field in fields:
         yield from _walk(field.name, field)
 
@@ -116,18 +116,20 @@ def _walk(path: str, field: pa.Field) -> Iterator[tuple[str, pa.Field]]:
 
 
 def leaves(schema: pa.Schema) -> tuple[tuple[str, pa.Field], ...]:
-    """Return a schema's leaf fields with their paths, in the order of a parquet file's columns."""
+    """Return a schema's leaf fields and paths, in parquet order."""
     return tuple((path, field) for path, field in walk(schema) if not children(field.type))
 
 
 def field_id(field: pa.Field) -> int | None:
-    """Return the id a field carries in its metadata; ``None`` when it carries none."""
+    """Return the field id in a field's metadata; ``None`` without one."""
     text = (field.metadata or {}).get(FIELD_ID)
     return None if text is None else int(text)
 
 
 def normalise_field(field: pa.Field, path: str) -> pa.Field:
-    """Return a field as tables store it; metadata but the comment is dropped.
+    """Return a field as tables store it.
+
+    Metadata but the comment is dropped.
 
     Raises
     ------
@@ -146,7 +148,7 @@ def normalise_field(field: pa.Field, path: str) -> pa.Field:
 
 
 def normalise_type(kind: pa.DataType, path: str) -> pa.DataType:
-    """Return the type a table stores values of ``kind`` as; no value is lost by it.
+    """Return the stored type for values of ``kind``; lossless.
 
     ==================================== ==========================================
     given                                stored
@@ -223,19 +225,19 @@ def _normalise_primitive(kind: pa.DataType) -> pa.DataType | None:
 
 def require_distinct(names: Sequence[str], where: str) -> None:
     """Raise a :class:`SchemaError` when a name occurs twice."""
-    twins = sorted(name for name, count in Counter(names).items() if count > 1)
-    if twins:
+    duplicates = sorted(name for name, count in Counter(names).items() if count > 1)
+    if duplicates:
         raise SchemaError(
-            f"{where} has several columns named {', '.join(twins)}",
+            f"{where} has several columns named {', '.join(duplicates)}",
             "Rename all but one of them.",
-            columns=tuple(twins),
+            columns=tuple(duplicates),
         )
 
 
 def require_case_distinct(new: Iterable[str], names: Iterable[str], where: str) -> None:
-    """Raise a :class:`SchemaError` when a new name differs from another one in case only.
+    """Refuse new names that differ from another in case only.
 
-    Spark, Hive and Trino do not tell such columns apart: none of them could read the table.
+    Spark, Hive and Trino do not distinguish such columns: none of them could read the table.
 
     Parameters
     ----------
@@ -250,12 +252,12 @@ def require_case_distinct(new: Iterable[str], names: Iterable[str], where: str) 
     for name in names:
         by_case.setdefault(name.lower(), []).append(name)
     for name in new:
-        alike = by_case[name.lower()]
-        if len(alike) > 1:
+        same = by_case[name.lower()]
+        if len(same) > 1:
             raise SchemaError(
-                f"{where} would have the columns {' and '.join(alike)}, which differ in case only",
+                f"{where} would have the columns {' and '.join(same)}, which differ in case only",
                 "Readers such as Spark do not tell them apart: rename all but one of them.",
-                columns=tuple(alike),
+                columns=tuple(same),
             )
 
 

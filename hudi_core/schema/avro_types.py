@@ -1,4 +1,6 @@
-"""Arrow types to Avro schemas, as Hudi writes them, and back (``hudi-format`` sections 2 to 4).
+"""Arrow types to and from Hudi's Avro schemas.
+
+Source: ``hudi-format`` sections 2 to 4.
 
 Names of nested records and of fixed types follow Spark's Avro conversion, which Hudi uses: a
 record is named after its field, within a namespace made of the names around it. Field ids travel
@@ -148,7 +150,10 @@ def _attribute(entry: Json, name: str, field: pa.Field) -> None:
 
 
 def decimal_width(precision: int) -> int:
-    """Return the fewest bytes of a two's complement number of ``precision`` decimal digits."""
+    """Return the least bytes for a decimal of ``precision`` digits.
+
+    Numbers are in two's complement.
+    """
     greatest: int = 10**precision - 1
     return greatest.bit_length() // 8 + 1
 
@@ -159,7 +164,7 @@ def decimal_width(precision: int) -> int:
 def local_timestamps(text: str) -> frozenset[str]:
     """Paths of the columns that an Avro schema calls local timestamps.
 
-    Those whose lack of a time zone is told in another way are no such; see above.
+    Those whose lack of a time zone is declared in another way are not; see above.
 
     Parameters
     ----------
@@ -172,7 +177,9 @@ def local_timestamps(text: str) -> frozenset[str]:
 
 
 def record_from_avro(text: str) -> list[pa.Field]:
-    """Return the fields of an Avro record schema, with the ids and comments it holds.
+    """Return the fields of an Avro record schema.
+
+    They have the ids and comments it holds.
 
     Raises
     ------
@@ -190,7 +197,10 @@ def record_from_avro(text: str) -> list[pa.Field]:
 
 
 class _Reader:
-    """Reads one schema; remembers the types it named, which may be used again by their names."""
+    """Reads one schema and remembers its named types.
+
+    A named type may be used again by its name.
+    """
 
     def __init__(self) -> None:
         self._named: dict[str, pa.DataType] = {}
@@ -198,7 +208,7 @@ class _Reader:
         """Paths of the columns that are called local timestamps."""
 
     def read(self, node: Any, path: str, namespace: str) -> tuple[pa.DataType, bool]:
-        """Return the type of a schema node, and whether it may be null."""
+        """Return a schema node's type, and whether it may be null."""
         if isinstance(node, list):
             return self._union(node, path, namespace)
         if isinstance(node, str):

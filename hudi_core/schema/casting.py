@@ -1,6 +1,6 @@
 """Arrow arrays brought to the types of a table, without losing anything.
 
-Arrow's own ``cast`` is not enough: it turns texts into numbers and zoned into plain timestamps
+Arrow's own ``cast`` is not enough: it turns strings into numbers and zoned into plain timestamps
 without a word, does not decode run-end encoded columns, and in pyarrow 26 loses the values of the
 last row of a list view.
 """
@@ -45,7 +45,7 @@ def cast_array(
     path
         Path of the column, for errors.
     widely
-        Whether whole numbers may become the nearest floating-point numbers, and numbers texts.
+        Whether integers may become the nearest floating-point numbers, and numbers strings.
     grows
         Whether an option lets the column take a wider type, for the hint of an error.
 

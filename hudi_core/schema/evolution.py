@@ -1,4 +1,4 @@
-"""Changes of a table's columns: those that rows bring along, and those that are asked for.
+"""Schema evolution: by incoming rows, or on request.
 
 Pure functions from one schema to the next. Columns keep their field ids; new ones get ids that no
 column ever had.
@@ -40,7 +40,10 @@ _INNER = (f".{LIST_ELEMENT}", f".{MAP_KEY}", f".{MAP_VALUE}")
 
 @dataclass(frozen=True, slots=True)
 class SchemaChange:
-    """What is asked for. Paths name columns as they were before the change.
+    """A requested schema change.
+
+
+    Paths name columns as they were before the change.
 
     Attributes
     ----------
@@ -74,7 +77,7 @@ def merged_schema(
     fill_missing: bool,
     widely: bool = False,
 ) -> TableSchema:
-    """Return the schema of a table once rows of another schema are written to it.
+    """Return the table's schema after writing rows of another schema.
 
     Columns the table lacks are added at the end, and may be null; types grow as
     :mod:`hudi_core.schema.promotions` lets rows make them. Columns that the rows lack stay.

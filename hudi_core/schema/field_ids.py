@@ -1,4 +1,4 @@
-"""Field ids: numbers that stay with a column through renames, and are never used twice."""
+"""Field ids: numbers that survive renames and are never reused."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hudi_core.schema.arrow_types import FIELD_ID, children, field_id, walk, wit
 
 
 class FieldIds:
-    """Gives fields their ids: the one they carry, else the one remembered, else a new one.
+    """Assigns field ids: the one present, the remembered, or a new one.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ class FieldIds:
         self.last = max([last, *remembered.values()])
 
     def reserve(self, fields: Sequence[pa.Field]) -> None:
-        """Take note of ids that exist already, before any new one is given out."""
+        """Reserve existing ids, before any new one is assigned."""
         for path, field in walk(fields):
             known = self._known(path, field)
             if known is None:
@@ -43,7 +43,7 @@ class FieldIds:
             self.last = max(self.last, known)
 
     def reserve_first(self, fields: Sequence[pa.Field]) -> None:
-        """Give ``fields`` the ids 1, 2, ... when they have none and these are free."""
+        """Assign ids 1, 2, ... to fields without, if these are free."""
         wanted = range(1, len(fields) + 1)
         known = [self._known(path, field) for path, field in walk(fields)]
         if all(each is None for each in known) and self._used.isdisjoint(wanted):

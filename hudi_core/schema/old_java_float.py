@@ -1,11 +1,11 @@
 """Digits of floating-point numbers as Java before 19 chooses them.
 
-They tell a number from its neighbours, but are not always the fewest that do (JDK-4511638):
+They distinguish a number from its neighbours, but are not always the fewest that do (JDK-4511638):
 ``4.73E21`` is spelled ``4.729999999999999E21``. Which numbers these are follows from how the digits
 are found: one after the other, the rest scaled by powers of two and five, until what is left is
 smaller than half the gap to a neighbour; whole numbers digit by digit. Where all that fits 32 or 64
 bits it is done in these, and what overflows wraps around. Python and numpy choose the fewest
-digits, and cannot be told otherwise.
+digits, and cannot do it otherwise.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _whole_digits(significand: int, exponent: int, precision: int) -> Digits:
 
 
 def _fraction_digits(odd: int, exponent: int, precision: int, below: int) -> Digits:
-    """The first digits that tell a number from its neighbours.
+    """The first digits that distinguish a number from its neighbours.
 
     Parameters
     ----------
@@ -138,7 +138,10 @@ class _Rest:
     width: int | None
 
     def steps(self) -> Iterator[tuple[int, bool, bool]]:
-        """Yield each digit, and whether the rest is low or high enough to end."""
+        """Yield each digit, and whether the remainder ends the number.
+
+        The two flags: the remainder is low enough, it is high enough.
+        """
         tens = 10 * self.unit
         while True:
             digit, rest = divmod(self.value, self.unit)

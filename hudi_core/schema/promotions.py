@@ -1,4 +1,4 @@
-"""Which changes of a column's type keep every value that is stored: one table for all formats.
+"""Type promotions that keep every stored value, for all formats.
 
 Files that were written before the change stay as they are, and every reader turns their values into
 the new type. A change is *exact* when no value is lost by that and all readers turn it into the
@@ -8,7 +8,7 @@ its shortest text (0.1 becomes 0.1, not 0.10000000149011612); here the number st
 everywhere else.
 
 *On write*: rows that bring the wider type change the column by themselves; other changes have to be
-asked for. Hudi makes all of its changes on write, so that one batch of texts or of numbers that a
+asked for. Hudi makes all of its changes on write, so that one batch of strings or of numbers that a
 tool turned into doubles would retype a column of integers for good. Rows make those *by option*
 too where ``hoodie.write.schema.widen.numbers`` says so. Some of these are not exact: whole numbers
 become the nearest floating-point number, and such numbers are spelled as Java does
@@ -51,7 +51,7 @@ class Promotion:
     on_write
         Whether rows of the wider type make the change by themselves.
     by_option
-        Whether they make it, or it can be asked for, where an option allows it.
+        Whether they make it, or may request it, where an option allows it.
     """
 
     source: str
@@ -73,7 +73,7 @@ def _pair(source: _Test, target: _Test) -> Callable[[pa.DataType, pa.DataType], 
 
 
 def _digits(kind: pa.DataType) -> int:
-    """Return how many digits a decimal has before the point; -1 for other types."""
+    """Return a decimal's digits before the point; -1 otherwise."""
     return int(kind.precision - kind.scale) if pt.is_decimal(kind) else -1
 
 
@@ -155,7 +155,7 @@ PROMOTIONS: Final = (
 
 
 def promotion(stored: pa.DataType, wanted: pa.DataType) -> Promotion | None:
-    """Return the row of the table that a change of type falls under, if any."""
+    """Return the table row of a type promotion, if any."""
     return next((each for each in PROMOTIONS if each.fits(stored, wanted)), None)
 
 

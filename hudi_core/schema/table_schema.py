@@ -1,4 +1,4 @@
-"""The schema of a table: Arrow types, and an id on every field that no other field ever gets.
+"""The schema of a table: Arrow types and unique field ids.
 
 Sources: house rule on field ids; ``hudi-format`` section 4 (meta columns) and sections 2 and 3
 (Avro schemas).
@@ -94,8 +94,9 @@ class TableSchema:
 
     @classmethod
     def adopt(cls, schema: pa.Schema) -> TableSchema:
-        """Return the schema of a new table over files that are there: as :meth:`create`, but fields
-        keep the ids that they carry.
+        """Return the schema of a new table over existing files.
+
+        As :meth:`create`, but fields keep the ids that they carry.
 
         Raises
         ------
@@ -158,7 +159,9 @@ class TableSchema:
         return cls(pa.schema(fields), meta_ids, ids.last)
 
     def with_fields(self, fields: Sequence[pa.Field]) -> TableSchema:
-        """Return this schema with other data columns; those without an id get a new one.
+        """Return this schema with other data columns.
+
+        Columns without an id get a new one.
 
         Ids of columns that are not among them are not given out again.
         """
@@ -191,7 +194,7 @@ class TableSchema:
         return list(self.arrow.names)
 
     def field(self, path: str) -> pa.Field | None:
-        """Return the data field at a path (``address.city``); ``None`` when there is none."""
+        """Return the data field at a path (``address.city``), or ``None``."""
         return next((field for found, field in walk(self.arrow) if found == path), None)
 
     def with_meta(self) -> pa.Schema:
@@ -209,7 +212,7 @@ class TableSchema:
         return {path: field_id(field) or 0 for path, field in walk(self.with_meta())}
 
     def given_up_in(self, later: TableSchema) -> frozenset[str]:
-        """Paths that do not stand for the same field in a later schema."""
+        """Paths that name another field, or none, in a later schema."""
         after = later.field_ids()
         return frozenset(
             path for path, number in self.field_ids().items() if after.get(path) != number
@@ -238,7 +241,7 @@ class TableSchema:
         return json.dumps(record, separators=(",", ":"), ensure_ascii=False)
 
     def cast_batch(self, batch: pa.RecordBatch, *, widely: bool = False) -> pa.RecordBatch:
-        """Return rows as the table stores them: its columns, in its order and of its types.
+        """Return rows with the columns, order and types of the table.
 
         Columns that may be null and are missing are filled with nulls; meta columns, which rows
         read from a table still have, are dropped, unless the schema names them.
@@ -246,7 +249,7 @@ class TableSchema:
         Parameters
         ----------
         widely
-            Whether whole numbers may become the nearest floating-point numbers, and numbers texts.
+            Whether integers may become the nearest floating-point numbers, and numbers strings.
 
         Raises
         ------
@@ -268,7 +271,7 @@ class TableSchema:
 
 
 def require_free_names(new: Iterable[str]) -> None:
-    """Raise a :class:`SchemaError` when a new column has a name that Hudi keeps for itself."""
+    """Refuse new columns with names that Hudi reserves."""
     for name in new:
         if name.lower().startswith(KEPT_PREFIX) and name != IS_DELETED:
             raise SchemaError(
@@ -284,6 +287,9 @@ def _meta_fields() -> list[pa.Field]:
 
 
 def _avro_name(table_name: str) -> str:
-    """Return a table's name with what Avro names cannot hold replaced, as Hudi does."""
+    """Return a table's name as an Avro name, as Hudi does.
+
+    Characters that Avro names cannot hold are replaced.
+    """
     name = re.sub(r"[^A-Za-z0-9_]", "__", table_name)
     return re.sub(r"^[0-9]", "__", name)

@@ -11,7 +11,9 @@ from hudi_core.schema.casting import list_offsets, map_entries, null_mask
 
 
 def without_nanoseconds(array: pa.Array) -> pa.Array:
-    """Return an array with nanoseconds cut off, towards the past, at any depth.
+    """Return an array with nanoseconds cut off, at any depth.
+
+    Towards the past.
 
     Arrays that have none are returned as they are.
     """

@@ -26,11 +26,11 @@ def widened(values: pa.Array, wanted: pa.DataType) -> pa.Array:
     if pt.is_integer(values.type) and pt.is_floating(wanted):
         return values.cast(wanted, safe=False)  # to the nearest, as in Java
     if pt.is_floating(values.type) and pt.is_string(wanted):
-        return number_texts(values)
+        return number_strings(values)
     return values.cast(wanted)
 
 
-def number_texts(values: pa.Array, *, old: bool = False) -> pa.StringArray:
+def number_strings(values: pa.Array, *, old: bool = False) -> pa.StringArray:
     """Floating-point numbers as Java spells them; nulls stay null.
 
     Parameters
@@ -43,8 +43,8 @@ def number_texts(values: pa.Array, *, old: bool = False) -> pa.StringArray:
     # by their bits, so that -0.0 and 0.0 stay apart and NaN is one value
     coded = values.view(pa.int64() if double else pa.int32()).dictionary_encode()
     distinct = coded.dictionary.view(values.type).to_numpy(zero_copy_only=False)
-    texts = pa.array([spell(value, old=old) for value in distinct], pa.string())
-    return texts.take(coded.indices)
+    strings = pa.array([spell(value, old=old) for value in distinct], pa.string())
+    return strings.take(coded.indices)
 
 
 def arrow_widens(stored: pa.DataType, wanted: pa.DataType) -> bool:

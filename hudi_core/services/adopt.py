@@ -1,4 +1,4 @@
-"""Turning a folder that holds rows already into a Hudi table, without writing them again.
+"""Adoption: turns a folder of rows into a Hudi table, in place.
 
 Every data file becomes a base file: it gets a second name, that of a base file in the folder of its
 partition, and loses the first one. Readers of Hudi tables know no other names; the marker that Hudi
@@ -9,7 +9,7 @@ Order: record, names, timeline, metadata of the format; then the old names go, t
 make it a table, and the record goes. A crash at any point leaves what the same command goes on
 with. Readers of the format find the old names until its metadata has the new ones; readers of
 Hudi's tables, which fail on other names than Hudi's, come when these are the only ones; those of
-plain files find each file under one name or, for a moment, two.
+plain files find each file under one name or, for a short time, two.
 """
 
 from __future__ import annotations
@@ -76,16 +76,13 @@ REWRITE = (
 def plan_adoption(folder: Folder) -> Adoption:
     """Plan of an adoption; nothing is written, and no lock is taken.
 
-    Raises
-    ------
-    HudiError
-        See :func:`~hudi_core.services.adopt_plan.plan_in_place`.
+    It raises what :func:`~hudi_core.services.adopt_plan.plan_in_place` does.
     """
     return in_place_document(folder, plan_in_place(folder))
 
 
 def adopt_in_place(folder: Folder) -> Adoption:
-    """Make a folder a Hudi table; one that was begun goes on as it was begun.
+    """Make a folder a Hudi table, or continue an interrupted adoption.
 
     Raises
     ------
@@ -123,7 +120,7 @@ def _require_possible(folder: Folder, plan: InPlace) -> None:
 
 
 def _require_unchanged(folder: Folder) -> None:
-    """Refuse a folder that is not what it was when it was looked at; runs under its lock."""
+    """Refuse a folder that changed since planning; runs under its lock."""
     now, then = (
         (table.version, {(one.path, one.size) for one in table.files})
         for table in (replace(folder).found.table, folder.found.table)
@@ -213,7 +210,10 @@ def _place(folder: Folder, storage: Storage, record: AdoptionRecord) -> None:
 
 
 def _link(storage: PosixStorage, one: Placement) -> None:
-    """Make sure that a file has its new name, and that its old one is no other file's by now."""
+    """Make sure a file has its new name, and none its old.
+
+    Its old name may be another file's by now, which stays.
+    """
     try:
         storage.link(one.source, one.path)
     except AlreadyExistsError as error:
@@ -234,7 +234,7 @@ def _link(storage: PosixStorage, one: Placement) -> None:
 
 
 def _is_behind(client: TableMetaClient, record: AdoptionRecord) -> bool:
-    """Whether the table that is adopted has other files than the record, by a later write."""
+    """Whether the table has files from later writes than the adoption."""
     if record.source == PLAIN:
         return False
     host = FormatHost.load(FormatRegistry(), record.source)
@@ -247,7 +247,10 @@ def _is_behind(client: TableMetaClient, record: AdoptionRecord) -> bool:
 
 
 def _undo_adoption(client: TableMetaClient, record: AdoptionRecord) -> None:
-    """Give all files their old names, and the folder no timeline; the record goes last."""
+    """Restore all old file names and delete the timeline.
+
+    The record goes last.
+    """
     found = client.timeline().find(record.instant)
     if found is not None:
         client.active.delete(found)
@@ -303,7 +306,7 @@ def _commit(client: TableMetaClient, record: AdoptionRecord) -> None:
 
 
 def _make_format(client: TableMetaClient, record: AdoptionRecord) -> dict[str, str]:
-    """Let the format name the new files; return the properties of the table."""
+    """Publish the new files in the format; return the table's properties."""
     host = FormatHost.load(FormatRegistry(), client.config.table_format)
     properties = dict(record.properties)
     if Capability.SINGLE_STEP not in host.capabilities:

@@ -1,4 +1,4 @@
-"""Whether a file that is there can be a base file as it is, and where it would have to be.
+"""Whether an existing file can be a base file, and where.
 
 A Hudi table without meta columns (virtual keys) reads its rows from any Parquet file, if the file
 is in the folder of its partition under the name of a base file, holds all columns of keys and
@@ -141,7 +141,10 @@ class Examiner:
 
 
 def repeated_keys(files: Sequence[Examined]) -> dict[PartitionPath, int]:
-    """Return how many rows of a partition have the key of another one; empty where none has."""
+    """Return the number of rows with a repeated key per partition.
+
+    Empty where no key is repeated.
+    """
     by_partition: dict[PartitionPath, list[pa.ChunkedArray]] = {}
     for one in files:
         if one.keys is not None:

@@ -1,4 +1,4 @@
-"""What would become of a folder that is to be a Hudi table."""
+"""Plan of an adoption: the folder as a Hudi table."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Folder:
     source
         Which of several tables there is meant: the name of a format, or ``parquet``.
     progress
-        Is told of the files that are looked into.
+        Called with the number of files read so far, and of all.
     """
 
     path: str
@@ -161,7 +161,10 @@ class Folder:
 
     @property
     def opened(self) -> OpenFile:
-        """What opens a file of it; raises `UnsafePathError` where a path, or a link, leads out."""
+        """Opener of the folder's files.
+
+        Raises `UnsafePathError` where a path, or a link, leads out of it.
+        """
         filesystem, root = data_filesystem(
             self.base_path, StorageOptions.from_options(self.options)
         )
@@ -212,14 +215,14 @@ class InPlace:
 
 
 def plan_in_place(folder: Folder) -> InPlace:
-    """Return how a folder becomes a table without its rows being written again.
+    """Return the plan of an adoption without rewriting rows.
 
     Raises
     ------
     NotATableError, UnsupportedTableError, CorruptMetadataError, DataFileError
         What is there cannot be adopted, or not be read.
     SchemaError, RecordKeyError, ConfigError, PluginError
-        What was asked for cannot be.
+        The request cannot be fulfilled.
     """
     source, options = folder.found, folder.table_options
     designed, _ = design_table(folder.base_path, source.table.schema, options)
@@ -251,11 +254,11 @@ def _obstacles(folder: Folder, client: TableMetaClient, files: tuple[Examined, .
     found = []
     if not folder.is_local:
         found.append("it is in an object store, where a file has one name for ever")
-    own, asked = folder.found.kind, client.config.table_format
-    if own not in (PLAIN, asked):
+    own, requested = folder.found.kind, client.config.table_format
+    if own not in (PLAIN, requested):
         found.append(
             f"its {own} readers would look for its files under their former names; adopt it as "
-            f"{own}, then `hudi table convert --to {asked}`"
+            f"{own}, then `hudi table convert --to {requested}`"
         )
     if not client.config.record_key_fields:
         found.append(
@@ -266,10 +269,10 @@ def _obstacles(folder: Folder, client: TableMetaClient, files: tuple[Examined, .
     found += [f"{one.file.path}: {one.obstacle}" for one in bad[:_SHOWN]]
     if len(bad) > _SHOWN:
         found.append(f"and {len(bad) - _SHOWN} more files")
-    strange = _unnamed(folder, client, files)
-    if strange:
+    unnamed = _unnamed(folder, client, files)
+    if unnamed:
         found.append(
-            f"{len(strange)} Parquet files there are none of the table's, such as {strange[0]}; "
+            f"{len(unnamed)} Parquet files there are none of the table's, such as {unnamed[0]}; "
             "have its engine delete (vacuum) them first"
         )
     for partition, count in sorted(repeated_keys(files).items())[:_SHOWN]:
@@ -278,7 +281,7 @@ def _obstacles(folder: Folder, client: TableMetaClient, files: tuple[Examined, .
 
 
 def _unnamed(folder: Folder, client: TableMetaClient, files: tuple[Examined, ...]) -> list[str]:
-    """Return the files in the folders of partitions that the table does not name any more.
+    """Return files in partition folders that the table no longer names.
 
     Some readers of Hudi tables fail on a file whose name they do not know.
     """
@@ -294,7 +297,7 @@ def _unnamed(folder: Folder, client: TableMetaClient, files: tuple[Examined, ...
 
 
 def in_place_document(folder: Folder, plan: InPlace) -> Adoption:
-    """Return a plan as what is told of it."""
+    """Return a plan in the form that users get."""
     return Adoption(
         path=folder.base_path,
         source=folder.found.kind,

@@ -1,4 +1,4 @@
-"""The rows of a folder that is to become a Hudi table, for writing them into a new one."""
+"""Rows of a folder to adopt, for writing a new table."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ class AdoptedRows:
 
     @classmethod
     def of(cls, folder: Folder) -> AdoptedRows:
-        """Return the rows of a folder; nothing but the list of its files is read.
+        """Return the rows of a folder, lazily.
+
+        Nothing but the list of its files is read.
 
         Raises
         ------
@@ -72,7 +74,7 @@ class AdoptedRows:
         )
 
     def write(self, path: str, insert: Callable[[OpenTable], object]) -> Adoption:
-        """Write the rows into a table at ``path``, which is created where there is none.
+        """Write the rows into the table at ``path``, created if needed.
 
         A table that holds just these rows already is left as it is.
 
@@ -118,7 +120,7 @@ class AdoptedRows:
             self.folder.progress(done, len(files))
 
     def _fitted(self, batch: pa.RecordBatch, stored: pa.Schema, file: FoundFile) -> pa.RecordBatch:
-        """Return rows in the columns of the table: found by id where files have ids."""
+        """Return rows in the table's columns, matched by ids where present."""
         by_id = {field_id(field): at for at, field in enumerate(stored) if field_id(field)}
         columns = []
         for field in self.schema:
@@ -135,7 +137,7 @@ class AdoptedRows:
 
 
 def rows_written(path: str, folder: Folder) -> int | None:
-    """Return how many rows the table at a path got by its one write; ``None`` where it has none.
+    """Return the row count of a table's only write, or ``None``.
 
     Raises
     ------

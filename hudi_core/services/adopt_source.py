@@ -1,8 +1,8 @@
-"""What a folder holds that is to become a Hudi table: plain Parquet files, or a table of a format.
+"""Contents of a folder to adopt: Parquet files or a format's table.
 
 Which formats there are, and what they find, their plugins say. Without any of them a folder is
 taken for plain files: every ``*.parquet`` below it, but for what lies under names that begin with a
-dot or an underscore. Folders named ``column=value`` tell values of columns that the files lack.
+dot or an underscore. Folders named ``column=value`` have values of columns that the files lack.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def plain_table(files: Sequence[FileStatus], schemas: Sequence[pa.Schema]) -> Fo
 
 
 def merge_schemas(schemas: Sequence[tuple[str, pa.Schema]]) -> pa.Schema:
-    """Return all columns of some files, in the order in which they first occur.
+    """Return all columns of some schemas, in order of first occurrence.
 
     A column that a file lacks may be null.
 
@@ -192,7 +192,10 @@ def read_schema(path: str, opened: OpenFile) -> pa.Schema:
 
 
 def _hive_parts(path: str) -> dict[str, str | None]:
-    """Return the values that the folders of a path name; empty unless the last one does."""
+    """Return ``column=value`` pairs of a path's folders.
+
+    Empty unless the last folder is such a pair.
+    """
     found: dict[str, str | None] = {}
     for part in path.split("/")[:-1]:
         name, equals, value = part.partition("=")
@@ -204,9 +207,9 @@ def _hive_parts(path: str) -> dict[str, str | None]:
     return found
 
 
-def _kind_of(texts: Sequence[str | None]) -> tuple[pa.DataType, Callable[[Any], Any]]:
-    """Return the type that all values of a folder's column have, and what makes them of text."""
-    known = [text for text in texts if text is not None]
+def _kind_of(strings: Sequence[str | None]) -> tuple[pa.DataType, Callable[[Any], Any]]:
+    """Return the common type of folder values, and their parser."""
+    known = [text for text in strings if text is not None]
     if known and all(_WHOLE.fullmatch(text) for text in known):
         return pa.int64(), int
     if known and all(_is_date(text) for text in known):

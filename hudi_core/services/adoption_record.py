@@ -1,4 +1,4 @@
-"""What an adoption is about to do, kept in the folder while it is at work.
+"""The plan of a running adoption, stored in the folder.
 
 Whoever runs it again after a crash goes on with exactly that: the files get the names that were
 chosen for them, under the instant that was chosen.

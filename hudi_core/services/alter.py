@@ -1,4 +1,4 @@
-"""Changing a table's columns without writing rows: a commit that holds nothing but the schema."""
+"""Schema changes without rows: a commit of nothing but the schema."""
 
 from __future__ import annotations
 
@@ -96,7 +96,10 @@ def alter_table(
 
 
 def _require_ids(table: OpenTable) -> None:
-    """Refuse a table with files whose columns can only be found by name."""
+    """Refuse a table with files whose columns have no ids.
+
+    Such columns can be found by name only.
+    """
     for instant, file in _a_file_of_each_write(table):
         if not _carries_ids(table, instant, file):
             raise UnsupportedTableError(
@@ -109,7 +112,10 @@ def _require_ids(table: OpenTable) -> None:
 
 
 def _a_file_of_each_write(table: OpenTable) -> Iterable[tuple[InstantTime, BaseFile]]:
-    """Return one file for each write that present files are from: it writes them all alike."""
+    """Return one present file of each write.
+
+    A write writes all its files alike.
+    """
     found: dict[InstantTime, BaseFile] = {}
     for slice_ in table.views().view().latest_slices():
         if slice_.base_file is not None:

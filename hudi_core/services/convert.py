@@ -56,7 +56,7 @@ class Conversion:
     instants
         Completed instants, which the new metadata holds by its watermark.
     pending
-        Instants that are not complete; what dead writers left of them is made good first.
+        Instants that are not complete; they are recovered first where their writers are dead.
     receipt
         What the new format recorded; ``None`` where nothing was done.
     """
@@ -91,7 +91,7 @@ def plan_conversion(
     to
         Name of the format.
     progress
-        Is told of the files whose footers are read.
+        Called with the number of files whose footers are read so far, and of all.
 
     Raises
     ------
@@ -118,7 +118,7 @@ def convert_table(
     to: str,
     progress: Progress = no_progress,
 ) -> Conversion:
-    """Give a table another format; one that has it already is left as it is.
+    """Change a table's format; the present one changes nothing.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def convert_table(
     to
         Name of the format.
     progress
-        Is told of the files whose footers are read.
+        Called with the number of files whose footers are read so far, and of all.
 
     Raises
     ------
@@ -170,7 +170,10 @@ def convert_table(
 def build_format(
     table: OpenTable, host: FormatHost, timeline: Timeline, progress: Progress
 ) -> FormatCommit:
-    """Make the metadata of a format from a table's present files; runs under the table's lock."""
+    """Build a format's metadata from a table's present files.
+
+    Runs under the table's lock.
+    """
     return host.initialize(_as_format(table, host, timeline, progress), create=True, rebuild=True)
 
 
@@ -211,7 +214,10 @@ def new_properties(
 
 
 def _is_below(location: str, base_path: str) -> bool:
-    """Whether a location, which may be relative to a table, is in the table's folder."""
+    """Whether a location lies in the table's folder.
+
+    The location may be relative to the table.
+    """
     where, base = (one.rpartition("://")[2].rstrip("/") for one in (location, base_path))
     return (not where.startswith("/") and "://" not in location) or f"{where}/".startswith(
         f"{base}/"
@@ -237,7 +243,7 @@ def without_format(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def require_recoverable(client: TableMetaClient) -> None:
-    """Refuse a table that this release cannot make good after a dead writer.
+    """Refuse a table this release cannot recover after a dead writer.
 
     No row is written, so that the files need not have meta columns.
 
@@ -266,7 +272,7 @@ def _require_fitting(table: OpenTable, host: FormatHost, timeline: Timeline) -> 
 
 
 def _require_possible_conversion(table: OpenTable, host: FormatHost, timeline: Timeline) -> None:
-    """Refuse what the format has against the place, or against the options given for it."""
+    """Refuse a place or options that the format rejects."""
     host.check_options(table.client.options)
     host.check_creation(_as_format(table, host, timeline))
 

@@ -1,7 +1,7 @@
 """Making a table, in one step for everybody who looks.
 
 The metadata of the table's format and the metadata table are made first. ``hoodie.properties``,
-which is what makes a folder a table, is put last and once. Until then a mark tells that the files
+which is what makes a folder a table, is put last and once. Until then a mark shows that the files
 are those of a creation: who creates a table where a dead creator left one takes what else that left
 away, and starts over. What is known to be in the way is refused before the first file.
 """
@@ -102,7 +102,7 @@ class NewTable:
 
 
 def plan_table(path: str, schema: pa.Schema, options: Mapping[str, str]) -> NewTable:
-    """A new table that the place and the format allow; nothing is written.
+    """A new table that place and format allow; nothing is written.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def plan_table(path: str, schema: pa.Schema, options: Mapping[str, str]) -> NewT
     Raises
     ------
     SchemaError, RecordKeyError, ConfigError, PluginError, StorageError
-        What was asked for cannot be.
+        The request cannot be fulfilled.
     """
     base_path = BasePath(parse_location(path).uri)
     design, _ = design_table(base_path, schema, options)
@@ -148,7 +148,7 @@ def create_table(path: str, schema: pa.Schema, options: Mapping[str, str]) -> Op
     NotATableError
         The path holds something already.
     SchemaError, RecordKeyError, ConfigError, PluginError
-        What was asked for cannot be; nothing is written.
+        The request cannot be fulfilled; nothing is written.
     LockError
         Another process keeps the table's lock.
     CommitStateUnknownError
@@ -168,7 +168,7 @@ def create_table(path: str, schema: pa.Schema, options: Mapping[str, str]) -> Op
 def replace_table(
     path: str, schema: pa.Schema, options: Mapping[str, str], keep: str | None = None
 ) -> OpenTable:
-    """Drop the table at a path and create an empty one in its place, under one hold of its lock.
+    """Drop a table and create an empty one, under one lock.
 
     Nobody else can make a table there in between.
 
@@ -186,7 +186,7 @@ def replace_table(
     ConcurrentWriterError, LockError
         Another writer is at work; nothing is deleted.
     SchemaError, RecordKeyError, ConfigError, PluginError
-        What was asked for cannot be; nothing is deleted.
+        The request cannot be fulfilled; nothing is deleted.
     CommitStateUnknownError
         The store failed, and the new table may be there, empty.
     """
@@ -239,7 +239,7 @@ def _made_ready(new: NewTable) -> dict[str, str]:
 def location_property(
     host: FormatHost, receipt: FormatCommit, options: Mapping[str, str]
 ) -> dict[str, str]:
-    """The property that keeps where a format has its metadata, if it has any."""
+    """The property of a format's metadata location, if it has one."""
     if receipt.location is None:
         return {}
     key = option_key(host.name, LOCATION)

@@ -60,12 +60,12 @@ def as_arrow_schema(schema: SchemaLike) -> pa.Schema:
 def design_table(
     base_path: str, schema: pa.Schema, options: Mapping[str, str]
 ) -> tuple[TableConfig, TableSchema]:
-    """Design of a new table; nothing is read or written at its path.
+    """Design of a new table, without reading or writing its path.
 
     Raises
     ------
     SchemaError, RecordKeyError, ConfigError, PluginError
-        What was asked for cannot be.
+        The request cannot be fulfilled.
     """
     own = pa.schema([field for field in schema if field.name not in META_COLUMNS])
     given = dict(options)

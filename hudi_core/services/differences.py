@@ -11,7 +11,7 @@ from hudi_core.services.repeated_keys import RepeatedKeys
 
 
 class Source(StrEnum):
-    """Who says something wrong."""
+    """The part that is wrong."""
 
     STORAGE = "storage"
     TIMELINE = "timeline"

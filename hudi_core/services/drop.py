@@ -22,7 +22,9 @@ _META: Final = ".hoodie"
 
 
 def drop_table(path: str, options: Mapping[str, str]) -> None:
-    """Delete a table with all its rows and history, under its lock. Empty folders may stay.
+    """Delete a table with all its rows and history.
+
+    Runs under its lock. Empty folders may stay.
 
     Raises
     ------
@@ -48,7 +50,9 @@ def drop_table(path: str, options: Mapping[str, str]) -> None:
 def empty_table(
     storage: Storage, base_path: BasePath, config: WriteConfig, keep: str | None = None
 ) -> None:
-    """Delete everything of a table but the lock's own file; runs under the table's lock.
+    """Delete everything of a table but the lock's own file.
+
+    Runs under the table's lock.
 
     The timeline goes first and the properties last: after a crash in between the path still holds a
     table, without its commits, that can be dropped or overwritten again.
@@ -74,7 +78,9 @@ def empty_table(
 def delete_contents(
     storage: Storage, kept: Sequence[str], folders: Sequence[str] | None = None
 ) -> None:
-    """Delete what is in a table's folder; runs under the table's lock. The timeline goes first.
+    """Delete the contents of a table's folder, timeline first.
+
+    Runs under the table's lock.
 
     Parameters
     ----------
@@ -96,7 +102,7 @@ def delete_contents(
 def _require_no_live_writers(storage: Storage, base_path: BasePath, config: WriteConfig) -> None:
     """Refuse to go on while a heart beats.
 
-    Hearts tell of every writer, whatever layout the timeline has and whether it can be read or not.
+    Heartbeats show every writer, whatever the timeline's layout, and even if it is unreadable.
     """
     for status in storage.list(heartbeat.FOLDER):
         try:
@@ -109,7 +115,7 @@ def _require_no_live_writers(storage: Storage, base_path: BasePath, config: Writ
 
 
 def _below(storage: Storage, folder: str, kept: Sequence[str]) -> Iterator[str]:
-    """Yield the folders below one, but for those to keep, or on the way to one."""
+    """Yield subfolders, except kept ones and their parents."""
     for found in storage.list_folders(folder):
         if found in kept:
             continue
@@ -124,7 +130,10 @@ def _timeline_first(folders: Iterator[str]) -> list[str]:
 
 
 def delete_files(storage: Storage, folder: str, kept: Sequence[str] = ()) -> None:
-    """Delete the files that are directly in a folder, but for some; not the folder."""
+    """Delete the files directly in a folder, except kept ones.
+
+    The folder stays.
+    """
     for status in list(storage.list(folder)):
         if status.path not in kept:
             storage.delete(status.path)

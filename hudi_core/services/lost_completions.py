@@ -1,9 +1,9 @@
 """Putting back the completed files of commits that a timeline has lost.
 
-What such a file said follows from what the commit left: its data files, the operation that its
+The content of such a file follows from what the commit left: its data files, the operation that its
 inflight file names, and the file groups that were there before. Counts of rows come from the key
-columns of the files. What no file tells is not made up: a commit that changed columns, or that
-deleted partitions of a table whose format cannot be asked, is named and left alone.
+columns of the files. What no file shows is not made up: a commit that changed columns, or that
+deleted partitions of a table whose format cannot be read, is named and left alone.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class LostCompletion:
 
     @property
     def difference(self) -> Difference:
-        """What a validation says of it."""
+        """The validation's entry for it."""
         return Difference(
             Source.TIMELINE,
             f"{self.instant.action.completed_action.value} {self.instant.requested_time}",
@@ -73,7 +73,10 @@ class LostCompletion:
 
 
 def lost_completions(table: OpenTable, timeline: Timeline) -> list[LostCompletion]:
-    """The commits of a timeline that look pending and were complete, the oldest first."""
+    """The commits with lost completed files, the oldest first.
+
+    They look pending and were complete.
+    """
     config = WriteConfig.from_options(table.client.options)
     state = TableState(table.seeing(timeline))
     found = []
@@ -86,7 +89,7 @@ def lost_completions(table: OpenTable, timeline: Timeline) -> list[LostCompletio
 
 
 def put_back(table: OpenTable, timeline: Timeline, lost: LostCompletion) -> Instant:
-    """Write the completed file of a commit again; runs under the table's lock.
+    """Restore a commit's completed file; runs under the table's lock.
 
     Returns
     -------
@@ -96,7 +99,7 @@ def put_back(table: OpenTable, timeline: Timeline, lost: LostCompletion) -> Inst
     Raises
     ------
     CorruptMetadataError
-        Nothing tells what the commit did; nothing has changed.
+        What the commit did cannot be known; nothing has changed.
     """
     completed = lost.instant.to(State.COMPLETED, _completion_time(table, timeline, lost.instant))
     assert completed.completion_time is not None  # noqa: S101 - for the type checker
@@ -105,7 +108,10 @@ def put_back(table: OpenTable, timeline: Timeline, lost: LostCompletion) -> Inst
 
 
 def _completion_time(table: OpenTable, timeline: Timeline, instant: Instant) -> InstantTime:
-    """When the commit completed: as its format says, or right after its metadata was recorded."""
+    """The commit's completion time, by its format or its metadata.
+
+    As its format has it, or right after its metadata was recorded.
+    """
     held = table.host.find_publication(table.client, instant)
     if held is not None and held.completion_time is not None:
         return held.completion_time
@@ -114,7 +120,7 @@ def _completion_time(table: OpenTable, timeline: Timeline, instant: Instant) -> 
 
 
 class _Commit:
-    """What one commit did, as far as its files tell."""
+    """What one commit did, as far as its files show."""
 
     def __init__(self, table: OpenTable, timeline: Timeline, instant: Instant) -> None:
         self._table, self._client, self._instant = table, table.client, instant
@@ -148,9 +154,9 @@ class _Commit:
     def _operation(self) -> WriteOperation:
         if self._instant.action is Action.CLUSTERING:
             return WriteOperation.CLUSTER
-        said = self._client.read_commit(self._instant.to(State.INFLIGHT)).operation_type
-        if said in tuple(WriteOperation):
-            return WriteOperation(said)
+        operation = self._client.read_commit(self._instant.to(State.INFLIGHT)).operation_type
+        if operation in tuple(WriteOperation):
+            return WriteOperation(operation)
         if self._instant.action is Action.COMMIT:
             return WriteOperation.UPSERT
         raise self._unknown("its inflight file does not name the operation")
@@ -191,7 +197,7 @@ class _Commit:
         return read_columns(self._client, before.base_file.path, [RECORD_KEY]).column(RECORD_KEY)
 
     def _schema(self) -> TableSchema:
-        """The columns: as a file of the commit has them, else as they were before."""
+        """The columns in a file of the commit, else the previous ones."""
         for partition, names in self._files.items():
             footer = read_file_metadata(self._client, join_path(partition, names[0])).metadata or {}
             text = footer.get(AVRO_SCHEMA_FOOTER.encode())

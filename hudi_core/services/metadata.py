@@ -1,5 +1,7 @@
-"""The metadata table as an operator handles it: create, delete, bring to date, add and drop parts,
-look into."""
+"""Operator's actions on the metadata table.
+
+Create, delete, bring up to date, add and drop partitions, look into.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,7 @@ _BACKUP: Final = ".hoodie/.metadata_"
 
 @dataclass(frozen=True, slots=True)
 class MetadataOperator:
-    """Changes the metadata table of one table, each call under the table's lock.
+    """Changes one table's metadata table, under the table's lock.
 
     Attributes
     ----------
@@ -130,7 +132,7 @@ class MetadataOperator:
             return kept
 
     def bring_to_date(self) -> tuple[str, ...]:
-        """Finish what dead writers began, build what options ask for, compact and clean.
+        """Recover dead writers' work, build enabled partitions, compact and clean.
 
         What the table's instants did, the metadata table has since they completed.
 
@@ -170,7 +172,7 @@ class MetadataOperator:
 
     @contextmanager
     def _locked(self) -> Iterator[MetadataState]:
-        """Hold the lock; give the two tables after what dead writers left was made good."""
+        """Hold the lock; yield both tables after recovery of dead writers."""
         with self.lock.held():
             self.table.client.require_writable()
             state = TableState.load(self.table)
@@ -197,7 +199,7 @@ def _missing(client: TableMetaClient) -> TableServiceError:
 
 @dataclass(frozen=True, slots=True)
 class _Copy:
-    """Copies a file of the metadata table; a value, which an engine can send away."""
+    """Copies a file of the metadata table; a value for engines."""
 
     storage: Storage
     folder: str
@@ -212,7 +214,7 @@ class _Copy:
 
 @dataclass(frozen=True, slots=True)
 class PartitionSize:
-    """The files that readers use of one partition of the metadata table; sizes in bytes."""
+    """Present files of a metadata table partition; sizes in bytes."""
 
     base_files: int
     log_files: int
@@ -222,7 +224,7 @@ class PartitionSize:
 
 @dataclass(frozen=True, slots=True)
 class MetadataStats:
-    """What `hudi metadata stats` tells.
+    """Output of `hudi metadata stats`.
 
     Attributes
     ----------
@@ -318,7 +320,7 @@ def lister_of(client: TableMetaClient) -> Listing:
 
 
 def list_files(client: TableMetaClient, partition: str) -> tuple[Sequence[FileStatus], bool]:
-    """Return the files of a partition, and whether the metadata table told them.
+    """Return a partition's files, and whether the metadata table listed them.
 
     Raises
     ------
@@ -338,7 +340,7 @@ def list_files(client: TableMetaClient, partition: str) -> tuple[Sequence[FileSt
 def look_up_keys(
     client: TableMetaClient, keys: Sequence[str], partition: str | None = None
 ) -> dict[str, list[RecordLocation]]:
-    """Return where the record index says that record keys are; unknown keys are left out.
+    """Return record locations by the record index, without unknown keys.
 
     Parameters
     ----------

@@ -104,7 +104,7 @@ def open_within(
 
 
 def _table_of(path: str, options: Mapping[str, str]) -> tuple[OpenTable, str]:
-    """Return the table at a path or nearest above it, and the rest of the path."""
+    """Return the table at or above a path, and the path's remainder."""
     try:
         return open_table(path, options), ""
     except (NotATableError, UnsafePathError):
@@ -132,7 +132,7 @@ def _read_properties(storage: Storage) -> dict[str, str]:
 
 
 def takes_empty_partitions(host: FormatHost) -> bool:
-    """Whether a table of a format may have partitions of empty texts."""
+    """Whether a table of a format may have partitions of empty strings."""
     return Capability.EMPTY_PARTITION_VALUES in host.capabilities
 
 

@@ -18,14 +18,14 @@ def no_progress(done: int, total: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class CountedMap:
-    """A :class:`~hudi_core.model.client.RunMap` that tells how far it is.
+    """A :class:`~hudi_core.model.client.RunMap` that reports its progress.
 
     Attributes
     ----------
     inner
         Does the work.
     progress
-        Is told after every item; each call counts from the beginning.
+        Called after every item; each map counts from the beginning.
     """
 
     inner: RunMap

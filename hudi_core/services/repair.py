@@ -83,7 +83,7 @@ class Repair:
 
     @property
     def is_needed(self) -> bool:
-        """Whether anything is rebuilt, or made good."""
+        """Whether anything is rebuilt or recovered."""
         pending = any(one.is_pending for one in self.found)
         rebuilt = self.metadata_table or self.format_metadata
         return bool(self.commits) or rebuilt or self.checksums or pending
@@ -108,7 +108,7 @@ def plan_repair(
 def repair_table(
     path: str, options: Mapping[str, str], *, force: bool = False, progress: Progress = no_progress
 ) -> Repair:
-    """Rebuild what is missing or wrong of a table's metadata table and of its format's metadata.
+    """Rebuild lost or wrong parts of metadata table and format's metadata.
 
     Completed files that the timeline has lost are put back first, see
     :mod:`hudi_core.services.lost_completions`.
@@ -124,7 +124,7 @@ def repair_table(
         Whether the format's metadata is rebuilt where nothing is wrong with it, too; and all of
         it from data files that are not as their commits say, which is not done otherwise.
     progress
-        Is told of the files whose footers are read.
+        Called with the number of files whose footers are read so far, and of all.
 
     Raises
     ------
@@ -192,8 +192,10 @@ def _plan(table: OpenTable, force: bool, progress: Progress) -> Repair:
 
 
 def _put_back(table: OpenTable) -> list[LostCompletion]:
-    """Write the completed files that the timeline has lost; the oldest first, as each tells what
-    was there before the next."""
+    """Restore lost completed files, the oldest first.
+
+    In this order, as the schema and files before a commit come from earlier ones.
+    """
     timeline = table.client.timeline()
     lost = lost_completions(table, timeline)
     for one in lost:
@@ -203,20 +205,22 @@ def _put_back(table: OpenTable) -> list[LostCompletion]:
 
 
 def _with_commits(plan: Repair, lost: Sequence[LostCompletion]) -> Repair:
-    said = tuple(one.difference for one in lost)
+    differences = tuple(one.difference for one in lost)
     times = tuple(one.instant.requested_time for one in lost)
-    return replace(plan, found=(*said, *plan.found), commits=times)
+    return replace(plan, found=(*differences, *plan.found), commits=times)
 
 
 def _without_format(
     table: OpenTable, error: UnfinishedMoveError, progress: Progress
 ) -> TableValidation:
-    """Findings of a validation of a table whose format cannot be asked."""
+    """Findings of a validation of a table whose format cannot be read."""
     found = validate_table(replace(table, host=load_format(NATIVE)), progress=progress)
-    said = Difference(
+    difference = Difference(
         Source.FORMAT, f"metadata of {table.host.name}", "in the table's folder", error.what
     )
-    return replace(found, table_format=table.host.name, differences=(*found.differences, said))
+    return replace(
+        found, table_format=table.host.name, differences=(*found.differences, difference)
+    )
 
 
 def _has_lost(found: Sequence[Difference]) -> bool:
@@ -228,9 +232,9 @@ def _has_lost(found: Sequence[Difference]) -> bool:
 def _recovered(table: OpenTable, config: WriteConfig, is_rebuilt: bool) -> tuple[Timeline, bool]:
     """Make good what dead writers left.
 
-    Where the format's metadata is about to be rebuilt and cannot be asked, or cannot take an
+    Where the format's metadata is about to be rebuilt and cannot be read, or cannot take an
     instant any more, step 1 alone decides what is complete. A format whose metadata may be
-    elsewhere is not asked, and is rebuilt by force alone, see :func:`_plan`.
+    elsewhere is not read, and is rebuilt by force alone, see :func:`_plan`.
 
     Returns
     -------
@@ -257,8 +261,10 @@ def _recovered(table: OpenTable, config: WriteConfig, is_rebuilt: bool) -> tuple
 
 
 def _refuse_others(table: OpenTable, config: WriteConfig) -> None:
-    """Refuse a table at which others are at work, before anything of it changes; forget what a dead
-    indexing of ours began."""
+    """Refuse a table with live writers; forget a dead indexing.
+
+    Before anything of the table changes.
+    """
     client, timeline = table.client, table.client.timeline()
     require_known_actions(client.seeing(timeline))
     for pending in timeline.pending():

@@ -1,4 +1,4 @@
-"""Record keys that several rows have: inserts may make them; a record index forbids them."""
+"""Duplicate record keys: inserts may make them, a record index forbids them."""
 
 from __future__ import annotations
 
@@ -60,10 +60,10 @@ class RepeatedKeys:
 
 
 def find_repeated_keys(client: TableMetaClient, slices: Mapping[str, FileSlice]) -> RepeatedKeys:
-    """Look for keys that several rows have; reads the keys of all rows.
+    """Find duplicate record keys; reads the keys of all rows.
 
     A key is looked for in one partition; where a record index is kept for the whole table, in all.
-    Memory holds the keys that are looked at together.
+    Memory holds the keys that are compared together.
 
     Parameters
     ----------
@@ -94,10 +94,10 @@ def find_repeated_keys(client: TableMetaClient, slices: Mapping[str, FileSlice])
 def _repeated(
     client: TableMetaClient, paths: Sequence[str], wanted: int
 ) -> tuple[int, int, list[RepeatedKey]]:
-    """Return how many keys some files repeat, in how many rows, and some of the keys."""
+    """Count duplicate keys and their rows, and give some examples."""
 
     def one(path: str) -> pa.ChunkedArray:
-        # one array of other texts holds no more than 2 GiB
+        # one array of other strings holds no more than 2 GiB
         return read_columns(client, path, [RECORD_KEY]).column(RECORD_KEY).cast(pa.large_string())
 
     columns = list(client.run_map(one, list(paths)))

@@ -28,7 +28,7 @@ from hudi_core.write.nesting import can_nest
 
 
 def fitting_rows(data: Any, engine: Engine, context: WriteContext, operation: Operation) -> Any:
-    """Return the rows, once all of them are known to fit a table that does not exist yet.
+    """Return the rows after checking that all match a new table.
 
     Every row is read: its values are brought to the table's types, its key and its partition path
     are made. Nothing is kept, but for rows that come as a stream, which are held in memory. A

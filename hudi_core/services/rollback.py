@@ -21,7 +21,7 @@ from hudi_core.txn.table_lock import TableLock
 def roll_back_instant(
     table: OpenTable, lock: TableLock, config: WriteConfig, instant: str
 ) -> Instant:
-    """Undo the last completed write, or a pending write whose writer is gone.
+    """Undo the last completed write, or a dead writer's pending one.
 
     Rollbacks that were begun and not finished are finished first.
 
@@ -33,7 +33,7 @@ def roll_back_instant(
     Returns
     -------
     Instant
-        The completed rollback: of the write that was asked for, whoever began it.
+        The completed rollback of the requested write, whoever began it.
 
     Raises
     ------
@@ -72,8 +72,9 @@ def roll_back_instant(
 
 
 def _finish_begun(state: TableState, time: InstantTime) -> tuple[TableState, Instant | None]:
-    """Finish the rollbacks under way, and those that are complete but for the files of what they
-    undid; return the one of the write of that time.
+    """Finish begun rollbacks; return the one of the given write.
+
+    Pending ones, and complete ones with files of their target left.
 
     A second plan for the same write would find its files gone already and say so in the timeline.
     """

@@ -1,4 +1,4 @@
-"""A table compared with itself: storage, timeline, metadata table, and the format's own metadata.
+"""Compares a table's storage, timeline, metadata table and format metadata.
 
 On local disks, checksums that Java has left beside files are compared with these as well.
 
@@ -82,7 +82,7 @@ def validate_table(
     keys
         Whether the keys of all rows are read, to count those that several rows have.
     progress
-        Is told of the files that are read.
+        Called with the number of files read so far, and of all.
 
     Raises
     ------
@@ -96,7 +96,7 @@ def validate_table(
     for _ in range(_ATTEMPTS):
         timeline = client.timeline()
         comparison = _Comparison(table, replace(client, seen=timeline), timeline)
-        if comparison.is_of_one_moment():
+        if comparison.is_one_snapshot():
             break
     else:
         comparison.leave_out_format()
@@ -121,7 +121,7 @@ class _Comparison:
         # at once: what is written from now on is in neither
         self._named = self._see_named()
 
-    def is_of_one_moment(self) -> bool:
+    def is_one_snapshot(self) -> bool:
         """Whether nothing was completed between the looks at timeline and format."""
         if self._named is None:
             return True
@@ -172,7 +172,7 @@ class _Comparison:
     # --- timeline ------------------------------------------------------------------------------
 
     def _see_fenced(self) -> Timeline:
-        """Return the timeline as the format sees it; that of step 1 where it cannot be asked."""
+        """Return the fenced timeline, or step 1's if the format fails."""
         table, timeline = self._table, self._timeline
         try:
             table.host.initialize(self._client, create=False)
@@ -191,9 +191,9 @@ class _Comparison:
         for instant in pending_publications(fenced):
             is_due = can_record(table.host, instant)
             what = f"{instant.action.value} {instant.requested_time}"
-            said = "the next write publishes it" if is_due else "and cannot be by a write"
-            truth, said = "complete, as on the Hudi timeline", f"it is not recorded; {said}"
-            self._found.append(Difference(Source.FORMAT, what, truth, said, is_pending=is_due))
+            outlook = "the next write publishes it" if is_due else "and cannot be by a write"
+            expected, actual = "complete, as on the Hudi timeline", f"it is not recorded; {outlook}"
+            self._found.append(Difference(Source.FORMAT, what, expected, actual, is_pending=is_due))
         return fenced if isinstance(fenced, Timeline) else timeline
 
     def _see_lost(self) -> None:
@@ -203,7 +203,7 @@ class _Comparison:
     # --- storage -------------------------------------------------------------------------------
 
     def _stored(self, fenced: Timeline) -> dict[str, FileSlice]:
-        """Return the present file slices, as the storage has them, by the path of the base file."""
+        """Return present file slices in storage, by base file path."""
         client = self._client
         view = FileSystemView(
             StorageLister(client.storage, client.config.is_partitioned, client.run_map),
@@ -225,7 +225,7 @@ class _Comparison:
         return {one.base_file.path: one for one in slices if one.base_file is not None}
 
     def _compare_commits(self, stored: Mapping[str, FileSlice], fenced: Timeline) -> None:
-        """Compare the files with what the writes of the active timeline say of them."""
+        """Compare the files with the active timeline's commit metadata."""
         by_group = {
             (str(one.partition_path), str(one.file_id)): path for path, one in stored.items()
         }
@@ -256,11 +256,11 @@ class _Comparison:
             base = stored[path].base_file
             size = base.size if base is not None else 0
             if stat.file_size_in_bytes and size != stat.file_size_in_bytes:
-                said = f"{stat.file_size_in_bytes} bytes, as its commit says"
-                self._say(Source.STORAGE, f"file {path}", said, f"{size} bytes")
+                expected = f"{stat.file_size_in_bytes} bytes, as its commit says"
+                self._say(Source.STORAGE, f"file {path}", expected, f"{size} bytes")
 
     def _read(self, stored: Mapping[str, FileSlice]) -> dict[str, Footer]:
-        """Return the footers of the present files; those that cannot be read are told."""
+        """Return the footers of present files; report unreadable ones."""
         schema = self._client.schema.with_meta()
 
         def one(path: str) -> Footer | str:
@@ -275,15 +275,15 @@ class _Comparison:
                 self._say(Source.STORAGE, f"file {path}", "a footer that can be read", footer)
                 continue
             found[path] = footer
-            said = self._rows_of_commits.get(path, footer.rows)
-            if said != footer.rows:
-                truth = f"{said} rows, as its commit says"
-                self._say(Source.STORAGE, f"file {path}", truth, f"{footer.rows} rows")
+            committed = self._rows_of_commits.get(path, footer.rows)
+            if committed != footer.rows:
+                expected = f"{committed} rows, as its commit says"
+                self._say(Source.STORAGE, f"file {path}", expected, f"{footer.rows} rows")
         self._checked["footers"] = len(found)
         return found
 
     def _look_for_repeated_keys(self, stored: Mapping[str, FileSlice]) -> RepeatedKeys | None:
-        """Look for keys that several rows have; an index of keys cannot find all of their rows."""
+        """Find duplicate keys, whose rows no key index can find."""
         if not self._client.config.populate_meta_fields:
             self._skipped["repeated keys"] = "the files hold no record keys"
             return None
@@ -296,16 +296,16 @@ class _Comparison:
         if found.keys and found.are_forbidden:
             some = ", ".join(map(str, found.examples))
             more = ", ..." if found.keys > len(found.examples) else ""
-            truth = "each in one row: the record index knows one place of a key"
+            expected = "each in one row: the record index knows one place of a key"
             count = f"{found.keys} key{'s' * (found.keys > 1)}"
-            said = f"{count} in {found.rows} rows: {some}{more}"
-            self._say(Source.STORAGE, "record keys", truth, said)
+            actual = f"{count} in {found.rows} rows: {some}{more}"
+            self._say(Source.STORAGE, "record keys", expected, actual)
         return found
 
     # --- format --------------------------------------------------------------------------------
 
     def _see_named(self) -> dict[str, NamedFile] | None:
-        """Files that the format names, by path; ``None`` where they cannot be compared."""
+        """Files that the format names, by path; ``None`` if not comparable."""
         if not self._is_readable:
             return None
         found: dict[str, NamedFile] = {}
@@ -321,8 +321,8 @@ class _Comparison:
                 if one.path in found:
                     self._say(Source.FORMAT, subject, "named once", "named more than once")
                 if one.spelling is not None:
-                    said = f"named as {one.spelling}"
-                    self._say(Source.FORMAT, subject, "spelled as all readers spell it", said)
+                    actual = f"named as {one.spelling}"
+                    self._say(Source.FORMAT, subject, "spelled as all readers spell it", actual)
                 found[one.path] = one
         except CorruptMetadataError as error:
             self._say(Source.FORMAT, f"metadata of {self._table.host.name}", _REPAIR, error.what)
@@ -350,13 +350,13 @@ class _Comparison:
 
     def _compare_file(self, file: NamedFile, status: FileStatus, footer: Footer | None) -> None:
         if file.size != status.size:
-            said, truth = f"{file.size} bytes", f"{status.size} bytes"
-            self._say(Source.FORMAT, f"file {file.path}", truth, said)
+            actual, expected = f"{file.size} bytes", f"{status.size} bytes"
+            self._say(Source.FORMAT, f"file {file.path}", expected, actual)
         if footer is None:
             return
         if file.rows is not None and file.rows != footer.rows:
-            said, truth = f"{file.rows} rows", f"{footer.rows} rows"
-            self._say(Source.FORMAT, f"file {file.path}", truth, said)
+            actual, expected = f"{file.rows} rows", f"{footer.rows} rows"
+            self._say(Source.FORMAT, f"file {file.path}", expected, actual)
         for column, stated in file.columns.items():
             known = footer.columns.get(column)
             if known is not None and not _holds(stated, known):
@@ -379,11 +379,11 @@ class _Comparison:
                 self._skipped["metadata table"] = "there is none"
                 return
             self._skipped["metadata table"] = "it is being rebuilt"
-            said = (
+            actual = (
                 "being rebuilt, or half made by a repair that died: the next write with "
                 "hoodie.metadata.enable=true makes it, or `hudi table repair`"
             )
-            due = Difference(Source.METADATA_TABLE, where, "complete", said, is_pending=True)
+            due = Difference(Source.METADATA_TABLE, where, "complete", actual, is_pending=True)
             self._found.append(due)
             return
         try:
@@ -419,7 +419,7 @@ class _Comparison:
 
 
 def checksum_folders(table: OpenTable) -> tuple[str, ...]:
-    """Folders of a table in which Hadoop's file system may have kept checksums."""
+    """Folders of a table that may hold Hadoop's checksum files."""
     try:
         return META_FOLDER, *table.host.get_metadata_folders(table.client)
     except InvalidOptionError:
@@ -428,7 +428,7 @@ def checksum_folders(table: OpenTable) -> tuple[str, ...]:
 
 
 def _holds(stated: StatedColumn, known: ColumnStats) -> bool:
-    """Whether what a format says of a column is true of its values."""
+    """Whether a format's column statistics are true of the values."""
     counts = (stated.null_count, known.null_count)
     if None not in counts and counts[0] != counts[1]:
         return False

@@ -1,4 +1,4 @@
-"""Whether a store honours the conditions of a put; a few that speak S3's protocol ignore them."""
+"""Whether a store honours conditional puts; some S3-compatible stores do not."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _proven: Final[set[str]] = set()
 
 
 def require_conditional_puts(storage: Storage) -> None:
-    """Refuse a store in which two writers could both believe that they were first.
+    """Refuse a store that lets two conditional puts both succeed.
 
     The store is tried with a file of its own, once per table and process.
 

@@ -20,7 +20,7 @@ from hudi_core.storage.options import StorageOptions
 
 
 def data_filesystem(uri: str, options: StorageOptions | None = None) -> tuple[pafs.FileSystem, str]:
-    """Return the file system of a table's folder and the folder's path in it.
+    """Return a table's file system and its folder's path there.
 
     A data file's path in the file system is ``f"{root}/{path}"``, with the path relative to the
     table. File systems are kept and shared, for they hold connections.

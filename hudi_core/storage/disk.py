@@ -1,4 +1,4 @@
-"""The calls that change a local disk, one method each and nothing else.
+"""Calls that change a local disk, one method each.
 
 A store on a disk is made of these steps. Tests put a disk of their own in the place of this one, to
 count the steps, to stop between two of them, or to leave one half done.
@@ -24,7 +24,7 @@ class Disk:
         os.mkdir(path)
 
     def write_new(self, path: str, data: bytes, *, sync: bool) -> None:
-        """Write a file that must not exist; with ``sync`` its bytes are on the disk afterwards."""
+        """Write a file that must not exist; ``sync`` flushes it."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         with open_descriptor(path, flags) as descriptor:
             rest = memoryview(data)

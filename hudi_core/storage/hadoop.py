@@ -1,4 +1,4 @@
-"""What Hadoop's file systems call a store: for a JVM that reads data files by itself."""
+"""Hadoop's names and options of a store, for JVM readers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TOKEN_PROVIDER: Final = "org.apache.hadoop.fs.s3a.TemporaryAWSCredentialsProvid
 
 
 def hadoop_schemes(uri: str) -> tuple[str, ...]:
-    """Return the URI schemes under which a JVM may know the store, the user's own first."""
+    """Return URI schemes of the store for a JVM, the user's first."""
     kind = parse_location(uri).kind
     if kind is StoreKind.LOCAL:
         return ("file",)
@@ -28,7 +28,10 @@ def with_scheme(uri: str, scheme: str) -> str:
 
 
 def hadoop_options(uri: str, options: StorageOptions) -> dict[str, str]:
-    """Return Hadoop's options of the store; what is not given the JVM finds out itself."""
+    """Return Hadoop's options of the store.
+
+    What is not given the JVM finds out itself.
+    """
     if parse_location(uri).kind is not StoreKind.S3:
         return {}
     found = {

@@ -1,4 +1,4 @@
-"""The checksum files of Hadoop, which its local file system keeps beside the files that it writes.
+"""Checksum files that Hadoop's local file system keeps beside its files.
 
 ``.name.crc`` is that of ``name``: four bytes ``crc\\0``, the number of bytes that a checksum is of,
 and the CRC-32 of each such part, all big-endian. Hadoop's readers refuse a file that is not as its

@@ -1,4 +1,4 @@
-"""The seam between where a table says a file is and where it lies.
+"""Maps logical paths of data files to physical ones.
 
 Timelines, plans and views name logical paths: partition path and file name, relative to the table.
 Whoever opens, lists or deletes a data file asks the layout for its physical path first.

@@ -1,4 +1,4 @@
-"""Where a table is: the kind of store, and what the store calls the place."""
+"""The location of a table: kind of store, and path in it."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Location:
 
     @property
     def is_local(self) -> bool:
-        """Whether the place is a folder of this machine, mounted file systems included."""
+        """Whether the location is a local folder, mounted file systems included."""
         return self.kind is StoreKind.LOCAL
 
 
@@ -76,7 +76,9 @@ PathLike: TypeAlias = str | os.PathLike[str]
 
 
 def location_of(path: PathLike) -> str:
-    """Return the place that a user gives, as the path or URI that names it for every process.
+    """Return the location of a path or URI that a user gives.
+
+    As the path or URI that names it for every process.
 
     Raises
     ------

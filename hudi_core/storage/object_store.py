@@ -1,11 +1,11 @@
-"""Metadata files on S3, GCS and Azure, and in memory: atomic by conditional puts.
+"""Metadata files on object stores (S3, GCS, Azure, memory), by conditional puts.
 
-A store may apply a put and lose the answer, and a client that repeats the put is then told that
+A store may apply a put and lose the answer, and a client that repeats the put then learns that
 somebody else was first. So every put carries a token of its own in the object's metadata; after
-every error but a clear refusal the object is looked at, and the token tells whose it is.
+every error but a clear refusal the object is read, and the token shows whose it is.
 
 The client repeats requests by itself, and goes on where an object's bytes broke off. A listing that
-broke off is asked for once more here.
+broke off is requested once more here.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class ObjectStorage:
         return self._read(path, max_bytes)[0]
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
-        """Return a part of a file's bytes, fewer than ``length`` only where the file ends.
+        """Return ``length`` bytes from ``offset`` on, or up to the end.
 
         Raises
         ------
@@ -140,7 +140,7 @@ class ObjectStorage:
         return data, _tag(found)
 
     def compare_and_set(self, path: str, data: bytes, expected: str | None) -> str:
-        """Replace a file if its tag is still ``expected``; return the new tag.
+        """Replace a file if its tag is ``expected``; return the new tag.
 
         Raises
         ------
@@ -225,7 +225,7 @@ class ObjectStorage:
                 yield from map(self._file_status, found["objects"])
 
     def _list_all(self, prefix: str) -> Iterator[Any]:
-        """Yield everything below a prefix; a listing that breaks off goes on after the last."""
+        """Yield everything below a prefix; resume listings that break off."""
         last: str | None = None
         batches = obstore.list(self._store, prefix)
 
@@ -246,7 +246,10 @@ class ObjectStorage:
         return FileStatus(found["path"].removeprefix(self._prefix), found["size"], modified)
 
     def _conditional_put(self, path: str, data: bytes, expected: str | None) -> str:
-        """Put ``data`` where the object's tag is ``expected`` (``None``: where no object is)."""
+        """Put ``data`` where the object's tag is ``expected``.
+
+        ``None`` expects that there is no object.
+        """
         token = uuid.uuid4().hex
         mode: Any = "create" if expected is None else json.loads(expected)
         for attempt in range(_ATTEMPTS):
@@ -286,7 +289,7 @@ class ObjectStorage:
         )
 
     def _owner(self, path: str) -> tuple[Any, str | None]:
-        """Contents of a path, and the token of the put that stored them."""
+        """Contents of a path, and its put's token."""
         try:
             found = obstore.get(self._store, self._prefix + path)
         except FileNotFoundError:

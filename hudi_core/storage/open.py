@@ -10,7 +10,7 @@ from hudi_core.storage.posix import PosixStorage
 
 
 def open_storage(uri: str, options: StorageOptions | None = None, *, fsync: bool = True) -> Storage:
-    """Return the storage of a table's folder; nothing is asked of the store yet.
+    """Return the storage of a table's folder, without any request yet.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How to reach a table's store: one value, and one translator for each client that opens stores.
+"""Access to a table's store: one value, translated for each client.
 
 Pyarrow and obstore know the same facts under different names, and each looks into the environment
 by itself, in its own order. So the environment is read here, once, and what is found is told to
@@ -68,7 +68,7 @@ class StorageOptions:
     def from_options(
         cls, options: Mapping[str, str], environment: Mapping[str, str] | None = None
     ) -> StorageOptions:
-        """Return the view of a user's options; what they leave open the environment answers.
+        """Return the options of a user, completed from the environment.
 
         Credentials come from the options or from the environment, never some from each.
 
@@ -141,7 +141,7 @@ class StorageOptions:
         return {}
 
     def for_pyarrow(self, kind: StoreKind, account: str | None = None) -> dict[str, Any]:
-        """Return the keyword arguments of pyarrow's file system class for a kind of store.
+        """Return keyword arguments of pyarrow's file system class.
 
         Parameters
         ----------
@@ -151,7 +151,7 @@ class StorageOptions:
         Raises
         ------
         InvalidOptionError
-            GCS with a key file that pyarrow is not told of: it looks into the environment only.
+            GCS with a key file that pyarrow cannot be given: it looks into the environment only.
         """
         match kind:
             case StoreKind.S3:
@@ -189,8 +189,10 @@ class StorageOptions:
         return {}
 
     def for_object_store(self) -> dict[str, str]:
-        """Return the options of libraries on the Rust crate object_store, which know the kind of
-        store by themselves."""
+        """Return options for libraries on the Rust crate object_store.
+
+        These know the kind of store by themselves.
+        """
         options = {
             "aws_access_key_id": _revealed(self.s3_access_key),
             "aws_secret_access_key": _revealed(self.s3_secret_key),

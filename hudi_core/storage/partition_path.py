@@ -41,7 +41,7 @@ _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 
 
 class PartitionPathCodec:
-    """Writes the values of one table's partition fields as a path, and reads them back.
+    """Encodes values of partition fields as a path, and decodes it.
 
     For every tuple of values that is not refused, ``decode(encode(values)) == values``, with null
     for the empty text; so no two other tuples share a path. Values are texts compared by their code
@@ -255,7 +255,7 @@ class PartitionPathCodec:
 
 
 def require_not_nested(paths: Iterable[str]) -> None:
-    """Refuse partitions that lie within each other, as the values ``2026`` and ``2026/01`` would.
+    """Refuse partitions within each other, such as ``2026`` and ``2026/01``.
 
     Listings, Hudi's as well, do not look for partitions below a partition: rows of the inner one
     would vanish.

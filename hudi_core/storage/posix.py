@@ -1,4 +1,4 @@
-"""Metadata files on local paths: atomic by link and rename, durable by fsync.
+"""Metadata files on local paths: atomic by link and rename, flushed.
 
 A new file is written under a hidden name in its own folder, flushed, and given its name by ``link``
 (which refuses a name that is taken) or ``rename`` (which replaces). Readers see all of it or
@@ -107,7 +107,7 @@ class PosixStorage(PosixReader):
             return tag
 
     def link(self, source: str, target: str) -> None:
-        """Give a file a second name; no effect where the name is the file's already.
+        """Give a file a second name, unless it has that already.
 
         Disks alone have this: a store of objects has one name for each.
 
@@ -130,7 +130,7 @@ class PosixStorage(PosixReader):
             self._sync(os.path.dirname(new))
 
     def delete(self, path: str) -> bool:
-        """Delete a file (of a symbolic link the link); ``False`` when there was none."""
+        """Delete a file or symbolic link; ``False`` without one."""
         full = self._for_change(path)
         with translated(full):
             try:
@@ -148,7 +148,7 @@ class PosixStorage(PosixReader):
             self.delete(path)
 
     def delete_tree(self, prefix: str) -> int:
-        """Delete everything below a folder and the folder; return the number of files deleted.
+        """Delete a folder and everything in it; return the file count.
 
         Symbolic links are removed, never followed. What others delete meanwhile does not matter; a
         folder that others keep filling is an error.
@@ -245,7 +245,7 @@ class PosixStorage(PosixReader):
             self._sync(os.path.dirname(full))
 
     def _forget_lost_checksum(self, full: str) -> None:
-        """Remove what a file that is gone has left, before another one gets its name."""
+        """Delete an orphaned checksum file before its name is used again."""
         if not os.path.lexists(full):
             self._forget_checksum(full)
 

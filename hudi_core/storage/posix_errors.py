@@ -1,4 +1,4 @@
-"""Errors of the operating system as errors of the project, at the one edge where it is called."""
+"""Errors of the operating system as errors of the project."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _DEFAULT_HINT: Final = "Check the disk and try again."
 
 @contextmanager
 def translated(location: str) -> Iterator[None]:
-    """Raise what the block raises for ``location`` as one of the project's errors.
+    """Translate OS errors of the block into the project's, for ``location``.
 
     Raises
     ------

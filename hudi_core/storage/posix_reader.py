@@ -1,4 +1,4 @@
-"""Reading below a local folder, symbolic links followed only where they stay in it."""
+"""Reads below a local folder; symbolic links must stay in it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class PosixReader:
         return self._read(require_safe_path(path), max_bytes)[0]
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
-        """Return a part of a file's bytes, fewer than ``length`` only where the file ends.
+        """Return ``length`` bytes from ``offset`` on, or up to the end.
 
         Raises
         ------
@@ -91,7 +91,9 @@ class PosixReader:
     def list(
         self, prefix: str = "", recursive: bool = False, others: Paths | None = None
     ) -> Iterator[FileStatus]:
-        """Yield the files below a folder by name; temporary files are left out.
+        """Yield the files below a folder by name.
+
+        Temporary files are left out.
 
         With ``recursive``, links to folders are not followed, for they may lead in circles.
 
@@ -112,7 +114,7 @@ class PosixReader:
         return os.path.join(self._root, path) if path else self._root
 
     def _below_root(self, path: str) -> str:
-        """Return the full path; refuse it when symbolic links lead it out of the root."""
+        """Return the full path; refuse one that symbolic links lead out."""
         full = self._full(path)
         if has_link(self._root, path):
             real = os.path.realpath(full)

@@ -1,6 +1,6 @@
-"""Files that are put for a moment, to learn how a store behaves and what time it has.
+"""Short-lived files that probe a store's behaviour and clock.
 
-Who put one deletes it. What stays behind of those who could not is removed once it is old.
+Whoever puts one deletes it. Orphans of dead processes are removed once they are old.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _OLD_MS: Final = 3_600_000
 
 @contextmanager
 def probe(storage: Storage, kind: str, data: bytes = b"") -> Iterator[str]:
-    """Put a file of a new name for the length of the block, and give its path.
+    """Put a new file for the block's duration; yield its path.
 
     Parameters
     ----------

@@ -51,12 +51,15 @@ _PAUSES_S: Final = (0.02, 0.1)
 
 
 def has_properties(storage: Storage) -> bool:
-    """Whether a table is at the root of ``storage``, be it only by its backup."""
+    """Whether a table is at the storage's root, or its backup.
+
+    The backup of its properties alone makes it a table as well.
+    """
     return any(storage.head(path) is not None for path in (PROPERTIES_PATH, BACKUP_PATH))
 
 
 def read_properties(storage: Storage) -> dict[str, str]:
-    """Return the properties of the table at the root of ``storage``, from the backup if need be.
+    """Return the table's properties, from the backup if need be.
 
     Raises
     ------
@@ -111,8 +114,9 @@ def write_new(storage: Storage, properties: Mapping[str, str]) -> None:
 
 
 def write_instead(storage: Storage, properties: Mapping[str, str]) -> None:
-    """Put the properties of a new table in the place of those that are there; the caller holds the
-    table's lock, and knows that nobody goes by them.
+    """Replace the properties of a table by those of a new one.
+
+    The caller holds the table's lock, and knows that nobody uses the present ones.
 
     Raises
     ------
@@ -124,7 +128,9 @@ def write_instead(storage: Storage, properties: Mapping[str, str]) -> None:
 
 
 def update_properties(storage: Storage, changes: Mapping[str, str | None]) -> dict[str, str]:
-    """Change some properties of a table and return all of them; the caller holds the table's lock.
+    """Change some properties of a table and return all.
+
+    The caller holds the table's lock.
 
     Parameters
     ----------
@@ -168,7 +174,9 @@ def update_properties(storage: Storage, changes: Mapping[str, str | None]) -> di
 
 
 def recover(storage: Storage) -> None:
-    """Finish or undo a change that was cut off, so that the file alone holds the properties.
+    """Finish or undo an interrupted change of the properties file.
+
+    The file alone holds the properties then.
 
     The caller holds the table's lock.
 

@@ -1,4 +1,4 @@
-"""Which texts are paths inside a table, and which sizes its metadata may have."""
+"""Safe paths inside a table, and bounds for sizes of metadata."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from hudi_core.errors import CorruptMetadataError, StorageError, UnsafePathError
 
 
 def require_safe_path(path: str) -> str:
-    """Return ``path`` if it names something below a root, whatever the root is.
+    """Return ``path`` if it names something below a root.
+
+    Whatever the root is.
 
     A table's own metadata names paths, and anybody who can write the table can write its metadata;
     every path is checked here before a store sees it.
@@ -34,7 +36,7 @@ def require_safe_folder(path: str) -> str:
 
 
 def require_size(location: str, size: int, max_bytes: int | None) -> None:
-    """Refuse a file with more bytes than its reader accepts, before it is read.
+    """Refuse a file larger than its reader accepts, before reading.
 
     Raises
     ------

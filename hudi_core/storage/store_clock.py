@@ -8,9 +8,9 @@ from hudi_core.storage.probes import probe
 
 
 def store_now_ms(storage: Storage) -> int:
-    """Return the time by which the store dates its files, in milliseconds since the epoch.
+    """Return the store's own time in milliseconds since the epoch.
 
-    A file is written and deleted again: stores tell their time in no other way.
+    A file is written and deleted again: stores show their time in no other way.
 
     Raises
     ------

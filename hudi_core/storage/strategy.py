@@ -1,4 +1,4 @@
-"""Storage strategies: in which folder of the store a data file lies (RFC-60).
+"""Storage strategies: the upper folders of data files (RFC-60).
 
 A strategy decides upper folders only. Below them come the partition path and the file name, always.
 """
@@ -13,7 +13,10 @@ STRATEGY_KEY: Final = "hoodie.storage.strategy.class"
 
 
 class StorageStrategy(Protocol):
-    """Picks the upper folders of data files; a pure function of names, the same for ever."""
+    """Picks upper folders of data files; pure and never changing.
+
+    A function of names alone.
+    """
 
     @property
     def depth(self) -> int:
@@ -26,7 +29,7 @@ class StorageStrategy(Protocol):
 
 
 class DefaultStrategy:
-    """Puts nothing above: a data file lies in its partition's folder in the table's folder."""
+    """No upper folders: a data file lies in its partition's folder."""
 
     depth: Final = 0
 
@@ -42,7 +45,9 @@ _STRATEGIES: Final[dict[str, type[StorageStrategy]]] = {
 
 
 def storage_strategy(name: str | None) -> StorageStrategy:
-    """Return the strategy that a table's properties name; nothing is ever imported by its name.
+    """Return the strategy a table's properties name, from a fixed registry.
+
+    Nothing is ever imported by its name.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""A folder of a storage as a storage of its own: a table within a table."""
+"""A subfolder as a storage: a table within a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Folders of a table for what is gone when a write is complete."""
+"""Temporary folders of a table, gone when their write is complete."""
 
 from __future__ import annotations
 

@@ -169,7 +169,10 @@ class ActiveTimeline:
         return name(instant)
 
     def path(self, instant: Instant) -> str:
-        """Return the path of the file of ``instant`` in its state, below the storage's root."""
+        """Return the path of an instant's file, below the root.
+
+        The file is that of the instant's state.
+        """
         return join_path(self.folder, self.file_name(instant))
 
     def read(self, instant: Instant) -> bytes:
@@ -186,7 +189,7 @@ class ActiveTimeline:
             raise InstantNotFoundError(str(instant), self._where) from error
 
     def read_commit(self, instant: Instant) -> CommitMetadata:
-        """Return the metadata of a write, as far as it has come: a requested one has none yet.
+        """Return a write's metadata in its state; a requested one's is empty.
 
         The metadata of a completed replacecommit is a
         :class:`~hudi_core.model.commit.ReplaceCommitMetadata`.
@@ -204,7 +207,9 @@ class ActiveTimeline:
         return decode_commit(data, path, allow_empty=not instant.is_completed)
 
     def read_notes(self, instant: Instant) -> CommitMetadata:
-        """Operation and extra metadata of a completed write, read once; its files are left out.
+        """Operation and extra metadata of a completed write, read once.
+
+        The files of the write are left out.
 
         Several steps of each write look at what the last one keeps.
 
@@ -235,7 +240,7 @@ class ActiveTimeline:
     # --- changes -------------------------------------------------------------------------------
 
     def create_requested(self, instant: Instant, body: bytes = b"") -> Instant:
-        """Put the requested file of ``instant``, with its plan if the action has one.
+        """Create an instant's requested file, with its plan if any.
 
         The caller holds the table's lock since it asked the clock for the requested time; else
         another process could be handed the same time.
@@ -301,7 +306,7 @@ class ActiveTimeline:
         return self._put(instant.to(State.COMPLETED, completion_time), body)
 
     def delete(self, instant: Instant) -> bool:
-        """Delete the file of ``instant`` in its state; ``False`` when there was none."""
+        """Delete an instant's file in its state; ``False`` without one."""
         self._require_layout_2(instant)
         return self.storage.delete(self.path(instant))
 

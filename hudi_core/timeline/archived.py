@@ -1,4 +1,4 @@
-"""Instants that left the active timeline, read from the archive of either layout."""
+"""Archived instants, read from the archive of either layout."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ArchivedInstant:
     instant
         The instant.
     metadata
-        Bytes of its completed file; ``None`` where they were not asked for, and in layout 1.
+        Bytes of its completed file; ``None`` where they were not requested, and in layout 1.
     plan
         Bytes of its requested file, for actions with a plan; ``None`` likewise.
     """
@@ -60,7 +60,7 @@ class ArchivedTimeline:
         *,
         bodies: bool = False,
     ) -> tuple[ArchivedInstant, ...]:
-        """Return archived instants in the order of requested times, each action once per time.
+        """Return archived instants by requested time, each action once.
 
         Rows of actions that this release does not know are left out.
 

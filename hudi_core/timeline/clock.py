@@ -60,7 +60,9 @@ class TimelineClock:
         self._table = f"{active.storage.root}/{active.folder}"
 
     def next_time(self, timeline: Timeline | None = None) -> InstantTime:
-        """Return a time greater than any on the timeline and any handed out by this process.
+        """Return a time greater than all used so far.
+
+        Greater than any on the timeline and any that this process has handed out.
 
         **The caller holds the table's lock**, and keeps it until the file that carries the time
         exists; nothing else keeps another process from being handed the same time.

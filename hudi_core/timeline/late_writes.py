@@ -1,11 +1,11 @@
 """Writes whose completed file landed after they had been rolled back.
 
-A store may apply a put long after its writer was given up: the rollback is complete by then, and
-what it deleted is gone. Nothing else on the timeline says so. A rollback comes after all that its
+A store may apply a put long after its writer was declared dead: the rollback is complete by then,
+and what it deleted is gone. Nothing else on the timeline shows it. A rollback follows all that its
 instant did, so a completed rollback that names a completed write has the last word (Hudi's writers
 remove the completed file of what they undo, and never complete it again).
 
-Rollbacks are read only where a write of this kind can be, which the names of files tell:
+Rollbacks are read only where a write of this kind can be, which the names of files show:
 
 * its requested and inflight files are gone, as they are after a rollback; or
 * they are there yet, because the rollback was cut short at its very end. That lasts until the next
@@ -56,7 +56,10 @@ def late_writes(files: Sequence[Instant], targets: RollbackTargets) -> frozenset
 
 
 def _suspects(files: Iterable[Instant]) -> Iterator[tuple[Instant, bool]]:
-    """Yield the completed writes that may be late, and whether other files of theirs are left."""
+    """Yield completed writes that may be late, with a flag.
+
+    The flag: whether other files of the instant are left.
+    """
     earlier: dict[InstantKey, set[Action]] = defaultdict(set)
     completed = []
     for file in files:

@@ -30,7 +30,7 @@ _NUMBER: Final = re.compile("[0-9]{1,18}")
 
 
 class HistoryRow(NamedTuple):
-    """One archived instant; the bodies are ``None`` unless they were asked for and are there."""
+    """One archived instant, with its bodies if requested and present."""
 
     instant_time: str | None
     completion_time: str | None
@@ -44,7 +44,7 @@ _SMALL_COLUMNS: Final = _COLUMNS[:3]
 
 
 class HistoryFileName(NamedTuple):
-    """The parts of a history file's name: earliest and latest requested time in it, and its level.
+    """A history file's name: earliest and latest requested time, level.
 
     Readers skip files by the two times, so these may lie further apart than the instants do.
     """
@@ -58,7 +58,7 @@ class HistoryFileName(NamedTuple):
 
     @classmethod
     def parse(cls, name: str) -> HistoryFileName | None:
-        """Return the parts of ``name``; ``None`` when it is not a history file's name."""
+        """Return the parts of a history file's name, else ``None``."""
         match = _FILE.fullmatch(name)
         return cls(match["first"], match["last"], int(match["level"])) if match else None
 
@@ -68,7 +68,7 @@ class HistoryFileName(NamedTuple):
 
 
 class HistoryFile(NamedTuple):
-    """An entry of a manifest: a history file and its size in bytes."""
+    """A manifest entry: a history file and its size in bytes."""
 
     name: HistoryFileName
     size: int
@@ -77,7 +77,9 @@ class HistoryFile(NamedTuple):
 def read_history(
     storage: Storage, folder: str, after: str | None, until: str | None, bodies: bool
 ) -> list[HistoryRow]:
-    """Return the rows of every history file that may hold instants of a range of requested times.
+    """Return the rows of history files that overlap a time range.
+
+    The range is of requested times.
 
     Parameters
     ----------
@@ -127,13 +129,13 @@ def history_version(storage: Storage, folder: str) -> int | None:
 
 
 def parse_version(text: bytes) -> int | None:
-    """Return the number that the bytes of ``_version_`` spell; ``None`` for anything else."""
+    """Return the number in ``_version_``'s bytes, else ``None``."""
     stripped = text.strip()
     return int(stripped) if re.fullmatch(rb"[0-9]{1,18}", stripped) else None
 
 
 def manifest_versions(storage: Storage, folder: str) -> list[int]:
-    """Return the numbers of the manifests there are, in no order; one listing."""
+    """Return the existing manifests' numbers, unordered; one listing."""
     found = (manifest_number(status.name) for status in storage.list(folder))
     return [number for number in found if number is not None]
 

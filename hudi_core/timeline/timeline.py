@@ -124,7 +124,7 @@ class Timeline:
     def completed_between(
         self, begin: InstantTime | None = None, end: InstantTime | None = None
     ) -> Timeline:
-        """Return the completed instants whose completion time is after ``begin`` and up to ``end``.
+        """Return instants completed after ``begin`` and up to ``end``.
 
         Requested times stand in for completion times in tables of layout 1, which record none.
         Nothing archived belongs to the result.
@@ -143,7 +143,7 @@ class Timeline:
     # --- answers -------------------------------------------------------------------------------
 
     def completed_writes(self) -> tuple[Instant, ...]:
-        """Return the completed instants that change rows, in the order of requested times."""
+        """Return the completed instants that change rows, by requested time."""
         return tuple(self._writes.values())
 
     def is_committed(self, time: InstantTime) -> bool:
@@ -218,7 +218,7 @@ def _age(instant: Instant) -> tuple[int, str, str]:
 
 
 def _active_start(instants: tuple[Instant, ...]) -> InstantTime | None:
-    """Return the requested time from which on the active timeline has every write.
+    """Return the requested time from which no write is archived.
 
     Savepointed commits may stay behind when younger ones are archived (`archive beyond savepoint`),
     so leading ones do not count while others follow. Cleans and rollbacks are archived at their own

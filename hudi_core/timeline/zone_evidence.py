@@ -39,7 +39,7 @@ def require_same_zone(active: ActiveTimeline, zone: TimelineZone) -> None:
     """Refuse a timeline whose newest files are of another zone.
 
     Times made in two zones are in the wrong order for hours: rows of the later write are lost to
-    readers. A table that says that it is in UTC is not looked at; any other costs one listing.
+    readers. A table that is declared to be in UTC is not checked; any other costs one listing.
 
     Raises
     ------
@@ -51,7 +51,7 @@ def require_same_zone(active: ActiveTimeline, zone: TimelineZone) -> None:
     evidence = newest_evidence(_stamps(active, active.storage.list(active.folder)))
     if evidence is None:
         return
-    declared = zone.offset_at(evidence.moment) // _MILLI
+    declared = zone.offset_at(evidence.made_at) // _MILLI
     if evidence.offset == declared:
         return
     where = f"{active.storage.root}/{active.folder}"
@@ -112,14 +112,14 @@ class Evidence:
     ----------
     offset
         Milliseconds that the zone was ahead of UTC.
-    moment
+    made_at
         When.
     name, stored
         The file, and when it was stored.
     """
 
     offset: int
-    moment: datetime
+    made_at: datetime
     name: str
     stored: datetime
 
@@ -129,8 +129,8 @@ def newest_evidence(stamps: Sequence[Stamp]) -> Evidence | None:
     for one in sorted(stamps, key=lambda stamp: stamp.stored_ms, reverse=True):
         offset = one.offset
         if offset is not None and one.is_completed and any(map(one.confirms, stamps)):
-            moment, stored = one.shown - offset, one.stored_ms
-            return Evidence(offset, _EPOCH + moment * _MILLI, one.name, _EPOCH + stored * _MILLI)
+            made_at, stored = one.shown - offset, one.stored_ms
+            return Evidence(offset, _EPOCH + made_at * _MILLI, one.name, _EPOCH + stored * _MILLI)
     return None
 
 

@@ -41,7 +41,7 @@ WrittenFiles = Callable[[InstantTime], Collection[str] | None]
 
 @dataclass(frozen=True, slots=True)
 class DuplicateBaseFile:
-    """An anomaly: several base files of one file group carry the same instant.
+    """An anomaly: several base files of one file group and instant.
 
     A task that was retried, or run twice, and whose first file was not removed leaves this behind.
     Reading all of them would double rows.
@@ -65,9 +65,9 @@ class DuplicateBaseFile:
 class FileSystemView:
     """The file groups of one table at one state of its timeline.
 
-    Partitions are listed when they are first asked for, and kept; the view of a later timeline is
+    Partitions are listed when they are first needed, and kept; the view of a later timeline is
     another view. Of several base files of one group and instant the one that the instant's metadata
-    names is used; where the metadata does not tell, the one with the highest attempt, stage and
+    names is used; where the metadata names none, the one with the highest attempt, stage and
     task of its write token.
 
     Parameters
@@ -129,7 +129,7 @@ class FileSystemView:
     def file_groups(
         self, partitions: Sequence[PartitionPath] | None = None
     ) -> tuple[FileGroup, ...]:
-        """Return the file groups with at least one committed file, replaced groups included.
+        """Return file groups with a committed file, replaced groups included.
 
         Parameters
         ----------
@@ -173,7 +173,10 @@ class FileSystemView:
     def all_slices(
         self, partitions: Sequence[PartitionPath] | None = None
     ) -> tuple[FileSlice, ...]:
-        """Return every committed slice, of replaced groups too: group by group, newest first."""
+        """Return every committed file slice, replaced groups included.
+
+        Group by group, newest first.
+        """
         return tuple(chain.from_iterable(group.slices for group in self.file_groups(partitions)))
 
     def base_files_before(

@@ -1,4 +1,4 @@
-"""Views of one table's files for those who are given no view, such as the hooks of its format."""
+"""Views of a table's files for hooks and others without one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hudi_core.view.replaced import ReadCommit, replaced_groups, written_files
 
 
 class ViewManager:
-    """Makes views of one table; nothing is read until the first one is asked for.
+    """Makes views of one table, read on demand.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class ViewManager:
         self._timeline = timeline
 
     def view(self, timeline: TimelineView | None = None) -> FileSystemView:
-        """Return the view as of ``timeline``; by default of the table as it is now."""
+        """Return the view as of ``timeline``, by default as of now."""
         seen = self._timeline() if timeline is None else timeline
         return FileSystemView(
             self._index,

@@ -1,4 +1,7 @@
-"""Files in a table's folder that belong to nothing: what other engines began and left."""
+"""Orphans: files in a table's folder that belong to nothing.
+
+Other engines began and left them.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +17,9 @@ _HIDDEN: Final = (".", "_")
 
 
 def foreign_data_files(storage: Storage) -> Iterator[str]:
-    """Yield the data files below a table that have no name of Hudi's, in order; one listing.
+    """Yield data files without a Hudi name, in order; one listing.
 
-    Files that have one are told apart by the timeline; see :mod:`hudi_core.view.unnamed`.
+    Files that have one are distinguished by the timeline; see :mod:`hudi_core.view.unnamed`.
     """
     for status in storage.list("", recursive=True):
         *folders, name = status.path.split("/")

@@ -1,4 +1,4 @@
-"""What only the metadata of an instant knows: file groups it replaced, files it wrote."""
+"""Replaced file groups and written files, by instants' metadata."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ReadCommit = Callable[[Instant], CommitMetadata]
 
 
 def replaced_groups(timeline: TimelineView, read_commit: ReadCommit) -> dict[FileGroupId, Instant]:
-    """Return the file groups that replacecommits took out, each with the first that did.
+    """Return replaced file groups, each with its first replacecommit.
 
     Only replacecommits are read. Archived ones are not needed: they are archived after the files
     they replaced were removed.
@@ -48,7 +48,7 @@ def replaced_groups(timeline: TimelineView, read_commit: ReadCommit) -> dict[Fil
 def written_files(
     timeline: TimelineView, read_commit: ReadCommit
 ) -> Callable[[InstantTime], Collection[str] | None]:
-    """Lookup of the paths of the files that a write of the timeline names.
+    """Lookup of the paths of a write's files, by its time.
 
     The answer is ``None`` for a time whose write is not on the timeline (any more).
     """

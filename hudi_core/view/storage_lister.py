@@ -24,12 +24,18 @@ METADATA_FOLDER: Final = ".hoodie"
 
 @dataclass(frozen=True, slots=True)
 class _Probe:
-    """Looks at one folder; a value, which an engine can send away with its storage."""
+    """Probes one folder; a value that engines can send away.
+
+    With its storage.
+    """
 
     storage: Storage
 
     def __call__(self, folder: str) -> tuple[bool, tuple[str, ...]]:
-        """Return whether the folder is a partition, and the folders below it that may be ones."""
+        """Return whether the folder is a partition, and folders to probe.
+
+        The latter are folders below it that may be partitions.
+        """
         if self.storage.head(join_path(folder, PARTITION_METADATA_FILE)) is not None:
             return True, ()
         is_partition = any(

@@ -1,4 +1,4 @@
-"""Base files that bear the name of a write which does not know them."""
+"""Base files that the write in their name does not record."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from hudi_core.view.replaced import ReadCommit
 def unnamed_files(
     view: FileSystemView, timeline: TimelineView, read_commit: ReadCommit
 ) -> Iterator[tuple[BaseFile, Instant]]:
-    """Yield the base files of a view that the metadata of their write does not name.
+    """Yield base files that their write's metadata does not name.
 
     Who lists folders takes such a file for a part of the table. Files of archived writes are left
-    out, as what these wrote is not asked for any more; so are those that the view ignores, which
-    its duplicates tell.
+    out, as their commit metadata is not read any more; so are those that the view ignores, which
+    are among its duplicates.
 
     Parameters
     ----------

@@ -156,8 +156,8 @@ def test_values_that_are_no_moments(
         ("UNIX_TIMESTAMP", pa.timestamp("us", "UTC"), "count MICROSECONDS, not SECONDS.*SCALAR"),
         ("EPOCHMILLISECONDS", pa.timestamp("us"), "time.unit=MICROSECONDS"),
         ("UNIX_TIMESTAMP", pa.date32(), "count DAYS, not SECONDS"),
-        ("DATE_STRING", pa.int64(), r"ts \(int64\) are no texts"),
-        ("MIXED", pa.date32(), r"ts \(date32\[day\]\) are no texts"),
+        ("DATE_STRING", pa.int64(), r"ts \(int64\) are no strings"),
+        ("MIXED", pa.date32(), r"ts \(date32\[day\]\) are no strings"),
     ],
 )
 def test_columns_that_do_not_fit_the_kind(kind: str, arrow: pa.DataType, words: str) -> None:

@@ -54,7 +54,9 @@ def local(zone: str, moment: datetime) -> InstantTime:
 def test_digits_are_what_clocks_of_the_zone_show(zone: str, digits: str) -> None:
     moment = datetime(2026, 11, 22, 10, 30, 0, 123_999, UTC)
     assert TimelineZone(zone).digits(moment) == digits
-    assert TimelineZone(zone).moment(InstantTime(digits)) == moment.replace(microsecond=123_000)
+    assert TimelineZone(zone).utc_datetime(InstantTime(digits)) == moment.replace(
+        microsecond=123_000
+    )
     assert TimelineZone(zone).epoch_millis(InstantTime(digits)) == 1_795_343_400_123
 
 
@@ -68,7 +70,7 @@ def test_digits_are_what_clocks_of_the_zone_show(zone: str, digits: str) -> None
 )
 def test_hours_shown_twice_or_never_are_read_as_java_reads_them(digits: str, utc: str) -> None:
     expected = datetime.fromisoformat(utc).replace(tzinfo=UTC)
-    assert TimelineZone(WEST).moment(InstantTime(digits)) == expected
+    assert TimelineZone(WEST).utc_datetime(InstantTime(digits)) == expected
 
 
 @pytest.fixture
@@ -324,7 +326,7 @@ def present(path: Path) -> list[Path]:
 def test_times_of_a_query_are_in_the_zone_of_the_timeline(local_table: Path) -> None:
     table = opened(local_table, EAST)
     first, second = (table.upsert(ROWS.set_column(1, "v", [[n, n]])).instant for n in (5, 6))
-    begun = TimelineZone(EAST).moment(second.requested_time)
+    begun = TimelineZone(EAST).utc_datetime(second.requested_time)
 
     def held(as_of: str) -> set[int]:
         return set(table.to_arrow(as_of=as_of).column("v").to_pylist())
@@ -339,7 +341,7 @@ def test_times_of_a_query_are_in_the_zone_of_the_timeline(local_table: Path) -> 
         assert held(spell(begun)) == {6}
         assert held(spell(begun - timedelta(milliseconds=1))) == {5}
     assert first.completion_time is not None
-    done = TimelineZone(EAST).moment(first.completion_time)
+    done = TimelineZone(EAST).utc_datetime(first.completion_time)
     assert table.incremental(begin=done.isoformat()).column("v").to_pylist() == [6, 6]
     assert hudi.read(
         None,
@@ -371,4 +373,4 @@ def test_a_table_in_utc_takes_no_notice_of_a_local_zone(tmp_path: Path) -> None:
     given = {TableKeys.local_zone.key: EAST}
     table = hudi.Table.create(str(tmp_path / "t"), ROWS.schema, record_key="id", options=given)
     requested = table.upsert(ROWS).instant.requested_time
-    assert abs(UTC_TIMELINE.moment(requested) - datetime.now(UTC)) < timedelta(hours=1)
+    assert abs(UTC_TIMELINE.utc_datetime(requested) - datetime.now(UTC)) < timedelta(hours=1)

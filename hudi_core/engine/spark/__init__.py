@@ -1,4 +1,7 @@
-"""The engine on PySpark, and file lists as DataFrames; the only rooms that import ``pyspark``."""
+"""The PySpark engine; the only rooms that import ``pyspark``.
+
+File lists as DataFrames are here, too.
+"""
 
 from hudi_core.engine.spark.columns import quoted
 from hudi_core.engine.spark.engine import SparkEngine

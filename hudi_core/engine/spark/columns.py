@@ -1,4 +1,4 @@
-"""Columns of files as the columns of a table, in Spark's own expressions.
+"""File columns as table columns, in Spark's own expressions.
 
 The same as :func:`hudi_core.schema.alignment.align` for Arrow: by field id where files carry ids.
 """
@@ -33,7 +33,7 @@ def readable(session: SparkSession, schema: pa.Schema) -> pa.Schema:
 
 
 def columns_to_read(stored: pa.Schema, wanted: pa.Schema) -> StructType:
-    """Return the columns of a file that hold columns of the table, by the file's own names."""
+    """Return a file's columns that the table has, by their stored names."""
     if reads_alike(stored, wanted):
         return from_arrow_schema(wanted)
     found = [counterpart(stored, field) for field in wanted]
@@ -41,7 +41,7 @@ def columns_to_read(stored: pa.Schema, wanted: pa.Schema) -> StructType:
 
 
 def reads_alike(stored: pa.Schema, wanted: pa.Schema) -> bool:
-    """Return whether Spark's reader needs no more than the table's schema to read a file."""
+    """Whether Spark reads a file rightly by the table's schema alone."""
     if not same_by_name(list(stored), list(wanted)):
         return False
     found = ((counterpart(stored, field), field) for field in wanted)

@@ -1,5 +1,4 @@
-"""The distributed engine: Arrow in the tasks, by ``mapInArrow``, and nothing but frozen values in
-between."""
+"""The distributed engine: Arrow in tasks (``mapInArrow``), frozen values between."""
 
 from __future__ import annotations
 
@@ -161,8 +160,7 @@ class SparkEngine:
 
     @contextmanager
     def _large_batches(self, schema: pa.Schema) -> Iterator[None]:
-        """Lift Spark's size check of Arrow batches, which it makes for every row, where rows are
-        narrow.
+        """Lift Spark's per-row size check of Arrow batches for narrow rows.
 
         The check guards memory: it stays for schemas whose rows can be wide.
         """
@@ -186,16 +184,19 @@ class SparkEngine:
 
 @dataclass(frozen=True, slots=True)
 class _Refusal:
-    """What a task answers when it gives up: an error of a type, which Spark would not keep.
+    """A task's error as a result, which keeps the error's type.
 
-    To rows that it cannot take it says so at once, as Spark would run it again in vain.
+    Spark would not keep it. A task that cannot take its rows returns it at once, as Spark would
+    rerun it in vain.
+
+    With rows that it cannot take it fails at once, as Spark would run it again in vain.
     """
 
     error: HudiError
 
 
 def _is_final(error: HudiError, attempts: int) -> bool:
-    """Return whether Spark does not run, or need not run, the task again that met an error."""
+    """Whether Spark will not, or need not, rerun a failed task."""
     task = SparkTask.get()
     return isinstance(error, _FINAL) or task is None or task.attemptNumber() + 1 >= attempts
 
@@ -217,7 +218,7 @@ def _require_no_encryption(session: SparkSession) -> None:
 
 
 def _path(name: str) -> str:
-    """Return the dotted name of a column, or of a field of a struct, as Spark SQL writes it."""
+    """Return a column's or struct field's dotted name for Spark SQL."""
     return ".".join(f"`{part.replace('`', '``')}`" for part in name.split("."))
 
 
@@ -231,7 +232,10 @@ def _is_wide(schema: pa.Schema) -> bool:
 
 
 def _with_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Bring a batch to the declared types: Spark hands timestamps over in the session's zone."""
+    """Cast a batch to the declared types.
+
+    Spark passes timestamps in the session's time zone.
+    """
     if batch.schema.equals(schema):
         return batch
     columns: list[Any] = [

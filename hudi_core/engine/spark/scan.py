@@ -1,4 +1,7 @@
-"""Planned files as a DataFrame: Spark's own parquet reader over an exact list, never a scan."""
+"""Planned files as a DataFrame, by Spark's own parquet reader.
+
+It reads an exact list of files and never lists a folder.
+"""
 
 from __future__ import annotations
 
@@ -82,7 +85,7 @@ def read_batches(
     function: Callable[[T], Iterator[pa.RecordBatch]],
     schema: pa.Schema,
 ) -> DataFrame:
-    """Return the rows that a function makes of each task, wherever Spark runs it.
+    """Return the rows that a function makes of each task, lazily.
 
     Nothing is read before the DataFrame is used, and it is read again each time.
 
@@ -116,7 +119,7 @@ def read_batches(
 
 
 def connected_scheme(session: SparkSession, schemes: Sequence[str]) -> str | None:
-    """Return the first of the URI schemes that the session's JVM can open; ``None`` for none.
+    """Return the first URI scheme the session's JVM can open, or ``None``.
 
     Stock Spark opens local paths alone; what else there is depends on the jars it was given. A
     session without a JVM at hand, as of Spark Connect, opens none that is known here.
@@ -137,7 +140,9 @@ def connected_scheme(session: SparkSession, schemes: Sequence[str]) -> str | Non
 def where(
     frame: DataFrame, row_filter: pc.Expression | Sequence[tuple[str, str, Any]]
 ) -> DataFrame:
-    """Keep the rows that a filter accepts, one that was checked against the table before.
+    """Keep the rows that a filter accepts.
+
+    The filter was checked against the table before.
 
     Conditions become Spark's own; an Arrow expression is applied to the rows as Arrow batches. Both
     mean the same: NaN is different from every number, and neither less nor greater.
@@ -188,7 +193,10 @@ def _read(
 
 @contextmanager
 def _listed_by_driver(session: SparkSession) -> Iterator[None]:
-    """Keep Spark from starting one task per path just to learn what the plan knows already."""
+    """Keep Spark from starting a listing task per path.
+
+    The plan already knows the files.
+    """
     before = session.conf.get(_DISCOVERY_THRESHOLD)
     session.conf.set(_DISCOVERY_THRESHOLD, str(1 << 20))
     try:

@@ -8,5 +8,8 @@ from pyspark.sql.types import StructType
 
 
 def to_arrow(schema: StructType) -> pa.Schema:
-    """Return the Arrow schema of a Spark schema; timestamps with a zone are in UTC."""
+    """Return a Spark schema as an Arrow schema.
+
+    Timestamps with a zone are in UTC.
+    """
     return to_arrow_schema(schema, timezone="UTC")

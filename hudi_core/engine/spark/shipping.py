@@ -1,4 +1,4 @@
-"""Functions that tell an executor what it lacks.
+"""Functions that name the packages an executor lacks.
 
 What Spark sends to executors names the modules it is made of. On an executor without the wheel that
 ends in a bare ``No module named ...``, deep in Spark's own code.
@@ -17,7 +17,7 @@ BatchFunction = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def guarded(function: BatchFunction) -> BatchFunction:
-    """Return a function for ``mapInArrow`` that does the same, and explains itself where it cannot.
+    """Return a function for ``mapInArrow`` that explains missing packages.
 
     It needs nothing but Python to arrive: Spark sends it by value, because it is a local one, and
     what it is to do travels in it as bytes.

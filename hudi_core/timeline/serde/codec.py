@@ -1,6 +1,6 @@
 """Bodies of instant files: values of :mod:`hudi_core.model` to bytes and back.
 
-Writing uses our own schemas. Reading goes by the schema stored in the file: what the file lacks
+Writing uses our own schemas. Reading uses the schema stored in the file: what the file lacks
 takes the value's default, what we do not know is left out. Commit metadata of layout 1 is plain
 JSON of the same names.
 """
@@ -56,7 +56,9 @@ _TEXTS: Final = {
 
 
 def encode(value: object) -> bytes:
-    """Return one of the values this module decodes as the body of an instant file.
+    """Return a value as the body of an instant file.
+
+    Any value that this module decodes.
 
     Raises
     ------
@@ -76,12 +78,12 @@ def encode(value: object) -> bytes:
 
 
 def encode_datum(value: object, schema: ParsedSchema) -> bytes:
-    """Return the bare Avro bytes of ``value`` under any schema that resolves with ours."""
+    """Return the bare Avro bytes of ``value`` under a compatible schema."""
     return avro.encode_datum(to_record(value), schema)
 
 
 def decode_commit(data: bytes, path: str, *, allow_empty: bool = False) -> CommitMetadata:
-    """Return the metadata of a commit or deltacommit, or of the inflight file of any write.
+    """Return the metadata of a commit, deltacommit or inflight write.
 
     Parameters
     ----------
@@ -110,7 +112,7 @@ def decode_replace_commit(data: bytes, path: str) -> ReplaceCommitMetadata:
 def decode_requested_replace(data: bytes, path: str) -> RequestedReplaceMetadata:
     """Return the plan of a replacecommit or clustering; see :func:`decode_commit`.
 
-    An empty file is a plan that says nothing: some releases of Hudi write it for replacing writes.
+    An empty file is a plan without content: some releases of Hudi write it for replacing writes.
     """
     if not data:
         return RequestedReplaceMetadata()
@@ -158,7 +160,7 @@ def decode_index_commit(data: bytes, path: str) -> IndexCommitMetadata:
 
 
 class InstantRecord(NamedTuple):
-    """An instant file decoded by its own schema, without a model of its content.
+    """An instant file decoded by its own schema, not a model's.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""The Avro object container as instant files use it: one record, not compressed.
+"""The Avro container of instant files: one record, not compressed.
 
 Layout, in file order (Avro specification, "Object Container Files")::
 

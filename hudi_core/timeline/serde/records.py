@@ -21,7 +21,7 @@ _SCALARS: Final = frozenset({str, int, bool, float})
 
 
 class RecordMismatchError(ValueError):
-    """A record does not have the form of its dataclass; the message says where and why."""
+    """A record does not match its dataclass; the message explains."""
 
 
 _Decoder: TypeAlias = Callable[[object], object]

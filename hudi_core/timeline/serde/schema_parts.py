@@ -48,5 +48,5 @@ def list_of(name: str, items: AvroType) -> dict[str, Any]:
 
 
 def optional(kind: AvroType, *names: str) -> tuple[dict[str, Any], ...]:
-    """Return one field per name that holds null or ``kind``, null where nothing is written."""
+    """Return one nullable ``kind`` field per name, null by default."""
     return tuple({"name": name, "type": ["null", kind], "default": None} for name in names)

@@ -1,9 +1,10 @@
-"""Texts as timestamps, read by patterns.
+"""Strings as timestamps, parsed by patterns.
 
 Fields may have fewer digits than the pattern where something else than a digit follows, and what a
-pattern lacks is the first of its kind: January, the 1st, midnight. ``datetime`` says which days
-there are, and is asked once for each. Source: Joda-Time's parsers, as ``HoodieDateTimeParser`` puts
-them together. Neither Python's ``strptime`` nor Arrow's has Joda's letters, or its rule for digits.
+pattern lacks is the first of its kind: January, the 1st, midnight. ``datetime`` knows which days
+there are, and is called once for each. Source: Joda-Time's parsers, as
+``HoodieDateTimeParser`` puts them together. Neither Python's ``strptime`` nor Arrow's has Joda's
+letters, or its rule for digits.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _SHORT_NAMES: Final = [name[:3].lower() for name in MONTHS]
 _EPOCH: Final = date(1970, 1, 1).toordinal()
 
 
-class ReadTexts(NamedTuple):
+class ParsedStrings(NamedTuple):
     """Texts that were read.
 
     Attributes
@@ -49,22 +50,22 @@ class ReadTexts(NamedTuple):
     utc_millis
         Milliseconds since 1970.
     offsets
-        How far ahead of UTC the clocks are that the texts tell of, in milliseconds.
+        How far ahead of UTC the clocks of the strings are, in milliseconds.
     """
 
     utc_millis: Millis
     offsets: Millis
 
 
-def read_texts(
-    texts: pa.StringArray, patterns: Sequence[DatePattern], zone: str | None, column: str
-) -> ReadTexts:
-    """Read texts, none of which is null, by the first pattern that fits each.
+def parse_strings(
+    strings: pa.StringArray, patterns: Sequence[DatePattern], zone: str | None, column: str
+) -> ParsedStrings:
+    """Parse non-null strings, each by the first pattern that matches.
 
     Parameters
     ----------
     zone
-        Of texts without an offset; ``None`` for UTC.
+        Of strings without an offset; ``None`` for UTC.
     column
         For errors.
 
@@ -73,38 +74,39 @@ def read_texts(
     PartitionValueError
         A text fits no pattern, is no date, or is a time that the clocks of its zone skip.
     """
-    count = len(texts)
-    found = ReadTexts(np.zeros(count, np.int64), np.zeros(count, np.int64))
+    count = len(strings)
+    found = ParsedStrings(np.zeros(count, np.int64), np.zeros(count, np.int64))
     is_open = np.ones(count, np.bool_)
     for pattern in patterns:
         if not is_open.any():
             break
-        parts = pc.extract_regex(texts.filter(pa.array(is_open)), _expression(pattern))
+        parts = pc.extract_regex(strings.filter(pa.array(is_open)), _expression(pattern))
         fits = parts.is_valid().to_numpy(zero_copy_only=False)
         if not fits.any():
             continue
         rows = np.flatnonzero(is_open)[fits]
         is_open[rows] = False
-        chosen = texts.take(pa.array(rows))
+        chosen = strings.take(pa.array(rows))
         parts = parts.filter(pa.array(fits))
-        shown, is_date = _shown(parts, pattern)
+        local, is_date = _local_times(parts, pattern)
         _refuse(chosen, ~is_date, column, "which is no date")
         own = _own_offsets(parts, pattern)
         if own is not None:
-            found.utc_millis[rows], found.offsets[rows] = shown - own, own
+            found.utc_millis[rows], found.offsets[rows] = local - own, own
             continue
-        utc_millis = to_utc_millis(shown, zone or "UTC")
+        utc_millis = to_utc_millis(local, zone or "UTC")
         clock = to_local_millis(utc_millis, zone or "UTC")
-        _refuse(chosen, clock != shown, column, f"which clocks of {zone} skip")
-        found.utc_millis[rows], found.offsets[rows] = utc_millis, shown - utc_millis
+        _refuse(chosen, clock != local, column, f"which clocks of {zone} skip")
+        found.utc_millis[rows], found.offsets[rows] = utc_millis, local - utc_millis
     given = " or ".join(repr(pattern.text) for pattern in patterns)
-    _refuse(texts, is_open, column, f"which is not of the format {given}")
+    _refuse(strings, is_open, column, f"which is not of the format {given}")
     return found
 
 
-def starts_of_periods(texts: pa.StringArray, pattern: DatePattern) -> tuple[Millis, Mask]:
-    """Return the first millisecond, as clocks show it, that is spelled like each text; and which of
-    the texts are spelled by the pattern.
+def starts_of_periods(strings: pa.StringArray, pattern: DatePattern) -> tuple[Millis, Mask]:
+    """Return each string's first local millisecond, and whether it matches.
+
+    The millisecond is the first that the pattern formats as that string.
 
     Parameters
     ----------
@@ -119,16 +121,19 @@ def starts_of_periods(texts: pa.StringArray, pattern: DatePattern) -> tuple[Mill
         group = f"?P<{token.letter}>" if token.letter not in seen else "?:"
         parts.append(f"({group}[0-9]{{{token.width}}})")
         seen.add(token.letter)
-    found = pc.extract_regex(texts, f"^{''.join(parts)}$")
+    found = pc.extract_regex(strings, f"^{''.join(parts)}$")
     known: Mask = found.is_valid().to_numpy(zero_copy_only=False).copy()
     rows = np.flatnonzero(known)
-    starts = np.zeros(len(texts), np.int64)
-    starts[rows], known[rows] = _shown(found.take(pa.array(rows)), pattern)
+    starts = np.zeros(len(strings), np.int64)
+    starts[rows], known[rows] = _local_times(found.take(pa.array(rows)), pattern)
     return starts, known
 
 
 def _expression(pattern: DatePattern) -> str:
-    """Regular expression of a pattern; a group of the letter of each field."""
+    """Regular expression of a pattern, with a group per field.
+
+    A group is named by the field's letter.
+    """
     parts = []
     for number, token in enumerate(pattern.tokens):
         if isinstance(token, str):
@@ -161,7 +166,7 @@ def _form(field: DateField, before_digits: bool) -> str:
     return f"[0-9]{{1,{max(field.width, _DIGITS.get(field.letter, 2))}}}"
 
 
-def _shown(parts: pa.StructArray, pattern: DatePattern) -> tuple[Millis, Mask]:
+def _local_times(parts: pa.StructArray, pattern: DatePattern) -> tuple[Millis, Mask]:
     """What clocks show, and where that is a date."""
     days, is_date = _days(parts, pattern)
     numbers: dict[str, Millis] = {}
@@ -171,15 +176,15 @@ def _shown(parts: pa.StructArray, pattern: DatePattern) -> tuple[Millis, Mask]:
             is_date &= (numbers[letter] >= low) & (numbers[letter] <= high)
     nothing = np.zeros(len(parts), np.int64)
     seconds = numbers.get("m", nothing) * 60 + numbers.get("s", nothing)
-    shown: Millis = days * 24 * _HOUR + _hours(parts, numbers, nothing) * _HOUR + seconds * 1000
+    local: Millis = days * 24 * _HOUR + _hours(parts, numbers, nothing) * _HOUR + seconds * 1000
     if any(field.letter == "S" for field in pattern.fields):
         digits = pc.utf8_rpad(pc.utf8_slice_codeunits(parts.field("S"), 0, 3), 3, "0")
-        shown = shown + digits.cast(pa.int64()).to_numpy()
-    return shown, is_date
+        local = local + digits.cast(pa.int64()).to_numpy()
+    return local, is_date
 
 
 def _days(parts: pa.StructArray, pattern: DatePattern) -> tuple[Millis, Mask]:
-    """The days that texts name, since 1970, and where there is such a day."""
+    """Days since 1970 of date strings, and whether each exists."""
     letters = [field.letter for field in pattern.fields if field.letter in _OF_DAYS]
     joined = pc.binary_join_element_wise(*map(parts.field, letters), "-")
     coded = joined.dictionary_encode()
@@ -192,16 +197,16 @@ def _days(parts: pa.StructArray, pattern: DatePattern) -> tuple[Millis, Mask]:
     return days[places], np.array([day is not None for day in found], np.bool_)[places]
 
 
-def _day(texts: Mapping[str, str]) -> int | None:
-    """The day of a year, a month and so on, since 1970; ``None`` where there is none."""
-    year, month = int(texts.get("y") or texts["Y"]), texts.get("M", "1")
-    day_of_year = int(texts.get("D", 1))
+def _day(strings: Mapping[str, str]) -> int | None:
+    """Days since 1970 of a date's parts; ``None`` for an impossible date."""
+    year, month = int(strings.get("y") or strings["Y"]), strings.get("M", "1")
+    day_of_year = int(strings.get("D", 1))
     try:
-        if "M" not in texts and "D" in texts:
+        if "M" not in strings and "D" in strings:
             found = date(year, 1, 1) + timedelta(days=day_of_year - 1)
         else:
             number = int(month) if month.isdecimal() else _SHORT_NAMES.index(month[:3].lower()) + 1
-            found = date(year, number, int(texts.get("d", 1)))
+            found = date(year, number, int(strings.get("d", 1)))
     except (ValueError, OverflowError):
         return None
     is_right = found.year == year and 1 <= day_of_year <= _DAYS_OF_YEAR
@@ -221,7 +226,7 @@ def _hours(parts: pa.StructArray, numbers: dict[str, Millis], nothing: Millis) -
 
 
 def _own_offsets(parts: pa.StructArray, pattern: DatePattern) -> Millis | None:
-    """Return the offsets that texts name."""
+    """Return the offsets that strings name."""
     if not any(field.letter == "Z" for field in pattern.fields):
         return None
     coded = parts.field("Z").dictionary_encode()
@@ -238,10 +243,10 @@ def _offset(text: str) -> int:
     return -millis if text[0] == "-" else millis
 
 
-def _refuse(texts: pa.StringArray, wrong: Mask, column: str, reason: str) -> None:
+def _refuse(strings: pa.StringArray, wrong: Mask, column: str, reason: str) -> None:
     if not wrong.any():
         return
-    value = texts[int(np.argmax(wrong))].as_py()
+    value = strings[int(np.argmax(wrong))].as_py()
     raise PartitionValueError(
         f"The partition column {column} has the value {value!r}, {reason}",
         "Change the value, or see whether hoodie.keygen.timebased.input.dateformat fits the "
