@@ -1,4 +1,4 @@
-"""Delta Lake as a table format: the log of versions beside the Hudi timeline, in one commit."""
+"""Delta Lake as a table format: one commit for timeline and log."""
 
 from delta_format.plugin import DeltaTableFormat
 

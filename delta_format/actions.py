@@ -1,4 +1,4 @@
-"""The actions of a Delta version that bring files and take them out of a table.
+"""Actions of a Delta version that add and remove data files.
 
 No reader checks any of this: a file that is not there, or of another size, makes a table that
 nobody can read.
@@ -19,7 +19,7 @@ from hudi_core.spi import CommitError, MetaClientView
 
 
 def file_actions(meta_client: MetaClientView, head: Head, change: Change) -> list[LogAction]:
-    """Delta actions that replace the old files of a change by the new ones.
+    """Delta actions that replace a change's old files by new ones.
 
     Raises
     ------

@@ -1,4 +1,6 @@
-"""Recording an instant: one version, made by compare-and-set on the version it was planned on.
+"""Records an instant as one version, put if absent.
+
+Compared and set on the version it was planned on.
 
 An error of the store is no proof that nothing has happened: after each one the log is asked whether
 it holds the instant.
@@ -66,7 +68,7 @@ class Record:
 
 
 def record(meta_client: MetaClientView, what: Record, change: Change) -> FormatCommit:
-    """Make the log hold an instant; does nothing when it holds it already.
+    """Record an instant in the log, unless it is there.
 
     Raises
     ------

@@ -67,7 +67,7 @@ class _First:
 
 
 def check(meta_client: MetaClientView) -> None:
-    """Refuse a table of which there can be no log; nothing is changed.
+    """Refuse a table that can have no log; nothing is changed.
 
     Raises
     ------
@@ -88,7 +88,7 @@ def check(meta_client: MetaClientView) -> None:
 def find_or_make(
     meta_client: MetaClientView, view_manager: FileSystemViewManager, *, create: bool, rebuild: bool
 ) -> FormatCommit:
-    """Return the newest version of a table's log, which is made where that is asked for.
+    """Return the log's newest version, creating the log where requested.
 
     Raises
     ------
@@ -218,7 +218,7 @@ def _readable(meta_client: MetaClientView) -> Head | None:
 
 
 def _continued(meta_client: MetaClientView, head: Head, first: _First) -> Declaration | None:
-    """What the log is to say where its columns can become the table's."""
+    """Metadata with which the log can continue, if its columns allow."""
     known, wanted = declared(head.table), _declaration(meta_client, first)
     names = {field["name"] for field in known.schema["fields"]}
     if list(known.partition_by) != first.partition_by or not names <= set(first.schema.names):
@@ -258,7 +258,7 @@ def _misspells(data: bytes) -> bool:
 
 
 def _begin_again(meta_client: MetaClientView, first: _First) -> None:
-    """Let a new log take the place of one that cannot go on.
+    """Replace a log that cannot continue by a new one.
 
     Who reads the old one meanwhile sees what was there, or fails, and never an older state:
     checkpoints go first, then versions, the oldest first.

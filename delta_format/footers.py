@@ -1,4 +1,4 @@
-"""What the footer of a file that is there tells the Delta log of it.
+"""Rows and statistics of existing files, for the Delta log.
 
 Delta finds columns by their names, and reads a column in the one type that the table has. A file
 from before a column was renamed, dropped and added again, or widened, is refused, as it would be
@@ -24,7 +24,7 @@ from hudi_core.spi import (
 
 
 def described(meta_client: MetaClientView, path: str, schema: pa.Schema) -> tuple[int, FileStats]:
-    """Return the number of rows of a file, and its statistics by leaf path.
+    """Return a file's row count and statistics by leaf path.
 
     Parameters
     ----------

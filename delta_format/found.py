@@ -13,7 +13,7 @@ _PREFIX = "partition."
 
 
 def find_table(meta_client: MetaClientView) -> FoundTable | None:
-    """Return the newest version of the table in the folder; ``None`` where there is none.
+    """Return the newest version of a folder's table, or ``None``.
 
     Raises
     ------

@@ -56,7 +56,7 @@ _ends: WeakKeyDictionary[object, weakref.finalize[Any, Any]] = WeakKeyDictionary
 
 
 def newest(meta_client: MetaClientView) -> Handle:
-    """Return a handle at the newest version of a table's log, which nobody else has."""
+    """Return an unshared handle at the log's newest version."""
     kept = _kept.pop(_key(meta_client), None)
     found = None if kept is None else _brought_up(meta_client, kept)
     return opened(meta_client) if found is None else found
@@ -72,7 +72,7 @@ def opened(meta_client: MetaClientView) -> Handle:
 
 
 def at_version(meta_client: MetaClientView, version: int | None = None) -> DeltaTable:
-    """A handle of one's own: at an older version, or at the newest.
+    """An unshared handle at an older version, or the newest.
 
     Raises
     ------
@@ -86,7 +86,7 @@ def at_version(meta_client: MetaClientView, version: int | None = None) -> Delta
 
 
 def keep_after(user: object, meta_client: MetaClientView, handle: Handle) -> None:
-    """Keep a handle once its user is gone, if it can be proved then to be of its log."""
+    """Keep a handle after its user's end, if provably of its log."""
     if handle.tag is not None:
         _ends[user] = end = weakref.finalize(user, _keep, _key(meta_client), handle)
         end.atexit = False
@@ -105,7 +105,10 @@ def forget_handles() -> None:
 
 
 def _brought_up(meta_client: MetaClientView, kept: Handle) -> Handle | None:
-    """Return a handle with what has come since; ``None`` where its log may be another."""
+    """Return a handle updated to the newest version.
+
+    ``None`` where its log may be another.
+    """
     table, version = kept.table, kept.version
     require_readable_log(meta_client, since=version)
     # what has moved by itself, as changes of columns do, is at a version without proof
@@ -124,7 +127,7 @@ def _brought_up(meta_client: MetaClientView, kept: Handle) -> Handle | None:
 
 
 def _was_there(meta_client: MetaClientView, version: int, began_ms: float) -> bool:
-    """Whether a version's file was there before a log was opened, which has read it then.
+    """Whether a version's file existed before its log was opened.
 
     In between, however seldom, the table may have been dropped and made again. The times are the
     store's and this machine's: where a store's clock is behind, only what was made again in between

@@ -11,7 +11,9 @@ LOG_FOLDER = "_delta_log"
 
 
 def root_of(meta_client: MetaClientView) -> str:
-    """Return the root of the Delta table: the table's own folder, an absolute path or a URI.
+    """Return the root of the Delta table: the table's own folder.
+
+    An absolute path or a URI.
 
     Files outside of it, and paths that lead out of it, are read by few engines only.
     """

@@ -1,4 +1,4 @@
-"""A table's Delta log: opening it, and what its versions say of the instants that they hold.
+"""A table's Delta log: opens it, and finds instants in it.
 
 A version that completes an instant carries a transaction (``txn``) of its own, by which the log
 tells for ever, and without being read from its beginning, that it holds the instant. Reports of
@@ -89,7 +89,7 @@ def watermark_at(millis: int) -> LogAction:
 
 @dataclass(frozen=True, eq=False)
 class Head:
-    """The newest version of a log, as it was when it was opened.
+    """The newest version of a log at its opening.
 
     Attributes
     ----------
@@ -127,8 +127,10 @@ class Head:
     # --- instants --------------------------------------------------------------------------------
 
     def recorded(self, instant: Instant) -> int | None:
-        """Return the version of an instant's transaction: its completion time in milliseconds, or
-        :data:`REVOKED`; ``None`` where there is none."""
+        """Return an instant's transaction version in the log, or ``None``.
+
+        It is the completion time in milliseconds, or :data:`REVOKED`.
+        """
         name = app_id(instant)
         if name not in self._recorded and self._came_before(instant):
             return None
@@ -154,8 +156,10 @@ class Head:
 
     @cached_property
     def watermark(self) -> int | None:
-        """Completion time, in milliseconds, up to which every instant is complete that the log
-        does not name; ``None`` where there is none."""
+        """Watermark of the log in milliseconds, or ``None``.
+
+        The completion time up to which every instant is complete that the log does not name.
+        """
         with self.reading():
             return self.table.transaction_version(WATERMARK_KEY)
 
@@ -225,12 +229,14 @@ class Head:
 
     @property
     def is_of_hudi(self) -> bool:
-        """Whether a Hudi writer has made a version of the log, or taken the log over."""
+        """Whether a Hudi writer made a version of the log.
+
+        Or took the log over.
+        """
         return self.watermark is not None or any(map(_is_ours, self.versions()))
 
     def report(self, instant: Instant) -> Mapping[str, Any] | None:
-        """Commit information of the version that holds an instant; ``None`` when it is cleaned
-        away."""
+        """Commit information of an instant's version; ``None`` once it is cleaned."""
         identity = (instant.requested_time, instant.action.completed_action)
         return next(
             (
@@ -264,7 +270,7 @@ class Head:
             )
 
     def require_parent(self, parent: str | None, instant: Instant) -> None:
-        """Refuse to build on another version than the one recorded with a commit.
+        """Refuse another parent version than the commit recorded.
 
         A vacuum and the schema step of this very instant may have come in between.
 
@@ -307,7 +313,7 @@ def _is_ours(info: Mapping[str, Any]) -> bool:
 
 
 def _foreign(newest_first: Iterable[Mapping[str, Any]]) -> _Stranger | None:
-    """Return the newest version that is not ours, of those after the newest that is."""
+    """Return the newest foreign version after our newest one."""
     for info in newest_first:
         if _is_ours(info):
             return None
@@ -334,7 +340,7 @@ def _tell_of(root: str, version: int, text: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Recent:
-    """What a head holds, known for many instants at once from the reports of its newest versions.
+    """Instants of a head, from the reports of its newest versions.
 
     Looking up one transaction takes as long as reading many reports.
 
@@ -354,12 +360,15 @@ class Recent:
         return self.names(instant) or self.head.holds(instant)
 
     def names(self, instant: Instant) -> bool:
-        """Whether one of the newest versions names an instant, in whatever state it is."""
+        """Whether one of the newest versions names an instant.
+
+        In whatever state it is.
+        """
         return (instant.requested_time, instant.action.completed_action) in self.held
 
 
 def has_log(meta_client: MetaClientView) -> bool:
-    """Whether a table has a Delta log: a file, damaged or not, where one would be."""
+    """Whether a table has a Delta log, damaged or not."""
     return any(True for _ in meta_client.storage.list(LOG_FOLDER))
 
 

@@ -1,4 +1,7 @@
-"""The actions of a Delta log: JSON objects of one key, by lines."""
+"""Actions of a Delta log: one JSON object per line.
+
+Each has one key.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files of a Delta log: refused ones, and those of dead writers."""
+"""Files of the Delta log: refused ones, and dead writers'."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which files a table has: the present ones as the Delta log names them."""
+"""Files of a table, the present ones by the Delta log."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class DeltaMetadataFactory:
     """Makes what lists the table's files."""
 
     def create(self, meta_client: MetaClientView) -> FileIndex:
-        """Return the lister of the table's files; nothing is read until it is asked."""
+        """Return the table's file lister, which reads on demand."""
         return DeltaLister(meta_client)
 
 
 class DeltaLister(FileIndex):
-    """Lists a table's files: the present ones from the newest version of its Delta log.
+    """Lists a table's files, the present ones by its Delta log.
 
     A version does not name the files of earlier ones, which time travel, cleaning and rollback look
     for. These come from the table's metadata table, or its folders.
@@ -60,7 +60,7 @@ class DeltaLister(FileIndex):
         return self._snapshot.named_files()
 
     def leftovers(self) -> Iterator[str]:
-        """Yield files of the log's folder that no reader of the protocol knows."""
+        """Yield files in the log's folder that the protocol does not know."""
         for status in self._client.storage.list(LOG_FOLDER):
             if not _OF_A_LOG.fullmatch(status.name):
                 yield status.path

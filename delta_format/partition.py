@@ -1,4 +1,4 @@
-"""By which columns a table is partitioned in Delta, and with which values.
+"""Partition columns and values of a table in Delta.
 
 Delta's readers take the value of a partition column from the log, not from the file. So a column is
 one only where its value is exact in the log; a table with partitions of another kind, such as those
@@ -18,7 +18,10 @@ from hudi_core.spi import CommitError, FileStats, MetaClientView, PartitionTrans
 
 
 def is_partition_type(kind: pa.DataType) -> bool:
-    """Whether Delta keeps values of a type exactly, and in one way, as partition values."""
+    """Whether Delta keeps partition values of a type exactly.
+
+    And in one way.
+    """
     return bool(
         pt.is_string(kind)
         or pt.is_boolean(kind)
@@ -29,7 +32,7 @@ def is_partition_type(kind: pa.DataType) -> bool:
 
 
 def partition_columns(meta_client: MetaClientView, schema: pa.Schema) -> list[str]:
-    """Return the columns by which the table is partitioned in Delta; empty for none."""
+    """Return the table's partition columns in Delta; empty for none."""
     config = meta_client.config
     names = list(config.partition_fields)
     if any(one is not PartitionTransform.IDENTITY for one in config.partition_transforms):

@@ -1,4 +1,4 @@
-"""The hooks of the Delta format: every completed instant is one version of the table's Delta log.
+"""Hooks of the Delta format: one version per completed instant.
 
 Step 2 is put-if-absent of the next version's file, with the version read under the table's lock as
 parent. What the versions of actions without files hold is the instant alone.
@@ -73,7 +73,7 @@ class DeltaTableFormat:
 
     @hookimpl
     def get_capabilities(self) -> FormatCapabilities:
-        """What the log can hold at reader version 1 and writer version 2.
+        """Capabilities of the log at reader version 1, writer version 2.
 
         Renamed and dropped columns need column mapping, wider types need type widening, both of
         later protocols that few readers know.
@@ -108,7 +108,7 @@ class DeltaTableFormat:
 
     @hookimpl
     def check_schema(self, schema: TableSchema) -> None:
-        """Delta has no times of day, and names that differ in case only are one to it."""
+        """Refuse times of day, and names that differ in case only."""
         require_supported_columns(schema.with_meta())
 
     @hookimpl
@@ -118,7 +118,10 @@ class DeltaTableFormat:
 
     @hookimpl
     def check_creation(self, meta_client: MetaClientView) -> None:
-        """The log's root, which is the table's own folder, and the columns of its files."""
+        """Check the log's root and the columns of the files.
+
+        The root is the table's own folder.
+        """
         check(meta_client)
 
     @hookimpl
@@ -138,7 +141,7 @@ class DeltaTableFormat:
 
     @hookimpl
     def get_conflict_resolution_strategy(self) -> TouchConflicts:
-        """Versions replace files of file groups: two of different ones can both stand."""
+        """File groups: writes of different ones can both commit."""
         return TouchConflicts(Granularity.FILE_GROUP)
 
     @hookimpl
@@ -149,7 +152,10 @@ class DeltaTableFormat:
         commit_metadata: CommitMetadata,
         instant: Instant,
     ) -> None:
-        """The newest version names the files of file groups that go, but for those without rows."""
+        """Check that the newest version names the replaced files.
+
+        But for those without rows.
+        """
         gone = outgoing_groups(commit_metadata)
         if gone:
             require_named_files(meta_client, view_manager, gone, instant)
@@ -162,7 +168,7 @@ class DeltaTableFormat:
         instant: Instant,
         write_statuses: Sequence[WriteStatus],
     ) -> FormatCommit:
-        """New files come and those of the same file groups go, in one version."""
+        """Add new files and remove replaced ones, in one version."""
         change = change_of_write(meta_client, commit_metadata, write_statuses)
         return record(meta_client, _record(instant, commit_metadata), change)
 
@@ -174,7 +180,10 @@ class DeltaTableFormat:
         instant: Instant,
         write_statuses: Sequence[WriteStatus],
     ) -> FormatCommit:
-        """As a write, but marked as no change of data: followers of changes pass it over."""
+        """Replace files in a version marked as no data change.
+
+        Followers of changes pass it over.
+        """
         change = change_of_write(
             meta_client, replace_commit_metadata, write_statuses, same_rows=True
         )
@@ -190,8 +199,10 @@ class DeltaTableFormat:
 
     @hookimpl
     def before_clean(self, meta_client: MetaClientView, clean_plan: CleanerPlan) -> None:
-        """Versions of before stay, and cannot be read any more: readers are told which file is
-        missing."""
+        """Nothing to do: old versions stay, and name the missing file.
+
+        They cannot be read any more; the error names the file.
+        """
         require_no_live_files(meta_client, clean_plan)
 
     @hookimpl
@@ -208,7 +219,10 @@ class DeltaTableFormat:
 
     @hookimpl
     def before_rollback(self, meta_client: MetaClientView, instant: Instant) -> None:
-        """Delta's own restore to the version before the target, which keeps the statistics."""
+        """Restore the version before the target, with its statistics.
+
+        By Delta's own restore.
+        """
         take_back(meta_client, instant)
 
     @hookimpl

@@ -1,4 +1,4 @@
-"""A table's schema as Delta's, and the steps from one to the next that Delta can express.
+"""A table's schema as Delta's, and its possible changes.
 
 Every column may be null in Delta, whatever the table says: the writer sees to its own rules, and
 rows of before a column was added have no value in it. Field ids stay out: they mean something to
@@ -23,7 +23,9 @@ _MEMBERS: Final = {"array": ("elementType",), "map": ("keyType", "valueType")}
 
 
 def file_schema(meta_client: MetaClientView, schema: TableSchema | None = None) -> pa.Schema:
-    """Return the columns of the table's files: meta columns first, where it has them.
+    """Return the columns of the table's files, meta columns first.
+
+    Where it has these.
 
     Parameters
     ----------

@@ -74,7 +74,7 @@ class LiveFile:
 
 
 class Snapshot:
-    """The files of one version; they stay columns until they are asked for.
+    """The files of one version, kept as columns.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class Snapshot:
 
     @cached_property
     def _file_ids(self) -> pa.ChunkedArray:
-        """The file id of each file, which no encoding of its path changes."""
+        """File ids of the files, whatever the encoding of paths."""
         names = pc.replace_substring_regex(self._actions.column("path"), r"^.*/", "")
         return pc.replace_substring_regex(names, r"_.*$", "")
 
@@ -105,7 +105,10 @@ class Snapshot:
         yield from _files(self._actions)
 
     def of_groups(self, groups: Collection[FileGroupId]) -> dict[FileGroupId, list[LiveFile]]:
-        """Return the files of some file groups; groups without any are left out."""
+        """Return the files of some file groups.
+
+        Groups without any are left out.
+        """
         ids = pa.array(sorted({group.file_id for group in groups}), pa.string())
         near = self._actions.filter(pc.is_in(pc.cast(self._file_ids, pa.string()), value_set=ids))
         found: dict[FileGroupId, list[LiveFile]] = {}

@@ -1,4 +1,4 @@
-"""Statistics of a file as the Delta log keeps them, made from those that the writer collected.
+"""File statistics in the Delta log, from the writer's.
 
 Nothing but the shape of the schema decides the shape of the statistics: a shape that does not fit
 can make a table unreadable for everybody.

@@ -7,10 +7,10 @@ from hudi_core.spi import CorruptMetadataError, MetaClientView, Timeline, Timeli
 
 
 class DeltaTimelineFactory:
-    """Gives the Hudi timeline in which only what the Delta log holds is complete."""
+    """Returns the Hudi timeline, fenced by the Delta log."""
 
     def active_timeline(self, meta_client: MetaClientView) -> TimelineView:
-        """Return the fenced timeline: one listing, then the newest version of the log.
+        """Return the fenced timeline: one listing, and the log's newest version.
 
         Raises
         ------

@@ -115,7 +115,7 @@ def _require_not_built_upon(
 
 
 def _before(head: Head, version: int, target: Instant) -> int:
-    """Return the version before an instant and the step that its columns took."""
+    """Return the version before an instant, and its schema change."""
     for info in head.versions():
         if info["version"] == version - 1:
             is_step = (info.get(STEP_KEY), info.get(OF_INSTANT_KEY)) == (
@@ -151,7 +151,7 @@ def require_named_files(
     gone: frozenset[FileGroupId],
     instant: Instant,
 ) -> None:
-    """Refuse to take file groups out of which the log does not name a file with rows.
+    """Refuse to replace file groups that the log does not name.
 
     A file without rows is never named; with rows, those of its group would come back by the write,
     though the log took them out.
@@ -188,7 +188,7 @@ def _planned(meta_client: MetaClientView, plan: CleanerPlan) -> Iterator[str]:
 
 
 def forget(meta_client: MetaClientView, archived: Iterable[Instant]) -> None:
-    """Set the watermark to the last of the instants that left the active timeline.
+    """Set the watermark to the last archived instant.
 
     Their transactions stay, which are some bytes each; should the log lose them, the watermark
     tells that they are complete.

@@ -1,4 +1,4 @@
-"""Values as the Delta log spells them: partition values as text, bounds as JSON."""
+"""Values in the Delta log: partition values as strings, bounds as JSON."""
 
 from __future__ import annotations
 
@@ -24,8 +24,11 @@ _LAST_CHARACTER: Final = "\U0010ffff"
 
 
 def encode(value: Json) -> str:
-    """Return JSON without blanks. Decimals keep all of their digits: the readers of some engines
-    compare with them, and a number that went through a float is another one."""
+    """Return compact JSON with all digits of decimals.
+
+    The readers of some engines compare with them, and a number that went through a float is another
+    one.
+    """
     if isinstance(value, Mapping):
         inside = (f"{json.dumps(key)}:{encode(member)}" for key, member in value.items())
         return "{" + ",".join(inside) + "}"

@@ -178,7 +178,7 @@ class TableMetaClient:
 
     @property
     def afresh(self) -> TableMetaClient:
-        """This client with nothing at hand: timelines are read when they are asked for."""
+        """This client without a loaded timeline; it is read when needed."""
         return self._with(seen=None, metadata=None, held=None)
 
     def instant_time(self, text: str, *, end_of_second: bool = False) -> InstantTime:

@@ -1,4 +1,4 @@
-"""Apache Iceberg as a table format: every commit of a Hudi timeline is an Iceberg commit too."""
+"""Apache Iceberg as a table format: each commit is Iceberg's too."""
 
 from iceberg_format.plugin import IcebergTableFormat
 

@@ -1,4 +1,4 @@
-"""Where the Iceberg table's current metadata is found, and how it is replaced by compare-and-set.
+"""Finds current Iceberg metadata and replaces it by compare-and-set.
 
 Without options the table's own folder is the catalog: versions ``vN.metadata.json`` in
 ``<location>/metadata``, as Hadoop tables of Iceberg have them, so that every engine opens the table
@@ -42,7 +42,10 @@ _VERSION: Final = re.compile(r"v([1-9][0-9]{0,17})\.metadata\.json")
 
 
 class RefusedByCatalogError(Exception):
-    """A catalog will not have a change: it did not take place, and would not another time."""
+    """A catalog refused a change, which would fail again.
+
+    It did not take place.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +94,13 @@ class IcebergCatalog(Protocol):
         ...
 
     def newest(self) -> int:
-        """Return the number of the newest version in the table's folder; 0 where it has none."""
+        """Return the folder's newest version number; 0 without one."""
         ...
 
     def replace(self, metadata: TableMetadataV2, seen: int) -> TableState:
-        """Make this the current version, whatever is there of the table, damaged or not.
+        """Make this the current version, whatever is there.
+
+        Damaged or not.
 
         Parameters
         ----------
@@ -180,7 +185,7 @@ class FolderCatalog:
         return state
 
     def last_state(self) -> TableState | None:
-        """Return the newest version in the folder, whether or not a catalog has taken over."""
+        """Return the folder's newest version, even after a catalog's takeover."""
         number = self._hinted()
         try:
             data = self.files.storage.read(self._path(number), MAX_BYTES) if number else b""
@@ -198,7 +203,7 @@ class FolderCatalog:
         return max(self._versions(), default=0)
 
     def close(self, metadata: TableMetadataV2, name: str, seen: int) -> TableState:
-        """Put a last version: the state that a catalog of this name is about to take over.
+        """Put a last version before a named catalog takes over.
 
         Parameters
         ----------
@@ -225,8 +230,10 @@ class FolderCatalog:
         self._next(metadata, self._number(closed) + 1)
 
     def remove(self) -> None:
-        """Delete all versions, which readers would take for the present state; the last one goes
-        last, as it tells writers why."""
+        """Delete all versions, the newest last.
+
+        Readers would take them for the present state; the last one tells writers why.
+        """
         for number in sorted(self._versions()):
             self.files.storage.delete(self._path(number))
         self.files.storage.delete(f"{self.folder}/{HINT}")
@@ -263,7 +270,7 @@ class FolderCatalog:
         return made
 
     def _next(self, metadata: TableMetadataV2, number: int) -> TableState:
-        """Put a version that follows one: who is given the path finds either."""
+        """Put the next version; path readers find either."""
         made = self._put(metadata, number)
         with contextlib.suppress(StorageError):
             self._point_at(number)
@@ -310,7 +317,7 @@ class FolderCatalog:
 
 
 def forget_older(files: TableFiles, before: TableState, after: TableState) -> None:
-    """Delete the metadata files that the log of a new version does not name any more."""
+    """Delete metadata files that a new version's log drops."""
     named = {entry.metadata_file for entry in after.metadata.metadata_log}
     for entry in before.metadata.metadata_log:
         if entry.metadata_file not in named:
@@ -357,7 +364,7 @@ def parse_metadata(data: bytes, path: str) -> TableMetadataV2:
 
 
 def missing(client: MetaClientView, folder: str) -> CorruptMetadataError:
-    """Return the error that says that the table's Iceberg metadata is not there."""
+    """Return the error for missing Iceberg metadata."""
     if any(key.startswith(CATALOG) for key in client.format_options):
         return CorruptMetadataError(
             f"{client.base_path}/{folder}",

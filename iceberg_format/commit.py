@@ -155,7 +155,7 @@ def change_once(
     updates: tuple[TableUpdate, ...],
     is_done: Callable[[TableMetadata], bool],
 ) -> None:
-    """Make a change that is no instant's; what has happened is decided as in :func:`publish`."""
+    """Commit a change without an instant, as :func:`publish` does."""
     if not updates:
         return
     outcome = attempt(lambda: table.commit(state, requirements(state.metadata), updates))
@@ -222,7 +222,9 @@ def change_updates(
 def require_named_files(
     table: IcebergTable, gone: frozenset[FileGroupId], instant: Instant
 ) -> None:
-    """Refuse to take file groups out of which one has no live file; nothing is changed.
+    """Refuse to replace file groups without a live file.
+
+    Nothing is changed.
 
     Raises
     ------
@@ -265,7 +267,7 @@ def make_snapshot(
 def expiry(
     metadata: TableMetadata, expired: Sequence[Snapshot], up_to: str
 ) -> tuple[TableUpdate, ...]:
-    """Return the updates that forget snapshots, and keep that what they held is complete.
+    """Return updates that expire snapshots and set the watermark.
 
     Parameters
     ----------
@@ -286,7 +288,9 @@ def expiry(
 
 
 def new_snapshot_id(metadata: TableMetadata, what: str) -> int:
-    """Return the id of a snapshot: the same for the same change of the same state.
+    """Return a snapshot id, the same for the same change.
+
+    Of the same state.
 
     One that was left behind when somebody went back in the lineage keeps its id.
     """

@@ -64,7 +64,7 @@ class ElsewhereError(Exception):
 
 
 class _MetadataFiles(TableFiles):
-    """What a catalog may read and write: files of the table, and no others."""
+    """Files a catalog may read and write: the table's only."""
 
     def path(self, uri: str) -> str:
         if self.below(uri) is None:
@@ -73,7 +73,9 @@ class _MetadataFiles(TableFiles):
 
 
 class _Staged(StagedTable):
-    """A table that shows a catalog no longer properties than all of them keep beside the metadata.
+    """A table with properties shortened for its catalog.
+
+    All of them stay beside the metadata.
 
     A metastore of Hive's may have a column of 4,000 characters for each.
     """
@@ -181,7 +183,7 @@ def connect(client: MetaClientView, options: dict[str, str], kind: str, folder: 
 
 
 def named_metadata(catalog: Catalog, identifier: Identifier) -> str | None:
-    """Return where a catalog says that a table's metadata is, which is not read.
+    """Return the metadata location that a catalog names, unread.
 
     ``None`` where it has no such table or does not say it: a REST catalog reads the file itself.
     """
@@ -201,7 +203,7 @@ def named_metadata(catalog: Catalog, identifier: Identifier) -> str | None:
 
 
 def _read_by(catalog: Any) -> None:
-    """Let a sql catalog read metadata by the files it was given; others do."""
+    """Make a sql catalog read metadata by our files."""
     catalog._convert_orm_to_iceberg = partial(_table_of_row, catalog)
 
 
@@ -216,7 +218,7 @@ def _table_of_row(catalog: Any, row: Any) -> Table:
 
 
 def _keep_brief(catalog: Any) -> None:
-    """Let a table that is registered in a metastore show it no longer properties than it keeps."""
+    """Shorten properties of tables that are registered in a metastore."""
     convert = catalog._convert_iceberg_into_hive
 
     def brief(table: Table) -> Any:
@@ -251,7 +253,7 @@ def _unusable(kind: str, outcome: Raised) -> HudiError:
 
 
 def failed_catalog(kind: str, outcome: Raised) -> StorageError:
-    """Return the error of a catalog that failed, or was not to be reached."""
+    """Return the error of a failed or unreachable catalog."""
     return StorageError(
         f"The {kind} catalog of the Iceberg table did not do what it was asked ({outcome.reason})",
         "Check that it is there, and the hoodie.table.format.iceberg.catalog.* options, and try "

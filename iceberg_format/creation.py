@@ -1,4 +1,4 @@
-"""The first state of an Iceberg table: columns, partitions, and the files there are.
+"""First state of an Iceberg table: columns, partitions, files.
 
 It is made with a new table, when a table that has rows is given the format, and when metadata is
 rebuilt. Files that other writers made carry no field ids; their columns are told by name then
@@ -88,7 +88,9 @@ def create(table: IcebergTable, view_manager: FileSystemViewManager) -> TableSta
 
 
 def rebuild(table: IcebergTable, view_manager: FileSystemViewManager) -> TableState:
-    """Rebuild the Iceberg table of a Hudi table, whatever its catalog has: one new version.
+    """Rebuild the Iceberg table as one new version.
+
+    Whatever its catalog has.
 
     The table keeps its id, where that can be read; snapshots of before are not in it any more. A
     catalog that does not have the table yet takes it over from the folder as it is, where that
@@ -127,7 +129,9 @@ def rebuild(table: IcebergTable, view_manager: FileSystemViewManager) -> TableSt
 
 
 def check_files(table: IcebergTable, view_manager: FileSystemViewManager) -> None:
-    """Refuse a table of whose present files Iceberg cannot have one; nothing is changed.
+    """Refuse tables with files that Iceberg cannot have.
+
+    Nothing is changed.
 
     Raises
     ------
@@ -138,7 +142,7 @@ def check_files(table: IcebergTable, view_manager: FileSystemViewManager) -> Non
 
 
 def _from_folder(table: IcebergTable) -> TableMetadataV2 | None:
-    """Return the state that the table's folder has of it; ``None`` where it is not to go on."""
+    """Return the folder's state to continue, or ``None``."""
     if not isinstance(table.catalog, ExternalCatalog):
         return None
     try:

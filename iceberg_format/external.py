@@ -1,4 +1,4 @@
-"""Catalogs of pyiceberg's in the place of the table's own folder: rest, sql, hive and glue.
+"""External catalogs by pyiceberg: rest, sql, hive and glue.
 
 Their options are taken from the session and never from the table, which anybody could have written,
 and are not kept in it, as they may be secret. See :mod:`iceberg_format.connection`.
@@ -289,7 +289,7 @@ class ExternalCatalog:
         return self._ask(has)
 
     def _is_refused(self, error: BaseException) -> bool:
-        """Whether a request to register the table is known not to have taken place.
+        """Whether a registration request certainly did not take place.
 
         Of any other error it is not known, and the folder stays closed.
         """
@@ -302,7 +302,7 @@ class ExternalCatalog:
         return isinstance(error, _REFUSALS) or type(error).__name__ == _REFUSED_BY_HIVE
 
     def _is_mine(self, properties: Mapping[str, str]) -> bool:
-        """Whether a version with such properties was made for a table of this catalog.
+        """Whether a version's properties are of this catalog.
 
         A name of a catalog tells one sql catalog of a database from the next. Elsewhere it is what
         a job calls it by.
@@ -314,7 +314,7 @@ class ExternalCatalog:
         return held.startswith(f"{self.kind} ") and held.endswith(f" {table}")
 
     def _require_not_behind(self, state: TableState) -> None:
-        """Refuse what somebody has registered here of a table that its folder has.
+        """Refuse registered metadata that lags behind the table's folder.
 
         Raises
         ------
@@ -332,7 +332,9 @@ class ExternalCatalog:
             )
 
     def _no_copy(self, state: TableState) -> TableState:
-        """A version, or a later one, that is no copy of a table which another catalog has.
+        """A version that is no copy of another catalog's table.
+
+        Or a later one.
 
         A table that was renamed in its catalog says another name until its next commit.
 
@@ -356,7 +358,9 @@ class ExternalCatalog:
         return [name for name in names if CATALOG_FILE.fullmatch(name)]
 
     def _require_only_catalog(self) -> None:
-        """Refuse a table that another catalog has, which would go on with what it is now.
+        """Refuse a table that another catalog has.
+
+        Its copy would go on with what it is now.
 
         Raises
         ------
@@ -380,7 +384,10 @@ class ExternalCatalog:
             )
 
     def _ask(self, call: Callable[[], _Value]) -> _Value:
-        """Return the catalog's answer; what it says no to passes, and all else is translated."""
+        """Return the catalog's answer, with errors translated.
+
+        Its refusals pass as they are.
+        """
         outcome = attempt(call)
         if not isinstance(outcome, Raised):
             return outcome.value
@@ -398,7 +405,10 @@ class ExternalCatalog:
         raise failed_catalog(self.kind, outcome) from error
 
     def _require_same_location(self, location: str) -> None:
-        """Refuse a table in another folder: it would be replaced, and its readers lose it."""
+        """Refuse a registered table in another folder.
+
+        It would be replaced, and its readers lose it.
+        """
         here, there = (_SCHEME.sub("", one).rstrip("/") for one in (self.files.root, location))
         if here != there:
             raise self._taken(f"a table of this name at {location}")
@@ -435,7 +445,7 @@ def _state(table: Table) -> TableState:
 
 
 def _number(name: str) -> int:
-    """The number of a metadata file of a catalog; 0 where the catalog names them otherwise."""
+    """A catalog's metadata file number; 0 for other names."""
     match = CATALOG_FILE.fullmatch(name)
     return int(match[1]) if match else 0
 

@@ -53,7 +53,7 @@ class TableFiles(FileIO):
         self._layout = client.layout if isinstance(client, TableMetaClient) else None
 
     def data_uri(self, path: str) -> str:
-        """Return the URI of a data file, wherever the table's storage strategy puts it."""
+        """Return a data file's URI, by the table's storage strategy."""
         return self.uri(path if self._layout is None else self._layout.physical(path))
 
     def data_path(self, uri: str) -> str:
@@ -83,7 +83,7 @@ class TableFiles(FileIO):
         return path
 
     def below(self, uri: str) -> str | None:
-        """What a URI adds to that of the table; ``None`` where it does not begin so.
+        """A URI's path below the table, or ``None``.
 
         Hadoop, and with it Iceberg of Java, writes paths of this machine with a single slash.
         """
@@ -106,7 +106,7 @@ class TableFiles(FileIO):
 
 
 def require_numbered_versions(files: TableFiles, folder: str) -> None:
-    """Refuse metadata whose versions have no numbers, as those that a catalog keeps.
+    """Refuse metadata with unnumbered versions, such as a catalog's.
 
     Raises
     ------
@@ -141,7 +141,10 @@ class _Input(InputFile):
 
 
 class _Output(OutputFile):
-    """Collects the bytes, and puts them in one step when it is closed: nobody sees half a file."""
+    """Collects bytes, and puts them in one step on closing.
+
+    So nobody sees half a file.
+    """
 
     def __init__(self, location: str, files: TableFiles) -> None:
         super().__init__(location)

@@ -22,7 +22,7 @@ _COUNTED = (DateType, TimeType, TimestampType, TimestamptzType)
 
 
 def find_table(table: IcebergTable) -> FoundTable | None:
-    """Return the present state of the table in the folder; ``None`` where there is none.
+    """Return the present state of a folder's table, or ``None``.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Which file group a data file belongs to, and where it is, from its URI."""
+"""File group and path of a data file, from its URI."""
 
 from __future__ import annotations
 

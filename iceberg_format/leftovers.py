@@ -1,4 +1,4 @@
-"""Files in the folder of the Iceberg metadata that no version of the table reaches."""
+"""Orphans in the folder of the Iceberg metadata."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from iceberg_format.table import IcebergTable
 
 
 def leftovers(table: IcebergTable) -> Iterator[str]:
-    """Yield their paths below the Hudi table: what failed commits staged, and expired snapshots.
+    """Yield orphans of failed commits and expired snapshots.
+
+    By their paths below the Hudi table.
 
     Reads the list of manifests of every snapshot that is kept.
     """

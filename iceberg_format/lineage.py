@@ -54,8 +54,9 @@ def lineage_of(metadata: TableMetadata) -> Lineage:
 
 
 def watermark_of(metadata: TableMetadata) -> str:
-    """Return the completion time up to which all is complete that is not named; empty where nothing
-    was forgotten.
+    """Return the watermark; empty where nothing was expired.
+
+    The completion time up to which all is complete that is not named.
 
     A lineage is in the order of completion. So where its first snapshots are gone, what completed
     before the oldest that is left was in it, whoever expired them: only Hudi's writers note it.
@@ -69,7 +70,7 @@ def watermark_of(metadata: TableMetadata) -> str:
 
 
 def completed_up_to(metadata: TableMetadata, snapshot: Snapshot) -> str:
-    """Return the completion time of the newest instant of a snapshot; empty where it has none."""
+    """Return the newest completion time in a snapshot, or empty."""
     found = (_completed_up_to(one) for one in ancestors_of(snapshot, metadata))
     return next(filter(None, found), metadata.properties.get(WATERMARK_KEY, ""))
 
@@ -100,12 +101,12 @@ def snapshot_of(metadata: TableMetadata, instant: Instant) -> Snapshot | None:
 
 
 def taken_out(instant: Instant) -> str:
-    """Name of the state that a rollback of an instant goes on from."""
+    """Name of the state after an instant's rollback."""
     return f"rolled-back {instant.requested_time}"
 
 
 def is_taken_out(metadata: TableMetadata, instant: Instant) -> bool:
-    """Whether the lineage has gone on without an instant: it does not come back."""
+    """Whether an instant was removed from the lineage for good."""
     name = taken_out(instant)
     return any(summary_of(one).get(STATE_KEY) == name for one in ancestors(metadata))
 
@@ -130,7 +131,7 @@ def require_hudi_lineage(metadata: TableMetadata, where: str) -> None:
 
 
 def tell_of_foreign(metadata: TableMetadata, where: str) -> None:
-    """Warn of a snapshot that no Hudi writer made, once: reads go on."""
+    """Warn once of a foreign snapshot; reads go on."""
     snapshot = _foreign(metadata)
     if snapshot is not None:
         _tell_of(_named(snapshot), where)

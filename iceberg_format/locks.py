@@ -1,4 +1,4 @@
-"""The lock that a catalog offers: a lease in the database of a sql catalog.
+"""A sql catalog's lock: a lease in its database.
 
 One row for each table, changed by conditional updates only, so that the database lets one of
 several writers through::
@@ -49,7 +49,7 @@ _FREE: Final = (
 
 
 def catalog_lock(meta_client: MetaClientView) -> LockProvider | None:
-    """Return the lock of a table's catalog; ``None`` where it has none that lasts."""
+    """Return a catalog's lock; ``None`` without a lasting one."""
     if not any(key.startswith("catalog.") for key in meta_client.format_options):
         return None  # asked of tables, too, whose metadata is yet to be brought in order
     catalog = IcebergTable.open(meta_client).catalog
@@ -88,7 +88,9 @@ class SqlLease:
         self._renewal: _Renewal | None = None
 
     def try_lock(self, timeout_s: float) -> bool:
-        """Take the lock within ``timeout_s`` seconds; ``False`` when it stays taken, or is ours.
+        """Take the lock within ``timeout_s`` seconds, else return ``False``.
+
+        ``False`` as well if this lock is held already.
 
         Raises
         ------
@@ -106,7 +108,7 @@ class SqlLease:
         return self._renewal is not None
 
     def unlock(self) -> None:
-        """Give the lock back; no effect when the calling thread does not hold it."""
+        """Release the lock, if the calling thread holds it."""
         if not self._threads.is_held:
             return
         renewal, self._renewal = self._renewal, None
@@ -120,13 +122,13 @@ class SqlLease:
             self._threads.unlock()
 
     def lease_left(self) -> float:
-        """Return the seconds until the lock may be taken by another; 0 when it is not held."""
+        """Return the seconds the lease lasts; 0 when not held."""
         renewal = self._renewal
         return max(0.0, renewal.ends - time.monotonic()) if renewal is not None else 0.0
 
     @property
     def excludes_processes(self) -> bool:
-        """Whether other processes see the database: not one that is kept in memory."""
+        """Whether other processes see the database, unlike one in memory."""
         url = self._engine.url
         return not (url.get_backend_name() == "sqlite" and url.database in _MEMORY)
 
@@ -200,7 +202,7 @@ class SqlLease:
 
 
 class _Renewal:
-    """One taking of the lock, renewed by a thread of its own until it ends."""
+    """A held lock, renewed by its own thread."""
 
     def __init__(self, lock: SqlLease, owner: str, started: float) -> None:
         self._lock, self.owner = lock, owner

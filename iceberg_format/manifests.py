@@ -173,7 +173,10 @@ class ManifestStore:
     def missing(
         self, snapshot: Snapshot | None, groups: frozenset[FileGroupId]
     ) -> frozenset[FileGroupId]:
-        """Return those of some file groups that have no live file; looks until all are found."""
+        """Return those file groups without a live file.
+
+        Looks until all are found.
+        """
         left = set(groups)
         for file in self.live(snapshot) if snapshot else ():
             left.discard(group_of(self.files, file))
@@ -253,7 +256,7 @@ class ManifestStore:
         }
 
     def _may_hold(self, manifest: ManifestFile, added: Sequence[DataFile]) -> bool:
-        """Whether a manifest may have files in the partitions of the added ones."""
+        """Whether a manifest may overlap the added files' partitions."""
         spec_id = manifest.partition_spec_id
         fields = self._partition_fields(spec_id)
         if not fields:

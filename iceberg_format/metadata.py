@@ -1,4 +1,4 @@
-"""Which files the table has and what their columns hold, as the manifests tell."""
+"""Files and column bounds of the table, by its manifests."""
 
 from __future__ import annotations
 
@@ -48,13 +48,15 @@ class IcebergMetadataFactory:
     """Makes what lists the table's files."""
 
     def create(self, meta_client: MetaClientView) -> FileIndex:
-        """Return the lister of the table's files; nothing is read until it is asked."""
+        """Return the table's file lister, which reads on demand."""
         return ManifestLister(IcebergTable.open(meta_client))
 
 
 @dataclass(frozen=True)
 class ManifestLister(FileIndex):
-    """Lists the files of every state that the Iceberg table keeps: past ones serve time travel.
+    """Lists the files of all kept Iceberg snapshots.
+
+    Past ones serve time travel.
 
     Where it has forgotten states (a watermark stands for them: expired snapshots, or what was
     before the table got this format), their files come from the table's metadata table, or its
@@ -186,7 +188,7 @@ class ManifestLister(FileIndex):
 
 
 def _bound(kind: Any, data: bytes) -> Scalar:
-    """Return a bound, be it of the narrower type that the column had once."""
+    """Return a bound, also of the column's former narrower type."""
     if len(data) == 4 and isinstance(kind, LongType | DoubleType):
         kind = IntegerType() if isinstance(kind, LongType) else FloatType()
     found: Scalar = from_bytes(kind, data)

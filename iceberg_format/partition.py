@@ -82,7 +82,9 @@ def partition_specs(settings: TableSettings, schema: Schema) -> tuple[PartitionS
 
 
 def require_free_partition_names(settings: TableSettings, before: Schema, after: Schema) -> None:
-    """Refuse new columns that are called as a partition field is, or could have been.
+    """Refuse new columns named as partition fields.
+
+    As one is, or could have been.
 
     A field of a period got its name when the table was made, beside the columns of then: with as
     many ``_`` behind it as no column had.
@@ -136,7 +138,7 @@ def _column(schema: Schema, name: str) -> NestedField | None:
 
 
 def _transform(column: NestedField, kind: PartitionTransform) -> Transform[Any, Any] | None:
-    """Return how Iceberg makes a partition value of a column; ``None`` where it does not."""
+    """Return a column's partition transform, or ``None``."""
     if kind is PartitionTransform.IDENTITY:
         return IdentityTransform() if isinstance(column.field_type, _EXACT) else None
     found = _PERIODS.get(kind)
@@ -146,7 +148,10 @@ def _transform(column: NestedField, kind: PartitionTransform) -> Transform[Any, 
 
 
 def _name(schema: Schema, column: NestedField, kind: PartitionTransform) -> str:
-    """Return the name of a partition field: of what is no column itself, one that none has."""
+    """Return a free name for a partition field.
+
+    Of what is no column itself, one that no column has.
+    """
     if kind is PartitionTransform.IDENTITY:
         return column.name
     name = f"{column.name}_{kind}"

@@ -98,7 +98,7 @@ class IcebergTableFormat:
         create: bool,
         rebuild: bool,
     ) -> FormatCommit:
-        """Find or make the Iceberg table; its version is that of the current snapshot."""
+        """Find or create the Iceberg table; return its snapshot as version."""
         table = IcebergTable.open(meta_client)
         if rebuild:
             table.forget()
@@ -117,8 +117,10 @@ class IcebergTableFormat:
     def check_schema(
         self, settings: TableSettings, schema: TableSchema, before: TableSchema | None
     ) -> None:
-        """Iceberg has every type that tables have; a type of later is refused by its name, and so
-        is a new column that is called as a partition field."""
+        """Refuse unknown types, and new columns named as partition fields.
+
+        Iceberg has every type that tables have now.
+        """
         after = iceberg_schema(schema, 0)
         if before is not None:
             require_free_partition_names(settings, iceberg_schema(before, 0), after)
@@ -130,7 +132,7 @@ class IcebergTableFormat:
 
     @hookimpl
     def check_creation(self, meta_client: MetaClientView) -> None:
-        """Columns and partitions, the folder, and the catalog with its namespace and name."""
+        """Check columns, partitions, folder, and the catalog's namespace and name."""
         creation.check(IcebergTable.open(meta_client))
 
     @hookimpl
@@ -156,7 +158,7 @@ class IcebergTableFormat:
 
     @hookimpl
     def get_conflict_resolution_strategy(self) -> TouchConflicts:
-        """Commits replace files of file groups: two of different ones can both stand."""
+        """File groups: writes of different ones can both commit."""
         return TouchConflicts(Granularity.FILE_GROUP)
 
     # --- writes ----------------------------------------------------------------------------------

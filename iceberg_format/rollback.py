@@ -40,7 +40,9 @@ from iceberg_format.updates import as_current, remove_snapshots, set_schema
 
 
 def take_out(table: IcebergTable, instant: Instant) -> None:
-    """Take an instant out of the lineage; where it is not in it, only make a new state.
+    """Remove an instant from the lineage, or fence it off.
+
+    Where it is not in it, only a new state is made.
 
     Either way the lineage does not take it any more. One that is only to be fenced off, which its
     state tells, is left alone where the lineage holds it.
@@ -82,7 +84,10 @@ def go_back(
     dropped: Sequence[Snapshot],
     why: str,
 ) -> None:
-    """Make a new snapshot with the files and columns of an older one, and forget those between."""
+    """Make a snapshot like an older one; expire those between.
+
+    With its files and columns.
+    """
     if to is None:
         raise TableServiceError(
             f"The Iceberg table at {table.location} has no state to go back to",

@@ -1,4 +1,4 @@
-"""The columns of a table as an Iceberg schema, with the ids that its writer gave them.
+"""A table's columns as an Iceberg schema with the writer's ids.
 
 The five meta columns are part of it: they are columns of the data files like any other, and who
 reads the Iceberg table can use them.
@@ -73,7 +73,7 @@ def schema_left(client: MetaClientView, commit: CommitMetadata) -> TableSchema:
 
 
 def known_schema(metadata: TableMetadata, wanted: Schema) -> Schema | None:
-    """Return the schema of the metadata that has the same columns; ``None`` when none has."""
+    """Return the metadata's schema with equal columns, or ``None``."""
     current = [one for one in metadata.schemas if one.schema_id == metadata.current_schema_id]
     for schema in [*current, *metadata.schemas]:
         if schema.fields == wanted.fields:
@@ -82,7 +82,10 @@ def known_schema(metadata: TableMetadata, wanted: Schema) -> Schema | None:
 
 
 def name_mapping(schema: Schema) -> str:
-    """Return which id a column has by its name, for files without ids, as the property has it."""
+    """Return field ids by name, for files without ids.
+
+    As the property has it.
+    """
     return schema.name_mapping.model_dump_json()
 
 

@@ -47,7 +47,9 @@ def record(table: IcebergTable, instant: Instant) -> FormatCommit:
 
 
 def stop_naming(table: IcebergTable, plan: CleanerPlan) -> None:
-    """Expire the snapshots that name a file which a clean is about to delete, and all before them.
+    """Expire snapshots with files that a clean will delete.
+
+    And all before them.
 
     Raises
     ------
@@ -75,7 +77,7 @@ def stop_naming(table: IcebergTable, plan: CleanerPlan) -> None:
 
 
 def forget(table: IcebergTable, archived: Sequence[Instant]) -> None:
-    """Expire the snapshots of archived instants; the current one and pinned ones stay."""
+    """Expire snapshots of archived instants, except current and pinned ones."""
     state = table.load()
     metadata = state.metadata
     if not archived:
@@ -133,7 +135,9 @@ def untag(table: IcebergTable, instant: Instant) -> FormatCommit:
 
 
 def restore(table: IcebergTable, plan: RestorePlan) -> None:
-    """Go back to the state of a savepoint in one change; no effect where that has happened.
+    """Return to a savepoint's state in one change.
+
+    No effect where that has happened.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What a manifest says of a data file: rows, bytes, and the bounds of its columns.
+"""Manifest statistics of a data file: rows, bytes, bounds.
 
 Everything comes from the statistics that the writer collected. In a replay there are none at hand:
 then the footer is read, with which the writer's agree but for the number of NaN.
@@ -159,7 +159,7 @@ def read_footer(
 
 
 class _StoredFile(io.RawIOBase):
-    """A file of a storage to be read at any place, without holding it."""
+    """A storage file with random access, not held in memory."""
 
     def __init__(self, storage: Storage, path: str, size: int) -> None:
         super().__init__()
@@ -211,7 +211,7 @@ def _upper(kind: PrimitiveType, value: Scalar) -> bytes | None:
 
 
 def _scaled(kind: PrimitiveType, value: Scalar) -> Scalar:
-    """Return a decimal with the digits behind the point that its type has."""
+    """Return a decimal with its type's scale."""
     if isinstance(kind, DecimalType) and isinstance(value, Decimal):
         unscaled = int(value.scaleb(kind.scale, _DIGITS))
         return Decimal((int(unscaled < 0), tuple(map(int, str(abs(unscaled)))), -kind.scale))

@@ -1,4 +1,4 @@
-"""The timeline of an Iceberg table: the Hudi timeline, fenced by the current lineage."""
+"""The Hudi timeline, fenced by the current Iceberg lineage."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class IcebergTimelineFactory:
     """Gives the timeline in which only what Iceberg holds is complete."""
 
     def active_timeline(self, meta_client: MetaClientView) -> TimelineView:
-        """Return the timeline as it is now; one listing, and the current metadata file.
+        """Return the fenced timeline: one listing, and the current metadata.
 
         Raises
         ------

@@ -1,5 +1,4 @@
-"""The updates of an Iceberg table that its commits are made of, as Iceberg's REST catalog names
-them."""
+"""Iceberg table updates of commits, by the REST catalog's names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From what a write leaves on the Hudi timeline to what changes in the Iceberg table."""
+"""Changes of the Iceberg table from a write's Hudi metadata."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The mechanics of single actions on any Hudi table, data or metadata: no policy, no format."""
+"""Single actions on any Hudi table: no policy, no format."""

@@ -1,4 +1,4 @@
-"""Moving completed instants of any Hudi table from the active timeline into its history.
+"""Archives completed instants of any Hudi table.
 
 Order (a crash at any point leaves a state in which readers find every instant, and which the next
 archival continues): rows of the instants in a new history file, the manifest with it, its version,
@@ -109,7 +109,7 @@ class _Files(NamedTuple):
 
 
 def _files_of(listing: TimelineListing, instants: Iterable[Instant]) -> list[_Files]:
-    """Return the instants that are on the timeline, in the order of requested times."""
+    """Return the instants present on the timeline, by requested time."""
     wanted = set(instants)
     pending: dict[InstantKey, list[Instant]] = {}
     for file in sorted(listing.files, key=lambda file: file.sort_key):
@@ -174,7 +174,10 @@ def _new_files(
     snapshot: HistorySnapshot,
     instants: Sequence[_Files],
 ) -> tuple[HistoryFile, ...]:
-    """Store the instants as files of level 0, one unless their bodies are many bytes."""
+    """Store the instants as new history files of level 0.
+
+    One, unless their bodies are many bytes.
+    """
     new: list[HistoryFile] = []
     rows: list[HistoryRow] = []
     read = _ReadRow(client.active)
@@ -193,7 +196,7 @@ def _new_files(
 
 @dataclass(frozen=True, slots=True)
 class _ReadRow:
-    """Reads what the history keeps of an instant; a value, which an engine can send away."""
+    """Reads an instant's history row; a value for engines."""
 
     active: ActiveTimeline
 

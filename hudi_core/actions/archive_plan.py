@@ -1,4 +1,4 @@
-"""Which instants may leave the active timeline: a pure function of the timeline.
+"""Instants that may be archived: a function of the timeline.
 
 Numbers and bounds are Hudi's. Archived instants count as completed for good, and their metadata is
 read no more; so an instant stays while anything may still depend on reading it: a pending action, a
@@ -61,7 +61,9 @@ def plan_archive(
     last_clean: LastClean | None,
     retained_from: Iterable[InstantTime] = (),
 ) -> tuple[Instant, ...]:
-    """Return the instants to archive: the oldest writes, and cleans and rollbacks between them.
+    """Return the instants to archive, the oldest first.
+
+    Writes, and the cleans and rollbacks between them.
 
     Parameters
     ----------
@@ -134,7 +136,7 @@ def _bounds(
 
 
 def _are_replaced_files_gone(write: Instant, last_clean: LastClean | None) -> bool:
-    """Whether the last clean saw the write completed, and deleted what it replaced."""
+    """Whether the last clean deleted the files that a write replaced."""
     return (
         last_clean is not None
         and write.effective_completion_time < last_clean.instant.requested_time
@@ -146,7 +148,7 @@ def _are_replaced_files_gone(write: Instant, last_clean: LastClean | None) -> bo
 
 
 def _counted_by_compaction(timeline: Timeline, due: int) -> Iterator[InstantTime]:
-    """Yield the first of the instants that tell whether a compaction is due."""
+    """Yield the first instants that decide whether compaction is due."""
     completed = timeline.completed()
     compactions = completed.of_actions(Action.COMMIT).instants
     last = max(compactions, key=lambda one: one.requested_time, default=None)

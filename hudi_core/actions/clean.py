@@ -1,4 +1,4 @@
-"""The mechanics of a clean of any Hudi table: its instants, and the deletion of what a plan names.
+"""A clean of any Hudi table: its instants and file deletion.
 
 Order (a crash at any point leaves a clean that the next attempt finishes): plan, inflight, files
 deleted, completed metadata. What must happen in between, such as telling the table's format or its
@@ -62,7 +62,9 @@ def pending_cleans(timeline: Timeline) -> tuple[Instant, ...]:
 
 
 def request_clean(client: TableMetaClient, requested: InstantTime, plan: CleanerPlan) -> Instant:
-    """Put the plan of a new clean; the time is from the table's clock.
+    """Put the plan of a new clean on the timeline.
+
+    The time is from the table's clock.
 
     Raises
     ------
@@ -107,7 +109,7 @@ def start_clean(client: TableMetaClient, instant: Instant) -> CleanWork | None:
 
 
 def delete_cleaned(client: TableMetaClient, work: CleanWork) -> CleanMetadata:
-    """Delete the files of a clean; one that is gone already counts as deleted.
+    """Delete the files of a clean; missing ones count as deleted.
 
     Of a partition that is dropped only the mark goes, and only if no data file is left: a writer
     may have begun to fill it again.
@@ -155,7 +157,7 @@ def complete_clean(
 
 @dataclass(frozen=True, slots=True)
 class _DropPartition:
-    """Takes the mark of a partition away unless it holds data; a value, as the other is."""
+    """Deletes a partition's mark unless it holds data; a value."""
 
     storage: Storage
 
@@ -168,7 +170,7 @@ class _DropPartition:
 def _files(
     client: TableMetaClient, plan: CleanerPlan, where: str
 ) -> dict[PartitionPath, tuple[str, ...]]:
-    """Return the names of the files a plan deletes, after checking every one of them.
+    """Return the file names a plan deletes, each checked.
 
     A plan on disk may have been written by anybody who can write the table's folder, and other
     writers spell the same place in other ways (``file:/t/x``, ``s3a://bucket/t/x``).

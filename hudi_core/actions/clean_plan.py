@@ -1,4 +1,4 @@
-"""Which files of a table a clean deletes: pure functions of its timeline and its file groups.
+"""Files that a clean deletes: functions of timeline and file groups.
 
 Policies and their defaults are Hudi's. Beyond them, under each: the newest slice of a file group
 stays, so do slices that a savepoint or a pending compaction needs, and nothing goes that a pending
@@ -36,7 +36,7 @@ SAVEPOINTED_KEY: Final = "savepointed_timestamps"
 
 
 class CleanPolicy(StrEnum):
-    """What a clean keeps; the value is Hudi's word, in options and in plans."""
+    """Retention policy of a clean, by Hudi's name."""
 
     KEEP_LATEST_COMMITS = "KEEP_LATEST_COMMITS"
     KEEP_LATEST_FILE_VERSIONS = "KEEP_LATEST_FILE_VERSIONS"
@@ -116,8 +116,10 @@ class PartitionFiles:
 
 @dataclass(frozen=True, slots=True)
 class PartitionClean:
-    """What a clean does in one partition: paths relative to the table, and whether nothing stays
-    behind."""
+    """A clean of one partition: paths, and whether it ends empty.
+
+    Paths are relative to the table.
+    """
 
     paths: tuple[str, ...] = ()
     drop: bool = False
@@ -171,7 +173,7 @@ def partitions_to_clean(
     savepoints: Collection[InstantTime],
     read_commit: Callable[[Instant], CommitMetadata],
 ) -> frozenset[PartitionPath] | None:
-    """Return the partitions in which files may have become superfluous since the last clean.
+    """Return partitions with files superfluous since the last clean.
 
     Those that were written or replaced from the earliest write that the last clean retained up to
     the earliest that this one retains. Only these writes are read.
@@ -267,7 +269,9 @@ def make_clean_plan(
     timeline: Timeline,
     savepoints: Iterable[InstantTime] = (),
 ) -> CleanerPlan | None:
-    """Return the plan of a clean, with absolute paths as in Hudi; ``None`` when nothing is to do.
+    """Return the plan of a clean; ``None`` without anything to do.
+
+    Its paths are absolute, as in Hudi.
 
     Parameters
     ----------
@@ -326,7 +330,7 @@ def _before(group: FileGroup, earliest: InstantTime, needed: Needed) -> list[Fil
 
 
 def _old_versions(group: FileGroup, versions: int, needed: Needed) -> list[FileSlice]:
-    """Return the slices after the newest ``versions``, of which there is at least one."""
+    """Return slices older than the newest ``versions``, at least one."""
     kept_anyway = group.id in needed.compactions
     rest = [one for one in group.slices if not _is_compacted(one, needed)]
     kept = versions - 1 if kept_anyway else versions
@@ -347,8 +351,7 @@ def _is_savepointed(one: FileSlice, needed: Needed) -> bool:
 def _attempts(
     listed: Iterable[FileStatus],
 ) -> dict[tuple[FileId, InstantTime], list[str]]:
-    """Return the base files by file group and instant: several of lost attempts, of which a view
-    shows one."""
+    """Return base files by file group and instant, failed attempts included."""
     found: dict[tuple[FileId, InstantTime], list[str]] = {}
     for file in listed:
         base = BaseFileName.parse(file.name)

@@ -1,4 +1,4 @@
-"""The mechanics of compacting any merge-on-read table: its instants around a merge of slices.
+"""A compaction of any merge-on-read table: its instants and files.
 
 Order (a crash at any point leaves a compaction that the next attempt finishes): plan, inflight, a
 base file per slice, completed commit. How a slice is merged is the caller's, who holds the table's
@@ -49,7 +49,7 @@ class CompactionWork:
 
 
 def plan_compaction(slices: Iterable[FileSlice]) -> CompactionPlan | None:
-    """Return the plan that merges every slice with log files; ``None`` when there is none.
+    """Return the plan that merges slices with log files, or ``None``.
 
     Parameters
     ----------
@@ -68,7 +68,10 @@ def pending_compactions(timeline: Timeline) -> tuple[Instant, ...]:
 def request_compaction(
     client: TableMetaClient, requested: InstantTime, plan: CompactionPlan
 ) -> Instant:
-    """Put the plan of a new compaction; the time is from the table's clock."""
+    """Put the plan of a new compaction on the timeline.
+
+    The time is from the table's clock.
+    """
     instant = Instant(requested, Action.COMPACTION, State.REQUESTED)
     return client.active.create_requested(instant, encode(plan))
 
@@ -97,7 +100,7 @@ def merge_slices(
     merge: MergeSlice,
     extra_metadata: Mapping[str, str],
 ) -> CommitMetadata:
-    """Write the base file of every slice of the plan, in parallel through the client's engine.
+    """Write the base file of every planned slice, in parallel.
 
     Parameters
     ----------
@@ -180,7 +183,7 @@ def _operation(one: FileSlice) -> CompactionOperation:
 
 
 def _check(operation: CompactionOperation, where: str) -> None:
-    """Refuse names that would lead out of the slice's partition, or to another file group."""
+    """Refuse names outside the slice's partition or file group."""
     base, partition = operation.data_file_path, operation.partition_path or ""
     parsed = [LogFileName.parse(name) for name in operation.delta_file_paths or ()]
     names = chain(parsed, [BaseFileName.parse(base)] if base is not None else [])

@@ -9,7 +9,7 @@ from hudi_core.model.protocols import Storage
 
 @dataclass(frozen=True, slots=True)
 class DeleteFile:
-    """Deletes one file; a value, which an engine can send away with its storage."""
+    """Deletes one file; a value, which engines can send away."""
 
     storage: Storage
 

@@ -71,7 +71,7 @@ _CODEC: Final = "gzip"
 
 @dataclass(frozen=True, slots=True)
 class HistorySnapshot:
-    """One version of a history, and what a change of it must find unchanged.
+    """One version of a history, and preconditions of its change.
 
     Attributes
     ----------
@@ -105,7 +105,7 @@ class HistoryWriter:
         self._version_path = join_path(folder, VERSION_FILE)
 
     def open(self) -> HistorySnapshot:
-        """Return the current version, after finishing what an archiver that crashed had published.
+        """Return the current version, after recovery of a dead archiver.
 
         Raises
         ------
@@ -131,7 +131,7 @@ class HistoryWriter:
         name: HistoryFileName,
         parts: Iterable[Sequence[HistoryRow]],
     ) -> HistoryFile:
-        """Store rows as a file that no reader sees until a manifest names it.
+        """Store rows as a file that no manifest names yet.
 
         Parameters
         ----------
@@ -183,7 +183,7 @@ class HistoryWriter:
         return HistorySnapshot(version, files, tag)
 
     def _following(self, snapshot: HistorySnapshot) -> tuple[HistoryFile, ...] | None:
-        """Return the files of a manifest whose writer did not come to ``_version_``.
+        """Return the files of a manifest not yet in ``_version_``.
 
         A manifest that is cut off, or names files that are not there, was never read by anybody; it
         is removed, or its number could not be used.

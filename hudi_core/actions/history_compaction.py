@@ -1,4 +1,4 @@
-"""Merging the files of an LSM history, and deleting what no reader needs any more.
+"""Merges files of an LSM history, and deletes unused ones.
 
 Ten files of one level become one of the next, so that an instant is rewritten once per level and a
 history of n archivals has about log(n) files.
@@ -30,7 +30,9 @@ KEPT_VERSIONS: Final = 3
 def compact(
     writer: HistoryWriter, snapshot: HistorySnapshot, batch_size: int, target_bytes: int
 ) -> HistorySnapshot:
-    """Merge files while a level has ``batch_size`` of them; return the version that results.
+    """Merge full levels; return the resulting version.
+
+    A level is full with ``batch_size`` files.
 
     Each merge is a version of its own. A run that dies leaves at most a file that nobody names.
 
@@ -60,7 +62,10 @@ def compact(
 def _group(
     files: Sequence[HistoryFile], level: int, batch_size: int, target_bytes: int
 ) -> Sequence[HistoryFile]:
-    """Return the oldest files of a level to merge, next to each other; empty for none."""
+    """Return adjacent oldest files of a level to merge.
+
+    Empty for none.
+    """
     candidates = sorted(file for file in files if file.name.level == level)
     if len(candidates) < batch_size:
         return ()
@@ -80,7 +85,7 @@ def _group(
 
 
 def prune(writer: HistoryWriter, snapshot: HistorySnapshot, published: int) -> None:
-    """Delete old manifests, and history files that none of the kept ones names.
+    """Delete old manifests, and history files without a manifest.
 
     Only after a version was published in the same hold of the lock: what an archiver that has lost
     its lock may just have written is then of no use to it, and may go.

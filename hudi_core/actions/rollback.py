@@ -216,7 +216,7 @@ def remove_from_timeline(client: TableMetaClient, target: Instant) -> TableMetaC
 def files_of_instant(
     listing: Mapping[PartitionPath, Sequence[FileStatus]], target: InstantTime
 ) -> dict[PartitionPath, list[str]]:
-    """Return the names of the data files that an instant wrote, by partition, from a listing."""
+    """Return an instant's data file names by partition, from a listing."""
     found: dict[PartitionPath, list[str]] = {}
     for partition, files in listing.items():
         names = sorted(file.name for file in files if written_by(file.name) == target)
@@ -226,7 +226,7 @@ def files_of_instant(
 
 
 def written_by(name: str) -> InstantTime | None:
-    """Return the instant that a data file's name carries; ``None`` for other files."""
+    """Return the instant in a data file's name, or ``None``."""
     parsed = BaseFileName.parse(name) or LogFileName.parse(name)
     return parsed.instant if parsed else None
 
@@ -234,8 +234,10 @@ def written_by(name: str) -> InstantTime | None:
 def make_plan(
     root: str, target: Instant, files: Mapping[PartitionPath, Iterable[str]]
 ) -> RollbackPlan:
-    """Return the plan that deletes ``files``, one request per file group, with absolute paths as in
-    Hudi."""
+    """Return the plan that deletes ``files``, one request per group.
+
+    With absolute paths, as in Hudi.
+    """
     requests = []
     for partition in sorted(files):
         groups: dict[str, list[str]] = {}
@@ -258,7 +260,7 @@ def make_plan(
 def relative_files(
     plan: RollbackPlan, root: str, target: InstantTime, where: str
 ) -> list[tuple[str, str]]:
-    """Return (partition path, path relative to the root) of every file a stored plan deletes.
+    """Return partition and relative path of files a plan deletes.
 
     A plan on disk may have been written by anybody who can write the table's folder: only data
     files of the instant that is rolled back, inside the table, are accepted. Other writers spell

@@ -1,4 +1,7 @@
-"""Paths of data files that a plan on disk names, which anybody may have written."""
+"""Checks of data file paths in plans on disk.
+
+Anybody may have written them.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,10 @@ _LOCAL_PREFIXES: Final = frozenset({"", "file:", "file://"})
 
 
 def relative_path(root: Location, path: str) -> str:
-    """Return a file's path relative to the root; empty when it does not lie below it, or is
-    written in a way that leaves room for doubt."""
+    """Return a path relative to the root; empty for unsafe ones.
+
+    Unsafe is what does not lie below it, or is written in an ambiguous way.
+    """
     try:
         place = parse_location(path)
     except StorageError:
@@ -33,6 +38,6 @@ def relative_path(root: Location, path: str) -> str:
 
 
 def is_data_path(relative: str) -> bool:
-    """Whether a relative path stays below the table and out of its metadata."""
+    """Whether a relative path is in the table, outside its metadata."""
     segments = relative.split("/")
     return segments[0] != ".hoodie" and not any(segment in ("", ".", "..") for segment in segments)

@@ -186,7 +186,10 @@ def _key_column(files: TableFiles, stored: Sequence[pa.Field]) -> str | None:
 
 
 def _never_encoded(files: TableFiles) -> set[str]:
-    """Return columns whose values are compared, by which rows are found or decided about."""
+    """Return columns that are compared, such as keys and ordering fields.
+
+    They are never read dictionary encoded.
+    """
     return {RECORD_KEY, *files.table.record_key_fields, *files.rules.order}
 
 

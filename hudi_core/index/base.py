@@ -40,7 +40,7 @@ class Matches:
 
 
 class Candidates(Protocol):
-    """Base files that may hold incoming keys; each method asks one of them, by its ordinal."""
+    """Base files that may hold incoming keys, by ordinal."""
 
     def __len__(self) -> int: ...
 

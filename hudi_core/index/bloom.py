@@ -1,4 +1,4 @@
-"""The BLOOM index: footers first, and key columns of those files only that they do not rule out.
+"""The BLOOM index: bounds and bloom filters, then remaining key columns.
 
 A file is ruled out for a key by the least and greatest key of the file, then by its bloom filter.
 Neither ever denies a key that is there, and what they let pass is looked up exactly, so the result
@@ -26,7 +26,10 @@ keys is cheaper, and settles it."""
 
 
 class BloomIndex:
-    """Exact and stateless; pays off where most files can be ruled out by ranges or filters."""
+    """Exact and stateless; fast where most files are ruled out.
+
+    By ranges or filters.
+    """
 
     def tag(self, keys: pa.StringArray, candidates: Candidates) -> Iterator[Matches]:
         unordered = _has_supplementary(keys)
@@ -42,7 +45,7 @@ class BloomIndex:
 
 
 def _within(keys: pa.StringArray, unordered: npt.NDArray[Any], footer: KeyFooter) -> IntArray:
-    """Return the ordinals of the keys that lie between the bounds of a file.
+    """Return the ordinals of keys within a file's bounds.
 
     Arrow compares UTF-8 bytes and the bounds follow UTF-16 units. The two orders part only where
     one of two strings has a character beyond U+FFFF: such keys pass, and such bounds rule out

@@ -1,4 +1,4 @@
-"""The BUCKET index: a key's hash says its bucket, and a bucket of a partition is one file group.
+"""The BUCKET index: a key's hash is its bucket and file group.
 
 Source: Hudi's ``BucketIdentifier.getBucketId`` and ``KeyGenUtils.extractRecordKeysByFields`` as of
 Hudi 1.0 (HUDI-8403): the hash of a list of strings, its sign bit cleared, modulo the number of
@@ -98,7 +98,7 @@ def _hashes(keys: pa.StringArray, fields: tuple[str, ...]) -> npt.NDArray[np.uin
 
 
 def _composite_hashes(keys: pa.StringArray, fields: tuple[str, ...]) -> npt.NDArray[np.uint32]:
-    """Hash keys of several fields: at once where their values are plain, else key by key."""
+    """Hashes of keys of several fields, vectorised where possible."""
     names = [piece.partition(":")[0] for piece in str(keys[0]).split(",")]
     pattern = ",".join(
         f"{re.escape(name)}:(?P<v{number}>[^,:]*)" for number, name in enumerate(names)

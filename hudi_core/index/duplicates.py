@@ -1,4 +1,4 @@
-"""Inserts of rows whose keys the table holds already: dropped or refused where an option says so.
+"""Inserts of existing keys: dropped or refused by an option.
 
 Source: Hudi's ``hoodie.datasource.insert.dup.policy``.
 """
@@ -29,7 +29,7 @@ def without_duplicates(
     context: WriteContext,
     staged: TableSchema,
 ) -> dict[PartitionPath, Tagged]:
-    """Return where the new rows of an insert go, without the rows that meet a stored one.
+    """Return locations of inserted rows, without those of existing keys.
 
     Raises
     ------

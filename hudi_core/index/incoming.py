@@ -1,4 +1,4 @@
-"""Incoming rows as an index sees them: which rows count, and under which key."""
+"""Incoming rows as an index sees them: winners and keys."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Sources:
         numbers: npt.NDArray[Any],
         schema: pa.Schema,
     ) -> pa.Table:
-        """Return some of the rows; memory holds them and one batch at a time.
+        """Return some of the rows, reading batch by batch.
 
         Parameters
         ----------
@@ -106,7 +106,7 @@ class Sources:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Rows and files that may meet: those of one partition; with a global index, all.
+    """Rows and files that may match: a partition's, or all.
 
     Attributes
     ----------
@@ -261,7 +261,7 @@ def _deciding_columns(scope: Scope, context: WriteContext) -> list[str]:
 
 
 def arrival_order(rows: pa.Table) -> Positions | None:
-    """Return the rows in the order they came in; ``None`` where they are in it already."""
+    """Return the rows in ingest order; ``None`` if already so."""
     if INGEST_ORDER not in rows.column_names:
         return None
     return np.argsort(rows.column(INGEST_ORDER).to_numpy(), kind="stable")

@@ -1,4 +1,4 @@
-"""Asking the index: which incoming keys are in some files, and which of them come too late."""
+"""Probes files for incoming keys, and finds late rows."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def locate(
 def locate_hinted(
     scope: Scope, incoming: Incoming, context: WriteContext, hinted: Mapping[int, IntArray]
 ) -> list[Found]:
-    """Look for incoming keys in the files that they are said to be in.
+    """Probe the files that an index names for incoming keys.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def _found(
 
 
 def to_table(found: Sequence[Found]) -> pa.Table:
-    """The matches as a table, one row per file, to spill for another task."""
+    """The matches as a table, one row per file, to spill."""
     return pa.table(
         {
             "file": pa.array([one.file for one in found], pa.int32()),

@@ -1,4 +1,4 @@
-"""The record index: the metadata table says which file group holds a key.
+"""The record index: file groups of keys, by the metadata table.
 
 Its file groups are shards by the hash of the key, so a task looks up the keys of some shards and
 reads of them just the blocks that may hold one. An index that is kept by partitions has shards for
@@ -45,7 +45,7 @@ _KEYS_PER_TASK: Final = 50_000
 
 @dataclass(frozen=True, slots=True)
 class ShardLookup:
-    """The shards that one task looks into; a value that crosses to executors.
+    """The shards that one task probes; crosses to executors.
 
     Attributes
     ----------
@@ -134,7 +134,7 @@ class RecordIndex:
 
     @classmethod
     def open(cls, client: TableMetaClient, timeline: TimelineView) -> RecordIndex:
-        """Open the index as whoever sees this timeline sees it; what the tasks read is listed here.
+        """Open the index as of a timeline, listing its files.
 
         Raises
         ------
@@ -147,7 +147,7 @@ class RecordIndex:
         return cls(client.base_path, client.storage_options, shards, cache)
 
     def lookups(self, keys: int, owner: PartitionPath | None = None) -> list[ShardLookup]:
-        """Return the tasks that look up so many keys between them, each with some shards.
+        """Return tasks for a number of keys, each with some shards.
 
         Parameters
         ----------
@@ -177,7 +177,7 @@ def has_record_index(client: TableMetaClient) -> bool:
 
 
 def require_record_index(client: TableMetaClient, kind: IndexType) -> None:
-    """Refuse a write that asks for a record index which the table does not have.
+    """Refuse a write whose record index the table lacks.
 
     Raises
     ------
@@ -213,7 +213,7 @@ _ABSENT: Final = -1
 
 
 class _KnownGroups:
-    """Numbers file groups as values of the index name them: few, for many keys."""
+    """Numbers of file groups that index values name."""
 
     def __init__(self) -> None:
         self.groups: list[FileGroupId] = []
@@ -230,7 +230,7 @@ class _KnownGroups:
 def _group_of_each(
     reader: GroupReader, keys: pa.StringArray, known: _KnownGroups, cache: str | None
 ) -> npt.NDArray[np.int32]:
-    """Return the number of the file group of each of a shard's keys; -1 where it has none."""
+    """Return the file group number of each key; -1 for none."""
     encoded = keys.cast(pa.binary())
     groups = np.full(len(encoded), _ABSENT, np.int32)
     kept = None if cache is None else KeyCache(cache, f"{reader.path}/{reader.slice.file_id}")

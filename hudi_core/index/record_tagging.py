@@ -1,4 +1,4 @@
-"""Locating rows by the record index: keys to shards, shards to file groups, file groups to rows.
+"""Tags rows by the record index: shards, then files, then rows.
 
 Four rounds of tasks: the keys are collected; each task asks some shards; of the files that they
 name, and of no others, each task looks for the keys that are said to be there; and what was found
@@ -107,7 +107,7 @@ class RecordTagging:
         return files, {one.partition_path: one for some in tagged for one in some}
 
     def _owner(self, scope: Scope) -> PartitionPath | None:
-        """Return the partition whose part of the index has the keys of a scope."""
+        """Return the data partition whose shards hold a scope's keys."""
         if self._context.is_global:
             return None
         (path,) = scope.sources.paths
@@ -153,7 +153,7 @@ class RecordTagging:
         return _Answer(left, found.file_groups)
 
     def look(self, task: TaskContext, item: _Piece) -> SpillRef:
-        """Look into some files for the keys that are said to be there."""
+        """Probe some files for the keys that the index names."""
         context = self._context
         incoming = item.incoming.load(context)
         said = [hint.load(context) for hint in item.hints]
@@ -170,7 +170,7 @@ class RecordTagging:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """Keys to ask some shards for; ``scope`` is the number of the scope that they are of."""
+    """Keys to probe in some shards, and the number of their scope."""
 
     scope: int
     incoming: SpilledIncoming
@@ -196,7 +196,7 @@ class _Hint:
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What some shards say; ``left`` has the keys with ordinals of the file groups."""
+    """Locations from some shards; ``left`` has keys with group ordinals."""
 
     left: SpillRef
     file_groups: tuple[FileGroupId, ...]

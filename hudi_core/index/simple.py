@@ -1,4 +1,4 @@
-"""The SIMPLE index: read the key column of every candidate and join in memory."""
+"""The SIMPLE index: joins candidates' key columns in memory."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from hudi_core.index.base import Candidates, Matches, join_keys
 
 
 class SimpleIndex:
-    """Exact and stateless: costs one column of each candidate file, keeps nothing between
-    writes."""
+    """Exact and stateless; reads one column of each candidate."""
 
     def tag(self, keys: pa.StringArray, candidates: Candidates) -> Iterator[Matches]:
         for candidate in range(len(candidates)):

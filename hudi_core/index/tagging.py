@@ -1,4 +1,4 @@
-"""From staged rows to located rows: who updates which stored row, who is new, who moves.
+"""Tags staged rows: update, insert, or move to another partition.
 
 Rows meet files within a scope: a partition, or with a global index the whole table. A scope with
 few files is one task. One with many is three rounds of tasks, so that no task reads more than some
@@ -174,7 +174,7 @@ class Tagging:
         stage: int,
         key_ranges: KeyRanges | None = None,
     ) -> dict[PartitionPath, Tagged]:
-        """Locate the rows of all scopes; return what becomes of every partition concerned.
+        """Locate the rows of all scopes; return the partitions' work.
 
         Parameters
         ----------
@@ -277,8 +277,7 @@ class Tagging:
         return tagged
 
     def _order(self, scope: Scope, new: Positions) -> Positions:
-        """Return where each of the new rows of a partition is among them, in the order in which
-        they are to be written."""
+        """Return the writing order of a partition's new rows."""
         keys = key_generator(self.context.table, self.schema)
         rows = scope.sources.take(self.context, scope.parts, new, self.schema.arrow)
         order = ordered_positions(rows, np.arange(len(new), dtype=np.int32), self.context, keys)
@@ -287,7 +286,7 @@ class Tagging:
     def _by_bucket(
         self, incoming: Incoming, new: Positions, codes: Positions
     ) -> tuple[Positions, dict[int, int]]:
-        """Return new rows in the order of their buckets, and how many each bucket gets."""
+        """Return new rows by bucket, and each bucket's count."""
         layout = self.context.table.buckets
         if layout is None or not len(codes):
             return new, {}
@@ -307,7 +306,7 @@ class _Look:
 
 @dataclass(frozen=True, slots=True)
 class MatchMerge:
-    """A scope, its keys, and what was found of them in its files."""
+    """A scope, its keys, and its matches in files."""
 
     scope: Scope
     incoming: SpilledIncoming
@@ -343,8 +342,10 @@ def _decide(
 
 
 def _positions(sources: Sources, rows: Mapping[int, Located]) -> tuple[Sources, pa.Table]:
-    """Return the partitions that incoming rows of some files come from, and the rows numbered
-    among them, one row of the table per file."""
+    """Return the partitions of matched incoming rows, and rows numbered among them.
+
+    One row of the table per file.
+    """
     used = np.concatenate([sources.partition_of(one.incoming) for one in rows.values()])
     kept = np.unique(used).tolist()
     incoming = [sources.renumbered(one.incoming, kept) for one in rows.values()]
@@ -372,7 +373,7 @@ def _chunks(scope: Scope) -> list[tuple[int, ...]]:
 
 
 def file_chunks(scope: Scope, ordinals: Iterable[int]) -> list[tuple[int, ...]]:
-    """Return some files of a scope in pieces that one task looks into."""
+    """Return a scope's files in chunks, one per task."""
     total = 0
     pieces = []
     for ordinal in ordinals:

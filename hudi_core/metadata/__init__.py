@@ -1,1 +1,1 @@
-"""The metadata table, and what data files and it have in common: bloom filters."""
+"""The metadata table, and bloom filters shared with data files."""

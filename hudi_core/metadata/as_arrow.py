@@ -1,4 +1,4 @@
-"""A partition of the metadata table as an Arrow table, for people and tools."""
+"""Metadata table partitions as Arrow tables, for people and tools."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ _OWN_FAMILIES: Final = {
 
 
 def bound_arrays(table: pa.Table, side: str, kind: pa.DataType, path: str) -> pa.Array:
-    """Return bounds in the type of their column, with null where nothing may be concluded.
+    """Return bounds in their column's type; null where unreliable.
 
     Parameters
     ----------
@@ -159,7 +159,10 @@ def _family(
 def _values(
     bounds: Sequence[pa.Array], family: str, scale: int, kind: pa.DataType
 ) -> pa.Array | None:
-    """Return all bounds, read as of one family; ``None`` where the column is of another."""
+    """Return all bounds, read as one family of types.
+
+    ``None`` where the column is of another.
+    """
     ints, floats, content = bounds
     name, _, unit = family.partition(":")
     is_number = pt.is_integer(kind) or pt.is_floating(kind) or pt.is_decimal(kind)
@@ -211,7 +214,10 @@ def _times(values: pa.Array, unit: str, kind: pa.DataType) -> pa.Array | None:
 
 
 def _decimals(content: pa.Array, scale: int, kind: pa.DataType) -> pa.Array:
-    """Return unscaled numbers, big-endian and of as few bytes as they need, as decimals."""
+    """Return big-endian unscaled numbers as decimals.
+
+    Of as few bytes as they need.
+    """
     lengths = pc.fill_null(pc.binary_length(content), 0).to_numpy()
     known = pc.is_valid(content).to_numpy(zero_copy_only=False) & (lengths <= _DECIMAL_BYTES)
     known &= lengths > 0
@@ -233,7 +239,7 @@ def _decimals(content: pa.Array, scale: int, kind: pa.DataType) -> pa.Array:
 
 
 def _narrowed(whole: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Cast decimals of 38 digits, with null for those that the type cannot hold exactly."""
+    """Cast decimals of 38 digits; null where inexact."""
     digits = kind.precision - kind.scale
     if digits < whole.type.precision - whole.type.scale:
         limit = pa.scalar(Decimal(10) ** digits, whole.type)

@@ -1,4 +1,4 @@
-"""The form in which ranges of a column are kept, and ranges brought from one form to another.
+"""Stored forms of column ranges, and conversions between them.
 
 Foreign readers leave out a file or a partition for what a range says, for one without bounds, and,
 of a partition, for one that is missing. So a range that counts values always has bounds, and a

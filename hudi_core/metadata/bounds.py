@@ -127,7 +127,7 @@ _KINDS_2: Final[Mapping[int, pa.DataType]] = {
 
 
 def bound_type(kind: pa.DataType) -> ValueType | None:
-    """Return the type of the bounds of a column; ``None`` for one without bounds.
+    """Return the type of a column's bounds; ``None`` without bounds.
 
     Parameters
     ----------

@@ -15,7 +15,9 @@ from hudi_core.model.files import PartitionPath
 
 @dataclass(frozen=True, slots=True)
 class AlikeRecords:
-    """New records that differ in their keys alone: of very many keys, no object for each.
+    """New records that differ in their keys alone.
+
+    Of very many keys, no object for each.
 
     Attributes
     ----------

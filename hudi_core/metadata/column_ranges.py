@@ -155,7 +155,7 @@ class _Column(NamedTuple):
 def _tables(
     groups: Iterable[GroupReader], column: _Column, prefixes: Sequence[str]
 ) -> Iterator[pa.Table]:
-    """Yield the statistics whose keys begin so, the newest of each file group first.
+    """Yield statistics by key prefix, each group's newest first.
 
     Columns: ``key``; ``place``, which is the id of the partition and the file's name; ``minimum``
     and ``maximum``, of the column's type; ``null_count``, ``value_count``,
@@ -177,7 +177,7 @@ def _tables(
 def _of_base(
     layer: BaseLayer, column: _Column, prefixes: Sequence[str], schema: str
 ) -> pa.Table | None:
-    """Return the statistics of a base file: of a few partitions, or those of all."""
+    """Return a base file's statistics, of some partitions or all."""
     key = (layer.identity, column.prefix, str(column.kind))
     if column.prefix not in prefixes and not SHARED.holds(key):
         return _scanned([layer], column, prefixes, schema)

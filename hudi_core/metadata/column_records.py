@@ -1,4 +1,4 @@
-"""Ranges of columns as records: of files from what writers collected, of partitions from those."""
+"""Column ranges as records: of files, and of partitions."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ from hudi_core.model.stats import ColumnStats
 def file_ranges(
     file_name: str, found: Mapping[str, ColumnStats], columns: IndexedColumns
 ) -> dict[str, ColumnRange]:
-    """Return the ranges of a file's columns by path; columns that it lacks are left out, and all
-    of a file without rows."""
+    """Return the ranges of a file's columns by path.
+
+    Columns that it lacks are left out, and all of a file without rows.
+    """
     return {
         path: _range(file_name, path, found[path], form)
         for path, form in columns.items()

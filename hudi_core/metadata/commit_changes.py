@@ -1,4 +1,4 @@
-"""What a write changes in the metadata table, from what its writers report."""
+"""Metadata table changes of a write, from its writers' reports."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def record_commit(
     base: TableSchema | None = None,
     view: FileSystemView | None = None,
 ) -> MetadataState:
-    """Record what a write is about to commit; returns the tables after it.
+    """Record a write before its commit; returns the new tables.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Compaction of the metadata table: each file group's base file and log files become a base file.
+"""Compaction of the metadata table: log files into base files.
 
 When it is due, and when it must wait, are Hudi's rules. What is merged is what the plan names, by
 the reader's rule of which blocks count; so a compaction that a dead writer began is finished from
@@ -61,7 +61,7 @@ _EXTENSION: Final = ".hfile"
 
 
 def deltas_since_compaction(timeline: Timeline) -> Sequence[Instant]:
-    """Return the completed deltacommits of a metadata table that no base file has, oldest first."""
+    """Return completed deltacommits since the last compaction, oldest first."""
     completed = timeline.completed()
     compactions = completed.of_actions(Action.COMMIT)
     last = max((one.requested_time for one in compactions), default="")
@@ -73,7 +73,7 @@ def deltas_since_compaction(timeline: Timeline) -> Sequence[Instant]:
 
 
 def compaction_waits_for(data_timeline: Timeline, timeline: Timeline) -> Instant | None:
-    """Return the pending instant of the table that a compaction must wait for.
+    """Return the pending instant that blocks a compaction, or ``None``.
 
     What the metadata table has of it, readers must still be able to leave out; in a base file they
     could not. An instant that began after the last deltacommit cannot have left anything yet.
@@ -90,7 +90,7 @@ def compaction_waits_for(data_timeline: Timeline, timeline: Timeline) -> Instant
 
 
 def require_no_backlog(config: MetadataConfig, data_timeline: Timeline, timeline: Timeline) -> None:
-    """Refuse another deltacommit where too many wait for a compaction that cannot run.
+    """Refuse a deltacommit when too many wait for a blocked compaction.
 
     Raises
     ------
@@ -110,7 +110,7 @@ def require_no_backlog(config: MetadataConfig, data_timeline: Timeline, timeline
 
 
 def compact_if_due(locked: MetadataState, config: MetadataConfig) -> Instant | None:
-    """Compact the metadata table if enough was committed; runs under the table's lock.
+    """Compact the metadata table if due; runs under the lock.
 
     Returns
     -------
@@ -215,7 +215,7 @@ def _untouched(
 
 @dataclass(frozen=True)
 class _MergeSlice:
-    """Merges one slice; a value, which an engine can send away with its storage."""
+    """Merges one file slice; a value, which engines can send away."""
 
     storage: Storage
     config: TableConfig

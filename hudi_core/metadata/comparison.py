@@ -1,4 +1,4 @@
-"""What the metadata table says of a partition's files, compared with the storage; pure."""
+"""Compares a partition's files in metadata table and storage; pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the files of a partition of the metadata table are all there.
+"""Whether all files of a metadata table partition are present.
 
 A file that was lost takes what it said with it, and nothing in the other files tells; nor does a
 log file that is cut off between two blocks. So instants state what must be there: the build of a

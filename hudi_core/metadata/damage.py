@@ -1,4 +1,4 @@
-"""What to do about a damaged metadata table, said by every error that finds one."""
+"""The rebuild hint of every error about a damaged metadata table."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ REBUILD: Final = (
 
 @contextmanager
 def with_rebuild_hint() -> Iterator[None]:
-    """Let errors about a damaged file say how the metadata table is rebuilt.
+    """Add the rebuild hint to errors about a damaged file.
 
     For codecs of lower rooms, which know the file and not what it is part of.
     """

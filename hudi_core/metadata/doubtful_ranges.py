@@ -1,4 +1,4 @@
-"""Ranges that Hudi's own writers get wrong, which nothing may be concluded from.
+"""Unreliable ranges that Hudi's own writers make.
 
 Measured with Hudi-Spark 1.2.0: a file with a NaN gets bounds of 0.0 and 0.0, and a file whose texts
 are so long that its footer has no bounds is said to have nothing but nulls. What is made of such

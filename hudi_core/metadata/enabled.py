@@ -1,4 +1,4 @@
-"""Which partitions of the metadata table options ask for, and which options ask for partitions."""
+"""Metadata table partitions that options enable, and their options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bytes of the metadata table's files: base files, log files, and the marks of partitions."""
+"""Bytes of the metadata table's base files, log files and marks."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def encode_log_file(
     config: TableConfig,
     times: tuple[InstantTime, InstantTime],
 ) -> bytes:
-    """Return a log file: a block of new records, a block of deleted keys, or both.
+    """Return a log file of new records, deleted keys, or both.
 
     Parameters
     ----------
@@ -133,7 +133,10 @@ def _encoded(
 
 
 def encode_first_log_file(time: InstantTime) -> bytes:
-    """Return the log file that every file group begins with: it deletes nothing."""
+    """Return the empty log file that begins every file group.
+
+    It deletes nothing.
+    """
     content = encode_delete_content(_NOTHING)
     return encode_log_block(BlockType.DELETE, {HeaderKey.INSTANT_TIME: time}, content)
 

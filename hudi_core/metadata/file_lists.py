@@ -50,7 +50,7 @@ def columns_of_lists(lists: Mapping[str, FileList]) -> FileColumns:
 def decode_lists(
     entries: Iterable[tuple[bytes, bytes]], schema: str, path: str
 ) -> FileColumns | None:
-    """Return the lists of files that entries of one HFile hold, in their order.
+    """Return the file lists in one HFile's entries, in order.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def read_lists(groups: Iterable[GroupReader], keys: Sequence[str]) -> FileColumn
 
 
 def _of_base(layer: BaseLayer, keys: Sequence[str]) -> FileColumns:
-    """Return the lists of a base file: some of a few partitions, or all."""
+    """Return a base file's lists, of a few partitions or all."""
     entry = (layer.identity, FILES)
     if len(keys) <= _FEW and not SHARED.holds(entry):
         return _decoded(layer, layer.reader.get_many(key.encode() for key in keys))

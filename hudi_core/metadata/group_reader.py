@@ -24,7 +24,7 @@ from hudi_core.model.protocols import Storage
 
 @dataclass(frozen=True, slots=True)
 class GroupFiles:
-    """What it takes to read a file group; a value that executors may get.
+    """Facts for reading a file group; a value for executors.
 
     Attributes
     ----------
@@ -97,7 +97,7 @@ class GroupReader:
         return list(_without_rolled_back(self._log_layers()))
 
     def lookup(self, keys: Sequence[str]) -> dict[str, MetadataRecord | None]:
-        """Latest records of some keys; those that no layer names are left out.
+        """Latest records of some keys; absent keys are left out.
 
         Removals are kept (``None``, and entries that say so); see
         :func:`~hudi_core.metadata.merging.present`.

@@ -40,14 +40,17 @@ class IndexDefinitions:
     raw: Mapping[str, Mapping[str, Any]]
 
     def columns(self, index: str) -> tuple[str, ...]:
-        """Return the columns of an index, by their dotted paths; empty when it has none."""
+        """Return the columns of an index, by their dotted paths.
+
+        Empty when it has none.
+        """
         found = self.raw.get(index, {}).get("sourceFields")
         if not isinstance(found, list):
             return ()
         return tuple(name for name in found if isinstance(name, str))
 
     def is_by_value(self, index: str) -> bool:
-        """Whether the values of a secondary index alone decide about the file group."""
+        """Whether values alone decide a secondary index's shard."""
         return self.raw.get(index, {}).get("version") == _BY_VALUE
 
     def is_partitioned(self, index: str) -> bool:
@@ -57,12 +60,12 @@ class IndexDefinitions:
         return str(found).lower() == "true"
 
     def function(self, index: str) -> str:
-        """Return the function whose results an index holds; blank when it is not said."""
+        """Return an index's function; blank when none is named."""
         return str(self.raw.get(index, {}).get("indexFunction") or "")
 
 
 def read_definitions(storage: Storage, config: TableConfig) -> IndexDefinitions:
-    """Return the definitions of a table's indexes; none where the file is missing.
+    """Return a table's index definitions; none without the file.
 
     Raises
     ------
@@ -83,7 +86,9 @@ def read_definitions(storage: Storage, config: TableConfig) -> IndexDefinitions:
 
 
 def discard_damaged(storage: Storage, config: TableConfig, copy_to: str | None = None) -> None:
-    """Delete the file where nothing can be read from it; the caller holds the table's lock.
+    """Delete an unreadable definitions file.
+
+    The caller holds the table's lock.
 
     Parameters
     ----------
@@ -130,7 +135,9 @@ def with_index(
     function: str = "",
     version: str = "V1",
 ) -> IndexDefinitions:
-    """Return the definitions with those of one of the indexes that need no naming by users.
+    """Return the definitions with those of a built-in index.
+
+    One of the indexes that need no naming by users.
 
     Parameters
     ----------

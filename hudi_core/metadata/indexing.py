@@ -1,4 +1,4 @@
-"""Adding one partition to a metadata table, or dropping one: an `indexing` on the table's timeline.
+"""Adds or drops one metadata table partition, as an `indexing`.
 
 Order of an addition (a crash at any point leaves what the next indexing, or the next write, takes
 away): plan, inflight, the partition marked as being built, its files, the mark replaced by its name
@@ -126,8 +126,7 @@ def build_partition(
 
 
 def build_missing_partitions(tables: MetadataState, config: MetadataConfig) -> MetadataState:
-    """Add the partitions that the options ask for and the metadata table does not have; returns the
-    tables with them.
+    """Add missing enabled partitions; returns the new tables.
 
     Raises
     ------
@@ -164,7 +163,7 @@ def _made_from(tables: MetadataState, partition: str) -> list[MetadataPartition]
 
 
 def drop_partition(tables: MetadataState, partition: str) -> Indexing:
-    """Take a partition out of the metadata table and delete it; what is made from it goes first.
+    """Delete a partition of the metadata table, dependents first.
 
     Returns
     -------
@@ -204,7 +203,7 @@ def drop_partition(tables: MetadataState, partition: str) -> Indexing:
 
 
 def recover_pending_indexing(client: TableMetaClient, *, is_lost: bool = False) -> bool:
-    """Make good what a dead indexing of ours left; runs under the table's lock.
+    """Recover a dead indexing of ours; runs under the lock.
 
     An addition whose partition readers use by now is completed, any other is taken back; so is a
     drop, unless readers do without the partition by now: then its files go. Of what is about to be
@@ -339,7 +338,10 @@ def _own_plan(client: TableMetaClient, pending: Instant) -> IndexPartitionInfo |
 
 
 def _checked(partition: str, where: str) -> None:
-    """Refuse a plan by whoever that names anything but a partition that is built on request."""
+    """Refuse a plan for anything but a buildable partition.
+
+    Whoever wrote it.
+    """
     kind = partition_of(partition)
     if kind is None or kind.is_required or not kind.has_safe_name:
         raise CorruptMetadataError(
@@ -350,8 +352,10 @@ def _checked(partition: str, where: str) -> None:
 
 
 def _drop(client: TableMetaClient, partition: str) -> TableMetaClient:
-    """Take a partition out of the properties, then out of the definitions, then away; returns the
-    table with the properties that it has then."""
+    """Drop a partition: properties, definitions, then files.
+
+    Returns the table with the properties that it has then.
+    """
     stored = StoredPartitions.of(client.config)
     properties = update_properties(
         client.storage,

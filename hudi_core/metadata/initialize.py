@@ -61,7 +61,9 @@ class PartitionBuilder:
         return replace(self.tables, definitions=self.table.definitions)
 
     def build(self, partition: MetadataPartition, time: InstantTime) -> None:
-        """Build one partition, which has no files yet, as the deltacommit of that time.
+        """Build one partition as the deltacommit of a time.
+
+        It has no files yet.
 
         Readers do not use it before the table's properties name it.
         """

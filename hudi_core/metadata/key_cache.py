@@ -1,4 +1,4 @@
-"""What large HFiles say of keys, sorted in Arrow files in a folder of this machine.
+"""Keys of large HFiles, cached sorted in local Arrow files.
 
 The HFiles stay what is true. What is kept of one is found by all that makes it different from every
 other, is used only as it was written, and is rebuilt where it is missing or damaged. An entry::
@@ -71,7 +71,7 @@ class KeyCache:
     def find(
         self, layer: Layer, keys: pa.BinaryArray, layers: Collection[Layer]
     ) -> Iterator[Found]:
-        """Yield those of some keys that a file has, with their values, in no order.
+        """Yield keys that a file has with values, unordered.
 
         Parameters
         ----------
@@ -153,7 +153,7 @@ class KeyCache:
             _log.warning("nothing is kept in %s: %s", self.folder, error)
 
     def _forget_others(self, storage: Storage, known: Collection[str]) -> None:
-        """Delete what is kept of earlier files of this group, and what nobody has renewed lately.
+        """Delete entries of earlier files and expired ones.
 
         The folder may have been another's before: folders that have no name of ours are not read.
         """

@@ -1,4 +1,4 @@
-"""What a write does to record keys, as its tasks leave it, and what that means for key indexes.
+"""Key changes that tasks spill, and their effect on indexes.
 
 One table per file that the write made:
 
@@ -96,7 +96,7 @@ def keys_of(table: pa.Table, kind: int) -> pa.Array:
 
 
 def _last_of_each(keys: pa.Array) -> np.ndarray | None:
-    """Return the position of the last of each key; ``None`` where each is there once."""
+    """Return each key's last position; ``None`` if all are distinct."""
     codes = keys.dictionary_encode()
     if len(codes.dictionary) == len(keys):
         return None

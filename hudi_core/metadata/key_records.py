@@ -1,4 +1,4 @@
-"""Indexes of keys as records: where record keys are, and which keys have a value.
+"""Key indexes as records: locations, and keys of values.
 
 What an instant changes is told by the rows of the files it wrote and of those they take the place
 of.
@@ -117,8 +117,10 @@ def _locations(client: TableMetaClient, files: Sequence[DataFile]) -> dict[str, 
 
 
 def index_millis(time: InstantTime, config: TableConfig) -> int:
-    """Return an instant's time as the index of record keys holds it: milliseconds since the epoch,
-    by the clock of the timeline's time zone."""
+    """Return an instant's time in the record index, in milliseconds.
+
+    Since the epoch, by the clock of the timeline's time zone.
+    """
     return config.zone.epoch_millis(time)
 
 
@@ -229,7 +231,9 @@ _SPELLINGS: Final[
 def all_locations(
     client: TableMetaClient, files: Sequence[DataFile], times: Mapping[str, InstantTime]
 ) -> Iterable[MetadataRecord]:
-    """Yield a record for every key of some files, for the first building of the index.
+    """Yield a location for every key of some files.
+
+    For the first building of the index.
 
     Parameters
     ----------
@@ -247,6 +251,8 @@ def all_locations(
 def all_entries(
     client: TableMetaClient, files: Sequence[DataFile], column: str
 ) -> Iterable[MetadataRecord]:
-    """Return an entry for every value and key of some files, for the first building of the index
-    of a column."""
+    """Return an entry for every value and key of some files.
+
+    For the first building of the index of a column.
+    """
     return [_secondary(entry, False) for entry in _values(client, files, column)]

@@ -41,7 +41,10 @@ def id128(text: str) -> str:
 
 
 def partition_name(partition: PartitionPath) -> str:
-    """Return a partition path as keys and values of the metadata table spell it."""
+    """Return a partition path as the metadata table spells it.
+
+    In keys and values.
+    """
     return partition or NO_PARTITION
 
 
@@ -70,7 +73,9 @@ def bloom_filter_key(partition: PartitionPath, file_name: str) -> str:
 
 
 def secondary_prefix(value: str | None) -> str:
-    """Prefix of the keys of a value in a secondary index; ``None`` is null.
+    """Prefix of a value's keys in a secondary index.
+
+    ``None`` is null.
 
     In tables of version 9 this part of the key decides about the shard, in version 8 the whole key.
     """
@@ -84,7 +89,7 @@ def secondary_key(value: str | None, record_key: str) -> str:
 
 
 def split_secondary_key(key: str, path: str) -> tuple[str | None, str]:
-    """Return the value and the record key of an entry of a secondary index.
+    """Return value and record key of a secondary index entry.
 
     Raises
     ------

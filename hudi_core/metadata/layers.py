@@ -1,4 +1,4 @@
-"""The files of one file group of the metadata table, as layers: a base file and log blocks.
+"""Layers of a metadata file group: base file and log blocks.
 
 A lookup goes through all layers, the oldest first, and reads of each the blocks that may hold the
 keys. A small file is read whole, of a large one only what is asked for.
@@ -149,7 +149,7 @@ def _identity(file: StoredFile, reader: HFileReader, offset: int = 0) -> tuple[H
 
 @dataclass(frozen=True, slots=True)
 class LogLayer:
-    """A layer of a log file, or a block that takes others back.
+    """A log layer, or a block that rolls back others.
 
     Attributes
     ----------

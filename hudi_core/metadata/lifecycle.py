@@ -1,4 +1,4 @@
-"""What a writer sees to in the metadata table before its own instant is on the timeline."""
+"""Makes the metadata table ready before a writer's instant begins."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _log: Final = logging.getLogger(__name__)
 def ensure_metadata_table(
     client: TableMetaClient, config: MetadataConfig, found: MetadataState | None = None
 ) -> TableMetaClient:
-    """Make good what dead writers left in the metadata table, and build what it lacks.
+    """Recover the metadata table, and build its missing partitions.
 
     One that somebody died while rebuilding is rebuilt, with the partitions that it had: the one
     write that finds it pays for that, with a listing of the table and all footers. Runs under the
@@ -97,7 +97,7 @@ def create_metadata_table(
     config: MetadataConfig,
     indexes: Sequence[MetadataPartition] = (),
 ) -> TableMetaClient:
-    """Make the metadata table of a table, with all that the options ask for.
+    """Create a table's metadata table with all enabled partitions.
 
     Its partitions are built at times before every other. Readers go by the table's property, which
     changes last: what a dead writer left before is deleted, and rebuilt.
@@ -125,8 +125,10 @@ def create_metadata_table(
 
 
 def new_metadata_table(client: TableMetaClient, config: MetadataConfig) -> dict[str, str]:
-    """Make the metadata table of a table that is not there yet; return the properties that name
-    it."""
+    """Create a new table's metadata table; return its properties.
+
+    Those that name it.
+    """
     with client.meter.time(Metric.INITIALIZE):
         _, changes = _built(client.seeing(Timeline.of(())), config, ())
     return {key: value for key, value in changes.items() if value is not None}
@@ -193,8 +195,10 @@ def rebuild_metadata_table(
 def _built(
     client: TableMetaClient, config: MetadataConfig, indexes: Sequence[MetadataPartition]
 ) -> tuple[MetadataState, dict[str, str | None]]:
-    """Make a metadata table; return it, and the changes of the properties by which readers use
-    it."""
+    """Build a metadata table; return it and the changed properties.
+
+    By these readers use it.
+    """
     wanted = (*enabled_partitions(config, client.config), *indexes)
     client.storage.delete_tree(METADATA_FOLDER)
     write_new(metadata_storage(client), metadata_properties(client.config))

@@ -41,7 +41,7 @@ Answer = TypeVar("Answer")
 
 
 def table_lister(client: MetaClientView) -> FileIndex:
-    """Return who tells a table's files: the metadata table where it has the list of files.
+    """Return a table's file lister: metadata table, or storage.
 
     ``hoodie.metadata.enable=false`` and ``hoodie.metadata.validate=true`` among the options of the
     session have the storage listed, the latter beside the metadata table.

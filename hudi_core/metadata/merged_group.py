@@ -1,4 +1,4 @@
-"""What the base file of a file group and its log blocks come to: the entries of a new base file."""
+"""Merges a file group into entries of a new base file."""
 
 from __future__ import annotations
 
@@ -93,7 +93,10 @@ def _add(
     old: MetadataRecord | None,
     newer: list[MetadataRecord | None],
 ) -> None:
-    """Add the entry of a key about which the log says something, if it leaves any."""
+    """Add a key's merged entry, if anything is left.
+
+    Of a key that occurs in the log.
+    """
     record = old
     for one in newer:
         record = merge(record, one)
@@ -132,6 +135,9 @@ class _Kept:
 
 
 def _meta_fields(file_name: str) -> bytes:
-    """Bytes that every value of a base file begins with: four nulls and the file's name."""
+    """Leading bytes of every base file value.
+
+    Four nulls and the file's name.
+    """
     schema = parse_writer_schema(_META_FIELDS, "MetaFields").parsed
     return encode_datum({**dict.fromkeys(META_COLUMNS), FILE_NAME: file_name}, schema)

@@ -1,4 +1,6 @@
-"""What two records of one key amount to, the older and the newer; pure, for readers and compaction.
+"""Merges older and newer records of one key; pure.
+
+For readers and compaction.
 
 Source: ``hudi-format`` section 5. That something is gone is kept in what :func:`merge` returns, as
 an older record may still come that has it; so records may be merged in any grouping that keeps
@@ -55,7 +57,7 @@ def merge(older: MetadataRecord | None, newer: MetadataRecord | None) -> Metadat
 
 
 def present(record: MetadataRecord | None) -> MetadataRecord | None:
-    """Return a merged record as readers are meant to see it; ``None`` when nothing is left.
+    """Return a merged record as readers see it, or ``None``.
 
     A list of files is without those that are gone, and may be empty: the partition is known.
     """
@@ -87,7 +89,7 @@ def _merge_files(old: FileList, new: FileList) -> FileList:
 
 
 def _merge_ranges(old: ColumnRange, new: ColumnRange) -> ColumnRange:
-    """Return statistics of a partition that hold for rows of both, unless the newer are tight."""
+    """Return partition statistics of both, unless the newer are tight."""
     if new.is_tight_bound or new.is_deleted or old.is_deleted:
         return new
     same = old.value_type == new.value_type

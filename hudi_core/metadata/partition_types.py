@@ -1,4 +1,7 @@
-"""The partitions of the metadata table and their file groups (``hudi-format`` section 5)."""
+"""Metadata table partitions and their file groups.
+
+Source: ``hudi-format`` section 5.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +67,10 @@ def shard_file_id(partition: str, shard: int, owner: PartitionPath | None = None
 
 
 def group_place(partition: str, file_id: FileId) -> GroupPlace | None:
-    """Return which keys a file group has; ``None`` when a partition has no such file group."""
+    """Return a file group's shard and owner, or ``None``.
+
+    ``None`` when a partition has no such file group.
+    """
     prefix = _prefix(partition)
     owned = _OWNED.fullmatch(file_id, len(prefix)) if file_id.startswith(prefix) else None
     if owned is not None:
@@ -81,13 +87,13 @@ def _prefix(partition: str) -> str:
 
 
 def shard_number(file_id: FileId) -> int | None:
-    """Return the number of a file group in its partition; ``None`` when the id has none."""
+    """Return a file group's shard number, or ``None``."""
     match = _SHARD.fullmatch(file_id)
     return int(match[1]) if match else None
 
 
 def shards_of(keys: pa.StringArray, count: int) -> npt.NDArray[np.int64]:
-    """Return for each key the number of the file group that holds it.
+    """Return the shard number of each key.
 
     Parameters
     ----------

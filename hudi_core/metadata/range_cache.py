@@ -43,7 +43,10 @@ class RangeCache:
         return key in self._tables
 
     def get(self, key: Hashable, decode: Callable[[], _D]) -> _D:
-        """Return an entry, decoded now where there is none; a key stands for values of one type."""
+        """Return a cached entry, decoded now where missing.
+
+        A key stands for values of one type.
+        """
         with self._lock:
             found: _D | None = self._tables.get(key)
             if found is not None:

@@ -50,7 +50,9 @@ class RecordDecoder:
         self._known: dict[bytes, _Said] = {}
 
     def decode(self, key: bytes, value: bytes) -> MetadataRecord | None:
-        """Return the record of an entry; ``None`` for an empty value, which deletes the key.
+        """Return an entry's record; ``None`` for a deletion.
+
+        A deletion has an empty value.
 
         Raises
         ------
@@ -122,7 +124,7 @@ class RecordEncoder:
         self._known: dict[_Said, bytes] = {}
 
     def encode(self, record: MetadataRecord) -> tuple[bytes, bytes]:
-        """Return the key and the value of a record, as an HFile takes them."""
+        """Return a record's key and value for an HFile."""
         payload = record.payload
         if payload is None or not payload.is_shared:
             return record.key.encode(), self._encode(record.type, payload)

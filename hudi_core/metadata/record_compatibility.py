@@ -1,4 +1,4 @@
-"""Whether records of a file's own Avro schema have the form that their decoder counts on.
+"""Compatibility of files' Avro schemas with their decoder.
 
 A file's schema decides how its bytes are read, and anybody may have written it: a size that is a
 text, or a list that is none, is found here, once per schema, and not where it is used.
@@ -23,7 +23,9 @@ _Named = Mapping[str, Any]
 
 @lru_cache(maxsize=64)
 def schema_incompatibility(schema: str) -> str | None:
-    """The difference of a file's schema from the expected one; ``None`` when none.
+    """The difference of a file's schema from the expected one.
+
+    ``None`` when there is none.
 
     It may lack fields that can be null, and have further fields, and further kinds of records in
     its unions.
@@ -80,7 +82,7 @@ class _Comparison:
         return self._fits(found[inner], expected[inner])
 
     def _is_new(self, found: Any, expected: list[Any]) -> bool:
-        """Whether a union has a record of a kind that later releases may add."""
+        """Whether a union has a record kind of later releases."""
         if not isinstance(found, dict) or found["type"] != "record":
             return False
         known = [

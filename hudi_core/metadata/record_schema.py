@@ -1,4 +1,4 @@
-"""The Avro schema of the metadata table's records, as new files carry it.
+"""The Avro schema of metadata records in new files.
 
 Field names, order and unions are those of ``hudi-format`` section 5. Tables of version 8 keep no
 types of bounds. Hudi 1.0 has no field for them in these tables; Hudi 1.2 has it in both versions,
@@ -31,7 +31,7 @@ def record_schema() -> str:
 
 @cache
 def table_schema() -> str:
-    """Return the schema as the commits of a metadata table keep it: without the meta fields."""
+    """Return the schema in commits, without the meta fields."""
     record = json.loads(record_schema())
     record["fields"] = [one for one in record["fields"] if one["name"] not in META_COLUMNS]
     return json.dumps(record, separators=(",", ":"))

@@ -1,4 +1,4 @@
-"""The values of the metadata table: what a record says, whatever file it comes from."""
+"""Metadata records as values, whatever file they come from."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _STRING: Final = {"type": "string", "avro.java.string": "String"}
 
 
 class RecordType(IntEnum):
-    """The number in every record of the metadata table that says what it holds."""
+    """The type number in every metadata record."""
 
     ALL_PARTITIONS = 1
     FILES = 2
@@ -44,7 +44,9 @@ class RecordType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class FileEntry:
-    """A file of a partition; in the record of all partitions, a partition.
+    """A file of a partition, or a partition of the table.
+
+    The latter in the record of all partitions.
 
     Attributes
     ----------
@@ -60,7 +62,7 @@ class FileEntry:
 
 @dataclass(frozen=True, slots=True)
 class FileList(Payload):
-    """Files by name, or partitions by name, of one record of the partition ``files``.
+    """Files or partitions by name, of one ``files`` record.
 
     A log block holds only those that its instant changed.
     """

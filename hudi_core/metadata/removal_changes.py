@@ -18,7 +18,7 @@ from hudi_core.model.instant_time import InstantTime
 def record_rollback(
     session: MetadataSession, time: InstantTime, metadata: RollbackMetadata
 ) -> MetadataState:
-    """Record what a rollback deleted, before it completes; returns the tables after it.
+    """Record a rollback before it completes; returns the new tables.
 
     The deltacommits of what it rolls back are taken out first, where no compaction has taken them
     in.
@@ -42,7 +42,7 @@ def record_rollback(
 def record_clean(
     session: MetadataSession, time: InstantTime, metadata: CleanMetadata
 ) -> MetadataState:
-    """Record what a clean deleted, before it completes; returns the tables after it."""
+    """Record a clean before it completes; returns the new tables."""
     found = {PartitionPath(path): one for path, one in metadata.partition_metadata.items()}
     gone = {path: _names(one.success_delete_files) for path, one in found.items()}
     dropped = [path for path, one in found.items() if one.is_partition_deleted]
@@ -50,7 +50,7 @@ def record_clean(
 
 
 def can_undo(tables: MetadataState, time: InstantTime) -> bool:
-    """Whether the indexes of keys can be brought back to before a write.
+    """Whether key indexes can return to before a write.
 
     They can as long as no compaction of the metadata table has taken it in.
     """

@@ -1,4 +1,6 @@
-"""What keeps the metadata table small: compaction, cleaning and archiving, after each commit.
+"""Table services of the metadata table, after each commit.
+
+Compaction, cleaning and archiving.
 
 In Hudi's order: what dead writers began is finished first; then old slices are deleted, then a
 compaction is made if it is due, then the timeline is archived. Everything runs under the lock of
@@ -49,7 +51,7 @@ _AFTER_COMPACTION: Final = 3
 
 
 def run_services(locked: MetadataState, config: MetadataConfig) -> None:
-    """Compact, clean and archive the metadata table where it is due; under the table's lock.
+    """Compact, clean and archive where due; under the lock.
 
     To be called before the deltacommit of an instant, or after that instant is complete. In between
     nothing is compacted: an instant that is not complete must not get into a base file.
@@ -86,7 +88,7 @@ def _finish_cleans(locked: MetadataState) -> bool:
 
 
 def clean_if_due(locked: MetadataState, config: MetadataConfig) -> Instant | None:
-    """Delete the slices that none of the last commits reads; runs under the table's lock.
+    """Delete slices that no recent commit reads; under the lock.
 
     Returns
     -------
@@ -113,7 +115,7 @@ def clean_if_due(locked: MetadataState, config: MetadataConfig) -> Instant | Non
 
 
 def archive_if_due(locked: MetadataState, config: MetadataConfig) -> tuple[Instant, ...]:
-    """Move old instants of the metadata table into its history; runs under the table's lock.
+    """Archive old instants of the metadata table; under the lock.
 
     An instant stays as long as the table's own timeline has one that is not younger: readers ask
     both about it.

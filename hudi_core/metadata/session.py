@@ -42,7 +42,7 @@ class MetadataSession:
     def write(
         self, time: InstantTime, changes: Changes, definitions: IndexDefinitions
     ) -> MetadataState:
-        """Commit what an instant of the table changes, which is about to complete.
+        """Commit the changes of an instant about to complete.
 
         Parameters
         ----------

@@ -106,7 +106,7 @@ class MetadataSnapshot:
         return self._client.storage.root
 
     def lookup(self, partition: str, keys: Iterable[str]) -> dict[str, MetadataRecord]:
-        """Return the records of some keys; keys that are not there are left out.
+        """Return the records of some keys; absent keys are left out.
 
         Of each file group only the blocks are read that may hold one of the keys.
 
@@ -125,7 +125,7 @@ class MetadataSnapshot:
         return self._lookup(partition, by_owner[None], keys)
 
     def lookup_owned(self, owner: PartitionPath, keys: Iterable[str]) -> dict[str, MetadataRecord]:
-        """Return the records of some keys in a record index that is kept by partitions.
+        """Return records of keys in a partitioned record index.
 
         Parameters
         ----------
@@ -152,7 +152,7 @@ class MetadataSnapshot:
         return found
 
     def scan(self, partition: str, prefix: str = "") -> Iterator[MetadataRecord]:
-        """Yield the records whose keys begin so: file group by file group, ordered by key.
+        """Yield records by key prefix, group by group, in order.
 
         Raises
         ------
@@ -164,14 +164,14 @@ class MetadataSnapshot:
             yield from (found[key] for key in sorted(found))
 
     def scan_many(self, partition: str, prefixes: Sequence[str]) -> dict[str, MetadataRecord]:
-        """Return the records whose keys begin with one of some prefixes, by key."""
+        """Return the records by several key prefixes, by key."""
         found: dict[str, MetadataRecord] = {}
         for group in self.groups(partition):
             found |= _present(self._scanned(group).scan(prefixes))
         return found
 
     def _scanned(self, group: GroupReader) -> GroupReader:
-        """Return a file group whose log files are read, which takes place once."""
+        """Return a file group with its log files read once."""
         if group.slice.group not in self._read:
             self._read.add(group.slice.group)
             with self._table.meter.time(Metric.SCAN):
@@ -179,7 +179,7 @@ class MetadataSnapshot:
         return group
 
     def groups(self, partition: str) -> Sequence[GroupReader]:
-        """Return the file groups of a partition, by the number of their shard.
+        """Return a partition's file groups by shard number.
 
         Raises
         ------
@@ -227,7 +227,7 @@ class MetadataSnapshot:
         return require_complete_slices(partition, slices, records, may_be_empty)
 
     def shards(self, partition: str) -> dict[PartitionPath | None, tuple[GroupFiles, ...]]:
-        """Return the file groups of a partition as values, for tasks that read them elsewhere.
+        """Return a partition's file groups as values for tasks.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""A table and its metadata table while the table's lock is held: what every change works on.
+"""State of a table and its metadata table under the lock.
 
 Both are read once per hold. Whoever changes one of them hands on the state that this leads to, so
 that nobody lists a timeline to learn what was just put there.
@@ -38,7 +38,7 @@ class MetadataState:
     def load(
         cls, client: TableMetaClient, definitions: IndexDefinitions | None = None
     ) -> MetadataState | None:
-        """The state of a table and its metadata table; ``None`` where it has none.
+        """The state of a table and its metadata table, or ``None``.
 
         Costs the metadata table's properties, its timeline and the definitions, as far as they are
         not at hand.
@@ -99,7 +99,10 @@ class MetadataState:
     # --- what a change leads to ------------------------------------------------------------------
 
     def with_instant(self, instant: Instant) -> MetadataState:
-        """The state once a file of an instant was put on the metadata table's timeline."""
+        """The state after a file of an instant was put.
+
+        On the metadata table's timeline.
+        """
         return self.with_timeline(self.timeline.with_instant(instant))
 
     def with_timeline(self, timeline: Timeline) -> MetadataState:
@@ -116,14 +119,16 @@ class MetadataState:
         return replace(self, client=client.over(self.metadata))
 
     def reloaded(self) -> MetadataState:
-        """The state with the metadata table's timeline as it is now; one listing."""
+        """The state with its timeline listed again; one listing."""
         return self.with_timeline(self.metadata.active.load())
 
 
 def require_maintained(
     partitions: StoredPartitions, definitions: IndexDefinitions, base_path: str
 ) -> None:
-    """Refuse to write to a table with a partition of the metadata table that would go stale.
+    """Refuse to write to a table with an unmaintained metadata partition.
+
+    One that would go stale.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Statistics of data files that are there, in the types that their columns have now."""
+"""Statistics of existing data files, in present column types."""
 
 from __future__ import annotations
 

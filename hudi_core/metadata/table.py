@@ -1,4 +1,6 @@
-"""Where a table's metadata table is, and what it is: a Hudi table of its own.
+"""Location and properties of a table's metadata table.
+
+It is a Hudi table of its own.
 
 Source: ``hudi-format`` section 5.
 """
@@ -44,7 +46,7 @@ def metadata_storage(client: TableMetaClient) -> Storage:
 
 
 def metadata_client(client: TableMetaClient) -> TableMetaClient:
-    """The metadata table of a table: the one at hand, else opened with one read.
+    """The client of the metadata table: loaded, or opened.
 
     Raises
     ------
@@ -77,7 +79,7 @@ def metadata_client(client: TableMetaClient) -> TableMetaClient:
 
 
 def metadata_properties(config: TableConfig) -> dict[str, str]:
-    """Return the properties of a new metadata table of a table; the checksum is left out."""
+    """Return a new metadata table's properties, without checksum."""
     properties = {
         "hoodie.table.name": f"{config.name}_metadata",
         "hoodie.table.type": TableType.MERGE_ON_READ.value,
@@ -102,12 +104,12 @@ def metadata_properties(config: TableConfig) -> dict[str, str]:
 
 
 def is_readable(config: TableConfig) -> bool:
-    """Whether the metadata table of a table, where it has one, has a form that is read."""
+    """Whether this release reads the table's metadata table, if any."""
     return config.version >= _FIRST_VERSION
 
 
 def require_readable(client: TableMetaClient) -> None:
-    """Refuse a table whose metadata table has a form that is not read.
+    """Refuse a metadata table of an unreadable form.
 
     Raises
     ------
@@ -124,7 +126,7 @@ def require_readable(client: TableMetaClient) -> None:
 
 
 def has_value_types(config: TableConfig) -> bool:
-    """Whether new statistics of a table say the type of their bounds (version 2)."""
+    """Whether new statistics record bound types (version 2)."""
     return config.version >= 9
 
 
@@ -167,7 +169,10 @@ class StoredPartitions:
 
     @property
     def is_rebuilding(self) -> bool:
-        """Whether all of the metadata table is being rebuilt, or was, by somebody who died."""
+        """Whether a rebuild of the whole metadata table is unfinished.
+
+        Being done now, or left by somebody who died.
+        """
         return FILES in self.building
 
     @property

@@ -1,4 +1,4 @@
-"""Changes of the indexes of keys from what the tasks of a write left, without reading its files.
+"""Key index changes from spilled keys, without reading files.
 
 What has to be read are the files of groups that a write takes out of the table as a whole.
 """
@@ -106,8 +106,9 @@ class TrackedKeys:
         return location_changes(tables, gone)
 
     def repeats(self, snapshot: MetadataSnapshot, change: PartitionChange) -> bool:
-        """Whether the write leaves one key in several file groups, as far as the record index
-        knows where keys were.
+        """Whether a key ends up in several file groups.
+
+        As far as the record index knows where keys were.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Undoing commits of the metadata table, and making good what a dead writer left in it.
+"""Undoes metadata table commits, and recovers dead writers' work.
 
 A commit of the metadata table is complete before the instant of the table that it tells of is; when
 that one never is, the commit goes. Everything here runs under the table's lock. Its
@@ -43,7 +43,10 @@ def undo(tables: MetadataState, time: InstantTime) -> MetadataState:
 
 
 def is_compacted(timeline: Timeline, time: InstantTime) -> bool:
-    """Whether a compaction, begun or done, has the deltacommit of that time in it."""
+    """Whether a compaction has a deltacommit in it.
+
+    The compaction may be begun or done.
+    """
     target = timeline.find(time, Action.DELTACOMMIT)
     if target is None or target.completion_time is None:
         return False
@@ -55,7 +58,7 @@ def is_compacted(timeline: Timeline, time: InstantTime) -> bool:
 
 
 def recover(tables: MetadataState) -> MetadataState:
-    """Make good what dead writers left, after the table itself has been recovered.
+    """Recover the metadata table, after the table itself.
 
     Rollbacks that were begun are finished. Deltacommits that are not complete, or that tell of an
     instant the table does not have, are undone.

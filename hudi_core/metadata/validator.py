@@ -1,4 +1,4 @@
-"""The metadata table compared with the files of its table, partition by partition.
+"""Compares metadata table and files, partition by partition.
 
 What it should say is taken from the files as they are: folders are listed, footers and key columns
 read. What readers can live with is no difference: ranges of a partition that are wider than its

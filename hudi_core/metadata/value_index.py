@@ -1,4 +1,4 @@
-"""Secondary indexes as readers use them: from values of a column to the file groups that hold them.
+"""Secondary indexes for readers: values to file groups.
 
 The index of the column tells the record keys that have a value, and the record index the file group
 of each key. That leaves nothing out as long as no two file groups hold one key: who finds that they
@@ -40,14 +40,17 @@ def has_repeated_keys(definitions: IndexDefinitions) -> bool:
 
 
 def with_repeated_keys(definitions: IndexDefinitions) -> IndexDefinitions:
-    """Return the definitions with a note that several file groups hold one key."""
+    """Return the definitions with a note of repeated keys.
+
+    Several file groups hold one key.
+    """
     return _with_option(definitions, RECORD_INDEX, _REPEATED, "true")
 
 
 def with_type(
     definitions: IndexDefinitions, index: str, column: str, schema: pa.Schema
 ) -> IndexDefinitions:
-    """Return the definitions with a note of the type of a secondary index's column.
+    """Return the definitions with a secondary index's column type.
 
     Where it changes later, what the index has of older rows is spelled as in the former type.
     """
@@ -79,7 +82,7 @@ def noting_repeated_keys(
 def groups_of_values(
     client: TableMetaClient, snapshot: MetadataSnapshot, column: str, values: pa.Array
 ) -> frozenset[FileGroupId] | None:
-    """Return the file groups that hold a row with one of some values.
+    """Return the file groups with a row of some values.
 
     Parameters
     ----------
@@ -119,7 +122,10 @@ def groups_of_values(
 def _reliable_index(
     client: TableMetaClient, snapshot: MetadataSnapshot, column: str, kind: pa.DataType
 ) -> str | None:
-    """Return the secondary index of a column; ``None`` where it does not lead to all its rows."""
+    """Return a column's reliable secondary index, or ``None``.
+
+    One that leads to all its rows.
+    """
     if not (pt.is_string(kind) or pt.is_integer(kind)):
         return None  # other types have values that are equal and spelled in several ways
     indexes = [name for name in snapshot.partitions if name.startswith(SECONDARY_INDEX)]

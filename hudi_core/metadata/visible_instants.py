@@ -1,4 +1,4 @@
-"""Which instants of the metadata table count for a reader, and whether it has all that it should.
+"""Visible instants of the metadata table, for its readers.
 
 A deltacommit of the metadata table has the time of the table's own instant and completes first. So
 between the two completions, and after a crash there, the metadata table is ahead, and what it says

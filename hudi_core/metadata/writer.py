@@ -1,4 +1,4 @@
-"""A commit of the metadata table: one log file for each file group that an instant touches.
+"""A metadata table commit: one log file per touched group.
 
 It has the time of the instant of the table that it tells of, and is complete before that one is
 (RFC-15, design V2): readers count its log files only when the table's own instant counts.
@@ -58,7 +58,7 @@ class NewFile:
 
 @dataclass(frozen=True, slots=True)
 class _Put:
-    """Puts files; a value, which an engine can send away with its storage."""
+    """Puts files; a value, which engines can send away."""
 
     storage: Storage
 
@@ -127,7 +127,10 @@ def write_deltacommit(
 
 
 def begin_deltacommit(tables: MetadataState, time: InstantTime) -> MetadataState:
-    """Put the requested and the inflight file of a deltacommit; returns the tables with it."""
+    """Begin a deltacommit; returns the new tables.
+
+    Puts its requested and its inflight file.
+    """
     active = tables.metadata.active
     requested = Instant(time, Action.DELTACOMMIT, State.REQUESTED)
     return tables.with_instant(active.to_inflight(active.create_requested(requested)))
@@ -140,8 +143,10 @@ def complete_deltacommit(
     operation: str,
     extra: Mapping[str, str] | None = None,
 ) -> MetadataState:
-    """Put the files of a deltacommit that was begun, then its completed file; returns the tables
-    with it."""
+    """Complete a begun deltacommit; returns the new tables.
+
+    Puts its files, then its completed file.
+    """
     metadata = tables.metadata
     # every put is waited for before the next step
     list(metadata.run_map(_Put(metadata.storage), files))
@@ -172,7 +177,9 @@ def _by_owner(
     new_groups: int,
     counts: Callable[[InstantTime], bool],
 ) -> Iterator[_GroupPart]:
-    """Yield the file groups that a change of an index with owners touches or makes.
+    """Yield file groups that a partitioned index's change touches.
+
+    Or makes.
 
     Of an owner all file groups are there or none, and their number says where keys are. So those
     that nothing but instants without effect have made, which may be undone yet, are made again,
@@ -194,7 +201,7 @@ def _by_owner(
 def _by_shard(
     change: PartitionChange, count: int, by_value: bool
 ) -> Iterable[tuple[int, PartitionChange]]:
-    """Yield the file groups that a change touches, each with its part of the change."""
+    """Yield the touched file groups with their changes."""
     records: dict[int, list[MetadataRecord]] = {}
     deleted: dict[int, list[str]] = {}
     of_records = shard_numbers([record.key for record in change.records], count, by_value)
@@ -237,7 +244,10 @@ def shard_numbers(keys: Sequence[str], count: int, by_value: bool = False) -> li
 
 
 def value_part(key: str) -> str:
-    """Return the part of a secondary index's key before the record key, the ``$`` included."""
+    """Return a secondary key up to the ``$`` included.
+
+    The part before the record key.
+    """
     escaped = False
     for position, letter in enumerate(key):
         if letter == "$" and not escaped:

@@ -173,7 +173,7 @@ class GuardedMetadataFactory:
 
 
 def _are_all(items: Sequence[object], kind: type) -> bool:
-    """Whether all items are of a kind; each type among them is looked at once."""
+    """Whether all items are of a kind; checked once per type."""
     return all(issubclass(one, kind) for one in set(map(type, items)))
 
 

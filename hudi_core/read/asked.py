@@ -19,7 +19,7 @@ def plan_of(
     row_filter: RowFilter | None = None,
     within: PathPattern | None = None,
 ) -> ReadPlan:
-    """Return the files of a snapshot, of a past one, or of the changes in a span of time.
+    """Return the files of a snapshot, past snapshot, or time span.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""One state of a table as an Arrow dataset, which DuckDB, polars and Arrow itself query."""
+"""A table state as Arrow dataset, for DuckDB, polars and Arrow."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class HudiDataset(ds.FileSystemDataset):  # type: ignore[misc]  # pyarrow tells 
         return left.join_asof(_in_memory(right_dataset), *args, **options)
 
     def get_fragments(self, filter: pc.Expression | None = None) -> NoReturn:  # noqa: A002
-        """Refuse: the files by themselves do not tell the rows of the table."""
+        """Refuse: files alone are not the rows of the table."""
         raise NotImplementedError(_NOT_FOR_ACERO)
 
     def replace_schema(self, schema: pa.Schema) -> NoReturn:

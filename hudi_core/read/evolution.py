@@ -1,4 +1,4 @@
-"""Whether a filter can be pushed down into a file that was written under an earlier schema.
+"""Whether filters can be pushed down to files of older schemas.
 
 Arrow brings every column it returns to the type of the table. A filter that it pushes down is
 evaluated earlier, against the statistics and values as the file has them; that is the same for
@@ -17,7 +17,7 @@ from hudi_core.schema.arrow_types import children
 
 
 def can_push_down(condition: Filter, stored: pa.Schema, wanted: pa.Schema) -> bool:
-    """Return whether a filter means the same on a file's own columns as on the table's.
+    """Whether a filter means the same on a file's stored columns.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def can_push_down(condition: Filter, stored: pa.Schema, wanted: pa.Schema) -> bo
 
 
 def accepts_nan(condition: Filter, schema: pa.Schema) -> bool:
-    """Return whether a filter may accept a row because a value is NaN.
+    """Whether a filter may accept a row because of a NaN.
 
     Arrow leaves out row groups by their statistics, which do not tell of NaN: it would leave out
     the rows that such a filter accepts.

@@ -1,4 +1,4 @@
-"""Base files as Arrow batches in the columns of the table, whatever schema they were written with.
+"""Base files as Arrow batches in the table's columns.
 
 Arrow brings a file to the table's columns by itself where names find the right ones: it casts, and
 fills what is missing. Files from before a column was renamed, or from before its name was used

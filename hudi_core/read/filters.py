@@ -225,7 +225,10 @@ def _literal(value: object, kind: pa.DataType, condition: Condition) -> pa.Scala
 
 
 def _converted(value: object, kind: pa.DataType) -> pa.Scalar:
-    """Return ``value`` in the type of a column; the casts are safe, so that 3.5 is never 3."""
+    """Return ``value`` safely cast to a column's type.
+
+    So 3.5 is never 3.
+    """
     is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
     match value:
         case str() if pa.types.is_timestamp(kind):

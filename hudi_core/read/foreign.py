@@ -110,7 +110,7 @@ def referenced_columns(
 
 
 def _bind(expression: pc.Expression, schema: pa.Schema) -> None:
-    """Bind an expression to a schema; ``ArrowInvalid`` where it has none of its columns."""
+    """Bind an expression to a schema; ``ArrowInvalid`` without its columns."""
     try:
         # what it returns is not wanted: it runs nothing
         expression.to_substrait(schema)
@@ -120,7 +120,7 @@ def _bind(expression: pc.Expression, schema: pa.Schema) -> None:
 
 
 def _bare(field: pa.Field) -> pa.Field:
-    """Return a field without metadata, which Substrait has no place for in structs."""
+    """Return a field without metadata, which Substrait structs lack."""
     below = children(field.type)
     kind = with_children(field.type, [_bare(child) for _, child in below]) if below else field.type
     return pa.field(field.name, kind, field.nullable)
@@ -186,7 +186,7 @@ class _Reading:
         return OneOf(found[0], pa.array(known, found[1]))
 
     def _column(self, message: Message) -> tuple[str, pa.DataType] | None:
-        """Return path and type of the column that an expression is; ``None`` for others."""
+        """Return an expression's column path and type, or ``None``."""
         if message.only() != _SELECTION:
             return None
         selection = message.messages(_SELECTION)[0]
@@ -213,7 +213,7 @@ class _Reading:
 
 
 def _literal_of(message: Message, kind: pa.DataType) -> pa.Scalar | None:
-    """Return a value in the type of the column it is compared with; ``None`` where it has none."""
+    """Return a literal in its column's type, or ``None``."""
     if message.only() != _LITERAL:
         return None
     found = _literal(message.messages(_LITERAL)[0])

@@ -80,7 +80,7 @@ class IncrementalQuery:
         end: str | None = None,
         row_filter: RowFilter | Filter | None = None,
     ) -> ReadPlan:
-        """Return the files that hold the changes, and the commit times that tell the changed rows.
+        """Return files and commit times of the changed rows.
 
         A row that several writes of the window changed comes once, as the last of them left it; a
         row that was deleted or replaced again within the window does not come.
@@ -156,7 +156,7 @@ class IncrementalQuery:
     def _window(
         self, begin: InstantTime | None, end: InstantTime | None
     ) -> list[tuple[Instant, CommitMetadata]]:
-        """Return the writes of the window with their metadata, in the order of requested times.
+        """Return the window's writes with metadata, by requested time.
 
         Two writes never change one file group at the same time, so that requested times order the
         versions of a group as completion times do.
@@ -222,7 +222,10 @@ class IncrementalQuery:
         )
 
     def _require_stored(self, files: Sequence[PlannedFile]) -> None:
-        """Refuse a window whose files clean has removed; storage is asked only after a clean."""
+        """Refuse a window whose files were cleaned.
+
+        Storage is listed only after a clean.
+        """
         cleaned = any(
             instant.action is Action.CLEAN and instant.is_completed
             for instant in self._timeline.instants

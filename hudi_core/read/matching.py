@@ -1,4 +1,4 @@
-"""Which files can hold rows that a predicate accepts, by the ranges of their columns.
+"""Files that can match a predicate, by ranges of columns.
 
 Logic is SQL's, with true, false and null. Of every part of a predicate two things are told for each
 file: whether it can be true of a row, and whether it can be false, which is what a negation asks.
@@ -19,14 +19,14 @@ from hudi_core.read.predicate import And, Anything, Comparison, IsNull, Not, One
 
 
 class _Can(NamedTuple):
-    """For each file: whether a predicate can be true, and whether it can be false."""
+    """For each file, whether a predicate can be true, and false."""
 
     be_true: Mask
     be_false: Mask
 
 
 def can_match(predicate: Predicate, ranges: Mapping[str, ValueRanges], count: int) -> Mask:
-    """Return for each file whether it can hold a row that the predicate accepts.
+    """Return for each file whether a row can match the predicate.
 
     Parameters
     ----------
@@ -103,6 +103,6 @@ def _compare(predicate: Comparison, known: ValueRanges) -> _Can:
 
 
 def _holds(compare: Callable[..., Any], bounds: pa.Array, value: pa.Scalar) -> Mask:
-    """Return where a comparison with a bound holds, or the bound is not known."""
+    """Return where a comparison holds, or the bound is unknown."""
     mask: Mask = pc.fill_null(compare(bounds, value), True).to_numpy(zero_copy_only=False)
     return mask

@@ -52,7 +52,10 @@ def has_wildcards(part: str) -> bool:
 
 
 def _agree(pattern: list[str], parts: list[str]) -> bool:
-    """Whether the parts that both have agree, and the pattern is at most a file longer."""
+    """Whether common parts are equal and the pattern not much longer.
+
+    It is at most a file longer.
+    """
     if len(pattern) > len(parts) + 1:
         return False
     return all(

@@ -1,4 +1,4 @@
-"""What a query plans: the exact files to read, and which of their rows count."""
+"""A query's plan: exact files, and which rows count."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class PlannedFile:
 
 @dataclass(frozen=True, slots=True)
 class ReadPlan:
-    """The answer of a query before a row is read; what Spark and Arrow readers execute.
+    """The plan that Spark and Arrow readers execute.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ class ReadPlan:
 
 
 def read_schema(client: TableMetaClient, timeline: TimelineView) -> pa.Schema:
-    """Return the columns that readers get: those of the latest schema, meta columns first."""
+    """Return the latest columns, meta columns first."""
     schema = client.schema_at(timeline)
     return schema.with_meta() if client.config.populate_meta_fields else schema.arrow
 

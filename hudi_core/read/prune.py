@@ -1,4 +1,4 @@
-"""Leaving out partitions and files by the ranges of their columns, before any is opened.
+"""Data skipping: partitions and files left out by column ranges.
 
 What is not known never excludes anything: columns without ranges, files without statistics, parts
 of a filter that cannot be taken apart.

@@ -66,7 +66,7 @@ class PartitionPruner:
         self._how = config.time_based
 
     def values(self, path: PartitionPath) -> Mapping[str, str | None]:
-        """Return the texts of a path by partition field; empty where it does not decode."""
+        """Return a path's strings by partition field; empty if undecodable."""
         if not self._fields:
             return {}
         try:
@@ -138,7 +138,7 @@ class PartitionPruner:
         return ValueRanges(values, values, unknown, np.ones(len(values), np.bool_))
 
     def _spans(self, name: str, texts: Sequence[str | None]) -> ValueRanges | None:
-        """Return between which values a column lies of whose timestamps these texts were made."""
+        """Return the bounds of column values behind partition strings."""
         kind = self._schema.field(name).type
         bounds = None if self._how is None else bounds_of_strings(texts, kind, self._how)
         if self._how is None or bounds is None or not bounds.known.any():

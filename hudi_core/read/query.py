@@ -1,4 +1,4 @@
-"""Snapshot queries: the state of a table now, or as of an instant."""
+"""Snapshot queries: the table now, or as of an instant."""
 
 from __future__ import annotations
 
@@ -57,7 +57,10 @@ class SnapshotQuery:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The table's latest schema, meta columns first; as in Hudi, of past states too."""
+        """The latest schema, meta columns first, for past states too.
+
+        As in Hudi.
+        """
         return read_schema(self._client, self._timeline)
 
     @cached_property
@@ -184,7 +187,7 @@ class SnapshotQuery:
         row_filter: RowFilter | Filter | None = None,
         as_of: str | None = None,
     ) -> pa.Table:
-        """Return the first rows, file by file: no more files are read than it takes."""
+        """Return the first rows, reading no more files than needed."""
         wanted = to_filter(row_filter, self.schema)
         plan = self.plan(as_of, wanted)
         scanned = file_scan(self._client, plan, columns, wanted, max(1, rows))

@@ -1,4 +1,4 @@
-"""Times as users name them, and which of them a table has a state of."""
+"""Times that users name, and table states at them."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def snapshot_time(client: TableMetaClient, timeline: TimelineView, as_of: str) -
 
 
 def _first(client: TableMetaClient, timeline: TimelineView) -> InstantTime | None:
-    """The requested time of the first write of the table, archived ones included."""
+    """Requested time of the first write, archived ones included."""
     archived = (
         one.instant.requested_time
         for one in client.archived.load()

@@ -70,7 +70,7 @@ def file_scan(
     row_filter: RowFilter | Filter | None = None,
     batch_rows: int | None = None,
 ) -> FileScan:
-    """Reader of the plan's files, here or in the tasks of an engine.
+    """Reader of the plan's files, here or in tasks.
 
     See :func:`scan` for the parameters.
 
@@ -97,7 +97,7 @@ def file_scan(
 
 @dataclass(frozen=True, slots=True)
 class FileScan:
-    """What every file of one scan is read with; a frozen value that crosses to executors.
+    """Common settings of one scan, frozen and sent to executors.
 
     Attributes
     ----------

@@ -22,7 +22,7 @@ from hudi_core.storage.data_files import data_filesystem
 def files_by_types(
     client: TableMetaClient, plan: ReadPlan
 ) -> list[tuple[pa.Schema, tuple[str, ...]]]:
-    """Return the files of a plan by the columns they were written with.
+    """Return a plan's files grouped by their stored columns.
 
     Parameters
     ----------

@@ -198,7 +198,7 @@ class TableSchema:
         return next((field for found, field in walk(self.arrow) if found == path), None)
 
     def with_meta(self) -> pa.Schema:
-        """Return the schema of data files: the meta columns, then the data columns."""
+        """Return the data files' schema: meta columns, then data columns."""
         return self._with_meta
 
     @cached_property

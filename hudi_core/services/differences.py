@@ -59,5 +59,5 @@ class TableValidation:
         return not self.differences
 
     def of(self, source: Source) -> tuple[Difference, ...]:
-        """Return the differences that one part of the table is to blame for."""
+        """Return the differences caused by one part of the table."""
         return tuple(one for one in self.differences if one.source == source)

@@ -226,7 +226,7 @@ class _Commit:
         return {path: tuple(sorted(ids)) for path, ids in sorted(found.items())}
 
     def _absent_from_format(self) -> Mapping[str, tuple[str, ...]]:
-        """File groups that were there before and that the format does not name any more."""
+        """Earlier file groups that the format does not name any more."""
         files = self._table.lister().named_files()
         if files is None:
             raise self._unknown("nothing tells which partitions it deleted")

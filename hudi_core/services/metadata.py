@@ -297,8 +297,10 @@ def require_metadata(client: TableMetaClient) -> None:
 
 
 def has_metadata(client: TableMetaClient) -> bool:
-    """Whether a table has a metadata table of a form that is read; before version 8 of tables
-    it was another one."""
+    """Whether a table has a metadata table this release reads.
+
+    Tables before version 8 have one of another form.
+    """
     return is_readable(client.config) and StoredPartitions.of(client.config).is_there
 
 

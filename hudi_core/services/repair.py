@@ -224,8 +224,10 @@ def _without_format(
 
 
 def _has_lost(found: Sequence[Difference]) -> bool:
-    """Whether data files are not those of the commits: what is rebuilt from them would take
-    older rows, or rows that no commit names, for the table's."""
+    """Whether data files are not those of the commits.
+
+    A rebuild from them would take older rows, or rows of no commit, for the table's.
+    """
     return any(one.source == Source.STORAGE for one in found)
 
 

@@ -1,4 +1,4 @@
-"""Record keys that two concurrent writes both add, each to a file group of its own.
+"""Record keys that two concurrent writes both insert.
 
 Neither of them could find the other's rows when it looked its keys up, and they share no file
 group: without this check both would stand, and the key would be in the table twice. Hudi leaves
@@ -60,7 +60,9 @@ class AddedKeys:
     instant: Instant
 
     def shared_with(self, others: Mapping[Instant, CommitMetadata]) -> tuple[Instant, str] | None:
-        """A key that another write has added as well, and which write; ``None`` where none has.
+        """A key that another write inserted too, and that write.
+
+        ``None`` where none has.
 
         For writes whose keys are unique; see :attr:`are_unique`.
 
@@ -94,7 +96,7 @@ class AddedKeys:
 
     @property
     def are_unique(self) -> bool:
-        """Whether the write looks its keys up, so that it adds none that the table has."""
+        """Whether the write looks up keys, so inserts no existing one."""
         config, options = self.client.config, self.client.options
         if not config.record_key_fields or config.buckets is not None:
             return False  # keys of our own making; new groups of one bucket conflict by themselves

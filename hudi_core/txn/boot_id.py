@@ -1,4 +1,4 @@
-"""A word for this machine as it is running now, which names nobody."""
+"""An anonymous id of this machine's running kernel."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
 @cache
 def boot_id() -> str | None:
-    """Return a hash of the id that the kernel has drawn at its start.
+    """Return a hash of the kernel's boot id, or ``None``.
 
     Two processes with the same token run on one kernel, so that each sees the other's file locks.
     The machine's own id adds nothing to it, and containers often have none. ``None`` where the

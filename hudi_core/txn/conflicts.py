@@ -1,4 +1,4 @@
-"""Optimistic concurrency: of two writes that contradict each other the later one is given up.
+"""Optimistic concurrency: the later of two conflicting writes fails.
 
 What contradicts is for strategies to say. One looks at file groups, in every table: of two writes
 of one group one would be lost, whatever the format can tell. Another may be the user's or, where
@@ -23,7 +23,7 @@ from hudi_core.txn.added_keys import AddedKeys
 
 
 def strategies(table: OpenTable) -> Sequence[ConflictResolutionStrategy]:
-    """Return who decides whether writes of a table conflict; each of them can refuse."""
+    """Return a table's conflict strategies; each can refuse a write."""
     client = table.client
     groups = TouchConflicts(Granularity.FILE_GROUP, client.config.buckets is not None)
     wanted = LockConfig.conflict_strategy.read(client.options)
@@ -43,7 +43,9 @@ def require_no_conflicts(
     began: TimelineView,
     now: TimelineView,
 ) -> None:
-    """Refuse a write that contradicts what others completed meanwhile; runs under the table's lock.
+    """Refuse a write that conflicts with writes completed meanwhile.
+
+    Runs under the table's lock.
 
     Parameters
     ----------

@@ -56,5 +56,5 @@ def creation_folders(storage: Storage) -> tuple[str, ...]:
 
 
 def end_creation(storage: Storage) -> None:
-    """Take the mark away, if there is one; runs under the table's lock."""
+    """Delete the creation mark, if any; runs under the lock."""
     storage.delete(CREATION_PATH)

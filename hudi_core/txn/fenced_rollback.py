@@ -1,4 +1,6 @@
-"""Taking back a write that step 1 has completed and step 2 must not take any more.
+"""Fences and rolls back a write that step 1 has completed.
+
+Step 2 must not take it any more.
 
 Its files cannot just be deleted: the request of its writer may be on its way, or its writer asleep,
 and would make the format name files that are gone. So the format's head is moved first, on which

@@ -1,4 +1,4 @@
-"""Signs of life: while a writer works, a file in the table says so.
+"""Heartbeats: files that show which writers are alive.
 
 The file is ``.hoodie/.heartbeat/<instant>``, as in Hudi, which looks at its time of change alone.
 Two more things are in it here:
@@ -46,7 +46,7 @@ def heartbeat_path(instant: InstantTime) -> str:
 
 
 class Heartbeat:
-    """The sign of life of one writer, given by a thread of its own.
+    """The heartbeat of one writer, from its own thread.
 
     Parameters
     ----------
@@ -78,7 +78,10 @@ class Heartbeat:
 
     @property
     def is_lost(self) -> bool:
-        """Whether somebody else removed or replaced the file: this writer was taken for dead."""
+        """Whether another removed or replaced the heartbeat.
+
+        This writer was taken for dead.
+        """
         return self._lost
 
     @property
@@ -173,8 +176,10 @@ class Heartbeat:
             self._take_up()
 
     def _take_up(self) -> None:
-        """Go on from the file as it is, if it is still ours; an earlier sign may have got there
-        unanswered."""
+        """Continue from the stored heartbeat, if it is still ours.
+
+        An earlier one may have got there unanswered.
+        """
         try:
             data, tag = self._storage.version(self._path)
         except PathNotFoundError:
@@ -221,7 +226,7 @@ def is_alive(storage: Storage, instant: InstantTime, interval_ms: int, misses: i
 
 
 def is_of_this_boot(storage: Storage, instant: InstantTime) -> bool:
-    """Whether the writer ran on this machine, and the machine has not been started since.
+    """Whether the writer ran on this machine since its start.
 
     If so, whatever the writer put on local disks is there, flushed or not. Object stores keep what
     they have taken in any case.
@@ -236,13 +241,16 @@ def is_of_this_boot(storage: Storage, instant: InstantTime) -> bool:
 
 
 def remove_heartbeat(storage: Storage, instant: InstantTime) -> None:
-    """Remove the heartbeat of an instant whose writer is gone; no effect when there is none."""
+    """Delete a dead writer's heartbeat, if any."""
     storage.discard([heartbeat_path(instant)])
 
 
 @dataclass(slots=True)
 class _Beat:
-    """What a heartbeat says: who, how often, on which machine (if locked), and which sign."""
+    """Content of a heartbeat: writer, interval, machine and counter.
+
+    The machine only if the file is locked.
+    """
 
     writer: str = ""
     interval_ms: int = 0
@@ -250,7 +258,7 @@ class _Beat:
     number: int = 0
 
     def encode(self) -> bytes:
-        """Return JSON of one length whatever the values, for it is overwritten in place."""
+        """Return JSON of constant length, for overwriting in place."""
         text = json.dumps(
             {
                 "writer": self.writer,
@@ -263,7 +271,7 @@ class _Beat:
 
     @classmethod
     def decode(cls, data: bytes) -> _Beat:
-        """The heartbeat in ``data``; of Hudi's own, which are empty, nothing is known."""
+        """The heartbeat in ``data``; Hudi's own are empty."""
         try:
             read: Any = json.loads(data)
         except (ValueError, RecursionError):

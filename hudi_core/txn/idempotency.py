@@ -53,7 +53,7 @@ DoneWrites = Mapping[str, Done]
 
 
 class AlreadyDoneError(HudiError):
-    """A write is a repetition. Who began it gives back the result of the first time."""
+    """A write is a repetition; its first result is returned."""
 
     def __init__(self, done: Done) -> None:
         self.done = done

@@ -1,4 +1,4 @@
-"""Writes that look pending and were complete: their completed file has been lost.
+"""Complete writes that look pending: their completed file is lost.
 
 To roll one back would delete rows of a commit that readers have seen, and files that the table's
 format, its metadata table and later commits go on naming. Nothing of the kind happens by itself:
@@ -60,7 +60,7 @@ def completion_evidence(state: TableState, pending: Instant) -> str | None:
 
 
 def recorded_at(state: TableState, pending: Instant) -> InstantTime | None:
-    """When the metadata table completed its part of a write; ``None`` where it did not."""
+    """When the metadata table completed a write, or ``None``."""
     tables = state.metadata
     if tables is None:
         return None

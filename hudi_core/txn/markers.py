@@ -1,4 +1,4 @@
-"""Markers: a file's name on record before the file exists, so that a rollback finds it.
+"""Markers: names of files before these exist, for rollbacks.
 
 Hudi's direct markers, ``.hoodie/.temp/<instant>/<partition>/<file>.marker.<kind>``, each an empty
 file.
@@ -43,7 +43,7 @@ class Marker:
 
 
 class Markers:
-    """The markers of one write. Cheap to make, where a task runs as well.
+    """The markers of one write, cheap to make in tasks.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class Markers:
         self._seal = f"{self._folder}/.sealed"
 
     def create(self, partition_path: PartitionPath, file_name: str, kind: MarkerKind) -> None:
-        """Mark a file before it is written; a file may be marked twice."""
+        """Mark a file before writing it; it may be marked twice."""
         with contextlib.suppress(AlreadyExistsError):
             self._storage.put_if_absent(self.path(partition_path, file_name, kind), b"")
 
@@ -86,7 +86,7 @@ class Markers:
         }
 
     def seal(self) -> None:
-        """Say that the write takes no further file: what is marked now is all that may count.
+        """Seal the write: no further file counts.
 
         A task looks for the seal after it has closed a file (:meth:`is_open`). So whichever comes
         first, the file of a lost attempt is deleted: by the committer, who lists the markers after
@@ -96,7 +96,10 @@ class Markers:
             self._storage.put_if_absent(self._seal, b"")
 
     def is_open(self) -> bool:
-        """Return whether files of the write may still count: it is neither sealed nor over."""
+        """Whether files of the write may still count.
+
+        It is neither sealed nor over.
+        """
         alive = self._storage.head(heartbeat_path(self._instant)) is not None
         return alive and self._storage.head(self._seal) is None
 

@@ -1,4 +1,4 @@
-"""Locks of the operating system on an open file, as a sign that its owner lives.
+"""OS locks on open files, which show that owners live.
 
 Such a lock ends with the process that took it, however the process ends, so whoever finds the file
 unlocked knows the owner is gone. Works between processes of one machine, and between machines where
@@ -18,7 +18,10 @@ _POLL_S: Final = 0.01
 
 
 class HeldFile:
-    """An open file, under an exclusive lock where the file system has locks; see :func:`hold`."""
+    """An open, exclusively locked file; see :func:`hold`.
+
+    Locked where the file system has locks.
+    """
 
     def __init__(self, descriptor: int, is_locked: bool) -> None:
         self._descriptor = descriptor
@@ -54,7 +57,9 @@ os.register_at_fork(after_in_child=_close_in_child)
 
 
 def hold(path: str) -> HeldFile:
-    """Open an existing file, locked for as long as this process lives or wants.
+    """Open an existing file, locked while this process lives.
+
+    Or as long as it wants.
 
     Raises
     ------
@@ -82,7 +87,7 @@ def _lock(descriptor: int) -> bool:
 
 
 def is_held(path: str) -> bool | None:
-    """Whether some process holds the lock on a file; ``None`` when that cannot be told.
+    """Whether a process holds a file's lock; ``None`` if unknown.
 
     Raises
     ------

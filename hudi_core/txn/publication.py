@@ -1,4 +1,4 @@
-"""Step 2: telling the table's format of an instant that the Hudi timeline holds as completed.
+"""Step 2: publishes completed instants in the table's format.
 
 RFC-93, "Commit Protocol". No error means that nothing has happened: the answer to a commit that
 took place may be lost, and a request may land after it was given up. So after *any* error the
@@ -34,7 +34,10 @@ _log = logging.getLogger(__name__)
 
 
 class PublicationRejectedError(HudiError):
-    """An instant may not be published any more: something else has come between its two steps."""
+    """An instant may not be published any more.
+
+    Something else has come between its two steps.
+    """
 
 
 def is_two_step(table: OpenTable) -> bool:
@@ -48,7 +51,9 @@ def publish_once(
     completed: Instant,
     statuses: Sequence[WriteStatus] = (),
 ) -> FormatCommit:
-    """Publish a completed write in the format, once; runs under the table's lock.
+    """Publish a completed write in the format, once.
+
+    Runs under the table's lock.
 
     Parameters
     ----------
@@ -74,7 +79,7 @@ def publish_with_retry(
     call: Callable[[], FormatCommit],
     recheck: Callable[[], None] = lambda: None,
 ) -> FormatCommit:
-    """Call a ``complete_*`` hook until it is known whether the format holds the instant.
+    """Call a ``complete_*`` hook until the outcome is known.
 
     Parameters
     ----------
@@ -113,7 +118,7 @@ def publish_with_retry(
 
 
 def head(table: OpenTable, instant: Instant) -> str:
-    """Return the version of the state that the format is in; runs under the table's lock.
+    """Return the version of the format's state; under the lock.
 
     Raises
     ------
@@ -127,7 +132,7 @@ def head(table: OpenTable, instant: Instant) -> str:
 
 
 def parent_of(table: OpenTable) -> str:
-    """Return the version of the state that the format is in; runs under the table's lock.
+    """Return the version of the format's state; under the lock.
 
     To be read before the timeline that is looked at for conflicts: a lease may run out, and what
     its old holder publishes in between then makes step 2 fail. Empty for a format without step 2.
@@ -137,7 +142,7 @@ def parent_of(table: OpenTable) -> str:
 
 
 def with_current_parent(table: OpenTable, parent: str, metadata: CommitMetadata) -> CommitMetadata:
-    """Return a commit's metadata with the state of the format that it builds on.
+    """Return commit metadata with the format's present version.
 
     Step 2 is compared and set on it, by whoever gets to it. A format without a step 2 has none.
     """
@@ -145,7 +150,7 @@ def with_current_parent(table: OpenTable, parent: str, metadata: CommitMetadata)
 
 
 def with_parent_version(metadata: CommitMetadata, version: str) -> CommitMetadata:
-    """Return a commit's metadata with the version of the format's that it builds on."""
+    """Return commit metadata with the format's parent version."""
     return replace(metadata, extra_metadata={**metadata.extra_metadata, PARENT_KEY: version})
 
 
@@ -158,8 +163,10 @@ def _held(table: OpenTable, instant: Instant, failed: HudiError) -> Publication 
 
 
 def _receipt(table: OpenTable, held: Publication, call: Callable[[], FormatCommit]) -> FormatCommit:
-    """Return the receipt of an instant that the format holds: what the hook says, called again, or
-    what is known without it."""
+    """Return an instant's receipt from its hook, or a known one.
+
+    The hook is called again; where it gives none, what is known without it.
+    """
     try:
         return call()
     except HudiError:
@@ -167,7 +174,7 @@ def _receipt(table: OpenTable, held: Publication, call: Callable[[], FormatCommi
 
 
 def receipt_of(table: OpenTable, held: Publication) -> FormatCommit:
-    """Return the receipt of an instant that the format holds and does not give a receipt of."""
+    """Return a receipt for a published instant without one."""
     location = table.client.format_options.get(LOCATION)
     try:
         location = table.host.initialize(table.client, create=False).location
@@ -179,7 +186,10 @@ def receipt_of(table: OpenTable, held: Publication) -> FormatCommit:
 def unknown(
     table: OpenTable, instant: Instant, failed: HudiError | None
 ) -> CommitStateUnknownError:
-    """Return the error that says that step 2 of an instant has not happened, or not yet."""
+    """Return the error for an instant without step 2 yet.
+
+    It has not happened, or not yet.
+    """
     why, hint = "", ""
     if failed is not None:
         why = f": {failed.what}"

@@ -1,4 +1,4 @@
-"""What a writer does before its own write: make good what dead writers left.
+"""Recovery of dead writers' work before a writer's own.
 
 What the Hudi timeline holds and the table's format does not is published first, or taken back, in
 the order of completion. A pending write whose heartbeat has stopped is rolled back; one whose
@@ -40,7 +40,7 @@ _OWN_WRITES: Final = frozenset({Action.COMMIT, Action.REPLACECOMMIT})
 
 
 def recover(state: TableState, config: WriteConfig) -> TableState:
-    """Bring the timeline to a state that a new write can build on; runs under the table's lock.
+    """Recover the timeline for a new write; runs under the lock.
 
     Returns
     -------
@@ -84,7 +84,10 @@ def recover(state: TableState, config: WriteConfig) -> TableState:
 
 
 def _remove_surplus(client: TableMetaClient) -> bool:
-    """Remove what landed after somebody else had finished it; return whether there was any."""
+    """Delete files that landed late; return whether there were any.
+
+    They landed after somebody else had finished their instant.
+    """
     surplus = client.active.scan().surplus
     for one in surplus:
         client.active.delete(one)
@@ -102,7 +105,9 @@ def is_writing(table: OpenTable, pending: Instant, config: WriteConfig) -> bool:
 
 
 def _expire_dead_writers(table: OpenTable, config: WriteConfig, timeline: Timeline) -> None:
-    """Remove heartbeats and temporary folders of writers that are gone and have no pending instant.
+    """Delete heartbeats and temporary folders of dead writers.
+
+    Of those without a pending instant.
 
     They died before their instant was on the timeline or after it was completed, or a task of
     theirs outlived the write. Files that their markers name and no commit counts are deleted first:
@@ -148,7 +153,7 @@ def _delete_uncounted(table: OpenTable, time: InstantTime, timeline: Timeline) -
 
 
 def require_known_actions(client: TableMetaClient) -> None:
-    """Refuse a table with pending actions of kinds that this release does not write."""
+    """Refuse pending actions that this release does not write."""
     timeline = client.timeline()
     strange = [
         str(instant)

@@ -1,4 +1,4 @@
-"""Making good what step 1 has completed and step 2 has not: rolled forward, or fenced off.
+"""Rolls forward, or fences off, instants with step 1 only.
 
 A write is published as long as nothing contradicts it by now: no write that completed later is in
 the format (its readers would find rows behind the point that they had read to), and none that
@@ -71,8 +71,9 @@ class RolledForward:
 
 
 def roll_forward_pending(state: TableState) -> RolledForward:
-    """Publish, or take back, what the Hudi timeline holds and the format does not; runs under the
-    table's lock.
+    """Publish, or fence off, instants that the format lacks.
+
+    Runs under the table's lock.
 
     Raises
     ------
@@ -98,7 +99,7 @@ def publish(
     statuses: Sequence[WriteStatus] = (),
     before: Callable[[], None] = lambda: None,
 ) -> FormatCommit | PublicationRejectedError:
-    """Make the format hold a write, or take the write back; runs under the table's lock.
+    """Publish a write, or roll it back; runs under the lock.
 
     Parameters
     ----------
@@ -196,7 +197,7 @@ class PendingPublication:
         return publish_once(self._table, self._metadata, self._instant, self._statuses)
 
     def _recheck(self) -> None:
-        """Make sure that the write may be published on the state that the format is in now."""
+        """Check that the write may be published on the present state."""
         # in this order: what lands in between makes the compare-and-set fail
         # step record-parent
         version = head(self._table, self._instant)
@@ -216,8 +217,9 @@ class PendingPublication:
 
 
 def require_publishable(table: OpenTable, instant: Instant, metadata: CommitMetadata) -> None:
-    """Refuse to publish a write that something else in the format contradicts by now; runs under
-    the table's lock.
+    """Refuse to publish a write that the format now contradicts.
+
+    Runs under the table's lock.
 
     Raises
     ------
@@ -268,7 +270,7 @@ def _service_call(table: OpenTable, instant: Instant) -> Callable[[], FormatComm
 
 
 def can_record(host: FormatHost, instant: Instant) -> bool:
-    """Whether a format can be told of a completed action that some other engine has made."""
+    """Whether a format can record another engine's completed action."""
     if instant.action is Action.SAVEPOINT:
         return Capability.SAVEPOINT in host.capabilities
     return instant.action in _RECORDED or instant.action in WRITE_ACTIONS

@@ -47,7 +47,7 @@ _log = logging.getLogger(__name__)
 def roll_back(
     state: TableState, target: Instant, published: Publication | None = None
 ) -> tuple[TableState, Instant]:
-    """Undo ``target``, which no reader counts, or which is the last completed write.
+    """Undo ``target``, an incomplete or the last completed write.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def roll_back(
 
 
 def _require_still_pending(table: OpenTable, rollback: Instant, target: Instant) -> None:
-    """Give the rollback of a pending write up that has been completed by now.
+    """Abandon a pending write's rollback if the write completed.
 
     Its writer, who was taken for dead, may have looked for a plan before there was this one, and
     tell that the write is done. Nothing is deleted yet.
@@ -120,7 +120,7 @@ def planned_for(client: TableMetaClient, target: Instant) -> Rollback | None:
 
 
 def drop_unwritten(state: TableState, target: Instant) -> None:
-    """Undo an instant that has made no data file; no trace of it is left."""
+    """Undo an instant without data files, leaving no trace."""
     if state.metadata is not None:
         undo(state.metadata, target.requested_time)
     _remove_signs_of_life(state.client, target)
@@ -201,7 +201,7 @@ def _remove_signs_of_life(client: TableMetaClient, target: Instant) -> None:
 
 
 def _leave_format(table: OpenTable, target: Instant) -> None:
-    """Let the format stop naming files of the target, and make sure that it does.
+    """Remove the target's files from the format, and verify.
 
     Raises
     ------
@@ -217,7 +217,7 @@ def _leave_format(table: OpenTable, target: Instant) -> None:
 
 
 def _must_stay(state: TableState, target: Instant) -> bool:
-    """Whether the rollback of a completed write is to be given up, now that time has passed.
+    """Whether a completed write's rollback must be abandoned by now.
 
     Other engines may have saved it, cleaned before it or written after it. A write whose heartbeat
     is left was taken for dead and landed late: its writer may have been told that it failed. Nor is
@@ -240,7 +240,9 @@ def _must_stay(state: TableState, target: Instant) -> bool:
 
 
 def files_written(table: OpenTable, target: Instant) -> Mapping[PartitionPath, Sequence[str]]:
-    """The names of an instant's files: all that carry its time where its markers say.
+    """File names of an instant, found by its markers.
+
+    All that carry its time where its markers are.
 
     Without a single marker the writer may have kept them in another way, and markers are not
     flushed, so that a power failure may have taken some: then the whole table is listed.

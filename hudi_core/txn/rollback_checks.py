@@ -16,7 +16,7 @@ from hudi_core.view.storage_lister import StorageLister
 
 
 def require_can_be_rolled_back(state: TableState, target: Instant) -> None:
-    """Refuse to roll a completed write back where rows of others would be lost.
+    """Refuse a rollback that would lose rows of other writes.
 
     Parameters
     ----------
@@ -35,7 +35,9 @@ def require_can_be_rolled_back(state: TableState, target: Instant) -> None:
 
 
 def require_can_be_fenced(state: TableState, target: Instant) -> None:
-    """Refuse to take back a write that is pending publication where rows of others would be lost.
+    """Refuse to fence a write when others' rows would be lost.
+
+    The write is pending publication.
 
     Later writes do not matter by themselves: they have not seen it. One of a writer that does not
     know the format may have.
@@ -93,7 +95,7 @@ def _require_no_savepoint(timeline: Timeline, target: Instant) -> None:
 
 
 def _require_not_compacted(state: TableState, target: Instant) -> None:
-    """Refuse where an index of keys cannot be brought back to before the write."""
+    """Refuse if a key index cannot return to before the write."""
     tables = state.metadata
     if tables is not None and not can_undo(tables, target.requested_time):
         instant = target.requested_time
@@ -121,7 +123,7 @@ def _require_not_cleaned(table: OpenTable, target: Instant) -> None:
 
 
 def _gone(table: OpenTable, target: Instant) -> Iterator[str]:
-    """Yield what readers would need once the write is undone, and storage no longer has."""
+    """Yield files needed after the rollback that storage lacks."""
     client = table.client
     metadata = client.read_commit(target)
     built_on = [

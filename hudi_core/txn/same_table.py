@@ -19,7 +19,7 @@ _FIXED: Final = (
 
 
 def require_same_table(opened: TableMetaClient, now: TableMetaClient) -> None:
-    """Refuse a table that is not the one that was opened; runs under the table's lock.
+    """Refuse a table other than the opened one; under the lock.
 
     Parameters
     ----------

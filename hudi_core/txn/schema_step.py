@@ -1,4 +1,4 @@
-"""From the schema a write builds on to the one it leaves, and no writer between them.
+"""A write's schema change, checked against concurrent writers.
 
 Ids of columns are given out before the lock is taken, so that two writers may give out the same
 one; and a writer that knows an older schema would bring it back. Under the lock it is seen whether
@@ -51,11 +51,11 @@ class SchemaStep:
         return self.base != self.new
 
     def names_given_up(self) -> frozenset[str]:
-        """Return the paths that do not stand for the same field any more."""
+        """Paths that no longer stand for the same field."""
         return self.base.given_up_in(self.new)
 
     def needs(self) -> Mapping[Capability, Sequence[str]]:
-        """Capabilities that the change needs of the table's format, and for which columns."""
+        """Capabilities and columns that the change requires of the format."""
         both = list(self._both())
         before, after = _by_id(self.base), _by_id(self.new)
         told: dict[Capability, list[str]] = {
@@ -67,7 +67,7 @@ class SchemaStep:
         return {capability: sorted(paths) for capability, paths in told.items() if paths}
 
     def promoted(self) -> Sequence[tuple[str, pa.DataType, pa.DataType]]:
-        """Return the paths of columns whose types change, with the types before and after."""
+        """Paths of promoted columns, with types before and after."""
         return [
             (path, old.type, new.type)
             for path, old, new in self._both()
@@ -75,7 +75,7 @@ class SchemaStep:
         ]
 
     def _both(self) -> Iterator[tuple[str, pa.Field, pa.Field]]:
-        """Yield the fields that are before and after; their paths are those of before."""
+        """Yield fields present before and after, by former path."""
         before, after = _by_id(self.base), _by_id(self.new)
         for number in sorted(before.keys() & after.keys()):
             yield before[number][0], before[number][1], after[number][1]
@@ -124,7 +124,7 @@ def last_write(timeline: TimelineView) -> InstantTime | None:
 def commit_schema(
     state: TableState, planned: TableConfig, step: SchemaStep, now: TimelineView
 ) -> TableState:
-    """Make sure of the schema, and keep the ids it gave out; runs under the table's lock.
+    """Check the schema and store its new ids; under the lock.
 
     Ids are kept before the commit is visible: one that is lost with it is never given out again.
 

@@ -1,4 +1,4 @@
-"""A table while its lock is held: what was read of it once, and is handed on."""
+"""A table's state while its lock is held, read once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hudi_core.timeline.timeline import Timeline
 
 @dataclass(frozen=True)
 class TableState:
-    """Properties and timelines of a table, as they are until its lock is given back.
+    """Properties and timelines of a table under its lock.
 
     Loaded when the lock is taken, and replaced by whoever changes the table; it must not outlive
     the hold, as others may change everything after that.
@@ -76,8 +76,7 @@ class TableState:
 
     @cached_property
     def metadata(self) -> MetadataState | None:
-        """The table and its metadata table, read when they are first asked for; ``None`` where the
-        table has none."""
+        """The metadata table's state, read on demand; ``None`` without one."""
         return MetadataState.load(self.client, self.definitions)
 
     # --- what a change leads to ------------------------------------------------------------------
@@ -89,7 +88,7 @@ class TableState:
     def with_client(
         self, client: TableMetaClient, definitions: IndexDefinitions | None = None
     ) -> TableState:
-        """The state with other properties and timelines, and the indexes where they are at hand."""
+        """The state with another client and its indexes, if known."""
         return TableState(replace(self.table, client=client), definitions)
 
     def with_properties(self, properties: Mapping[str, str]) -> TableState:
@@ -109,16 +108,24 @@ class TableState:
         return replace(state, table=state.table.seeing(timeline))
 
     def with_instant(self, instant: Instant) -> TableState:
-        """The state once a file of an instant was put on the table's timeline."""
+        """The state after a file of an instant was put.
+
+        On the table's timeline.
+        """
         return self.with_timeline(self.timeline.with_instant(instant))
 
     def without(self, instant: Instant) -> TableState:
-        """The state once the files of an instant were deleted from the table's timeline."""
+        """The state after an instant's files were deleted.
+
+        From the table's timeline.
+        """
         return self.with_timeline(self.timeline.without(instant))
 
     def reloaded(self, held: HeldMetadata | None = None) -> TableState:
-        """The state with the timelines as they are now, after steps that do not say what they did;
-        one listing, and another one where the metadata table is asked for.
+        """The state with timelines listed again.
+
+        After steps that do not return what they did; one listing, and another one where the
+        metadata table is needed.
 
         Parameters
         ----------
@@ -131,7 +138,7 @@ class TableState:
         return TableState(self.table.holding(held)).with_timeline(timeline).without_listing()
 
     def without_listing(self) -> TableState:
-        """The state in which the metadata table's timeline is still to be listed."""
+        """The state without a loaded metadata timeline."""
         metadata = self.client.metadata
         if metadata is None or metadata.seen is None:
             return self

@@ -1,4 +1,4 @@
-"""The lock of one table, held by one thread at a time and entered again only by that thread."""
+"""The reentrant lock of one table, held by one thread."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Hold:
 
 
 class TableLock:
-    """Wraps a provider so that a transaction can nest what it does under the lock.
+    """Wraps a provider so that a transaction can nest holds.
 
     Parameters
     ----------
@@ -120,11 +120,11 @@ class TableLock:
 
     @property
     def is_exclusive(self) -> bool:
-        """Whether no writer of another process can have held the lock since it was taken."""
+        """Whether no other process can have held the lock meanwhile."""
         return self._provider.excludes_processes and self._provider.lease_left() > 0
 
     def require_lease(self) -> None:
-        """Refuse to go on with a lock that another writer may take over any moment.
+        """Refuse to go on when the lease is about to expire.
 
         Raises
         ------
@@ -183,8 +183,10 @@ def table_lock(table: OpenTable, config: WriteConfig) -> TableLock:
 
 
 def creation_lock(table: OpenTable, config: WriteConfig) -> TableLock:
-    """Return the lock under which a table is created: that of :func:`table_lock`, and one that
-    excludes other processes, whatever the format and however many writers are expected later.
+    """Return the lock for creating a table.
+
+    That of :func:`table_lock`, and one that excludes other processes, whatever the format and
+    however many writers are expected later.
 
     Raises
     ------
@@ -210,7 +212,7 @@ def creation_lock(table: OpenTable, config: WriteConfig) -> TableLock:
 
 
 def lock_at(base_path: BasePath, storage: Storage, config: WriteConfig) -> TableLock:
-    """Return the lock of the table at a path, as the options say and the store allows.
+    """Return a table's lock, by options and the store's abilities.
 
     A single writer waits for it once; writers that expect others try again as often as they are
     told to.

@@ -150,7 +150,7 @@ class Transaction:
     _may_be_complete: bool = False
 
     def commit(self, metadata: CommitMetadata, statuses: Sequence[WriteStatus]) -> Committed:
-        """Make the write visible, in the Hudi timeline and in the format, or raise.
+        """Complete the write in timeline and format, or raise.
 
         Once it is complete, a repetition returns the same.
 
@@ -252,7 +252,7 @@ class Transaction:
         seen: TimelineView,
         state: TableState,
     ) -> TableState:
-        """Record in the metadata table, where there is one, what is about to be committed."""
+        """Record the commit in the metadata table, if any."""
         if state.metadata is None:
             return state
         is_same = tuple(seen.completed_writes()) == tuple(self.began.completed_writes())
@@ -322,7 +322,9 @@ class Transaction:
                 self.table.client.storage.delete(path)
 
     def _require_in_time(self, read_at: float) -> None:
-        """Make sure that nobody rolled this write back while its completed file was on its way.
+        """Check that nobody rolled this write back meanwhile.
+
+        While its completed file was on its way.
 
         Nobody can have while the lock kept others out, or as long as they still wait for the next
         sign of life.
@@ -341,8 +343,10 @@ class Transaction:
             raise unknown_outcome(self.instant, "Another writer planned its rollback while")
 
     def _require_lock(self) -> None:
-        """Make sure of the lock before step 2, which closes the case; the format's compare-and-set
-        is what keeps others out."""
+        """Check the lock before step 2.
+
+        The format's compare-and-set is what excludes others.
+        """
         if is_two_step(self.table):
             self.lock.require_lease()
 
@@ -480,7 +484,7 @@ def begin(
 
 @contextmanager
 def _given_up_unless_unlocked(table: OpenTable) -> Iterator[list[Transaction]]:
-    """Take a write that has just begun off the timeline where the lock cannot be given back.
+    """Roll back a just begun write if unlocking fails.
 
     The lock is not waited for: nobody else touches an instant whose heart beats, and nothing but
     the timeline knows of it yet.

@@ -1,1 +1,1 @@
-"""The write path: pure functions over Arrow batches, and the operations made of them."""
+"""The write path: pure functions over batches, and operations."""

@@ -1,5 +1,7 @@
-"""Tables without a record key: every new row gets a key of its own, and only rows that bring the
-key they were read with are looked up.
+"""Tables without a record key: keys are generated.
+
+Every new row gets a key of its own, and only rows that bring the key they were read with are looked
+up.
 
 Source: Hudi's ``AutoRecordGenWrapperKeyGenerator`` and ``HoodieCreateRecordUtils``. The keys are
 made with the meta columns, see :func:`hudi_core.rows.meta_columns.with_meta_columns`.
@@ -33,7 +35,7 @@ def default_operation(config: TableConfig, names: list[str]) -> Operation:
 def write_config_for(
     table: TableConfig, config: WriteConfig, operation: Operation, names: list[str]
 ) -> WriteConfig:
-    """Return the options of a write to a table, which may have no record key.
+    """Return a write's options for a table, keyless ones included.
 
     Parameters
     ----------

@@ -1,5 +1,7 @@
-"""Which file group every row goes to in a table with buckets: that of its bucket, whatever its
-size."""
+"""Assigns rows to the file groups of their buckets.
+
+Whatever the size of the bucket.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from hudi_core.write.planning import GroupWrite
 
 
 class BucketAssignment:
-    """Assigns the rows of each partition to the file groups of their buckets.
+    """Assigns rows of each partition to their buckets' file groups.
 
     Parameters
     ----------
@@ -82,7 +84,7 @@ class BucketAssignment:
 def bucket_groups(
     file_ids: Iterable[FileId], buckets: Buckets, partition_path: PartitionPath, base_path: str
 ) -> dict[int, FileId]:
-    """Return the file group of every bucket of a partition that has one.
+    """Return the file groups of a partition's existing buckets.
 
     Raises
     ------

@@ -1,4 +1,6 @@
-"""The bulk insert task: rows go straight to new files, partition by partition, in one pass.
+"""The bulk insert task: rows go straight to new files.
+
+Partition by partition, in one pass.
 
 A task holds rows per partition until there are enough for a row group, or until all of it together
 is too much, and then writes the fullest partition. Files roll over at the target size. File ids
@@ -57,7 +59,7 @@ class _Held:
 def bulk_insert_rows(
     task: TaskContext, batches: Iterator[pa.RecordBatch], context: WriteContext, staged: TableSchema
 ) -> Iterator[WriteStatus]:
-    """Write the rows of one input task to new base files; yields one status per file.
+    """Write one input task's rows; yields a status per file.
 
     Parameters
     ----------

@@ -153,7 +153,7 @@ class WriteClient:
         return committed.result(operation.word, transaction.timings, statuses)
 
     def delete_partitions(self, partitions: Iterable[PartitionLike]) -> CommitResult:
-        """Take all file groups of some partitions out of the table; no data file is touched.
+        """Replace all file groups of partitions; touches no data file.
 
         Raises
         ------
@@ -245,7 +245,7 @@ class WriteClient:
         return plan_deletion(client, view, paths, self.config.metadata)
 
     def partitions_of(self, data: Any) -> list[PartitionPath]:
-        """Return the paths of the partitions that rows belong to, each once, in order."""
+        """Return the partition paths of rows, distinct and in order."""
         schema = self.table.client.schema
         config = self._proven_config(self.table, schema)
         names = dict.fromkeys(name.split(".")[0] for name in config.partition_fields)
@@ -269,8 +269,10 @@ class WriteClient:
 
     @property
     def _builds_record_index(self) -> bool:
-        """Whether the write begins with building one: as options ask, or as there was one before
-        a repair that died."""
+        """Whether the write first builds a record index.
+
+        As options ask, or as there was one before a repair that died.
+        """
         metadata = self.config.metadata
         if not metadata.enabled:
             return False
@@ -324,7 +326,7 @@ class WriteClient:
     def _begun(
         self, operation: Operation, plan: Callable[[OpenTable], Plan]
     ) -> tuple[Transaction, Plan]:
-        """The write, on the timeline, and what was planned for it on the table as it is."""
+        """Return the write, begun on the timeline, and its plan."""
         planned: list[Plan] = []
 
         def check(table: OpenTable) -> None:
@@ -347,7 +349,7 @@ class WriteClient:
 
 @contextmanager
 def undone_on_failure(transaction: Transaction) -> Iterator[None]:
-    """Undo the write when the block fails, unless it may have taken place."""
+    """Roll back the write on failure, unless it may be complete."""
     try:
         yield
     except BaseException as error:
@@ -363,7 +365,10 @@ def undone_on_failure(transaction: Transaction) -> Iterator[None]:
 
 
 def _may_be_complete(transaction: Transaction, error: BaseException) -> bool:
-    """Whether an error leaves open what became of this write, and not of one before it."""
+    """Whether an error leaves this write's outcome open.
+
+    Of this write, not of one before it.
+    """
     if not isinstance(error, CommitStateUnknownError):
         return False
     return error.facts.get("instant") in (None, transaction.instant.requested_time)

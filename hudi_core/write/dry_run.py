@@ -1,4 +1,4 @@
-"""Dry runs: the steps of a write up to its plan, in memory, and what the plan would cost.
+"""Dry runs: a write's plan in memory, and its cost.
 
 Nothing reaches the store: rows are staged in memory (only the columns that decide where a row
 goes), no instant is made, no lock is taken and nothing that dead writers left is made good.
@@ -52,7 +52,7 @@ class DryRunTransaction:
 
 
 def deciding_columns(staged: TableSchema, context: WriteContext) -> TableSchema:
-    """Return the columns that decide where a row goes: key, partition, order, delete flag."""
+    """Return columns for key, partition, ordering and delete flag."""
     table = context.table
     names = [*table.record_key_fields, *table.partition_fields, RECORD_KEY, PARTITION_PATH]
     names += context.write.bulk_insert_sort_columns
@@ -61,7 +61,7 @@ def deciding_columns(staged: TableSchema, context: WriteContext) -> TableSchema:
 
 
 def bytes_per_row(commits: Iterable[CommitMetadata], default: int) -> float:
-    """Return bytes per row in base files, as the newest commit that wrote rows tells.
+    """Return bytes per row, as in the newest commit.
 
     Unlike the size that plans are made by, it takes a small commit as well.
     """
@@ -196,7 +196,7 @@ def _planned(
 
 
 def _met(steps: WriteSteps, plan: WritePlan, group: GroupWrite) -> tuple[int, int]:
-    """Return how many rows are updated and deleted, if none of the incoming ones is late."""
+    """Return counts of updated and deleted rows, ignoring late ones."""
     if group.candidate is None:
         return 0, 0
     if steps.operation.deletes:
@@ -215,7 +215,7 @@ def _met(steps: WriteSteps, plan: WritePlan, group: GroupWrite) -> tuple[int, in
 def _straight(
     parts: Sequence[StagedPart], row_bytes: float, max_file_size: int
 ) -> Iterable[PlannedFile]:
-    """Yield the files of a bulk insert: each input task writes its own, partition by partition."""
+    """Yield the files of a bulk insert, per task and partition."""
     for part in parts:
         for path, rows in part.rows.items():
             size = rows * row_bytes

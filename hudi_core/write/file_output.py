@@ -1,4 +1,4 @@
-"""Where handles put base files: marker first, then the partition's own metadata, then the file."""
+"""Opens base files: marker, partition metadata, then the file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hudi_core.write.nesting import can_nest, require_unnested_partition
 def mark(
     context: WriteContext, partition_path: PartitionPath, file_name: str, kind: MarkerKind
 ) -> None:
-    """Leave the marker by which a rollback finds the file, before the file exists.
+    """Create the marker of a file before the file exists.
 
     Raises
     ------
@@ -53,8 +53,10 @@ def mark(
 def open_base_file(
     context: WriteContext, partition_path: PartitionPath, file_name: str
 ) -> Iterator[BaseFileWriter]:
-    """Open a new base file of the write; a file that is not closed in full is never named in a
-    commit."""
+    """Open a new base file of the write.
+
+    A file that is not closed in full is never named in a commit.
+    """
     filesystem, root = data_filesystem(context.base_path, context.storage_options)
     path = layout_of(context.table.raw).physical(join_path(partition_path, file_name))
     writer = BaseFileWriter(

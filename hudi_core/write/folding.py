@@ -1,4 +1,4 @@
-"""Incoming rows with one key, merged into one where they give each other values."""
+"""Merges incoming rows of one key, value by value."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from hudi_core.write.planning import GroupWrite
 
 @dataclass(frozen=True, slots=True)
 class IncomingRows:
-    """The incoming rows of one file group: their numbers; the rows are read when asked for.
+    """Incoming rows of one file group, by number, read lazily.
 
     Attributes
     ----------
@@ -49,7 +49,10 @@ class IncomingRows:
     inserts: Positions
 
     def take(self, numbers: Positions, columns: Sequence[str] | None = None) -> pa.Table:
-        """Return some of the rows, in the order of ``numbers``; all columns, or some."""
+        """Return some of the rows, in the order of ``numbers``.
+
+        All columns, or some.
+        """
         schema = self.staged.arrow
         if columns is not None:
             schema = pa.schema([schema.field(name) for name in columns])
@@ -106,8 +109,10 @@ def keep_stored_partition_columns(
     stored: pa.Table,
     partition_fields: Sequence[str],
 ) -> pa.Table:
-    """Return incoming rows as they are written: what came for another partition and stays in this
-    one takes the partition columns of the row it replaces.
+    """Return incoming rows with stored partition columns where these stay.
+
+    A row that came for another partition and stays in this one takes the partition columns of the
+    row it replaces.
 
     A reader prunes by folder and filters by column: both have to say the same.
 
@@ -137,7 +142,7 @@ def keep_stored_partition_columns(
 
 
 def _with_kept(values: pa.Array, kept: pa.Array, below: Sequence[str]) -> pa.Array:
-    """Return ``values`` with what is at the end of a path of struct fields taken from ``kept``."""
+    """Return ``values`` with one nested field taken from ``kept``."""
     if not below:
         return kept
     fields = list(values.type)

@@ -35,7 +35,9 @@ def staged_schema(
     keep_values: bool = False,
     how: SchemaConfig = PLAIN,
 ) -> TableSchema:
-    """Return the columns a write stages: the table's, with the delete flag where the input has one.
+    """Return the columns a write stages, delete flag included.
+
+    The delete flag where the input has one.
 
     A delete needs no more than the columns that make key and partition path; only those of the key
     where an index of the whole table finds the rows.

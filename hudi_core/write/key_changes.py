@@ -1,4 +1,4 @@
-"""What a write does to the keys of one file, left by its task for the indexes of keys.
+"""Key changes of one file, spilled for the key indexes.
 
 The task has at hand which keys come, which go, and what the rows hold: so nobody reads the files a
 second time to find out. What is left is an Arrow table, in the form of
@@ -30,7 +30,7 @@ from hudi_core.schema.table_schema import RECORD_KEY, TableSchema
 def key_tracking(
     client: TableMetaClient, schema: TableSchema, in_memory: bool
 ) -> KeyTracking | None:
-    """Key changes that tasks have to spill; ``None`` where the table has no index of keys.
+    """Keys that tasks spill; ``None`` without a key index.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def leave_changes(
 def leave_insertions(
     context: WriteContext, task: TaskContext, number: int, written: Sequence[pa.Table]
 ) -> SpillRef | None:
-    """Leave the keys of a new file; ``None`` where no index asks for them.
+    """Spill the keys of a new file; ``None`` if not needed.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def leave_insertions(
 
 
 def tracked_columns(context: WriteContext, rows: pa.Table) -> pa.Table | None:
-    """Return the columns of rows that indexes of keys hold; ``None`` where there are none."""
+    """Return columns that key indexes hold; ``None`` for none."""
     if context.tracked is None:
         return None
     return _selected(rows, [RECORD_KEY, *context.tracked.columns])

@@ -148,14 +148,17 @@ class _Sample:
         return pc.fill_null(pc.equal(self.made(config), self.stored), False)
 
     def tells_java(self, config: TableConfig) -> bool:
-        """Whether some key is another one with the digits of another release of Java."""
+        """Whether a key shows the writer's release of Java.
+
+        It is another one with the digits of another release.
+        """
         if not config.record_key_fields:
             return False
         old, new = (self.made(replace(config, old_floats=one)) for one in (True, False))
         return not old.equals(new)
 
     def paths(self, config: TableConfig) -> Iterator[str]:
-        """Yield the path that a form makes of each row, or its refusal."""
+        """Yield the path of each row in a form, or its refusal."""
         generator = key_generator(replace(config, record_key_fields=()), self.schema)
         for row in range(min(_PATHS, self.batch.num_rows)):
             try:
@@ -195,7 +198,7 @@ class _Proof:
                 return
 
     def _batches(self, file: BaseFile, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Yield the first rows of a file; columns that it lacks are null."""
+        """Yield a file's first rows; missing columns are null."""
         most = _FLOAT_BATCHES if self.spelled.floats else 1
         with opened_file(self.client, file.path) as opened:
             held = [name for name in names if name in opened.schema_arrow.names]
@@ -325,7 +328,7 @@ class _Proof:
         )
 
     def _wrong(self, form: TableConfig, samples: Sequence[_Sample]) -> UnsupportedTableError:
-        """The error that shows a row of which no form makes the key."""
+        """The error for a row whose key no form makes."""
         zone = (
             " Where they spell timestamps in another time zone, name it in "
             f"{TableKeys.local_zone.key}."

@@ -1,4 +1,6 @@
-"""Writing the next base file of one file group: stored rows, updates, deletes and new rows.
+"""Writes the next base file of one file group.
+
+From stored rows, updates, deletes and new rows.
 
 The handle takes whole columns: stored rows that stay are filtered, incoming rows are appended. Rows
 that stay keep their commit time and sequence number; every row gets the new file's name.
@@ -63,7 +65,7 @@ class GroupTask:
     operation: Operation
 
     def updates_on_insert(self, context: WriteContext) -> bool:
-        """Return whether rows that are inserted into a file update those of their key in it."""
+        """Whether inserts update stored rows of the same key."""
         return (
             self.operation.has_duplicate_policy
             and self.group.base_file is not None
@@ -71,7 +73,7 @@ class GroupTask:
         )
 
     def keeps_last(self, context: WriteContext) -> bool:
-        """Return whether of new rows with one key that go to a file the last one is kept."""
+        """Whether the last of new rows with one key wins."""
         return (
             self.operation.updates
             and self.group.base_file is not None
@@ -157,7 +159,10 @@ def _merged(
 def _incoming(
     context: WriteContext, arrived: IncomingRows, merged: Merged, stored: pa.Table
 ) -> pa.Table:
-    """Return the incoming rows to write, in the columns of the table: updates, then new rows."""
+    """Return incoming rows to write: updates, then new rows.
+
+    In the columns of the table.
+    """
     met = merged.replaced
     rows = pa.concat_tables([arrived.take(merged.updates), arrived.take(arrived.inserts)])
     rows = rows.combine_chunks()  # what is done per column below is done per chunk of it
@@ -207,7 +212,7 @@ def _last_inserts(context: WriteContext, arrived: IncomingRows) -> IncomingRows:
 
 
 def _renamed(stored: pa.Table, file_name: str) -> pa.Table:
-    """Return rows that stay with the name of the file they are in now."""
+    """Return stored rows with their new file name."""
     position = stored.schema.get_field_index(FILE_NAME)
     return stored.set_column(position, FILE_NAME, constant(file_name, stored.num_rows))
 

@@ -1,4 +1,4 @@
-"""Keeps partitions out of each other, at the cost of the partitions that are written."""
+"""Keeps partitions from nesting, checking only written ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hudi_core.storage.partition_path import require_not_nested
 
 @dataclass(frozen=True, slots=True)
 class _IsPartition:
-    """Looks whether a folder is a partition; a value, which an engine can send away."""
+    """Checks whether a folder is a partition; a value for engines."""
 
     storage: Storage
 
@@ -54,8 +54,9 @@ def can_nest(config: TableConfig) -> bool:
 def require_unnested_partition(
     storage: Storage, config: TableConfig, new: PartitionPath, instant: InstantTime
 ) -> None:
-    """Refuse a partition that lies within another one, or has one within, before its folder says
-    that it is a partition: from then on listings do not look into it.
+    """Refuse a new partition that lies within another, or around one.
+
+    Before its folder is marked as a partition: from then on listings do not look into it.
 
     For one task; only :func:`require_unnested_partitions` sees what other tasks make meanwhile.
     Cost: one request for each folder above, and one listing.
@@ -90,7 +91,9 @@ def require_unnested_partitions(
     view: SliceView,
     written: Collection[PartitionPath],
 ) -> None:
-    """Refuse a write to partitions that lie within others, or have others within.
+    """Refuse writes to nested partitions.
+
+    To those that lie within others, or have others within.
 
     Cost: one request for each folder above the partitions, and one listing of each partition that
     holds no committed files yet; other partitions of the table are not looked at. In hive style

@@ -1,4 +1,6 @@
-"""Upserts of rows that lack columns: what is stored stays, and new rows have nulls.
+"""Upserts of rows that lack columns: stored values stay.
+
+New rows have nulls.
 
 Source: Hudi's ``PartialUpdateMode.KEEP_VALUES``.
 """
@@ -51,7 +53,7 @@ def require_essential_columns(
 
 
 def require_same_partition(staged: TableSchema, context: WriteContext) -> None:
-    """Refuse rows that may move to another partition and take stored values with them.
+    """Refuse partial rows that may move to another partition.
 
     What they lack is in a file of the old partition, and they are written to one of the new.
 

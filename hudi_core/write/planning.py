@@ -1,4 +1,6 @@
-"""Which file group every row goes to: small files first, then new groups of the target size.
+"""Assigns rows to small files first, then new file groups.
+
+Groups of the target size.
 
 The plan is made on the driver from counts alone, so both engines size files alike. It follows Hudi:
 inserts fill the files below the small-file limit up to the target size, by the average record size
@@ -60,7 +62,7 @@ class GroupWrite:
 
 
 def average_record_size(commits: Iterable[CommitMetadata], config: WriteConfig) -> int:
-    """Return bytes per row in base files, from the newest commit that wrote enough to tell.
+    """Return bytes per row, from the newest large enough commit.
 
     Only the five newest are asked; the configured estimate stands in when none of them tells.
 

@@ -57,7 +57,7 @@ def replaced_groups(
 
 
 def rows_of(client: TableMetaClient, slices: Sequence[FileSlice]) -> dict[str, int]:
-    """The number of rows in the base files of some file slices, by path."""
+    """Row counts of file slices' base files, by path."""
     files = [one.base_file for one in slices if one.base_file is not None]
     return row_counts(client, client.timeline(), ((file.instant, file.path) for file in files))
 
@@ -138,7 +138,7 @@ def require_known(view: SliceView, partitions: Iterable[PartitionPath]) -> None:
 
 
 def _can_be(path: str) -> bool:
-    """Return whether a path may name a partition; else storage must not be asked about it."""
+    """Whether a path may name a partition, so storage may be read."""
     try:
         return require_safe_path(path).split("/", 1)[0] != METADATA_FOLDER
     except UnsafePathError:

@@ -1,4 +1,4 @@
-"""What keeping the metadata table adds to the requests of a write, for dry runs."""
+"""Requests that the metadata table adds, for dry runs."""
 
 from __future__ import annotations
 

@@ -16,7 +16,9 @@ from hudi_core.txn.schema_step import SchemaStep, last_write, require_supported
 def plan_schema(
     table: OpenTable, incoming: pa.Schema, config: WriteConfig, operation: Operation
 ) -> SchemaStep:
-    """Return the step that rows make the table's schema take; a delete makes none.
+    """Return the schema change that incoming rows make.
+
+    A delete makes none.
 
     Parameters
     ----------
@@ -48,14 +50,14 @@ def plan_schema(
 
 
 def unchanged(table: OpenTable) -> SchemaStep:
-    """Return the step of a write that leaves the schema as it is."""
+    """Return the schema step of a write without a change."""
     timeline = table.timeline()
     schema = table.client.schema_at(timeline)
     return SchemaStep(schema, schema, last_write(timeline))
 
 
 def fixed_columns(config: TableConfig) -> dict[str, str]:
-    """Return the columns whose name and type stay, with what they are used for."""
+    """Return columns of fixed name and type, with their use."""
     fixed = dict.fromkeys(config.record_key_fields, "part of the record key")
     fixed |= dict.fromkeys(config.partition_fields, "a partition column")
     rules = merge_rules(config)

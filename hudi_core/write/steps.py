@@ -1,4 +1,4 @@
-"""The steps of a write on one engine; every one a pure function that the engine runs."""
+"""The steps of a write, pure functions run by the engine."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _STAGE, _TAG, _WRITE, _FOLD = range(4)
 
 
 class WriteSession(Protocol):
-    """What the steps need to know of the write they belong to; a transaction, or a rehearsal."""
+    """The write that steps belong to: a transaction or dry run."""
 
     @property
     def table(self) -> OpenTable: ...
@@ -103,7 +103,7 @@ class WriteSteps:
     partitions: list[PartitionPath] = field(default_factory=list)
 
     def run(self, data: Any) -> list[WriteStatus]:
-        """Write the rows to data files that nobody sees yet; return what the handles report."""
+        """Write the rows to invisible data files; return their statuses."""
         engine, context = self.engine, self.context
         if self.writes_straight:
             with self._timed("write"):
@@ -116,7 +116,7 @@ class WriteSteps:
             return self._write_groups(plan.groups, plan.parts, plan.tagged)
 
     def plan(self, data: Any, in_memory: bool) -> WritePlan:
-        """Stage and locate the rows, and say which file groups they go to.
+        """Stage and locate the rows, and assign their file groups.
 
         Parameters
         ----------
@@ -198,7 +198,7 @@ class WriteSteps:
     def _latest_base_files(
         self, partitions: Sequence[PartitionPath]
     ) -> dict[PartitionPath, tuple[BaseFile, ...]]:
-        """Return the latest base file of every file group of the partitions, by file id.
+        """Return the latest base files of partitions, by file id.
 
         None for operations that look nothing up and make new groups only.
         """
@@ -222,8 +222,10 @@ class WriteSteps:
         }
 
     def _record_index(self) -> RecordIndex | None:
-        """Return the record index, where it is asked; ``None`` also where the write that is
-        rehearsed would first build it."""
+        """Return the record index, if used.
+
+        ``None`` also where a planned write would first build it.
+        """
         client, began = self.transaction.table.client, self.transaction.began
         asks = self.uses_index and self.context.uses_record_index
         return RecordIndex.open(client, began) if asks and has_record_index(client) else None
@@ -295,7 +297,7 @@ class WriteSteps:
         return groups
 
     def _record_size(self) -> int:
-        """Return bytes per row, as the newest writes tell; reads some of them."""
+        """Return bytes per row, from the newest writes' metadata."""
         client = self.transaction.table.client
         newest_first = reversed(self.transaction.began.completed_writes())
         return average_record_size(map(client.read_commit, newest_first), self.config)

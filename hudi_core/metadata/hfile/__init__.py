@@ -1,4 +1,4 @@
-"""HFile version 3, the file of the metadata table: sorted keys with values, in blocks.
+"""HFile version 3: sorted keys and values in blocks.
 
 Order of a file (``hudi-format`` section 5)::
 

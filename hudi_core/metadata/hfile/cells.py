@@ -28,7 +28,10 @@ _KEY_OVERHEAD: Final = 2 + len(KEY_TAIL)
 
 
 class Cells(NamedTuple):
-    """The cells of one block, in order; the value of cell i is ``content[begins[i]:ends[i]]``."""
+    """The cells of one block, in order.
+
+    The value of cell i is ``content[begins[i]:ends[i]]``.
+    """
 
     content: bytes
     keys: Sequence[bytes]

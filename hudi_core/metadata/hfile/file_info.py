@@ -1,4 +1,4 @@
-"""The block of an HFile that says what the file is: names with bytes.
+"""The file info block of an HFile: named byte strings.
 
 Content: ``PBUF`` and a protobuf message behind its length, ``{1: {1: name, 2: value}}`` repeated.
 """

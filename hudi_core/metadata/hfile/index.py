@@ -52,7 +52,7 @@ class IndexEntry(NamedTuple):
 
 
 def encode_index(entries: Iterable[IndexEntry]) -> bytes:
-    """Return the content of a root index whose keys are in the form they are written in."""
+    """Return a root index's content, with keys in written form."""
     return b"".join(
         _PLACE.pack(entry.offset, entry.size) + encode_vint(len(entry.key)) + entry.key
         for entry in entries
@@ -60,12 +60,15 @@ def encode_index(entries: Iterable[IndexEntry]) -> bytes:
 
 
 def index_key(row: bytes, full: bool) -> bytes:
-    """Return a row as the index of data blocks holds it, with the rest of the cell's key or not."""
+    """Return a row as a key of the data index.
+
+    With the rest of the cell's key or not.
+    """
     return _INT16.pack(len(row)) + row + (KEY_TAIL if full else b"")
 
 
 def row_of(key: bytes, path: str) -> bytes:
-    """Return the row of a key of the index of data blocks, in either form."""
+    """Return the row of a data index key, in either form."""
     length = _INT16.unpack_from(key)[0] if len(key) >= _INT16.size else -1
     if not 0 <= length <= len(key) - _INT16.size:
         raise damaged(path, "a key of its index is cut off")

@@ -64,13 +64,15 @@ class CellPlaces:
         return len(self.key_begins)
 
     def keys(self, length: int) -> tuple[Ints, pa.FixedSizeBinaryArray]:
-        """Return the numbers of the cells whose keys have a length, and these keys."""
+        """Return cells whose keys have a length, and these keys.
+
+        The cells by their numbers.
+        """
         some = np.flatnonzero(self.key_lengths == length)
         return some, parts(self.data, self.key_begins[some], length)
 
     def values_by_length(self, cells: Ints) -> Iterator[tuple[Ints, pa.FixedSizeBinaryArray]]:
-        """Yield places among some cells, of those whose values have the same length, with these
-        values."""
+        """Yield places and values of cells with equally long values."""
         begins, lengths = self.value_begins[cells], self.value_lengths[cells]
         for length in np.unique(lengths).tolist():
             some = np.flatnonzero(lengths == length)
@@ -109,8 +111,10 @@ def parts(data: npt.NDArray[np.uint8], begins: Ints, length: int) -> pa.FixedSiz
 def find_keys(
     cells: Sequence[CellPlaces], wanted: Iterable[KeysOfLength]
 ) -> Iterator[tuple[Ints, pa.FixedSizeBinaryArray]]:
-    """Yield the ordinals of the wanted keys that are there, with their values, those of the same
-    length together."""
+    """Yield ordinals and values of the keys found.
+
+    Those with values of the same length together.
+    """
     for length, ordinals, some in wanted:
         held = [one.keys(length) for one in cells]
         stored = pa.chunked_array([keys for _, keys in held], pa.binary(length))
@@ -204,8 +208,10 @@ def _guessed(content: bytes, splits: int) -> Iterator[int]:
 
 
 def _walk(data: npt.NDArray[np.uint8], begins: Ints, end: int) -> CellPlaces | None:
-    """Return the cells between some places and the end; ``None`` where a walk does not end where
-    the next one begins, or comes upon what is no cell."""
+    """Return the cells between places and end, or ``None``.
+
+    ``None`` where a walk does not end where the next one begins, or comes upon what is no cell.
+    """
     keep = begins < np.append(begins[1:], end)
     place = begins[keep]
     ends = np.append(place[1:], end)
@@ -234,8 +240,10 @@ def _walk(data: npt.NDArray[np.uint8], begins: Ints, end: int) -> CellPlaces | N
 
 
 def _in_order(steps: Sequence[_Step]) -> tuple[Ints, npt.NDArray[np.uint64]]:
-    """Return the places and heads of the cells in the order of the file, where what is close
-    together is fetched together."""
+    """Return places and heads of cells, in file order.
+
+    Fetched together where they are close together.
+    """
     if not steps:
         return np.empty(0, np.int64), np.empty(0, np.uint64)
     shape = len(steps[0][0]), len(steps)

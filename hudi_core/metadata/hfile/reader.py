@@ -53,7 +53,9 @@ _MATCHED_BYTES: Final = 16 * 1024 * 1024
 
 
 class HFileReader:
-    """An open HFile. Opening reads its end, as a rule in one piece; lookups read data blocks.
+    """An open HFile: its end is read, blocks on lookup.
+
+    The end is read in one piece as a rule.
 
     It keeps no block, and holds nothing open.
 
@@ -139,20 +141,20 @@ class HFileReader:
         return self.info.get(file_info.MAX_KEY)
 
     def meta_block(self, name: str) -> bytes | None:
-        """Return the content of a meta block; ``None`` when there is none of that name."""
+        """Return the content of a meta block, or ``None``."""
         entry = self._meta.get(name.encode())
         return None if entry is None else self._read_block(entry, META_MAGIC)
 
     # --- lookups --------------------------------------------------------------
 
     def get(self, key: bytes) -> bytes | None:
-        """Return the value of a key; ``None`` when it is not there. Reads at most one block."""
+        """Return a key's value, or ``None``; reads one block at most."""
         for _, value in self.get_many([key]):
             return value
         return None
 
     def get_many(self, keys: Iterable[bytes]) -> Iterator[tuple[bytes, bytes]]:
-        """Yield those of some keys that are there, with their values, in order of the keys.
+        """Yield keys that are present with values, in key order.
 
         Reads each block that may hold one of them once, and blocks that follow each other together.
         """
@@ -168,7 +170,7 @@ class HFileReader:
                     yield key, cells.value(place)
 
     def find_many(self, keys: pa.BinaryArray) -> Iterator[tuple[Ints, pa.FixedSizeBinaryArray]]:
-        """Yield those of very many keys that are there, and their values, in no order.
+        """Yield present keys of very many, with values, unordered.
 
         What is said is the same as by :meth:`get_many`, and reads the same; nothing is made for a
         single key. One pair for values of each length: the ordinals of the keys, and the values.
@@ -190,7 +192,10 @@ class HFileReader:
         yield from find_keys(waiting, wanted)
 
     def blocks_of(self, keys: pa.BinaryArray) -> Sequence[int]:
-        """Return the numbers of the data blocks that may hold one of some keys."""
+        """Return the data blocks that may hold some keys.
+
+        By their numbers.
+        """
         if not len(keys) or not self._blocks:
             return []
         firsts = pa.array(self._first_keys, pa.binary())
@@ -219,7 +224,9 @@ class HFileReader:
         self._require_count(count)
 
     def scan_prefixes(self, prefixes: Iterable[bytes]) -> Iterator[tuple[bytes, bytes]]:
-        """Yield the keys that begin with one of some prefixes, each once, with values, in order.
+        """Yield keys with some prefixes, and their values, in order.
+
+        Each key once.
 
         Reads their blocks only.
         """
@@ -247,7 +254,9 @@ class HFileReader:
                 yield key, content[begin:end]
 
     def blocks(self) -> Iterator[Cells]:
-        """Yield the cells of every data block, in order, for those who want many keys at once.
+        """Yield the cells of every data block, in order.
+
+        For those who want many keys at once.
 
         Raises
         ------
@@ -272,7 +281,10 @@ class HFileReader:
     # --- blocks ---------------------------------------------------------------
 
     def _data_blocks(self, roots: Sequence[IndexEntry]) -> list[IndexEntry]:
-        """Return the entries of the data blocks, first keys as rows, through all levels."""
+        """Return data block entries through all levels.
+
+        With their first keys as rows.
+        """
         entries = list(roots)
         end = self.trailer.load_on_open_offset
         for level in range(self.trailer.index_levels - 1, 0, -1):

@@ -18,7 +18,9 @@ def encode_vint(value: int) -> bytes:
 
 
 def decode_vint(data: bytes, position: int) -> tuple[int, int]:
-    """Return the number at a position, and the position after it; negative ones are refused.
+    """Return a number, and the position after it.
+
+    Negative ones are refused.
 
     Raises
     ------

@@ -27,7 +27,7 @@ class KeyChanges:
 
     @cached_property
     def _tracked(self) -> TrackedKeys | None:
-        """Key changes that the write's tasks spilled; ``None`` where that is not all."""
+        """Key changes spilled by the write's tasks; ``None`` if incomplete."""
         commit, statuses = self.commit, [status for status, _ in self.commit.new]
         replaced = []
         if commit.replaced:

@@ -1,4 +1,4 @@
-"""What a write changes in the ranges of columns, and in the list of the columns that have some.
+"""Changes of column ranges, and of the columns with ranges.
 
 Readers of other engines leave out a partition that has no range of a column which the list names.
 So a column comes into the list with the first file that can have it, or with an index that is built
@@ -118,7 +118,7 @@ class RangeChanges:
     def _in_form(
         self, partition: str, columns: Mapping[str, BoundForm]
     ) -> Iterator[MetadataRecord]:
-        """Yield what is stored of some columns, in the form that their bounds have now."""
+        """Yield stored ranges of columns, in present bound form."""
         for record, one in stored_ranges(self.commit, partition, columns):
             path = one.column_name or ""
             # what is stored may have been made of a column before the last one
@@ -128,7 +128,7 @@ class RangeChanges:
             yield replace(record, payload=said)
 
     def _is_missing(self, path: str) -> bool:
-        """Whether a name stood for another column, of which files have no ranges."""
+        """Whether a name stood for another column, without ranges."""
         if path not in self._given_up:
             return False
         return not any(True for _ in stored_ranges(self.commit, COLUMN_STATS, [path]))
@@ -145,7 +145,7 @@ class RangeChanges:
 
     @cached_property
     def _retyped(self) -> Mapping[str, BoundForm]:
-        """Columns of which all partitions are to say in another form what they said so far.
+        """Columns whose stored ranges need another form everywhere.
 
         Version 1 of the statistics does not tell types, and Hudi reads what it finds as of the
         column's type. Version 2 does, and Hudi widens what rows widen. Under the name of a column

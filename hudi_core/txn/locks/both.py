@@ -1,4 +1,4 @@
-"""Two locks held as one: that of the table's place, and that of the format's catalog."""
+"""Two locks held as one: the storage's and the catalog's."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from hudi_core.model.protocols import LockProvider
 
 
 class BothLocks:
-    """Held when both are; whoever holds one of them keeps its holder out.
+    """Held when both locks are.
+
+    Whoever holds one of them excludes the holder of both.
 
     Parameters
     ----------
@@ -20,8 +22,10 @@ class BothLocks:
         self._first, self._second = first, second
 
     def try_lock(self, timeout_s: float) -> bool:
-        """Take both within ``timeout_s`` seconds; ``False``, with none held, when one stays
-        taken."""
+        """Take both within ``timeout_s`` seconds, or none.
+
+        ``False``, with none held, when one stays taken.
+        """
         deadline = time.monotonic() + max(timeout_s, 0.0)
         if not self._first.try_lock(timeout_s):
             return False

@@ -19,7 +19,7 @@ _POLL_S: Final = 0.02
 
 
 class FileLock:
-    """Excludes other processes by a lock of the operating system on a file.
+    """Excludes other processes by an OS lock on a file.
 
     The system gives the lock back when its holder ends, however it ends. The file itself stays: a
     lock file that is removed can be locked twice.
@@ -50,7 +50,9 @@ class FileLock:
         return self._path
 
     def try_lock(self, timeout_s: float) -> bool:
-        """Take the lock within ``timeout_s`` seconds; ``False`` when it stays taken, or is ours.
+        """Take the lock within ``timeout_s`` seconds, else return ``False``.
+
+        ``False`` as well if this lock is held already.
 
         Raises
         ------
@@ -69,7 +71,7 @@ class FileLock:
         return taken
 
     def unlock(self) -> None:
-        """Give the lock back; no effect when the calling thread does not hold it."""
+        """Release the lock, if the calling thread holds it."""
         if not self.is_held:
             return
         held, self._held = self._held, None
@@ -85,7 +87,7 @@ class FileLock:
         return self._threads.is_held
 
     def lease_left(self) -> float:
-        """Return infinity: the lock lasts as long as its holder wants and lives."""
+        """Return infinity: the lock lasts as long as its holder."""
         return math.inf
 
     @property

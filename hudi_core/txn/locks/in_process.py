@@ -21,7 +21,7 @@ class _Mutex:
 
 
 class _Mutexes:
-    """One mutex per key, for as long as anybody holds or awaits it."""
+    """One mutex per key, while anybody holds or awaits it."""
 
     def __init__(self) -> None:
         self.reset()
@@ -61,7 +61,10 @@ class InProcessLock:
         self._owner: tuple[int, int] | None = None
 
     def try_lock(self, timeout_s: float) -> bool:
-        """Take the lock within ``timeout_s`` seconds; ``False`` when it stays taken, or is ours."""
+        """Take the lock within ``timeout_s`` seconds, else return ``False``.
+
+        ``False`` as well if this lock is held already.
+        """
         if self.is_held:
             return False
         mutex = _mutexes.get(self._key)
@@ -71,7 +74,7 @@ class InProcessLock:
         return True
 
     def unlock(self) -> None:
-        """Give the lock back; no effect when the calling thread does not hold it."""
+        """Release the lock, if the calling thread holds it."""
         if self._held is None or not self.is_held:
             return
         mutex, self._held, self._owner = self._held, None, None
@@ -93,7 +96,10 @@ class InProcessLock:
 
 
 def canonical_path(base_path: str) -> str:
-    """Return one text for all spellings of a table's path, as far as this machine can tell them."""
+    """Return one string for all spellings of a table's path.
+
+    As far as this machine can know them.
+    """
     location = parse_location(base_path)
     if location.is_local:
         return os.path.realpath(location.key)

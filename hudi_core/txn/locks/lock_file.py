@@ -99,7 +99,7 @@ class HudiFileLock:
         return self._held is not None
 
     def unlock(self) -> None:
-        """Give the lock back; no effect when the calling thread does not hold it."""
+        """Release the lock, if the calling thread holds it."""
         if not self._own.is_held:
             return
         held, self._held = self._held, None
@@ -182,7 +182,7 @@ class _Held:
 
     @classmethod
     def make(cls, new: str, path: str, expire_s: float) -> _Held | None:
-        """Make the file; ``None`` when there is one. It appears whole, and locked."""
+        """Create the file, whole and locked; ``None`` if it exists."""
         with contextlib.suppress(FileNotFoundError):
             os.unlink(new)  # of a writer that died
         file = os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)

@@ -1,4 +1,4 @@
-"""Which lock a name stands for. Nothing is ever imported by the name of a class."""
+"""Locks by name; nothing is imported by a class name."""
 
 from __future__ import annotations
 

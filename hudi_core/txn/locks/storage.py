@@ -119,7 +119,9 @@ class StorageLock:
         self._given_back: str | None = None
 
     def try_lock(self, timeout_s: float) -> bool:
-        """Take the lock within ``timeout_s`` seconds; ``False`` when it stays taken, or is ours.
+        """Take the lock within ``timeout_s`` seconds, else return ``False``.
+
+        ``False`` as well if this lock is held already.
 
         Raises
         ------
@@ -142,7 +144,7 @@ class StorageLock:
         return self._lease is not None
 
     def unlock(self) -> None:
-        """Give the lock back; no effect when the calling thread does not hold it."""
+        """Release the lock, if the calling thread holds it."""
         if not self._threads.is_held:
             return
         lease, self._lease = self._lease, None
@@ -153,7 +155,7 @@ class StorageLock:
             self._threads.unlock()
 
     def lease_left(self) -> float:
-        """Return the seconds until the lock may be taken by another; 0 when it is not held."""
+        """Return the seconds the lease lasts; 0 when not held."""
         lease = self._lease
         return lease.left() if lease is not None else 0.0
 
@@ -204,7 +206,7 @@ class StorageLock:
 
 
 class _Lease:
-    """One taking of the lock, renewed by a thread of its own until it ends."""
+    """A held lock, renewed by its own thread."""
 
     def __init__(
         self, storage: Storage, lease_s: float, renew_s: float, wall_clock: Callable[[], float]
@@ -219,7 +221,10 @@ class _Lease:
         self._thread = threading.Thread(target=self._run, name="table-lock", daemon=True)
 
     def start(self, tag: str | None) -> bool:
-        """Put the lease where the file has this tag; ``False`` when somebody else was first."""
+        """Put the lease where the file has this tag.
+
+        ``False`` when another was first.
+        """
         try:
             self._put(tag)
         except PreconditionFailedError:
