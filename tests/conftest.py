@@ -66,6 +66,14 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 pytest_plugins = ["tests.purity", "tests.folder_seconds", "tests.shared_services"]
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _no_wait_for_the_disk() -> Iterator[None]:
+    """Let files stay in memory for as long as the system likes: no test cuts the power."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(os, "fsync", lambda _: None)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _warn_again() -> None:
     """Forget which options were warned of, once in a process."""
