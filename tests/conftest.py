@@ -26,6 +26,12 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 if str(REPOSITORY) not in sys.path:
     sys.path.append(str(REPOSITORY))
 
+# Hundreds of processes are started: where each compiles the sources, this takes longer than most of
+# the tests that start them.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+# Java of tests lives for seconds: its second compiler costs more than it gains
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 # `make test` exports what the set-up found out for Spark; this does the same for a bare pytest
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -57,7 +63,15 @@ settings.register_profile("search", deadline=None, max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 
-pytest_plugins = ["tests.purity", "tests.folder_seconds"]
+pytest_plugins = ["tests.purity", "tests.folder_seconds", "tests.shared_services"]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_wait_for_the_disk() -> Iterator[None]:
+    """Let files stay in memory for as long as the system likes: no test cuts the power."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(os, "fsync", lambda _: None)
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -136,20 +136,29 @@ def sample(cells: Sequence[Cell]) -> list[Cell]:
     Greedy, and the same every time: the cell with the most pairs that are missing is next; of
     several the one whose place has had the least time.
     """
-    pairs = [frozenset(combinations(enumerate(astuple(cell)), 2)) for cell in cells]
-    missing = frozenset[tuple[tuple[int, str], ...]]().union(*pairs)
+    # a pair of values is a bit: thousands of cells are compared a hundred times
+    bits: dict[object, int] = {}
+    pairs = [
+        sum(
+            1 << bits.setdefault(pair, len(bits))
+            for pair in combinations(enumerate(astuple(cell)), 2)
+        )
+        for cell in cells
+    ]
+    places = [cell.place for cell in cells]
+    missing = (1 << len(bits)) - 1
     chosen: list[int] = []
     spent = Counter[str]()
     while missing:
         best = max(
             range(len(cells)),
             key=lambda number: (
-                len(pairs[number] & missing),
-                -spent[cells[number].place],
+                (pairs[number] & missing).bit_count(),
+                -spent[places[number]],
                 -number,
             ),
         )
-        missing -= pairs[best]
+        missing &= ~pairs[best]
         chosen.append(best)
-        spent[cells[best].place] += COSTS[cells[best].place]
+        spent[places[best]] += COSTS[places[best]]
     return [cells[number] for number in sorted(chosen)]

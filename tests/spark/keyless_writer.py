@@ -1,13 +1,11 @@
-"""Writes tables without a record key while every Spark task fails once; run by a test.
+"""Writes tables without a record key while every Spark task fails once.
 
-Every attempt of a task notes the keys in the files it wrote. Prints, by operation and by task, the
-keys of its attempts, as one line of JSON.
+Every attempt of a task notes the keys in the files it wrote.
 """
 
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 import hudi_core as hudi
 from hudi_core.engine.base import TaskContext
 from hudi_core.model.commit import WriteStatus
-from tests.spark.retrying_writer import FailingOnce, session
+from tests.spark.retrying_writer import FailingOnce
 
 SCHEMA = pa.schema([pa.field("n", pa.int64()), pa.field("part", pa.string())])
 ROWS = 60
@@ -80,11 +78,11 @@ def rows() -> pa.Table:
     )
 
 
-def main(folder: str) -> None:
-    spark = session(f"{folder}/scratch")
+def report(spark: SparkSession, folder: str) -> dict[str, dict[str, list[list[str]]]]:
+    """Write the tables; by operation and by task, the keys of the attempts of the task."""
     report: dict[str, dict[str, list[list[str]]]] = {}
     for operation in ("bulk_insert", "insert", "insert_overwrite"):
-        path, noted = f"{folder}/{operation}", Path(f"{folder}/{operation}.failed")
+        path, noted = f"{folder}/keyless_{operation}", Path(f"{folder}/keyless_{operation}.failed")
         table = hudi.Table.create(
             path, SCHEMA, partition_by="part", options={"hoodie.fs.fsync": "false"}
         )
@@ -97,9 +95,4 @@ def main(folder: str) -> None:
             task = file.name.rpartition("-")[0]
             by_task.setdefault(task, []).append(json.loads(file.read_text()))
         report[operation] = by_task
-    spark.stop()
-    print(json.dumps(report))
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])
+    return report

@@ -1,14 +1,12 @@
-"""Writes a table on Spark with every task failing once after its work is done; run by a test.
+"""Writes tables on Spark with every task failing once after its work is done; run by a test.
 
-A process of its own, as the number of attempts is fixed when a context starts. Prints what the test
-looks at as one line of JSON.
+In a process of its own, as the number of attempts is fixed when a context starts:
+``retrying_session.py``.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import sys
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -68,22 +66,6 @@ def fail_once(folder: str, task: TaskContext) -> None:
     raise RuntimeError("lost after its work was done")
 
 
-def session(scratch: str) -> SparkSession:
-    built: SparkSession = (
-        SparkSession.builder.master("local[2,3]")
-        .appName("retries")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.local.dir", scratch)
-        .getOrCreate()
-    )
-    built.sparkContext.setLogLevel("OFF")
-    return built
-
-
 def never_the_same(spark: SparkSession) -> DataFrame:
     """Give rows that are others whenever they are computed."""
     fresh = udf(lambda: uuid.uuid4().hex).asNondeterministic()
@@ -105,8 +87,8 @@ def stored() -> pa.Table:
     return pa.Table.from_pylist(rows, SCHEMA)
 
 
-def main(folder: str) -> None:
-    spark = session(f"{folder}/scratch")
+def report(spark: SparkSession, folder: str) -> dict[str, dict[str, Any]]:
+    """Write the tables with keys; by table, what came of it."""
     report = {}
     for name, operation, rows in (
         ("fresh", "bulk_insert", steady(spark)),
@@ -131,9 +113,4 @@ def main(folder: str) -> None:
             "failures": sorted(os.listdir(failures)),
             "paths": sorted(stat.path for stat in result.metadata.stats),
         }
-    spark.stop()
-    print(json.dumps(report))
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])
+    return report

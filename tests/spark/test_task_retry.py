@@ -19,8 +19,9 @@ import pytest
 import hudi_core as hudi
 from hudi_core.model.files import BaseFileName
 
-SCRIPT = Path(__file__).with_name("retrying_writer.py")
+SCRIPT = Path(__file__).with_name("retrying_session.py")
 ROWS = 200
+KEYLESS_ROWS = 60
 
 pytestmark = pytest.mark.spark
 
@@ -46,8 +47,8 @@ def read(path: Path) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("name", ["fresh", "updated", "shifting"])
 def test_an_instant_has_one_file_per_group(name: str, written: tuple[Path, dict[str, Any]]) -> None:
     folder, report = written
-    instant, paths = report[name]["instant"], report[name]["paths"]
-    stages = {task.split("-")[0] for task in report[name]["failures"]}
+    instant, paths = report["keyed"][name]["instant"], report["keyed"][name]["paths"]
+    stages = {task.split("-")[0] for task in report["keyed"][name]["failures"]}
     assert stages == ({"0"} if name == "fresh" else {"0", "1", "2"})
 
     table = folder / name
@@ -64,7 +65,7 @@ def test_lost_attempts_stay_on_record_until_the_next_write(
     name: str, written: tuple[Path, dict[str, Any]]
 ) -> None:
     folder, report = written
-    table, paths = folder / name, report[name]["paths"]
+    table, paths = folder / name, report["keyed"][name]["paths"]
     left = {file.name for file in temporary_files(table)} - {".sealed"}
     assert left, "an attempt may be at work yet: what it is about to leave must be known"
     marked = {name.partition(".marker.")[0] for name in left}
@@ -83,7 +84,7 @@ def temporary_files(table: Path) -> list[Path]:
 def test_inserted_rows_are_there_once(written: tuple[Path, dict[str, Any]]) -> None:
     folder, report = written
     rows = read(folder / "fresh")
-    assert report["fresh"]["counts"] == [ROWS, 0, 0]
+    assert report["keyed"]["fresh"]["counts"] == [ROWS, 0, 0]
     assert sorted(row["id"] for row in rows) == sorted(f"k{number}" for number in range(ROWS))
     numbers = [row["_hoodie_commit_seqno"] for row in rows]
     assert len(set(numbers)) == ROWS
@@ -92,7 +93,7 @@ def test_inserted_rows_are_there_once(written: tuple[Path, dict[str, Any]]) -> N
 def test_updated_rows_are_there_once(written: tuple[Path, dict[str, Any]]) -> None:
     folder, report = written
     rows = read(folder / "updated")
-    assert report["updated"]["counts"] == [0, ROWS, 0]
+    assert report["keyed"]["updated"]["counts"] == [0, ROWS, 0]
     assert sorted((row["id"], row["twin"]) for row in rows) == sorted(
         (f"k{number}", "new" if number < ROWS else "old") for number in range(2 * ROWS)
     )
@@ -104,9 +105,31 @@ def test_rows_that_are_others_at_every_computation_stay_whole(
     folder, report = written
     rows = read(folder / "shifting")
     new = [row for row in rows if not row["id"].startswith("k")]
-    assert report["shifting"]["counts"] == [ROWS, 0, 0]
+    assert report["keyed"]["shifting"]["counts"] == [ROWS, 0, 0]
     assert len(rows) == 3 * ROWS
     assert len({row["id"] for row in rows}) == 3 * ROWS
     assert all(row["id"] == row["twin"] == row["_hoodie_record_key"] for row in new)
     assert Counter(row["part"] for row in new) == Counter(f"p{n % 2}" for n in range(ROWS))
-    assert {row["_hoodie_commit_time"] for row in new} == {report["shifting"]["instant"]}
+    assert {row["_hoodie_commit_time"] for row in new} == {report["keyed"]["shifting"]["instant"]}
+
+
+@pytest.mark.parametrize("operation", ["bulk_insert", "insert", "insert_overwrite"])
+def test_attempts_make_the_same_keys(operation: str, written: tuple[Path, dict[str, Any]]) -> None:
+    folder, report = written
+    tasks = report["keyless"][operation]
+    assert len(tasks) == 2
+    for first, second in tasks.values():
+        assert first == second
+        assert first
+    found = read(folder / f"keyless_{operation}")
+    keys = {row["_hoodie_record_key"] for row in found}
+    assert (
+        len(keys)
+        == len(found)
+        == (KEYLESS_ROWS if operation == "insert_overwrite" else 2 * KEYLESS_ROWS)
+    )
+    assert {key for attempts in tasks.values() for key in attempts[0]} <= keys
+    times = 1 if operation == "insert_overwrite" else 2
+    assert Counter(row["n"] for row in found) == Counter(
+        n % 7 for n in range(KEYLESS_ROWS) for _ in range(times)
+    )

@@ -1,0 +1,38 @@
+"""The order of a run: modules whose tests share a service that starts slowly come first, together.
+
+With several workers each begins with one stretch of the tests and takes from the end of another's
+when it has no more. What stands together at the beginning stays with one worker: so one of them
+starts Spark, and not all.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Final
+
+import pytest
+
+SLOW_TO_START: Final = ("spark", "metastore", "s3", "careless_s3")
+"""Fixtures of the session, the slowest first."""
+
+
+def rank(fixtures: Iterable[str]) -> int:
+    """Place of a module in the order, by the names of all fixtures of its tests."""
+    names = set(fixtures)
+    ranks = (place for place, name in enumerate(SLOW_TO_START) if name in names)
+    return next(ranks, len(SLOW_TO_START))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Sort by module, as fixtures of a module are made once only where its tests stay together."""
+    fixtures: defaultdict[str, set[str]] = defaultdict(set)
+    for item in items:
+        fixtures[module(item)].update(getattr(item, "fixturenames", ()))
+    ranks = {name: rank(names) for name, names in fixtures.items()}
+    items.sort(key=lambda item: ranks[module(item)])
+
+
+def module(item: pytest.Item) -> str:
+    """Path of the file of a test, in the repository."""
+    return item.nodeid.partition("::")[0]
