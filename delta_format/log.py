@@ -203,8 +203,9 @@ class Head:
                 return
 
     def _came_before(self, instant: Instant) -> bool:
-        """Whether the reports at hand show that no version can know an instant: back to one of
-        before its request, all are of other instants.
+        """Whether the reports at hand show that no version has an instant.
+
+        Back to one of before its request, all are of other instants.
 
         Looking for a transaction reads the log from its last checkpoint.
         """
@@ -218,7 +219,10 @@ class Head:
         return False
 
     def _newest_reports(self, limit: int | None) -> list[dict[str, Any]]:
-        """So many reports, or all there are, the newest first; what was read is kept."""
+        """So many of the newest reports, or all there are.
+
+        What was read is kept.
+        """
         enough = limit is not None and limit <= len(self._reports)
         if not (enough or self._has_all_reports):
             with self.reading():

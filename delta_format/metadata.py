@@ -66,7 +66,10 @@ class DeltaLister(FileIndex):
                 yield status.path
 
     def file_ranges(self, files: FileColumns, column: str, kind: pa.DataType) -> ValueRanges | None:
-        """Ranges over the rows of the present files; of others nothing is known."""
+        """Ranges over the rows of the present files.
+
+        Of others nothing is known.
+        """
         return self._snapshot.ranges(files.paths(), column, kind)
 
     @cached_property

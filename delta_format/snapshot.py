@@ -132,7 +132,9 @@ class Snapshot:
             yield NamedFile(path, row["size_bytes"], row["num_records"], columns, spelling)
 
     def ranges(self, paths: pa.StringArray, column: str, kind: pa.DataType) -> ValueRanges | None:
-        """Ranges of a column in some files; unknown in those that the version does not name.
+        """Ranges of a column in some files.
+
+        Unknown in those that the version does not name.
 
         Parameters
         ----------

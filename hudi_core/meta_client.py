@@ -173,7 +173,7 @@ class TableMetaClient:
         return self._with(metadata=metadata)
 
     def holding(self, held: HeldMetadata | None) -> TableMetaClient:
-        """This client with what its format has read since the table's lock was taken."""
+        """This client with what its format has read under the lock."""
         return self._with(held=held)
 
     @property

@@ -71,7 +71,7 @@ class OpenTable:
         return replace(self, client=self.client.seeing(timeline))
 
     def holding(self, held: HeldMetadata | None) -> OpenTable:
-        """This table with what its format has read since the table's lock was taken."""
+        """This table with what its format has read under the lock."""
         return replace(self, client=self.client.holding(held))
 
     def as_stored(self) -> OpenTable:

@@ -288,7 +288,10 @@ class FolderCatalog:
         self.files.storage.put(f"{self.folder}/{HINT}", str(number).encode())
 
     def _hinted(self) -> int:
-        """The version that the hint names, which need not be there; 0 without a hint."""
+        """The version that the hint names, which need not be there.
+
+        0 without a hint.
+        """
         try:
             hint = self.files.storage.read(f"{self.folder}/{HINT}", 64).strip()
         except (StorageError, CorruptMetadataError):
@@ -296,7 +299,7 @@ class FolderCatalog:
         return int(hint) if re.fullmatch(rb"[1-9][0-9]{0,17}", hint) else 0
 
     def _newest_from(self, number: int) -> int:
-        """The newest version, looked for from one that is there on; 0 where there is none."""
+        """The newest version, from a known one on; 0 without any."""
         number = number or max(self._versions(), default=0)
         while number and self.files.storage.head(self._path(number + 1)) is not None:
             number += 1

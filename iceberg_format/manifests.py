@@ -51,7 +51,7 @@ T = TypeVar("T")
 
 
 class EntryCache:
-    """What was read last of manifests and of their lists, by URI: the live entries, the manifests.
+    """Live entries of manifests read last, and lists of manifests, by URI.
 
     A write lists the files of all snapshots that are kept: of 100, in 6 ms instead of 51, as their
     lists need not be read again.

@@ -94,7 +94,7 @@ class ManifestLister(FileIndex):
         return listed
 
     def file_ranges(self, files: FileColumns, column: str, kind: pa.DataType) -> ValueRanges | None:
-        """Ranges over the rows of each file; ``None`` for a column that is not known."""
+        """Ranges over the rows of each file; ``None`` for an unknown column."""
         number = self.table.client.schema.field_ids().get(column)
         field_type = None if number is None else self._types.get(number)
         if number is None or field_type is None:

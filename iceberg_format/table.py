@@ -68,8 +68,10 @@ class IcebergTable:
         return state
 
     def find(self) -> TableState | None:
-        """Return the current version, read once while the table's lock is held; ``None`` where
-        there is none."""
+        """Return the current version, or ``None`` where there is no table.
+
+        It is read once while the table's lock is held.
+        """
         held = self.client.held
         if held is not None and isinstance(held.value, TableState):
             return held.value

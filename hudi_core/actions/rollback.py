@@ -1,4 +1,6 @@
-"""The rollback of one instant of any Hudi table: planned, run, and found again after a crash.
+"""The rollback of one instant of any Hudi table.
+
+Planned, run, and found again after a crash.
 
 Order: plan, inflight, the target's completed file, data files, completed rollback, and only then
 the target's own timeline files. A crash at any point leaves a rollback that :func:`unfinished`
@@ -59,10 +61,13 @@ class Rollback:
 
 
 class RollbackHooks:
-    """What the owner of a table does at the steps of a rollback; here nothing."""
+    """Steps of a table's owner within a rollback; here they do nothing."""
 
     def before_delete(self, client: TableMetaClient, target: Instant) -> None:
-        """Before the target is hidden and its files go; raises where they must stay."""
+        """Before the target is hidden and its files go.
+
+        Raises where they must stay.
+        """
 
     def after_delete(
         self,
@@ -75,7 +80,10 @@ class RollbackHooks:
     def after_complete(
         self, client: TableMetaClient, rollback: Instant, metadata: RollbackMetadata
     ) -> None:
-        """Once the rollback is complete; for a second time where somebody died since."""
+        """Once the rollback is complete.
+
+        For a second time where somebody died since.
+        """
 
     def before_tidy(self, client: TableMetaClient, target: Instant) -> None:
         """Before the target's own timeline files go."""
@@ -195,13 +203,18 @@ def run(
 
 
 def drop(client: TableMetaClient, rollback: Rollback) -> TableMetaClient:
-    """Give up a rollback that has deleted nothing; returns the table without it."""
+    """Give up a rollback that has deleted nothing.
+
+    Returns the table without it.
+    """
     client.active.delete_pending(rollback.instant)
     return client.seeing(client.timeline().without(rollback.instant))
 
 
 def remove_from_timeline(client: TableMetaClient, target: Instant) -> TableMetaClient:
-    """Delete all timeline files of an instant that is undone; returns the table without it.
+    """Delete the timeline files of an undone instant.
+
+    Returns the table without it.
 
     A completed file may have landed after the rollback, from a writer that was taken for dead.
     """

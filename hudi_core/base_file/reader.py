@@ -211,7 +211,10 @@ def _read_encoded(
 
 
 def _is_large(footer: pq.FileMetaData) -> bool:
-    """Whether columns are worth a thread each; of small files, handing them over takes longer."""
+    """Whether columns are worth a thread each.
+
+    Of small files, handing them over takes longer.
+    """
     return bool(footer.num_rows * footer.num_columns > _FEW_VALUES)
 
 

@@ -138,7 +138,7 @@ class Scope:
     key_ranges: ValueRanges | None = None
 
     def may_hold(self, keys: pa.Table) -> tuple[int, ...]:
-        """Ordinals of the files that may hold one of the distinct keys of incoming rows."""
+        """Ordinals of the files that may hold one of the incoming keys."""
         if self.key_ranges is None:
             return tuple(range(len(self.files)))
         mask = self.key_ranges.may_hold(keys.column("key").combine_chunks())

@@ -1,4 +1,4 @@
-"""Which of many files may hold incoming keys, by the ranges of their keys in ``column_stats``."""
+"""Pruning of candidate files by the key ranges of ``column_stats``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from hudi_core.schema.table_schema import RECORD_KEY
 def key_ranges(
     client: TableMetaClient, files: Sequence[tuple[PartitionPath, BaseFile]]
 ) -> ValueRanges | None:
-    """Ranges of the record keys in some base files; ``None`` where none are kept.
+    """Ranges of the record keys in some base files.
+
+    ``None`` where none are kept.
 
     Parameters
     ----------

@@ -16,7 +16,9 @@ from hudi_core.model.protocols import TimelineView
 
 
 def metadata_partition(client: TableMetaClient, timeline: TimelineView, partition: str) -> pa.Table:
-    """A partition of the metadata table; its columns are those of its kind's ``arrow_schema``.
+    """A partition of the metadata table as Arrow.
+
+    Its columns are those of its kind's ``arrow_schema``.
 
     Parameters
     ----------

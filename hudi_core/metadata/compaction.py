@@ -168,8 +168,10 @@ def _run(locked: MetadataState, instant: Instant, slices: Sequence[FileSlice] | 
 
 
 def _slices(locked: MetadataState, planned: Iterable[str]) -> Sequence[FileSlice]:
-    """The latest slices of the complete partitions, none of which lacks a file, and of those that a
-    plan names; a listing of each."""
+    """Latest slices of complete partitions and of those that a plan names.
+
+    None of them lacks a file; each costs a listing.
+    """
     metadata, timeline = locked.metadata, locked.timeline
     lister = StorageLister(metadata.storage, partitioned=True, run_map=metadata.run_map)
     # a partition that is dropped or built just now may have any files
@@ -198,8 +200,10 @@ def _untouched(
     slices: Sequence[FileSlice],
     completion: Mapping[InstantTime, str],
 ) -> Shards:
-    """The files of the file groups that a compaction leaves alone, as it found them: what completed
-    since it was requested may be undone yet."""
+    """Files of the file groups that a compaction does not touch.
+
+    As it found them: what completed since it was requested may be rolled back yet.
+    """
     time = work.instant.requested_time
     merged = {(one.partition_path, one.file_id) for one in work.plan.operations or ()}
     found: dict[str, dict[str, int]] = {partition: {} for partition in locked.partitions.complete}

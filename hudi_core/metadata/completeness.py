@@ -35,7 +35,7 @@ def require_complete_slices(
     records: CommitRecords,
     may_be_empty: Callable[[], bool],
 ) -> dict[PartitionPath | None, list[FileSlice]]:
-    """The slices of a partition by their owner, in their order, once all files are there.
+    """Slices of a partition by owner, once all files are there.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def require_complete(
 def _recorded(
     partition: str, groups: Collection[ListedGroup], records: CommitRecords, groups_only: bool
 ) -> Iterator[tuple[InstantTime, RecordedFiles]]:
-    """Yield what has to be looked at, and up to which start of a slice each belongs to it."""
+    """Yield recorded files with the slice start up to which they count."""
     is_committed = records.timeline.is_committed
     times = {time for group in groups for time in group.instants if is_committed(time)}
     first = min(times, default="")
@@ -145,7 +145,7 @@ def _lacks(groups: Collection[ListedGroup], time: InstantTime, end: InstantTime)
 def _is_built_in_part(
     partition: str, groups: Collection[ListedGroup], records: CommitRecords
 ) -> bool:
-    """Whether a file group has nothing but what was added after it was built."""
+    """Whether a file group has only files added after it was built."""
     if partition == FILES:
         return any(not group.start for group in groups)
     if any(group.place.owner is not None for group in groups):

@@ -12,7 +12,7 @@ from hudi_core.metadata.partitions.registry import PARTITIONS
 
 
 def enabled_partitions(config: MetadataConfig, table: TableConfig) -> list[MetadataPartition]:
-    """The partitions that options ask for, in the order in which they are built.
+    """Partitions that options ask for, in the order of building.
 
     Raises
     ------

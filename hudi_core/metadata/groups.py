@@ -21,7 +21,10 @@ from hudi_core.model.instant_time import InstantTime
 
 
 class ListedFile(NamedTuple):
-    """A file of a file group: the instant in its name, and its bytes."""
+    """A file of a file group.
+
+    The instant in its name, and its bytes.
+    """
 
     instant: InstantTime
     size: int
@@ -81,7 +84,7 @@ Groups = Mapping[PartitionPath | None, Sequence[ListedGroup]]
 
 
 def in_shard_order(groups: Iterable[ListedGroup], path: str) -> Groups:
-    """The file groups of a partition by their owner, each where its number says.
+    """File groups of a partition by owner, ordered by number.
 
     Parameters
     ----------
@@ -142,7 +145,7 @@ def list_groups(metadata: TableMetaClient, partition: str, has_owners: bool) -> 
 def list_all_groups(
     metadata: TableMetaClient, partitions: Sequence[str], with_owners: Collection[str]
 ) -> dict[str, Groups]:
-    """List the file groups of several partitions, as the client shares out work.
+    """List the file groups of several partitions, shared out by the client.
 
     Parameters
     ----------

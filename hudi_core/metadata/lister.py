@@ -188,8 +188,10 @@ class MetadataLister(FileIndex):
         ask: Callable[[], Answer],
         without: Callable[[FileIndex], Answer],
     ) -> Answer:
-        """Ask a partition of the metadata table, or any of it for ``None``; the storage where it
-        was dropped."""
+        """Ask the metadata table, or the storage where a partition was dropped.
+
+        ``None`` means any partition.
+        """
         if self._storage is None:
             return ask()
         if partition in self._dropped:

@@ -1,4 +1,7 @@
-"""What a record of the metadata table says: a field of its Avro record."""
+"""What a record of the metadata table says.
+
+A field of its Avro record.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,9 @@ def avro_record(name: str, *fields: dict[str, Any]) -> dict[str, Any]:
 
 
 class Payload:
-    """What a record says: a value of one of the fields of its Avro record.
+    """What a record says.
+
+    A value of one of the fields of its Avro record.
 
     Attributes
     ----------

@@ -29,7 +29,7 @@ Shards = Mapping[str, Mapping[str, int]]
 
 
 def shards_stated(files: Shards) -> Mapping[str, str]:
-    """The extra metadata of an instant that states which file groups there are.
+    """Extra metadata of an instant that states which file groups exist.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ _lock: Final = Lock()
 
 @dataclass(frozen=True, slots=True)
 class CommitRecords:
-    """What the completed instants of a metadata table say, each read when it is asked for.
+    """Recorded files of a metadata table's completed instants, read on demand.
 
     Attributes
     ----------
@@ -116,7 +116,9 @@ class CommitRecords:
     read_commit: Callable[[Instant], CommitMetadata]
 
     def newest_first(self) -> list[Instant]:
-        """The completed writes, each where the slices of its files begin or end.
+        """Completed writes, the newest first.
+
+        The time of each is where the slices of its files begin or end.
 
         A compaction has what was completed when it was requested, however late it completes.
         """
@@ -138,7 +140,7 @@ class CommitRecords:
 
 
 def position(write: Instant) -> InstantTime:
-    """When the files of a write are there for the compactions requested later."""
+    """Time from which later compactions find the files of a write."""
     is_compaction = write.action is Action.COMMIT
     return write.requested_time if is_compaction else write.effective_completion_time
 

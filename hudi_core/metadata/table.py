@@ -164,7 +164,10 @@ class StoredPartitions:
 
     @property
     def is_there(self) -> bool:
-        """Whether there is a metadata table that readers use: it has the list of files."""
+        """Whether there is a metadata table that readers use.
+
+        It has the list of files.
+        """
         return FILES in self.complete
 
     @property

@@ -62,7 +62,7 @@ def with_type(
 def noting_repeated_keys(
     definitions: IndexDefinitions, client: TableMetaClient, files: Sequence[DataFile]
 ) -> IndexDefinitions:
-    """The definitions with a note where several of some file groups hold one key.
+    """The definitions with a note where file groups share a key.
 
     Parameters
     ----------

@@ -84,7 +84,7 @@ class TableSettings(Protocol):
 
 @dataclass(slots=True)
 class HeldMetadata:
-    """What a table's format has read of its own metadata since the table's lock was taken.
+    """What a format has read of its metadata under the lock.
 
     Nobody else changes that metadata meanwhile. A format keeps here what it has read, and drops it
     before it changes anything; after any error the metadata is read again.
@@ -133,7 +133,10 @@ class MetaClientView(Protocol):
 
     @property
     def held(self) -> HeldMetadata | None:
-        """What the format has read already; ``None`` where everything is to be read anew."""
+        """What the format has read already.
+
+        ``None`` where everything is to be read anew.
+        """
         ...
 
     def timeline(self) -> TimelineView:

@@ -99,7 +99,7 @@ class FileColumns:
         return replace(found, statuses=statuses)
 
     def by_partition(self) -> dict[PartitionPath, Sequence[FileStatus]]:
-        """The files one by one, by partition; partitions without any are there too."""
+        """The files one by one, by partition, empty partitions included."""
         if self.statuses is None:
             files = zip(self.paths().to_pylist(), self.sizes.tolist(), strict=True)
             listed = [FileStatus(path, size) for path, size in files]
@@ -114,7 +114,10 @@ class FileColumns:
         }
 
     def select(self, partitions: Sequence[str] | pa.StringArray) -> FileColumns:
-        """The files of some partitions, in their order; none of one that is not there."""
+        """The files of some partitions, in their order.
+
+        None of one that is not there.
+        """
         wanted = (
             pa.array(partitions, pa.string())
             if not isinstance(partitions, pa.Array)

@@ -1,4 +1,4 @@
-"""Who knows which files a table has, and what is in them before any is opened."""
+"""Indexes of a table's files and of their contents."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from hudi_core.model.ranges import ValueRanges
 
 @runtime_checkable
 class FileIndex(Protocol):
-    """A table's files: a storage listing, a metadata table, or a format's manifests.
+    """A table's files.
+
+    A storage listing, a metadata table, or a format's manifests.
 
     Implementations inherit it. They have to list partitions and files; every other answer is
     optional, and by default says that nothing is known.
@@ -45,7 +47,7 @@ class FileIndex(Protocol):
     def partition_ranges(
         self, partitions: Sequence[PartitionPath], column: str, kind: pa.DataType
     ) -> ValueRanges | None:
-        """Ranges over all present rows of each partition; ``None`` where none are kept.
+        """Ranges over the present rows of each partition; ``None`` where unknown.
 
         Parameters
         ----------
@@ -60,7 +62,7 @@ class FileIndex(Protocol):
         return None
 
     def file_ranges(self, files: FileColumns, column: str, kind: pa.DataType) -> ValueRanges | None:
-        """Ranges over the rows of each base file; ``None`` where none are kept.
+        """Ranges over the rows of each base file; ``None`` where unknown.
 
         Parameters
         ----------
@@ -73,7 +75,9 @@ class FileIndex(Protocol):
         return None
 
     def groups_of_values(self, column: str, values: pa.Array) -> frozenset[FileGroupId] | None:
-        """File groups that hold a row with one of some values now; ``None`` where unknown.
+        """File groups that hold a row with one of some values now.
+
+        ``None`` where unknown.
 
         Parameters
         ----------
@@ -86,7 +90,7 @@ class FileIndex(Protocol):
         return None
 
     def named_files(self) -> Iterable[NamedFile] | None:
-        """The files that the format's newest state names, and what it says of them.
+        """Files that the format's newest state names, with their statistics.
 
         It is what a reader of the format sees, from nothing but the format's own metadata;
         ``None`` where the format keeps no list of its own.
@@ -99,5 +103,8 @@ class FileIndex(Protocol):
         return None
 
     def leftovers(self) -> Iterable[str]:
-        """Paths, below the table, of the format's own metadata files that nothing reaches."""
+        """Paths of the format's own metadata files that nothing reaches.
+
+        Relative to the table.
+        """
         return ()

@@ -153,7 +153,10 @@ class Storage(Protocol):
         ...
 
     def discard(self, paths: Sequence[str]) -> None:
-        """Delete files, whether they are there or not; an object store gets one request."""
+        """Delete files, existing or not.
+
+        An object store gets one request.
+        """
         ...
 
     def delete_tree(self, prefix: str) -> int:

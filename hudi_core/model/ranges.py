@@ -48,7 +48,7 @@ class ValueRanges:
         return cls(pa.nulls(count, kind), pa.nulls(count, kind), anything, anything)
 
     def may_hold(self, values: pa.Array) -> Mask:
-        """Mask of the files that may hold one of some values, of the column's type.
+        """Mask of the files that may hold one of some values.
 
         Parameters
         ----------

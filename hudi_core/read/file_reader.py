@@ -178,7 +178,10 @@ class FileReader:
 
 
 def _schemas(fragments: Sequence[ds.Fragment]) -> list[pa.Schema]:
-    """The schemas of files; a fragment keeps the footer that is read here, for the scan."""
+    """The schemas of files.
+
+    A fragment keeps the footer that is read here, for the scan.
+    """
     if len(fragments) < 2:
         return [each.physical_schema for each in fragments]
     with thread_pool(min(len(fragments), _FOOTERS_AT_A_TIME)) as pool:

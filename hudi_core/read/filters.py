@@ -74,7 +74,9 @@ class Filter:
 
 
 def to_filter(row_filter: RowFilter | Filter | None, schema: pa.Schema) -> Filter | None:
-    """A filter that is known to fit a schema; ``None`` where all rows are wanted.
+    """A filter that is known to fit a schema.
+
+    ``None`` where all rows are wanted.
 
     Values of conditions are converted to the type of their column, text included: ``("day", ">=",
     "2026-01-31")`` compares dates where ``day`` is a date column.
@@ -124,7 +126,7 @@ def to_filter(row_filter: RowFilter | Filter | None, schema: pa.Schema) -> Filte
 
 
 def _require_fit(expression: pc.Expression, schema: pa.Schema) -> None:
-    """Refuse an expression that cannot be evaluated, or is neither true nor false."""
+    """Refuse an expression that cannot be evaluated, or is no boolean."""
     try:
         schema.empty_table().filter(expression)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:

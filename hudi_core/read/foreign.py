@@ -1,4 +1,4 @@
-"""The one door for expressions of Arrow's: their predicates, and the columns that they need.
+"""Predicates and columns of Arrow's own expressions.
 
 Arrow does not show what an expression is made of, but it writes it in Substrait's form: a protobuf
 message (``substrait/extended_expression.proto``, ``substrait/algebra.proto``). Only the part is

@@ -1,4 +1,4 @@
-"""Row filters in the form that decides about rows, files and partitions alike.
+"""Row filters in one form for rows, files and partitions.
 
 Conditions are made into predicates directly. An expression of Arrow's is taken apart as far as that
 goes; the rest becomes :class:`Anything`, which excludes nothing.
@@ -34,7 +34,9 @@ class Anything:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A column compared with a value of its type, not null; of a null it is null.
+    """A column compared with a value of its type, not null.
+
+    Of a null it is null.
 
     Attributes
     ----------
@@ -53,7 +55,10 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """A column compared with some values of its type, not null; of a null it is false."""
+    """A column compared with some values of its type, not null.
+
+    Of a null it is false.
+    """
 
     column: str
     values: pa.Array
@@ -91,7 +96,10 @@ Predicate: TypeAlias = Anything | Comparison | OneOf | IsNull | Not | And | Or
 
 
 def columns_of(predicate: Predicate) -> frozenset[str]:
-    """Paths of the columns that a predicate depends on, as far as it was taken apart."""
+    """Paths of the columns that a predicate depends on.
+
+    As far as it was taken apart.
+    """
     return frozenset(_columns(predicate))
 
 
@@ -107,7 +115,7 @@ def _columns(predicate: Predicate) -> Iterator[str]:
 
 
 def is_whole(predicate: Predicate) -> bool:
-    """Whether a predicate accepts exactly the rows of the filter that it was made of."""
+    """Whether a predicate accepts exactly the rows of its filter."""
     match predicate:
         case Anything():
             return False

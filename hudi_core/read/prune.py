@@ -45,7 +45,7 @@ def prune(
     count: int,
     ranges_of: Callable[[str, pa.DataType], ValueRanges | None],
 ) -> Mask:
-    """Mask of the files, or partitions, that may hold a row which a predicate accepts.
+    """Mask of the files, or partitions, that may hold a matching row.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def prune(
 def groups_with_values(
     predicate: Predicate, kinds: Kinds, index: FileIndex
 ) -> frozenset[FileGroupId] | None:
-    """File groups that can hold a row which a predicate accepts now; ``None`` where any can."""
+    """File groups that may hold a matching row; ``None`` where unknown."""
     match predicate:
         case Comparison(column, "=", value) if column in kinds:
             return index.groups_of_values(column, pa.array([value.as_py()], kinds[column]))

@@ -95,7 +95,10 @@ class PartitionPruner:
     def _simplified(
         self, partitions: Sequence[PartitionPath], wanted: Filter
     ) -> Sequence[PartitionPath]:
-        """The partitions that Arrow keeps: it knows more of its expressions than we do."""
+        """The partitions that Arrow keeps.
+
+        It knows more of its expressions than we do.
+        """
         import pyarrow.dataset as ds  # noqa: PLC0415 - imports pandas, and few queries come here
 
         # fragments are never opened here: Arrow simplifies the filter by what each is known to hold

@@ -142,7 +142,9 @@ class FileScan:
                     yield batch
 
     def table(self, files: Sequence[PlannedFile]) -> pa.Table:
-        """The rows of the files, in their order, all at once: faster than batch by batch.
+        """The rows of the files in their order, all at once.
+
+        Faster than batch by batch.
 
         Raises
         ------

@@ -37,7 +37,7 @@ class KeyTracking:
 
 
 class Attempts(Protocol):
-    """Attempts at tasks, where they run in the process that commits the write."""
+    """Attempts at tasks that run in the process that commits."""
 
     def mark(self, path: str, marker: str) -> None:
         """Note a file whose marker is about to be put.
@@ -50,7 +50,10 @@ class Attempts(Protocol):
         ...
 
     def is_open(self, ask_store: Callable[[], bool]) -> bool:
-        """Whether files of the write may still count; asks the store only in doubt."""
+        """Whether files of the write may still count.
+
+        Asks the store only in doubt.
+        """
         ...
 
 

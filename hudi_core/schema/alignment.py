@@ -38,7 +38,7 @@ def stored_fields(schema: pa.Schema) -> list[pa.Field]:
 
 
 def shared_schema(schema: pa.Schema) -> pa.Schema:
-    """A data file's schema without what its footer says of its own rows.
+    """A data file's schema without what is about its own rows.
 
     Files of one commit have it in common, and :func:`stored_fields` needs no more.
     """

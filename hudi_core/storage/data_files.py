@@ -46,7 +46,7 @@ _KEPT_BYTES: Final = 256 << 20
 
 
 class FetchedFiles:
-    """Small data files of an object store that one step has fetched, for the next one to read."""
+    """Small data files of an object store, fetched for a later step."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

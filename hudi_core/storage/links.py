@@ -7,7 +7,9 @@ import stat
 
 
 def has_link(root: str, path: str) -> bool:
-    """Whether a path below a folder is absolute, or a segment of it a symbolic link or ``..``.
+    """Whether a path below a folder is absolute or goes through links.
+
+    A segment ``..`` counts as well.
 
     Only then the path can lead out of the folder, wherever that itself is. What is not there is no
     link.

@@ -177,7 +177,10 @@ class ObjectStorage:
         return True
 
     def discard(self, paths: Sequence[str]) -> None:
-        """Delete files, whether they are there or not; one request for a thousand."""
+        """Delete files, existing or not.
+
+        One request for a thousand.
+        """
         if not paths:
             return
         places = [self._prefix + require_safe_path(path) for path in paths]

@@ -311,8 +311,10 @@ class ActiveTimeline:
         return self.storage.delete(self.path(instant))
 
     def delete_pending(self, instant: Instant) -> None:
-        """Delete the inflight and the requested file of ``instant``, in this order: what is left
-        after a crash is pending still."""
+        """Delete the inflight and the requested file of ``instant``, in this order.
+
+        What is left after a crash is pending still.
+        """
         for state in (State.INFLIGHT, State.REQUESTED):
             self.delete(instant.to(state))
 

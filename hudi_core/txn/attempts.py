@@ -1,4 +1,4 @@
-"""Which files of a write count, where its tasks run in the process that commits it.
+"""Files of a write that count, for tasks in one process.
 
 Tasks elsewhere ask the store after each file (:meth:`~hudi_core.txn.markers.Markers.is_open`): a
 seal says that the write takes no more files, and a missing heartbeat that another writer has rolled
@@ -35,7 +35,9 @@ class LocalAttempts:
             self._marked[path] = marker
 
     def seal(self) -> Mapping[str, str]:
-        """Take no further file; returns the markers of all files by the files' paths.
+        """Take no further file.
+
+        Returns the markers of all files by the files' paths.
 
         A task asks :meth:`is_open` after it has closed a file. So whichever comes first, the file
         of a lost attempt is deleted: by the committer, or by the attempt itself.

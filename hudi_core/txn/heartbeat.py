@@ -86,7 +86,7 @@ class Heartbeat:
 
     @property
     def is_fresh(self) -> bool:
-        """Whether the last sign is so young that nobody can have missed the next one yet."""
+        """Whether the last sign is too young for a missed one."""
         is_beating = not (self._lost or self._stop.is_set())
         return is_beating and time.monotonic() - self._signed_at < self.interval_s
 

@@ -142,8 +142,9 @@ def _roll_forward(state: TableState, instant: Instant) -> None:
 
 
 def _record_service(table: OpenTable, instant: Instant) -> None:
-    """Make the format hold a completed action that writes no rows, if it does not yet; runs under
-    the table's lock.
+    """Publish a completed action without rows, if the format lacks it.
+
+    Runs under the table's lock.
 
     Raises
     ------

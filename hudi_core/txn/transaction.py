@@ -226,7 +226,10 @@ class Transaction:
         return Committed(completed, receipt, metadata)
 
     def _newly_held(self) -> HeldMetadata:
-        """Place for what the format reads from now on; what it read at the beginning goes."""
+        """Place for what the format reads from now on.
+
+        What it read at the beginning goes.
+        """
         if self.table.client.held is not None:
             self.table.client.held.value = None
         return HeldMetadata()
@@ -313,7 +316,7 @@ class Transaction:
             raise rolled_back(self.instant)
 
     def _discard_files(self) -> None:
-        """Delete what tasks wrote since another writer listed the files of this write.
+        """Delete files that tasks wrote after another writer listed this write's files.
 
         Tasks elsewhere do it themselves, after each file.
         """
@@ -356,7 +359,10 @@ class Transaction:
             self.table.client.storage.delete(path)
 
     def _marked(self) -> set[str]:
-        """Paths of all files that attempts at tasks have marked; from now on, no other counts."""
+        """Paths of all files that attempts at tasks have marked.
+
+        From now on, no other counts.
+        """
         if self.attempts is not None:
             return set(self.attempts.seal())
         markers = Markers(self.table.client.scratch, self.instant.requested_time)

@@ -138,7 +138,9 @@ def _in_order(files: Iterable[PlannedFile]) -> tuple[PlannedFile, ...]:
 def expected_requests(
     files: Sequence[PlannedFile], new_partitions: int, looked_up: int, listed: int, commits: int
 ) -> StorageRequests:
-    """Requests of a write whose tasks run in its own process, those between its tasks left out.
+    """Requests of a write whose tasks run in its own process.
+
+    Those between its tasks are left out.
 
     Tasks elsewhere look at heartbeat and seal after each file, and their markers are listed.
 

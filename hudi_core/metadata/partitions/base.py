@@ -42,7 +42,7 @@ class Layout(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """A table and its timeline as a reader sees it, and the path of its metadata table."""
+    """A table, its timeline and metadata table as a reader sees them."""
 
     client: TableMetaClient
     timeline: TimelineView
@@ -51,7 +51,9 @@ class Reading(NamedTuple):
 
 @dataclass(frozen=True)
 class MetadataPartition:
-    """One kind of partition: a value, which writers, readers and tools loop over.
+    """One kind of partition.
+
+    A value, which writers, readers and tools loop over.
 
     A new kind needs a class with :meth:`of_commit`, :meth:`build`, :meth:`rows` and what it says
     other than here, and a place in the registry.
@@ -97,7 +99,10 @@ class MetadataPartition:
     is_of_column: ClassVar[bool] = False
 
     def named(self, name: str) -> Self | None:
-        """The partition of that name; ``None`` where it is not of this kind."""
+        """The partition of that name.
+
+        ``None`` where it is not of this kind.
+        """
         if not self.is_of_column:
             return self if name == self.name else None
         is_one = name.startswith(self.name) and name != self.name
@@ -113,7 +118,10 @@ class MetadataPartition:
     def with_option(
         self, config: MetadataConfig, definitions: IndexDefinitions | None
     ) -> MetadataConfig:
-        """Options that ask for it in the form of the definitions; not at all without them."""
+        """Options that ask for it in the form of the definitions.
+
+        Not at all without them.
+        """
         if self.option is None:
             return config
         changed: dict[str, Any] = {self.option: definitions is not None}
@@ -129,7 +137,7 @@ class MetadataPartition:
         """
 
     def require_same_kind(self, work: Work) -> None:
-        """Refuse options that ask for another form of it than the table has.
+        """Refuse options that ask for another form than the table has.
 
         Raises
         ------
@@ -138,7 +146,10 @@ class MetadataPartition:
         """
 
     def rebuild_options(self, work: Work) -> MetadataConfig:
-        """Options to rebuild it with; the very ones at hand where there is no need."""
+        """Options to rebuild it with.
+
+        The very ones at hand where there is no need.
+        """
         return work.config
 
     def require_maintained(self, definitions: IndexDefinitions, base_path: str) -> None:
@@ -182,7 +193,7 @@ class MetadataPartition:
         return work.definitions
 
     def restored(self, work: Work) -> IndexDefinitions:
-        """The definitions with what its files tell, where its own definition is lost."""
+        """Index definitions as its files show them, where its own is lost."""
         return work.definitions
 
     def is_defined(self, work: Work) -> bool:
@@ -237,7 +248,7 @@ class MetadataPartition:
         raise NotImplementedError
 
     def compare(self, comparison: Comparison) -> Iterator[Difference]:
-        """Yield where it differs from the table's files, and note what was compared."""
+        """Yield differences from the table's files, and note what was compared."""
         listed, expected = self.listed(comparison), self.expected(comparison)
         comparison.checked[self.name] = len(listed)
         for key in dict.fromkeys((*expected, *listed)):
@@ -264,7 +275,7 @@ class MetadataPartition:
         expected: MetadataRecord | None,
         comparison: Comparison,  # noqa: ARG002 - of ranges
     ) -> bool:
-        """Whether readers are misled by a record that is missing, wrong, or of nothing."""
+        """Whether a missing, wrong or surplus record misleads readers."""
         return listed is None or expected is None or self.fact(listed) != self.fact(expected)
 
     def fact(self, record: MetadataRecord) -> object:

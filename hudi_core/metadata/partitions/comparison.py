@@ -1,4 +1,4 @@
-"""A metadata table and the files of its table, compared partition by partition."""
+"""Comparison of a metadata table with its table's files."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ class Comparison:
         return frozenset(file.name for files in listed.values() for file in files)
 
     def is_partitioned(self, index: str) -> bool:
-        """Whether an index keeps the keys of each partition of the table apart."""
+        """Whether an index keeps the keys of each table partition apart."""
         return self.table.definitions.is_partitioned(index)
 
     def skips_logged_keys(self, partition: str) -> bool:
-        """Whether keys may be in log files, of which only merging readers know the rows.
+        """Whether keys may be in log files, which only merging readers read.
 
         An index of keys is not compared then.
         """

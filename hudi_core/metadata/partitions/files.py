@@ -1,4 +1,4 @@
-"""The list of the table's files, without which there is no metadata table."""
+"""The list of the table's files; every metadata table has it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from hudi_core.timeline.serde import decode_cleaner_plan
 
 @dataclass(frozen=True)
 class Files(MetadataPartition):
-    """The partitions of the table, and the files of each with their sizes."""
+    """The partitions of the table, and their files with sizes."""
 
     name: str = FILES
     arrow_schema: ClassVar[pa.Schema] = pa.schema(
@@ -103,14 +103,17 @@ def list_records(files: Mapping[PartitionPath, Mapping[str, FileEntry]]) -> list
 def partitions_record(
     present: Iterable[PartitionPath], gone: Iterable[PartitionPath] = ()
 ) -> MetadataRecord:
-    """The record that lists partitions, those that are there and those that are gone."""
+    """The record that lists partitions, present ones and deleted ones."""
     entries = {partition_name(one): FileEntry(0) for one in present}
     entries |= {partition_name(one): FileEntry(0, is_deleted=True) for one in gone}
     return MetadataRecord(ALL_PARTITIONS, RecordType.ALL_PARTITIONS, FileList(entries))
 
 
 def _being_cleaned(client: TableMetaClient) -> frozenset[str]:
-    """Paths of files that a pending clean deletes: gone or not, both is right."""
+    """Paths of files that a pending clean deletes.
+
+    Gone or not, both is right.
+    """
     paths: set[str] = set()
     for pending in client.timeline().pending().of_actions(Action.CLEAN):
         requested = pending.to(State.REQUESTED)

@@ -1,4 +1,4 @@
-"""What a write does to record keys, which several partitions are indexes of."""
+"""Changes of record keys by a write, for partitions that index them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from hudi_core.metadata.value_index import has_repeated_keys, with_repeated_keys
 
 @dataclass(eq=False)
 class KeyChanges:
-    """The changes of one write: as its tasks report them, else from the files.
+    """The changes of one write.
+
+    As its tasks report them, else from the files.
 
     Attributes
     ----------
@@ -70,8 +72,10 @@ class KeyChanges:
         return secondary_change(self.commit.client, self._replacement, column)
 
     def note_repeated(self) -> None:
-        """Note it where several file groups come to hold one key: readers of secondary indexes
-        must know. Where nobody kept account of the keys, they may."""
+        """Note it where several file groups come to hold one key.
+
+        Readers of secondary indexes must know. Where nobody kept account of the keys, they may.
+        """
         commit = self.commit
         if RECORD_INDEX not in commit.stored.all or has_repeated_keys(commit.definitions):
             return

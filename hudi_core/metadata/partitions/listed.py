@@ -1,4 +1,4 @@
-"""A table's files from one listing, for partitions of its metadata table that are built."""
+"""A table's files from one listing, for partitions that are built."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from hudi_core.view.storage_lister import StorageLister
 
 @dataclass(eq=False)
 class ListedTable(Work):
-    """The files of a table; its folders are listed once, when they are first asked for."""
+    """The files of a table.
+
+    Its folders are listed once, when they are first asked for.
+    """
 
     @cached_property
     def lister(self) -> StorageLister:
@@ -39,7 +42,7 @@ class ListedTable(Work):
 
     @cached_property
     def files(self) -> dict[PartitionPath, list[BaseFile]]:
-        """The files of every partition that has one, those of replaced groups included."""
+        """Files of every partition that has one, replaced groups included."""
         found: dict[PartitionPath, list[BaseFile]] = {}
         for one in self._view.all_slices(self._partitions):
             if one.base_file is not None:

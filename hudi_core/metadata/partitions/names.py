@@ -1,4 +1,4 @@
-"""Partitions and checks of the metadata table as the command line shows them.
+"""Partitions and checks of the metadata table, for the command line.
 
 Nothing of the library is imported here: help texts are shown without it.
 """

@@ -56,7 +56,9 @@ class RangeChanges:
 
     @cached_property
     def columns(self) -> IndexedColumns:
-        """The columns that have ranges: of all files, or no file has them yet.
+        """The columns that have ranges.
+
+        Of all files, or no file has them yet.
 
         Files may have another column under a name that stood for one. Where that had no ranges, the
         new one gets some with an index that is built from all files.

@@ -1,4 +1,4 @@
-"""Ranges of columns, which two partitions hold: of files, and of the table's partitions."""
+"""Ranges of columns, of files and of the table's partitions."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def footer_ranges(table: ListedTable) -> dict[str, dict[str, ColumnRange]]:
 def stored_ranges(
     work: Work, partition: str, columns: Collection[str]
 ) -> Iterator[tuple[MetadataRecord, ColumnRange]]:
-    """Yield the ranges of some columns that a partition of the metadata table has.
+    """Yield the stored ranges of some columns in a partition.
 
     Parameters
     ----------

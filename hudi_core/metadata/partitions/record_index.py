@@ -36,7 +36,9 @@ _ENTRY_BYTES: Final = 48
 
 @dataclass(frozen=True)
 class RecordIndex(MetadataPartition):
-    """The place of every record key: of each once in the whole table, or once in each partition.
+    """The place of every record key.
+
+    Of each once in the whole table, or once in each partition.
 
     As an Arrow table, ``instant`` is when the instant that brought a key was requested.
     """

@@ -25,10 +25,16 @@ PARTITIONS: Final[tuple[MetadataPartition, ...]] = (
 
 
 def partition_of(name: str) -> MetadataPartition | None:
-    """The partition of a name; ``None`` where it is of no known kind."""
+    """The partition of a name.
+
+    ``None`` where it is of no known kind.
+    """
     return next((found for one in PARTITIONS if (found := one.named(name)) is not None), None)
 
 
 def partitions_of(names: Iterable[str]) -> list[MetadataPartition]:
-    """The partitions of some names; names of no known kind are left out."""
+    """The partitions of some names.
+
+    Names of no known kind are left out.
+    """
     return [found for name in names if (found := partition_of(name)) is not None]

@@ -30,7 +30,10 @@ _PLAIN: Final = ("", "identity")
 
 @dataclass(frozen=True)
 class SecondaryIndex(MetadataPartition):
-    """The record keys of every value of a column; a table has any number of them."""
+    """The record keys of every value of a column.
+
+    A table has any number of them.
+    """
 
     name: str = SECONDARY_INDEX
     arrow_schema: ClassVar[pa.Schema] = pa.schema(

@@ -1,4 +1,4 @@
-"""An action on a table, as the partitions of its metadata table see it."""
+"""An action on a table, as metadata partitions see it."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Work:
         )
 
     def current_files(self, partitions: Sequence[PartitionPath]) -> list[DataFile]:
-        """Base files that readers see in partitions, as the metadata table lists them."""
+        """Base files that readers see in partitions, by the metadata table."""
         view = self.view(_Listed(self.snapshot, partitions))
         return data_files(view.latest_slices(partitions))
 
@@ -164,7 +164,9 @@ class Commit(Work):
 
 @dataclass(eq=False)
 class Removal(Work):
-    """A deletion of files that is about to complete: a rollback or a clean.
+    """A deletion of files that is about to complete.
+
+    A rollback or a clean.
 
     Attributes
     ----------

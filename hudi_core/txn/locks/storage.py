@@ -237,8 +237,10 @@ class _Lease:
         return True
 
     def end(self) -> str | None:
-        """Stop renewing and tell everybody that the lock is free; returns the tag of the file that
-        says so."""
+        """Stop renewing and tell everybody that the lock is free.
+
+        Returns the tag of the file that says so.
+        """
         self._stop.set()
         if self._thread.ident is not None:
             self._thread.join()
