@@ -104,7 +104,7 @@ def find_or_make(
         _make(meta_client, _first(meta_client, view_manager))
     elif rebuild:
         _rebuild(meta_client, _first(meta_client, view_manager))
-    head = open_log(meta_client, is_anew=True)
+    head = open_log(meta_client, is_rebuilt=True)
     head.require_ours()
     require_writable(head)
     return FormatCommit(str(head.version), head.root)
@@ -210,7 +210,7 @@ def _rebuild(meta_client: MetaClientView, first: _First) -> None:
 def _readable(meta_client: MetaClientView) -> Head | None:
     """The log where it is whole."""
     try:
-        head = open_log(meta_client, is_anew=True)
+        head = open_log(meta_client, is_rebuilt=True)
         len(Snapshot(head))
     except (CorruptMetadataError, UnsupportedTableError):
         return None

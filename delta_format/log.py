@@ -140,8 +140,7 @@ class Head:
         return self._recorded[name]
 
     def holds(self, instant: Instant) -> bool:
-        """Whether the table counts an instant; so a head is a
-        :class:`~hudi_core.spi.PublishedInstants`."""
+        """Whether the table counts an instant."""
         recorded = self.recorded(instant)
         if recorded is not None:
             return recorded != REVOKED
@@ -194,12 +193,12 @@ class Head:
 
     def versions(self) -> Iterator[Mapping[str, Any]]:
         """Yield what the versions report of themselves, the newest first."""
-        told = 0
+        reported = 0
         for limit in _STAGES:
             found = self._newest_reports(limit)
-            yield from found[told:]
-            told = len(found)
-            if limit is None or told < limit:
+            yield from found[reported:]
+            reported = len(found)
+            if limit is None or reported < limit:
                 return
 
     def _came_before(self, instant: Instant) -> bool:
@@ -377,7 +376,7 @@ def has_log(meta_client: MetaClientView) -> bool:
 
 
 def open_log(
-    meta_client: MetaClientView, version: int | None = None, *, is_anew: bool = False
+    meta_client: MetaClientView, version: int | None = None, *, is_rebuilt: bool = False
 ) -> Head:
     """Open a table's log.
 
@@ -409,7 +408,7 @@ def open_log(
             head = Head(at_version(meta_client), root)
             held.value = head
             return head
-        handle = opened(meta_client) if is_anew else newest(meta_client)
+        handle = opened(meta_client) if is_rebuilt else newest(meta_client)
     head = Head(handle.table, root)
     keep_after(head, meta_client, handle)
     return head

@@ -10,7 +10,7 @@ TYPES: Final = ("glue", "hive", "rest", "sql")
 """Kinds of catalogs; others of pyiceberg's take no commits."""
 
 
-def _truth(text: str) -> bool:
+def _boolean(text: str) -> bool:
     if text.lower() not in ("true", "false"):
         raise ValueError("it is neither true nor false")
     return text.lower() == "true"
@@ -50,7 +50,7 @@ IDENTIFIER: Final = FormatOption[tuple[str, ...]](
 CREATE_NAMESPACE: Final = FormatOption(
     "catalog.create-namespace",
     False,
-    _truth,
+    _boolean,
     "Whether a namespace that the catalog does not have is made with the table. Otherwise it is "
     "refused.",
 )

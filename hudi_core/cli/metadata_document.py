@@ -54,9 +54,9 @@ def finding_document(finding: Difference) -> dict[str, Any]:
 
 def finding_line(finding: Difference) -> str:
     """The same in words."""
-    said = "does not know it" if finding.found is None else f"says {finding.found}"
-    truth = "there is no such thing" if finding.expected is None else f"it is {finding.expected}"
-    return f"{finding.source}: {finding.subject}: the metadata table {said}, {truth}"
+    stated = "does not know it" if finding.found is None else f"says {finding.found}"
+    actual = "there is no such thing" if finding.expected is None else f"it is {finding.expected}"
+    return f"{finding.source}: {finding.subject}: the metadata table {stated}, {actual}"
 
 
 def locations_document(

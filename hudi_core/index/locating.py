@@ -114,13 +114,13 @@ def _found(
         path, base_file = scope.files[file]
         numbers = incoming.keys.column("number").to_numpy()[match.incoming]
         own = [one for one, source in enumerate(scope.sources.paths) if source == path]
-        strange = np.flatnonzero(~np.isin(scope.sources.partition_of(numbers), own))
-        if len(strange):
+        foreign = np.flatnonzero(~np.isin(scope.sources.partition_of(numbers), own))
+        if len(foreign):
             names = dict.fromkeys(name.split(".")[0] for name in fields)
             rows = pa.table({name: read_column(context, base_file.path, name) for name in names})
-            stored = order_values(rows.take(pa.array(match.stored[strange])), fields, rules)
-            keys = incoming.keys.select(given).take(pa.array(match.incoming[strange]))
-            late[strange] = true_mask(existing_is_newer(stored, keys.columns))
+            stored = order_values(rows.take(pa.array(match.stored[foreign])), fields, rules)
+            keys = incoming.keys.select(given).take(pa.array(match.incoming[foreign]))
+            late[foreign] = true_mask(existing_is_newer(stored, keys.columns))
     return Found(file, match.incoming.astype(np.int64), match.stored.astype(np.int64), late)
 
 

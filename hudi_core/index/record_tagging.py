@@ -156,9 +156,9 @@ class RecordTagging:
         """Probe some files for the keys that the index names."""
         context = self._context
         incoming = item.incoming.load(context)
-        said = [hint.load(context) for hint in item.hints]
-        keys = np.concatenate([one for one, _ in said])
-        files = np.concatenate([one for _, one in said])
+        stated = [hint.load(context) for hint in item.hints]
+        keys = np.concatenate([one for one, _ in stated])
+        files = np.concatenate([one for _, one in stated])
         hinted = {ordinal: np.sort(keys[files == ordinal]) for ordinal in item.files}
         found = to_table(locate_hinted(item.scope, incoming, context, hinted))
         return spill(context, task, "found", found, self.tagging.in_memory)

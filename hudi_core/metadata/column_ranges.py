@@ -95,8 +95,8 @@ def partition_ranges(
         rows = table["value_count"]
     else:
         rows = _of_partitions(snapshot, partitions, counting, pa.string())["value_count"]
-    told = pc.fill_null(pc.equal(table["value_count"], rows), False)
-    gone = pc.or_kleene(table["is_deleted"], pc.invert(told))
+    reported = pc.fill_null(pc.equal(table["value_count"], rows), False)
+    gone = pc.or_kleene(table["is_deleted"], pc.invert(reported))
     place = table.schema.get_field_index("is_deleted")
     ranges = _ranges(table.set_column(place, "is_deleted", gone), kind, of_files=False)
     anything = np.ones(len(partitions), np.bool_)
@@ -117,13 +117,13 @@ def _of_partitions(
     for group in snapshot.groups(PARTITION_STATS):
         # records of the log are merged with those of the base file; what it does not mention is
         # taken from there as it is
-        told = {key: present(record) for key, record in group.changed(keys).items()}
-        payloads = [record.payload if record is not None else None for record in told.values()]
+        reported = {key: present(record) for key, record in group.changed(keys).items()}
+        payloads = [record.payload if record is not None else None for record in reported.values()]
         stored = as_table([one if isinstance(one, ColumnRange) else None for one in payloads])
-        changed = pa.table({"key": pa.array(told, pa.string()), **_typed(stored, kind, path)})
+        changed = pa.table({"key": pa.array(reported, pa.string()), **_typed(stored, kind, path)})
         tables.append(changed)
-        if group.base is not None and len(told) < len(keys):
-            rest = [key for key in keys if key not in told]
+        if group.base is not None and len(reported) < len(keys):
+            rest = [key for key in keys if key not in reported]
             prefixes = rest if len(rest) <= _FEW_PARTITIONS else [wanted.prefix]
             found = _of_base(group.base, wanted, prefixes, group.base.reader.schema)
             if found is not None:
@@ -224,13 +224,13 @@ def _decoded(
 
 
 def _placed(table: pa.Table, column: _Column, path: str) -> pa.Table:
-    told = {"key": table["key"], **_typed(table, column.kind, path)}
+    reported = {"key": table["key"], **_typed(table, column.kind, path)}
     if not column.of_files:
-        return pa.table(told)
+        return pa.table(reported)
     begin = len(column.prefix)
     partitions = pc.utf8_slice_codeunits(table["key"], begin, begin + _ID_LENGTH)
     place = pc.binary_join_element_wise(partitions, table["file_name"], "")
-    return pa.table({**told, "place": place})
+    return pa.table({**reported, "place": place})
 
 
 def _schema(layer: Layer) -> str | None:

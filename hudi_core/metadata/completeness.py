@@ -102,10 +102,10 @@ def require_complete(
                 continue
             group, file = held[file_id], held[file_id].files.get(name)
             if group.start <= end and (file is None or file.size < size):
-                said = f"it has {file.size if file else 0} bytes, and {size} were written"
+                claimed = f"it has {file.size if file else 0} bytes, and {size} were written"
                 raise CorruptMetadataError(
                     f"{records.root}/{join_path(partition, name)}",
-                    said if file else "it is missing",
+                    claimed if file else "it is missing",
                     REBUILD,
                 )
 

@@ -106,10 +106,10 @@ class GroupReader:
 
     def changed(self, keys: Sequence[str]) -> dict[str, MetadataRecord | None]:
         """Latest records of the given keys that occur in the log."""
-        told = [list(layer.lookup(keys)) for layer in self.logs]
-        some = list(dict.fromkeys(key for layer in told for key, _ in layer))
+        reported = [list(layer.lookup(keys)) for layer in self.logs]
+        some = list(dict.fromkeys(key for layer in reported for key, _ in layer))
         base = self.base.lookup(some) if self.base is not None and some else ()
-        return _merged([base, *told])
+        return _merged([base, *reported])
 
     def scan(self, prefixes: Sequence[str] = ("",)) -> dict[str, MetadataRecord | None]:
         """Latest records of all keys with one of some prefixes."""

@@ -192,9 +192,9 @@ def _entry_of(layer: Layer) -> pa.RecordBatch | None:
             return None
         keys.append(cells.all_keys())
         values.append(cells.all_values().dictionary_encode())
-    told = pa.chunked_array(values, _SCHEMA.field("value").type).unify_dictionaries()
+    reported = pa.chunked_array(values, _SCHEMA.field("value").type).unify_dictionaries()
     return pa.RecordBatch.from_arrays(
-        [pa.concat_arrays(keys), told.combine_chunks()], schema=_SCHEMA
+        [pa.concat_arrays(keys), reported.combine_chunks()], schema=_SCHEMA
     )
 
 
@@ -212,5 +212,5 @@ def _found(entry: pa.RecordBatch, keys: pa.BinaryArray) -> Found:
     # of the values of all keys, those of these
     used = pc.unique(some.indices)
     numbers = pc.index_in(some.indices, value_set=used)
-    told = pa.DictionaryArray.from_arrays(numbers, values.dictionary.take(used))
-    return order.to_numpy()[rows].astype(np.int64), told
+    reported = pa.DictionaryArray.from_arrays(numbers, values.dictionary.take(used))
+    return order.to_numpy()[rows].astype(np.int64), reported

@@ -143,8 +143,8 @@ def base_layer(file: StoredFile) -> BaseLayer:
 
 def _identity(file: StoredFile, reader: HFileReader, offset: int = 0) -> tuple[Hashable, ...]:
     # tables that are rebuilt have files of the same names
-    said = tuple(sorted(reader.info.items()))
-    return file.path, file.size, file.modified_ms, offset, reader.trailer, said
+    stated = tuple(sorted(reader.info.items()))
+    return file.path, file.size, file.modified_ms, offset, reader.trailer, stated
 
 
 @dataclass(frozen=True, slots=True)

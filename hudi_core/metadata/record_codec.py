@@ -18,7 +18,7 @@ from hudi_core.metadata.record_schema import record_schema
 from hudi_core.metadata.records import PAYLOADS, MetadataRecord, RecordType
 from hudi_core.schema.table_schema import FILE_NAME, META_COLUMNS
 
-_Said: TypeAlias = tuple[RecordType | int, Payload | None]
+_Stated: TypeAlias = tuple[RecordType | int, Payload | None]
 _SMALL, _MAX_KNOWN = 512, 4096
 """Bytes of the longest value that is remembered, and how many are."""
 _KNOWN: Final = frozenset(RecordType)
@@ -47,7 +47,7 @@ class RecordDecoder:
         wrong = schema_incompatibility(schema)
         if wrong is not None:
             raise CorruptMetadataError(path, f"its schema is not right at {wrong}", REBUILD)
-        self._known: dict[bytes, _Said] = {}
+        self._known: dict[bytes, _Stated] = {}
 
     def decode(self, key: bytes, value: bytes) -> MetadataRecord | None:
         """Return an entry's record; ``None`` for a deletion.
@@ -79,16 +79,16 @@ class RecordDecoder:
         CorruptMetadataError
             See :meth:`decode`; an empty value, too.
         """
-        said = self._known.get(value)
-        if said is None:
-            said = self._decode(value)
+        stated = self._known.get(value)
+        if stated is None:
+            stated = self._decode(value)
             if len(value) <= _SMALL:
                 if len(self._known) >= _MAX_KNOWN:
                     self._known.clear()
-                self._known[value] = said
-        return said
+                self._known[value] = stated
+        return stated
 
-    def _decode(self, value: bytes) -> _Said:
+    def _decode(self, value: bytes) -> _Stated:
         with with_rebuild_hint():
             fields = decode_datum(value, self._schema, self._path, named=True)
         try:
@@ -121,7 +121,7 @@ class RecordEncoder:
             "key": "",
             **{one.field["name"]: None for one in PAYLOADS},
         }
-        self._known: dict[_Said, bytes] = {}
+        self._known: dict[_Stated, bytes] = {}
 
     def encode(self, record: MetadataRecord) -> tuple[bytes, bytes]:
         """Return a record's key and value for an HFile."""
@@ -129,13 +129,13 @@ class RecordEncoder:
         if payload is None or not payload.is_shared:
             return record.key.encode(), self._encode(record.type, payload)
         # the keys of one file group have few different locations
-        said = (record.type, payload)
-        value = self._known.get(said)
+        stated = (record.type, payload)
+        value = self._known.get(stated)
         if value is None:
-            value = self._encode(*said)
+            value = self._encode(*stated)
             if len(self._known) >= _MAX_KNOWN:
                 self._known.clear()
-            self._known[said] = value
+            self._known[stated] = value
         return record.key.encode(), value
 
     def _encode(self, kind: int, payload: Payload | None) -> bytes:

@@ -31,14 +31,14 @@ def row_counts(
     """
     wanted = list(files)
     written = {time for time, _ in wanted}
-    told = {
+    reported = {
         stat.path: stat.num_writes
         for instant in timeline.completed_writes()
         if instant.requested_time in written
         for stat in client.read_commit(instant).stats
     }
     # nought is also what a writer leaves that does not count
-    untold = [path for _, path in wanted if not told.get(path)]
+    untold = [path for _, path in wanted if not reported.get(path)]
     footers = client.run_map(lambda path: int(read_file_metadata(client, path).num_rows), untold)
     counted = dict(zip(untold, footers, strict=True))
-    return {path: told.get(path) or counted.get(path, 0) for _, path in wanted}
+    return {path: reported.get(path) or counted.get(path, 0) for _, path in wanted}

@@ -30,6 +30,6 @@ class Difference:
     is_pending: bool = False
 
     def __str__(self) -> str:
-        said = "not known" if self.found is None else self.found
-        truth = "no such thing" if self.expected is None else self.expected
-        return f"{self.source}: {self.subject}: {said}; expected: {truth}"
+        stated = "not known" if self.found is None else self.found
+        actual = "no such thing" if self.expected is None else self.expected
+        return f"{self.source}: {self.subject}: {stated}; expected: {actual}"

@@ -130,11 +130,11 @@ class PartitionPruner:
     def _ranges(self, name: str, texts: Sequence[str | None]) -> ValueRanges | None:
         kind = self._schema.field(name).type
         if name == PARTITION_PATH:
-            said = list(texts)
+            stated = list(texts)
         else:
-            said = [text if _is_certain(kind, text) else None for text in texts]
+            stated = [text if _is_certain(kind, text) else None for text in texts]
         try:
-            values = pa.array(said, pa.string()).cast(kind)
+            values = pa.array(stated, pa.string()).cast(kind)
         except pa.ArrowInvalid:
             return None
         unknown = values.is_null().to_numpy(zero_copy_only=False)

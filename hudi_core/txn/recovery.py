@@ -155,7 +155,7 @@ def _delete_uncounted(table: OpenTable, time: InstantTime, timeline: Timeline) -
 def require_known_actions(client: TableMetaClient) -> None:
     """Refuse pending actions that this release does not write."""
     timeline = client.timeline()
-    strange = [
+    foreign = [
         str(instant)
         for instant in timeline.pending()
         if instant.action not in _OWN_WRITES
@@ -163,10 +163,10 @@ def require_known_actions(client: TableMetaClient) -> None:
         and not is_own_indexing(client, instant)
     ]
     # what landed after another writer had finished it is removed, see _remove_surplus
-    strange += timeline.unknown
-    if strange:
+    foreign += timeline.unknown
+    if foreign:
         raise UnsupportedTableError(
             client.base_path,
-            f"has pending actions that this release does not write: {', '.join(strange)}",
+            f"has pending actions that this release does not write: {', '.join(foreign)}",
             "Let the engine that started them finish or roll them back, then write again.",
         )

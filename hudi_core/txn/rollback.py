@@ -184,7 +184,7 @@ class _Hooks(RollbackHooks):
     def after_complete(
         self, client: TableMetaClient, rollback: Instant, metadata: RollbackMetadata
     ) -> None:
-        """Tell the format that the rollback is complete."""
+        """Publish the completed rollback in the format."""
         table, host = replace(self.table, client=client), self.table.host
         if self.is_again and host.find_publication(client, rollback) is not None:
             return

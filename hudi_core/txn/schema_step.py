@@ -58,13 +58,13 @@ class SchemaStep:
         """Capabilities and columns that the change requires of the format."""
         both = list(self._both())
         before, after = _by_id(self.base), _by_id(self.new)
-        told: dict[Capability, list[str]] = {
+        reported: dict[Capability, list[str]] = {
             Capability.ADD_COLUMN: [after[one][0] for one in after.keys() - before.keys()],
             Capability.DROP_COLUMN: [before[one][0] for one in before.keys() - after.keys()],
             Capability.RENAME_COLUMN: [path for path, old, new in both if old.name != new.name],
             Capability.PROMOTE_TYPE: [path for path, _, _ in self.promoted()],
         }
-        return {capability: sorted(paths) for capability, paths in told.items() if paths}
+        return {capability: sorted(paths) for capability, paths in reported.items() if paths}
 
     def promoted(self) -> Sequence[tuple[str, pa.DataType, pa.DataType]]:
         """Paths of promoted columns, with types before and after."""

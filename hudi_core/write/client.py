@@ -222,12 +222,12 @@ class WriteClient:
         context, staged, _, _ = self._prepared(self.table, incoming, operation)
         if context.uses_record_index and not self._builds_record_index:
             require_record_index(self.table.client, context.write.index.index_type)
-        rehearsal = DryRunTransaction(self.table, self.table.timeline())
-        view = self.table.views().view(rehearsal.began)
+        plan = DryRunTransaction(self.table, self.table.timeline())
+        view = self.table.views().view(plan.began)
         steps = WriteSteps(
             self.engine,
             context.write,
-            rehearsal,
+            plan,
             context,
             deciding_columns(staged, context),
             operation,
@@ -277,8 +277,8 @@ class WriteClient:
         if not metadata.enabled:
             return False
         stored = StoredPartitions.of(self.table.client.config)
-        is_anew = stored.is_rebuilding and RECORD_INDEX in stored.building
-        return is_anew or metadata.record_index or metadata.partitioned_record_index
+        is_rebuilt = stored.is_rebuilding and RECORD_INDEX in stored.building
+        return is_rebuilt or metadata.record_index or metadata.partitioned_record_index
 
     def _prepared(self, table: OpenTable, incoming: pa.Schema, operation: Operation) -> _Prepared:
         client = table.client

@@ -270,8 +270,8 @@ class HFileReader:
             last = cells.keys[-1]
             yield cells
         self._require_count(count)
-        said = self.info.get(file_info.LAST_KEY)
-        if count and said and row_of(said, self._path) != last:
+        stated = self.info.get(file_info.LAST_KEY)
+        if count and stated and row_of(stated, self._path) != last:
             raise damaged(self._path, "its last key is not the one it says")
 
     def _require_count(self, count: int) -> None:

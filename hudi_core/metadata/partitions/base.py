@@ -256,9 +256,9 @@ class MetadataPartition:
             record = right or found
             if record is not None and self.misleads(found, right, comparison):
                 subject = self.subject(record)
-                yield Difference(self.name, subject, self._said(right), self._said(found))
+                yield Difference(self.name, subject, self._stated(right), self._stated(found))
 
-    def _said(self, record: MetadataRecord | None) -> str | None:
+    def _stated(self, record: MetadataRecord | None) -> str | None:
         return None if record is None else self.describe(record)
 
     def listed(self, comparison: Comparison) -> Mapping[Hashable, MetadataRecord]:

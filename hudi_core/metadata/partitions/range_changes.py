@@ -126,8 +126,8 @@ class RangeChanges:
             # what is stored may have been made of a column before the last one
             change = widest if path in self._given_up else in_form
             # Hudi merges a range that is not tight with the stored one, which has another type
-            said = replace(change(one, columns[path]), is_tight_bound=True)
-            yield replace(record, payload=said)
+            stated = replace(change(one, columns[path]), is_tight_bound=True)
+            yield replace(record, payload=stated)
 
     def _is_missing(self, path: str) -> bool:
         """Whether a name stood for another column, without ranges."""
@@ -160,11 +160,11 @@ class RangeChanges:
             old = self.commit.base.field(path)
             is_same = old is not None and old.type.equals(form.kind)
             if path in self._given_up:
-                is_told = path in self.known and is_same
+                is_reported = path in self.known and is_same
             else:
-                told_so = form.value_type is not None and self._widened_by_rows(path, form)
-                is_told = old is None or is_same or told_so
-            if not is_told:
+                reported_so = form.value_type is not None and self._widened_by_rows(path, form)
+                is_reported = old is None or is_same or reported_so
+            if not is_reported:
                 changed[path] = form
         return changed
 

@@ -113,10 +113,10 @@ class SecondaryIndex(MetadataPartition):
         expected = {one.key for one in self.build(comparison.table)}
         for key in sorted(expected ^ listed):
             value, record_key = split_secondary_key(key, self.name)
-            said = f"value {value!r}"
+            stated = f"value {value!r}"
             yield Difference(
                 self.name,
                 f"record key {record_key!r}",
-                said if key in expected else None,
-                said if key in listed else None,
+                stated if key in expected else None,
+                stated if key in listed else None,
             )
