@@ -212,21 +212,38 @@ def test_writes_that_overlap_leave_no_gap(table: hudi.Table) -> None:
     assert kept(table, table.insert(ROWS)) == {**STREAMER, **SINK}
 
 
-def test_a_write_reads_the_commit_before_it_once(
-    table: hudi.Table, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    table.insert(ROWS, idempotency=("job", 1))
-    last = table.timeline.completed_writes()[-1]
-    read: list[Instant] = []
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[Instant]:
+    """Give the instants whose files are read from a timeline, as they are read."""
+    found: list[Instant] = []
     whole = ActiveTimeline.read
 
     def counted(self: ActiveTimeline, instant: Instant) -> bytes:
-        read.append(instant)
+        found.append(instant)
         return whole(self, instant)
 
     monkeypatch.setattr(ActiveTimeline, "read", counted)
-    table.upsert(ROWS, idempotency=("job", 2))
+    return found
+
+
+def test_a_write_reads_the_commit_of_another_before_it_once(
+    table: hudi.Table, read: list[Instant]
+) -> None:
+    table.insert(ROWS, idempotency=("job", 1))
+    last = table.timeline.completed_writes()[-1]
+    read.clear()
+    hudi.Table.open(table.path).upsert(ROWS, idempotency=("job", 2))
     assert read.count(last) == 1
+
+
+def test_a_write_does_not_read_its_own_commit_before_it(
+    table: hudi.Table, read: list[Instant]
+) -> None:
+    table.insert(ROWS, idempotency=("job", 1))
+    last = table.timeline.completed_writes()[-1]
+    read.clear()
+    table.upsert(ROWS, idempotency=("job", 2))
+    assert last not in read
 
 
 # --- rolling keys --------------------------------------------------------------------------------

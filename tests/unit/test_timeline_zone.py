@@ -265,7 +265,8 @@ def opened(path: Path, zone: str, more: Mapping[str, str] | None = None) -> hudi
 def test_a_local_table_gets_instants_of_the_declared_zone(local_table: Path, zone: str) -> None:
     before = datetime.now(UTC) - timedelta(milliseconds=1)
     result = opened(local_table, zone).upsert(ROWS)
-    after = datetime.now(UTC)
+    # times are unique: those that are handed out in one millisecond are ahead of the clock
+    after = datetime.now(UTC) + timedelta(milliseconds=2)
 
     first, last = local(zone, before), local(zone, after)
     done = result.instant.completion_time
