@@ -1,4 +1,4 @@
-"""Spark's own doors: ``spark.read.format("hudi")`` and ``df.write.format("hudi")``.
+"""The Spark data source: ``spark.read.format("hudi")`` and ``df.write.format("hudi")``.
 
 PySpark imports every installed package whose name begins with ``pyspark_`` and registers its
 ``DefaultSource``; nothing needs to be configured or imported.
