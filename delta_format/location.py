@@ -42,7 +42,10 @@ def table_uri(meta_client: MetaClientView) -> str:
     """Return the root as deltalake takes it."""
     root = root_of(meta_client)
     # a local path is taken as it is when it is a URI, but not when it holds what looks like one
-    return f"file://{quote(root)}" if root.startswith("/") else root
+    if root.startswith("/"):
+        return f"file://{quote(root)}"
+    # Hadoop's oldest scheme of S3 is unknown to deltalake
+    return f"s3://{root.removeprefix('s3n://')}" if root.startswith("s3n://") else root
 
 
 def store_options(meta_client: MetaClientView) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Context
 from typing import Any, Final
@@ -80,8 +81,14 @@ def _column(
 def _is_unbounded(chunk: pq.ColumnChunkMetaData) -> bool:
     """Whether a column chunk has values without bounds."""
     statistics = chunk.statistics
-    bounded = statistics is not None and statistics.has_min_max
+    bounded = statistics is not None and statistics.has_min_max and not _has_nan(statistics)
     return not bounded and _null_count(chunk) != chunk.num_values
+
+
+def _has_nan(statistics: pq.Statistics) -> bool:
+    """Whether a bound is NaN, which bounds nothing: parquet-mr writes such."""
+    bounds = (statistics.min_raw, statistics.max_raw)
+    return any(isinstance(one, float) and math.isnan(one) for one in bounds)
 
 
 def _chunk_bounds(kind: pa.DataType, chunk: pq.ColumnChunkMetaData) -> Bounds | tuple[()] | None:
@@ -91,6 +98,8 @@ def _chunk_bounds(kind: pa.DataType, chunk: pq.ColumnChunkMetaData) -> Bounds | 
     """
     statistics = chunk.statistics
     if statistics is not None and statistics.has_min_max:
+        if _has_nan(statistics):
+            return None
         internal = _internal_form(kind)
         return internal(statistics.min_raw), internal(statistics.max_raw)
     # of floats, only columns of nulls and NaN have no bounds

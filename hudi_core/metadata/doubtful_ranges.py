@@ -1,8 +1,9 @@
 """Unreliable ranges that Hudi's own writers make.
 
-Measured with Hudi-Spark 1.2.0: a file with a NaN gets bounds of 0.0 and 0.0, and a file whose texts
-are so long that its footer has no bounds is said to have nothing but nulls. What is made of such
-ranges, those of partitions, looks like any other.
+Measured with Hudi-Spark 1.2.0: a row group with a NaN gets bounds of 0.0 and 0.0, and one whose
+strings are so long that the footer has no bounds counts as nothing but nulls. What is made of such
+ranges, those of files with several row groups and those of partitions, looks like any other. They
+are merged in Java's order, too: strings by UTF-16 units, bytes as signed numbers.
 """
 
 from __future__ import annotations
@@ -20,6 +21,12 @@ from hudi_core.schema.arrow_types import is_bytes, is_text
 _LONG: Final = 2048
 """Bytes of the shortest value that may be too long: parquet-mr leaves out bounds that have 4096
 together."""
+_ONE_ROW_GROUP: Final = 100
+"""Values of the largest file that is taken to have one row group: parquet-mr does not look at the
+size of a row group before so many rows."""
+_ELSEWHERE_IN_UTF16: Final = r"[\x{E000}-\x{10FFFF}]"
+"""Characters whose order differs between UTF-8 and UTF-16. A bound without them bounds the same
+strings in both."""
 
 
 def doubtful(table: pa.Table, kind: pa.DataType, *, of_files: bool) -> Mask:
@@ -36,30 +43,51 @@ def doubtful(table: pa.Table, kind: pa.DataType, *, of_files: bool) -> Mask:
         Whether the ranges are of files, and not of partitions.
     """
     if pt.is_floating(kind):
-        return _floats(table, of_files)
-    if is_text(kind) or is_bytes(kind):
-        return _texts(table, of_files)
+        return _floats(table, _merged(table, of_files))
+    if is_text(kind):
+        return _long(table, _merged(table, of_files)) | _in_java_order(table)
+    if is_bytes(kind):
+        merged = _merged(table, of_files)
+        return _long(table, merged) | merged
     return np.zeros(len(table), np.bool_)
 
 
-def _floats(table: pa.Table, of_files: bool) -> Mask:
+def _merged(table: pa.Table, of_files: bool) -> Mask:
+    """Which ranges may be merged from several ones."""
+    if not of_files:
+        return np.ones(len(table), np.bool_)
+    several: Mask = pc.fill_null(table["value_count"], 0).to_numpy() > _ONE_ROW_GROUP
+    return several
+
+
+def _floats(table: pa.Table, merged: Mask) -> Mask:
     low, high = (
         pc.fill_null(table[side], np.nan).to_numpy().astype(np.float64)
         for side in ("minimum", "maximum")
     )
     with_zero: Mask = (low <= 0) & (high >= 0)
-    if not of_files:
-        return with_zero
     # bounds that are zeros are negative below and positive above, whoever writes the file
     positive: Mask = (low == 0) & (high == 0) & ~np.signbit(low)
-    return positive
+    found: Mask = np.where(merged, with_zero, positive)
+    return found
 
 
-def _texts(table: pa.Table, of_files: bool) -> Mask:
+def _long(table: pa.Table, merged: Mask) -> Mask:
     nulls, values, size = (
         pc.fill_null(table[name], 0).to_numpy()
         for name in ("null_count", "value_count", "total_uncompressed_size")
     )
-    some: Mask = (nulls == values) if of_files else (nulls > 0)
+    some: Mask = np.where(merged, nulls > 0, nulls == values)
     long: Mask = size >= _LONG
     return some & long
+
+
+def _in_java_order(table: pa.Table) -> Mask:
+    """Which bounds of strings exclude other strings in UTF-8 than in UTF-16."""
+    sides = (
+        pc.fill_null(pc.match_substring_regex(table[side], _ELSEWHERE_IN_UTF16), False)
+        for side in ("minimum", "maximum")
+    )
+    low, high = (side.to_numpy() for side in sides)
+    found: Mask = low | high
+    return found

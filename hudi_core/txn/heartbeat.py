@@ -88,7 +88,7 @@ class Heartbeat:
     def is_fresh(self) -> bool:
         """Whether the last sign is too young for a missed one."""
         is_beating = not (self._lost or self._stop.is_set())
-        return is_beating and time.monotonic() - self._signed_at < self.interval_s
+        return is_beating and _now() - self._signed_at < self.interval_s
 
     def start(self) -> None:
         """Give the first sign and go on until :meth:`stop`.
@@ -98,7 +98,7 @@ class Heartbeat:
         StorageError
             The file cannot be written.
         """
-        began = time.monotonic()
+        began = _now()
         self._storage.put_if_absent(self._path, self._beat.encode())
         self._signed_at = began
         try:
@@ -157,7 +157,7 @@ class Heartbeat:
                 self._give_sign()
 
     def _give_sign(self) -> None:
-        began = time.monotonic()
+        began = _now()
         if self._held is not None:
             self._held.overwrite(self._beat.encode())
             self._lost = self._held.is_deleted
@@ -284,6 +284,12 @@ class _Beat:
             interval if type(interval) is int else 0,
             host if isinstance(host, str) else None,
         )
+
+
+def _now() -> float:
+    """Seconds of a clock that runs while the machine is suspended."""
+    clock: int | None = getattr(time, "CLOCK_BOOTTIME", None)
+    return time.monotonic() if clock is None else time.clock_gettime(clock)
 
 
 def _local_path(storage: Storage, path: str) -> str | None:

@@ -295,13 +295,17 @@ class Transaction:
     def _undo(self) -> None:
         timeline = self.table.client.active.load()
         found = timeline.find(self.instant.requested_time, self.instant.action)
-        if found is None or found.is_completed:
+        if found is None:
+            self._discard_files()
+            return
+        if found.is_completed:
             return
         state = TableState.load(self.table, timeline)
         marked = self._marked()
         begun = rollback.planned_for(state.client, self.instant)
         if begun is not None:
             rollback.resume(state, begun)
+            self._discard_files()
         elif marked:
             rollback.roll_back(state, self.instant)
         else:

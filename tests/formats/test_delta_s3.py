@@ -73,6 +73,16 @@ def test_a_table_on_s3_is_read_by_deltalake(endpoint: str) -> None:
     assert content(found) == content(expected) == content(table.to_arrow())
     assert result.receipt.version == "3" == str(handle.version())
 
+    # Hadoop's other names of the scheme
+    for scheme in ("s3a", "s3n"):
+        place = f"tables/{scheme}"
+        made = hudi.Table.create(
+            f"{scheme}://{bucket}/{place}", SCHEMA, record_key="id", options=options
+        )
+        made.insert(rows(5))
+        other = DeltaTable(f"s3://{bucket}/{place}", storage_options=reach)
+        assert content(other.to_pyarrow_table()) == content(made.to_arrow())
+
     # a single writer, too, is kept apart from other processes: by a lease in the store
     assert not options.keys() & {"hoodie.write.lock.provider", "hoodie.write.concurrency.mode"}
     lease = table._opened.client.storage.read(LOCK_PATH)

@@ -115,6 +115,26 @@ class RolledBack(hudi.LocalEngine):
         return super().map_tasks(tasks, function, stage, weights)
 
 
+class RolledBackAndFailing(RolledBack):
+    """The write then fails by itself, before it comes to its commit."""
+
+    def map_tasks(self, tasks: Any, function: Any, stage: int, weights: Any = None) -> Any:
+        done = super().map_tasks(tasks, function, stage, weights)
+        if getattr(function, "func", None) is merge_handle.write_group:
+            raise KeyboardInterrupt
+        return done
+
+
+def test_a_failing_writer_that_was_taken_for_dead_removes_its_files(tmp_path: Path) -> None:
+    table = hudi.Table.create(str(tmp_path / "t"), SCHEMA, record_key="id")
+    table.upsert(rows("a"))
+    with pytest.raises(KeyboardInterrupt):
+        table.upsert(rows("a", "b"), engine=RolledBackAndFailing(table.path))
+    assert data_files(table) == 1
+    table.upsert(rows("c"))
+    assert foreign_keys(table) == ["a", "c"]
+
+
 def test_a_writer_that_was_taken_for_dead_removes_its_files(tmp_path: Path) -> None:
     table = hudi.Table.create(str(tmp_path / "t"), SCHEMA, record_key="id")
     table.upsert(rows("a"))

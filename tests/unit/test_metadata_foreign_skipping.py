@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -24,6 +25,7 @@ from hudi_core.base_file.footer_statistics import footer_statistics
 from hudi_core.errors import TableServiceError
 from hudi_core.metadata.bound_forms import bound_form, wrapped_bounds
 from hudi_core.metadata.bounds import kind_of, unwrap_bound
+from hudi_core.metadata.doubtful_ranges import doubtful
 from hudi_core.metadata.index_definitions import put_definitions, read_definitions, with_index
 from hudi_core.metadata.keys import partition_stats_key
 from hudi_core.metadata.partition_types import COLUMN_STATS, PARTITION_STATS
@@ -100,6 +102,64 @@ def listed(table: hudi.Table) -> tuple[str, ...]:
 
 def of_column(name: str) -> Callable[[Any], bool]:
     return lambda one: isinstance(one, ColumnRange) and one.column_name == name
+
+
+def as_stated(kind: pa.DataType, low: Any, high: Any, values: int, nulls: int = 0) -> pa.Table:
+    """Return a range in the form in which those of files are judged."""
+    numbers = {"null_count": nulls, "value_count": values, "total_uncompressed_size": 1 << 20}
+    columns = {name: pa.array([number]) for name, number in numbers.items()}
+    return pa.table(
+        {"minimum": pa.array([low], kind), "maximum": pa.array([high], kind), **columns}
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "low", "high", "values", "nulls", "expected"),
+    [
+        # a NaN in one row group of several: its bounds are 0.0 and 0.0, and hide a value of 100.0
+        (pa.float64(), -1.0, 3.0, 600, 0, True),
+        (pa.float64(), -1.0, 3.0, 100, 0, False),
+        (pa.float64(), 1.0, 3.0, 600, 0, False),
+        (pa.float64(), 0.0, 0.0, 3, 0, True),
+        # long strings in one row group of several: it counts as nulls
+        (pa.string(), "m000", "m006", 600, 100, True),
+        (pa.string(), "m000", "m006", 600, 0, False),
+        (pa.string(), "m000", "m006", 100, 50, False),
+        # the greatest by UTF-16, which sorts U+1F600 before it
+        (pa.string(), "a", "\uff5e", 600, 0, True),
+        (pa.string(), "\U0001f600", "\uff5e", 3, 0, True),
+        (pa.string(), "a", "\u00e9", 600, 0, False),
+        # Java compares bytes with their signs
+        (pa.binary(), b"\x80", b"\x7f", 600, 0, True),
+        (pa.binary(), b"a", b"b", 100, 0, False),
+        (pa.int64(), -1, 3, 600, 100, False),
+    ],
+)
+def test_ranges_that_hudi_merges_from_row_groups_may_be_too_narrow(
+    kind: pa.DataType, low: Any, high: Any, values: int, nulls: int, expected: bool
+) -> None:
+    stated = as_stated(kind, low, high, values, nulls)
+    assert doubtful(stated, kind, of_files=True).tolist() == [expected]
+
+
+def test_a_bound_of_nan_bounds_nothing() -> None:
+    """As parquet-mr writes them: the least value, and NaN for the greatest."""
+
+    def chunk(low: float, high: float) -> Any:
+        bounds = {"min_raw": low, "max_raw": high, "null_count": 0}
+        flags = {"has_min_max": True, "has_null_count": True}
+        sizes = {"total_compressed_size": 8, "total_uncompressed_size": 8}
+        statistics = SimpleNamespace(**bounds, **flags)
+        return SimpleNamespace(statistics=statistics, num_values=2, **sizes)
+
+    def footer(*chunks: Any) -> Any:
+        groups = [SimpleNamespace(column=lambda _, one=one: one) for one in chunks]
+        return SimpleNamespace(num_row_groups=len(groups), row_group=groups.__getitem__)
+
+    broken, whole = chunk(-1.0, math.nan), chunk(1.0, 3.0)
+    for order in ((broken, whole), (whole, broken)):
+        found = footer_statistics([("d", pa.field("d", pa.float64()))], footer(*order))["d"]
+        assert (found.min_value, found.max_value, found.has_unbounded) == (None, None, True)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
