@@ -8,6 +8,7 @@ values that a form of ranges has no room for; and Hudi-Spark goes on where we st
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
 import math
 from collections.abc import Callable, Sequence
 from decimal import Decimal
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import hudi_core as hudi
@@ -372,3 +374,46 @@ def test_hudi_spark_goes_on(hudi_spark: Engine, tmp_path: Path, version: str) ->
         path,
         {**filters, "n > 1": [2, 3, 4, 5, 6], "d > 3.5": [1, 4, 5, 6], "added > 2": [3, 4, 5, 6]},
     )
+
+
+@versions
+def test_files_of_several_row_groups(hudi_spark: Engine, tmp_path: Path, version: str) -> None:
+    """Our filters and upserts find every row, whatever ranges Hudi-Spark merges of row groups.
+
+    One with a NaN counts as zeros, long strings count as nulls, and keys are compared by UTF-16.
+    """
+    numbers = [float(n % 5) - 1 for n in range(600)]
+    names = [f"m{n % 7:03}" for n in range(600)]
+    keys = [f"a{n:05}" for n in range(600)]
+    keys[10], keys[590] = "\uff5e", "\U0001f600"
+    numbers[10], numbers[11] = math.nan, 100.0
+    names[20:23] = ["z" * 3000, "zebra", "a" * 3000]
+    # what does not compress makes row groups of some hundred rows
+    noise = [hashlib.sha256(str(n).encode()).hexdigest() * 6 for n in range(600)]
+    path = tmp_path / "t"
+    given = {
+        "hoodie.table.name": "t",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.operation": "bulk_insert",
+        "hoodie.bulkinsert.sort.mode": "NONE",
+        "hoodie.datasource.write.row.writer.enable": "false",
+        "hoodie.metadata.index.column.stats.enable": "true",
+        "hoodie.metadata.index.column.stats.column.list": "id,number,name",
+        "hoodie.parquet.block.size": "20000",
+        "hoodie.parquet.page.size": "4096",
+        "hoodie.write.table.version": version,
+    }
+    made = pa.table({"id": keys, "number": numbers, "name": names, "noise": noise})
+    hudi_spark.save(made, path, given, mode="overwrite")
+    (data,) = path.glob("*.parquet")
+    assert pq.ParquetFile(data).num_row_groups > 2
+    table = hudi.Table.open(str(path), OPTIONS)
+    # files are left out only where there are others
+    for n in range(34):
+        table.insert(made.slice(0, 1).set_column(0, "id", [[f"k{n}"]]))
+    for column, value in (("number", 100.0), ("name", "zebra"), ("name", "z" * 3000)):
+        assert table.to_arrow("id", [(column, "=", value)]).num_rows == 1
+    for index in ("SIMPLE", "BLOOM"):
+        chosen = {**OPTIONS, "hoodie.index.type": index}
+        result = hudi.Table.open(str(path), chosen).upsert(made.slice(590, 1))
+        assert (result.updated, result.inserted) == (1, 0)
