@@ -45,7 +45,8 @@ def doubtful(table: pa.Table, kind: pa.DataType, *, of_files: bool) -> Mask:
     if pt.is_floating(kind):
         return _floats(table, _merged(table, of_files))
     if is_text(kind):
-        return _long(table, _merged(table, of_files)) | _in_java_order(table)
+        merged = _merged(table, of_files)
+        return _long(table, merged) | (merged & _in_java_order(table))
     if is_bytes(kind):
         merged = _merged(table, of_files)
         return _long(table, merged) | merged

@@ -61,6 +61,5 @@ def test_files_without_an_incoming_key_are_not_read(
     assert len(found) == 11
     assert {key for key, n in found.items() if n == 3} == {"b1", "b2"}
     assert {key for key, n in found.items() if n == 2} == {"b3", "a2", "new", "\U0001f600"}
-    # the new rows are in a file of their own, with keys from "a2" to "new"; what lies between the
-    # keys of the fourth file depends on whether UTF-8 or UTF-16 was compared
-    assert len(read) == (3 if has_ranges else 5)
+    # the new rows are in a file of their own, with keys from "a2" to "new"
+    assert len(read) == (2 if has_ranges else 5)
