@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import pyarrow.fs as pafs
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import make_server
 
 from hudi_core.storage.options import StorageOptions
+
+# moto's buckets belong to the process, whichever of its servers changes them
+_CHANGES: Final = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -38,10 +42,30 @@ class S3Service:
         return {info.path: self.filesystem.open_input_file(info.path).read() for info in found}
 
 
+class OneChangeAtATime:
+    """Let changing requests in one by one, so that a condition holds until its put.
+
+    S3 checks and puts in one step; moto does so in two, and its threads meet between them.
+    """
+
+    def __init__(self, application: Any) -> None:
+        self._application = application
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        if environ["REQUEST_METHOD"] in {"GET", "HEAD"}:
+            found: Iterable[bytes] = self._application(environ, start_response)
+            return found
+        if size := environ.get("CONTENT_LENGTH"):
+            # a client that sends slowly keeps nobody waiting
+            environ["wsgi.input"] = io.BytesIO(environ["wsgi.input"].read(int(size)))
+        with _CHANGES:
+            return list(self._application(environ, start_response))
+
+
 @contextmanager
 def serving(middleware: Callable[[Any], Any]) -> Iterator[S3Service]:
     """Serve S3 from this process, on the loopback device and a free port."""
-    application = middleware(DomainDispatcherApplication(create_backend_app))
+    application = middleware(OneChangeAtATime(DomainDispatcherApplication(create_backend_app)))
     server = make_server("127.0.0.1", 0, application, threaded=True)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()

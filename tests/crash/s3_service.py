@@ -132,6 +132,8 @@ def _serve() -> None:
     from moto.moto_server.werkzeug_app import create_backend_app  # noqa: PLC0415
     from werkzeug.serving import WSGIRequestHandler, make_server  # noqa: PLC0415
 
+    from tests.moto_s3 import OneChangeAtATime  # noqa: PLC0415
+
     class Lasting(WSGIRequestHandler):
         """Keeps a connection for the next request, as a store does."""
 
@@ -139,7 +141,7 @@ def _serve() -> None:
         disable_nagle_algorithm = True
 
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    app = create_backend_app("s3")
+    app = OneChangeAtATime(create_backend_app("s3"))
     store = make_server("127.0.0.1", 0, app, threaded=True, request_handler=Lasting)
     kept = _Kept()
 
