@@ -27,7 +27,7 @@ from tests.crash.scenes import BETWEEN, COMPLETED_FILE
 
 pytestmark = pytest.mark.impure  # a pool of processes runs the cases
 
-SAMPLE = 20
+SAMPLE = 30
 
 
 @pytest.fixture(scope="module")

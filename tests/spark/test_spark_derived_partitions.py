@@ -14,7 +14,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 import hudi_core as hudi
-from tests.samples import sampled
 
 pytestmark = pytest.mark.spark
 
@@ -57,7 +56,7 @@ def _utc(schema: pa.Schema) -> pa.Schema:
     return schema.set(place, pa.field("ts", SCHEMA.field("ts").type))
 
 
-@pytest.mark.parametrize("mode", sampled(["NONE", "GLOBAL_SORT", "PARTITION_PATH_REPARTITION"], 2))
+@pytest.mark.parametrize("mode", ["NONE", "GLOBAL_SORT", "PARTITION_PATH_REPARTITION"])
 def test_both_doors_write_what_this_process_writes(
     spark: SparkSession, tmp_path: Path, mode: str
 ) -> None:
