@@ -8,9 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from format_listing import LISTING, measure_listing
 from format_steps import (
@@ -23,7 +21,7 @@ from format_steps import (
     measure_history,
     measure_touched,
 )
-from run_of_cases import Circumstances, Section, as_json, main, target_row
+from run_of_cases import Compared, main
 from targets import Target
 
 FILES = 10_000
@@ -35,7 +33,7 @@ PLANNING_SECONDS = 1.5
 """To find 20 rows among 10,000 files."""
 
 
-class Found(Circumstances):
+class Found(Compared):
     """A finished run."""
 
     def circumstances(self) -> str:
@@ -62,21 +60,6 @@ class Found(Circumstances):
             found.append(Target(LISTING, f"{name}: ours", f"{name}: library", None))
         run = {case for case, _ in values}
         return [(one, one.ratio(values)) for one in found if one.case in run]
-
-    def sections(self, known: dict[str, str]) -> list[Section]:
-        """Return headings with tables, the targets first."""
-        table = [["target", "ratio", "allowed", "", "cause"]]
-        for target, ratio in self.targets():
-            table.append(target_row(target, ratio, (ratio, target.allowed), known))
-        return [("Targets", table), *self.tables()]
-
-    def document(self) -> dict[str, Any]:
-        """Return every measurement, and the targets."""
-        targets = [
-            {**asdict(target), "ratio": ratio, "verdict": target.verdict(ratio)}
-            for target, ratio in self.targets()
-        ]
-        return as_json(self.timings, self.scale) | {"targets": targets}
 
 
 def run(folder: Path, cases: Sequence[str], scale: float, repeats: int) -> Found:

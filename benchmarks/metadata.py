@@ -32,7 +32,7 @@ from metadata_writes import (
     measure_lookups,
     measure_upkeep,
 )
-from run_of_cases import Circumstances, Section, as_json, main, target_row
+from run_of_cases import Compared, Section, main
 from targets import Target
 
 FILES, PARTITIONS, PLANNED_FILES = 100_000, 1000, 10_000
@@ -67,7 +67,7 @@ MEMORY_ALLOWED = 1.25
 
 
 @dataclass
-class Found(Circumstances):
+class Found(Compared):
     """A finished run.
 
     Attributes
@@ -76,6 +76,7 @@ class Found(Circumstances):
         Of the memory that plans take.
     """
 
+    measures = ("ratio", "work")
     growths: list[Growth] = field(default_factory=list)
 
     def circumstances(self) -> str:
@@ -99,11 +100,8 @@ class Found(Circumstances):
         ]
 
     def sections(self, known: dict[str, str]) -> list[Section]:
-        """Return headings with tables, the targets first."""
-        table = [["target", "ratio", "of work", "allowed", "", "cause"]]
-        for target, ratio, work in self.targets():
-            table.append(target_row(target, ratio, (ratio, work, target.allowed), known))
-        found = [("Targets", table), *self.tables()]
+        """Headings with tables, the targets first and memory last."""
+        found = super().sections(known)
         if self.growths:
             rows = [
                 [one.variant, *(f"{size / 1e6:.1f}" for size in (one.median, max(one.bytes)))]
@@ -113,13 +111,8 @@ class Found(Circumstances):
         return found
 
     def document(self) -> dict[str, Any]:
-        """Return every measurement, and the targets."""
-        targets = [
-            {**asdict(target), "ratio": ratio, "work": work, "verdict": target.verdict(ratio)}
-            for target, ratio, work in self.targets()
-        ]
-        memory = [asdict(one) for one in self.growths]
-        return as_json(self.timings, self.scale) | {"memory": memory, "targets": targets}
+        """Every measurement, and the targets."""
+        return super().document() | {"memory": [asdict(one) for one in self.growths]}
 
 
 def _ratio(target: Target, measured: Mapping[tuple[str, str], Sequence[float]]) -> float | None:

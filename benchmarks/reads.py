@@ -8,9 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,7 +17,7 @@ from deltalake import DeltaTable
 from iceberg_peer import Iceberg, opened_table
 from metadata_timing import measure
 from ours import Ours
-from run_of_cases import Circumstances, Section, as_json, main, target_row
+from run_of_cases import Compared, main
 from targets import Target
 from workload import CITIES, PARTITION, Source, make_base
 
@@ -42,8 +40,10 @@ TARGETS = tuple(
 Read = Callable[[], pa.Table]
 
 
-class Found(Circumstances):
+class Found(Compared):
     """A finished run."""
+
+    measures = ("ratio", "work")
 
     def circumstances(self) -> str:
         return self.text(("hudi-core", "deltalake", "pyiceberg", "pyarrow"))
@@ -54,21 +54,6 @@ class Found(Circumstances):
         work = {(one.case, one.variant): one.median_work for one in self.timings}
         run = {case for case, _ in clock}
         return [(one, one.ratio(clock), one.ratio(work)) for one in TARGETS if one.case in run]
-
-    def sections(self, known: dict[str, str]) -> list[Section]:
-        """Headings with tables, the targets first."""
-        table = [["target", "ratio", "of work", "allowed", "", "cause"]]
-        for target, ratio, work in self.targets():
-            table.append(target_row(target, ratio, (ratio, work, target.allowed), known))
-        return [("Targets", table), *self.tables()]
-
-    def document(self) -> dict[str, Any]:
-        """Every measurement, and the targets."""
-        targets = [
-            {**asdict(target), "ratio": ratio, "work": work, "verdict": target.verdict(ratio)}
-            for target, ratio, work in self.targets()
-        ]
-        return as_json(self.timings, self.scale) | {"targets": targets}
 
 
 def run(folder: Path, cases: Sequence[str], scale: float, repeats: int) -> Found:

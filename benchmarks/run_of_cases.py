@@ -7,10 +7,11 @@ import json
 import shutil
 import statistics
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from metadata_timing import Timing, table_of
 from page import causes, write_section
@@ -57,6 +58,42 @@ class Circumstances:
             (case, list(table_of([one for one in self.timings if one.case == case])))
             for case in dict.fromkeys(one.case for one in self.timings)
         ]
+
+
+class Compared(Circumstances, ABC):
+    """A run whose calls are compared with yardsticks.
+
+    Attributes
+    ----------
+    measures
+        Names of the measured ratios, that by the clock first: it is what targets are about.
+    """
+
+    measures: ClassVar[Sequence[str]] = ("ratio",)
+
+    @abstractmethod
+    def targets(self) -> Sequence[tuple[Target, *tuple[float | None, ...]]]:
+        """The targets of the cases that were run, each with the ratios of :attr:`measures`."""
+
+    def sections(self, known: dict[str, str]) -> list[Section]:
+        """Headings with tables, the targets first."""
+        titles = [name if name == "ratio" else f"of {name}" for name in self.measures]
+        table = [["target", *titles, "allowed", "", "cause"]]
+        for target, *ratios in self.targets():
+            table.append(target_row(target, ratios[0], (*ratios, target.allowed), known))
+        return [("Targets", table), *self.tables()]
+
+    def document(self) -> dict[str, Any]:
+        """Every measurement, and the targets."""
+        targets = [
+            {
+                **asdict(target),
+                **dict(zip(self.measures, ratios, strict=True)),
+                "verdict": target.verdict(ratios[0]),
+            }
+            for target, *ratios in self.targets()
+        ]
+        return as_json(self.timings, self.scale) | {"targets": targets}
 
 
 class Found(Protocol):

@@ -9,17 +9,16 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 from deltalake import DeltaTable, WriterProperties, write_deltalake
 from metadata_timing import Timing, ratio_of, say
 from object_store import Store, object_store
 from pyiceberg.catalog.sql import SqlCatalog
-from run_of_cases import Circumstances, Section, as_json, main, target_row
+from run_of_cases import Compared, main
 from targets import Target
 
 import hudi_core as hudi
@@ -54,7 +53,7 @@ class Peer:
     count: Callable[[], int]
 
 
-class Found(Circumstances):
+class Found(Compared):
     """A finished run."""
 
     def circumstances(self) -> str:
@@ -72,21 +71,6 @@ class Found(Circumstances):
                     pair = seconds[case, name], seconds[case, yardstick]
                     found.append((target, ratio_of(*pair)))
         return found
-
-    def sections(self, known: dict[str, str]) -> list[Section]:
-        """Return headings with tables, the targets first."""
-        table = [["target", "ratio", "allowed", "", "cause"]]
-        for target, ratio in self.targets():
-            table.append(target_row(target, ratio, (ratio, target.allowed), known))
-        return [("Targets", table), *self.tables()]
-
-    def document(self) -> dict[str, Any]:
-        """Return every measurement, and the targets."""
-        targets = [
-            {**asdict(target), "ratio": ratio, "verdict": target.verdict(ratio)}
-            for target, ratio in self.targets()
-        ]
-        return as_json(self.timings, self.scale) | {"targets": targets}
 
 
 def run(folder: Path, cases: Sequence[str], scale: float, repeats: int) -> Found:
