@@ -1,7 +1,7 @@
 """First state of an Iceberg table: columns, partitions, files.
 
 It is made with a new table, when a table that has rows is given the format, and when metadata is
-rebuilt. Files that other writers made carry no field ids; their columns are told by name then
+rebuilt. Files that other writers made carry no field ids; their columns are identified by name then
 (``schema.name-mapping.default``). These are the names of the day: a file without ids is as old, and
 a column that gets another name later keeps its id.
 """

@@ -94,7 +94,7 @@ class IcebergTable:
         return made
 
     def forget(self) -> None:
-        """Have the current version read anew when it is next asked for."""
+        """Drop the held version, so that the current one is read again."""
         if self.client.held is not None:
             self.client.held.value = None
 

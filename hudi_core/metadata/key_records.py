@@ -1,7 +1,6 @@
 """Key indexes as records: locations, and keys of values.
 
-What an instant changes is told by the rows of the files it wrote and of those they take the place
-of.
+The rows of the files that an instant wrote, and of those that they replace, say what it changes.
 """
 
 from __future__ import annotations

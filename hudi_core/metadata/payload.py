@@ -5,6 +5,7 @@ A field of its Avro record.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
@@ -24,7 +25,7 @@ def avro_record(name: str, *fields: dict[str, Any]) -> dict[str, Any]:
     return {"type": "record", "name": name, "fields": list(fields)}
 
 
-class Payload:
+class Payload(ABC):
     """What a record says.
 
     A value of one of the fields of its Avro record.
@@ -46,6 +47,7 @@ class Payload:
     is_shared: ClassVar[bool] = False
 
     @classmethod
+    @abstractmethod
     def decode(cls, content: Any) -> Self:
         """The payload of a field's value.
 
@@ -54,11 +56,10 @@ class Payload:
         KeyError, TypeError, ValueError, AttributeError
             The value is not right.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def encode(self) -> Mapping[str, Any]:
         """The value of the field."""
-        raise NotImplementedError
 
 
 class RemovablePayload(Payload):

@@ -1,7 +1,7 @@
 """A metadata table that is kept in step with its table (RFC-15).
 
-What an action changes is told in every partition that the metadata table has, before the action
-completes. Everything here runs under the table's lock.
+What an action changes is recorded in every partition that the metadata table has, before the
+action completes. Everything here runs under the table's lock.
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ class MetaClientView(Protocol):
     def held(self) -> HeldMetadata | None:
         """What the format has read already.
 
-        ``None`` where everything is to be read anew.
+        ``None`` where everything is to be read again.
         """
         ...
 

@@ -1,7 +1,8 @@
 """Files that can match a predicate, by ranges of columns.
 
-Logic is SQL's, with true, false and null. Of every part of a predicate two things are told for each
-file: whether it can be true of a row, and whether it can be false, which is what a negation asks.
+Logic is SQL's, with true, false and null. Of every part of a predicate two things are known for
+each file: whether it can be true of a row, and whether it can be false, which is what a negation
+asks.
 """
 
 from __future__ import annotations

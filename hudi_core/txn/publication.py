@@ -93,7 +93,7 @@ def publish_with_retry(
     Raises
     ------
     PublicationRejectedError
-        As ``recheck`` raised it, or the format has been told never to take the instant.
+        As ``recheck`` raised it, or the format is fenced against the instant.
     CommitStateUnknownError
         The format does not hold the instant, and may do so yet.
     """
@@ -123,7 +123,7 @@ def head(table: OpenTable, instant: Instant) -> str:
     Raises
     ------
     CommitStateUnknownError
-        It cannot be told, or nothing may be built on it.
+        It is unknown, or nothing may be built on it.
     """
     try:
         return table.host.initialize(table.client, create=False).version

@@ -151,7 +151,7 @@ def _record_service(table: OpenTable, instant: Instant) -> None:
     CommitStateUnknownError
         It does not hold it, and may do so yet.
     IncompleteCommitError
-        It cannot be told of such an action; the instant is named.
+        The format cannot record such an action; the instant is named.
     """
     if table.host.find_publication(table.client, instant) is None:
         call = _service_call(table, instant)
@@ -285,7 +285,7 @@ def _unrecordable(table: OpenTable, instant: Instant) -> IncompleteCommitError:
         hint = f"Delete the savepoint with the engine that made it, or accept it: {hint}"
     return IncompleteCommitError(
         f"The {what} was made by an engine that knows nothing of the {name} format, which cannot "
-        "be told of it afterwards",
+        "record it afterwards",
         f"Nothing was changed. {hint}",
         instant=instant.requested_time,
     )

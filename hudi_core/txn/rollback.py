@@ -1,6 +1,6 @@
 """Rolling back one instant of a table.
 
-The metadata table and the format are told.
+The metadata table and the format record it.
 
 What happens in which order, and why, is in :mod:`hudi_core.actions.rollback`. Everything here runs
 under the table's lock.

@@ -50,7 +50,7 @@ class TableState:
         timeline
             The table's, where it was loaded since the lock is held.
         held
-            Keeps what the format reads; by default each step reads it anew.
+            Keeps what the format reads; by default each step reads it again.
 
         Raises
         ------
@@ -130,7 +130,7 @@ class TableState:
         Parameters
         ----------
         held
-            What the format has read before the listing; by default it reads all anew.
+            What the format has read before the listing; by default it reads all again.
         """
         timeline = self.client.active.load()
         if held is None and self.client.held is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Self
@@ -50,13 +51,13 @@ class Reading(NamedTuple):
 
 
 @dataclass(frozen=True)
-class MetadataPartition:
+class MetadataPartition(ABC):
     """One kind of partition.
 
     A value, which writers, readers and tools loop over.
 
-    A new kind needs a class with :meth:`of_commit`, :meth:`build`, :meth:`rows` and what it says
-    other than here, and a place in the registry.
+    A new kind needs a class with :meth:`of_commit`, :meth:`build`, :meth:`to_arrow` and what it
+    says other than here, and a place in the registry.
 
     Attributes
     ----------
@@ -127,7 +128,7 @@ class MetadataPartition:
         changed: dict[str, Any] = {self.option: definitions is not None}
         return replace(config, **changed)
 
-    def require_possible(self, config: MetadataConfig, table: TableConfig) -> None:
+    def require_possible(self, config: MetadataConfig, table: TableConfig) -> None:  # noqa: B027 - few refuse
         """Refuse options that ask for what cannot be built.
 
         Raises
@@ -136,7 +137,7 @@ class MetadataPartition:
             Names the option.
         """
 
-    def require_same_kind(self, work: Work) -> None:
+    def require_same_kind(self, work: Work) -> None:  # noqa: B027 - few refuse
         """Refuse options that ask for another form than the table has.
 
         Raises
@@ -152,7 +153,7 @@ class MetadataPartition:
         """
         return work.config
 
-    def require_maintained(self, definitions: IndexDefinitions, base_path: str) -> None:
+    def require_maintained(self, definitions: IndexDefinitions, base_path: str) -> None:  # noqa: B027 - few refuse
         """Refuse a partition that would go stale.
 
         Raises
@@ -161,7 +162,7 @@ class MetadataPartition:
             Names it.
         """
 
-    def require_droppable(self) -> None:
+    def require_droppable(self) -> None:  # noqa: B027 - few refuse
         """Refuse to drop what the metadata table cannot be without.
 
         Raises
@@ -205,17 +206,17 @@ class MetadataPartition:
 
     # --- its records and file groups -----------------------------------------------------------
 
+    @abstractmethod
     def of_commit(self, commit: Commit) -> PartitionChange:
         """What a write changes in it."""
-        raise NotImplementedError
 
     def of_removal(self, removal: Removal) -> PartitionChange:  # noqa: ARG002 - of files only
         """What deleted files change in it."""
         return PartitionChange()
 
+    @abstractmethod
     def build(self, table: ListedTable) -> Iterable[MetadataRecord]:
         """Its records as the table's files have it, each key once."""
-        raise NotImplementedError
 
     def group_count(self, layout: Layout) -> int:
         """Number of file groups that it is built with."""
@@ -234,18 +235,13 @@ class MetadataPartition:
 
     # --- for people and tools ------------------------------------------------------------------
 
-    def to_arrow(
-        self,
-        records: Sequence[MetadataRecord],
-        reading: Reading,  # noqa: ARG002 - of ranges and keys
-    ) -> pa.Table:
+    @abstractmethod
+    def to_arrow(self, records: Sequence[MetadataRecord], reading: Reading) -> pa.Table:
         """Records as an Arrow table of :attr:`arrow_schema`."""
-        rows = [row for record in records for row in self.rows(record)]
-        return pa.Table.from_pylist(rows, schema=self.arrow_schema)
 
-    def rows(self, record: MetadataRecord) -> Iterable[Mapping[str, Any]]:
-        """A record as rows of :attr:`arrow_schema`."""
-        raise NotImplementedError
+    def of_rows(self, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
+        """An Arrow table of :attr:`arrow_schema` from its rows."""
+        return pa.Table.from_pylist([*rows], schema=self.arrow_schema)
 
     def compare(self, comparison: Comparison) -> Iterator[Difference]:
         """Yield differences from the table's files, and note what was compared."""

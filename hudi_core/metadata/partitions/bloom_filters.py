@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -15,7 +15,7 @@ from hudi_core.metadata.changes import PartitionChange
 from hudi_core.metadata.key_records import DataFile
 from hudi_core.metadata.keys import bloom_filter_key
 from hudi_core.metadata.partition_types import BLOOM_FILTERS
-from hudi_core.metadata.partitions.base import MetadataPartition
+from hudi_core.metadata.partitions.base import MetadataPartition, Reading
 from hudi_core.metadata.partitions.listed import ListedTable
 from hudi_core.metadata.partitions.names import Check
 from hudi_core.metadata.partitions.work import Commit, Removal
@@ -53,21 +53,25 @@ class BloomFilters(MetadataPartition):
     def build(self, table: ListedTable) -> Iterable[MetadataRecord]:
         return _from_footers(table.client, table.all, table.times)
 
-    def rows(self, record: MetadataRecord) -> Iterable[Mapping[str, Any]]:
-        found = record.payload
-        if isinstance(found, BloomFilterEntry):
-            yield {
-                "key": record.key,
-                "type": found.type_code,
-                "instant_time": found.instant_time,
-                "bloom_filter": found.bloom,
-            }
+    def to_arrow(self, records: Sequence[MetadataRecord], reading: Reading) -> pa.Table:  # noqa: ARG002
+        return self.of_rows(row for record in records for row in _rows(record))
 
     def fact(self, record: MetadataRecord) -> object:
         return _filter(record)
 
     def describe(self, record: MetadataRecord) -> str:
         return f"a bloom filter of {len(_filter(record))} bytes"
+
+
+def _rows(record: MetadataRecord) -> Iterator[Mapping[str, Any]]:
+    found = record.payload
+    if isinstance(found, BloomFilterEntry):
+        yield {
+            "key": record.key,
+            "type": found.type_code,
+            "instant_time": found.instant_time,
+            "bloom_filter": found.bloom,
+        }
 
 
 def _from_footers(

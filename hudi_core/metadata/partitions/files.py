@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -15,7 +15,7 @@ from hudi_core.metadata.comparison import compare_files
 from hudi_core.metadata.keys import ALL_PARTITIONS, partition_name, partition_path
 from hudi_core.metadata.lister import MetadataLister
 from hudi_core.metadata.partition_types import FILES
-from hudi_core.metadata.partitions.base import MetadataPartition
+from hudi_core.metadata.partitions.base import MetadataPartition, Reading
 from hudi_core.metadata.partitions.comparison import Comparison
 from hudi_core.metadata.partitions.listed import ListedTable
 from hudi_core.metadata.partitions.names import Check
@@ -70,11 +70,8 @@ class Files(MetadataPartition):
         }
         return [partitions_record(lists), *list_records(lists)]
 
-    def rows(self, record: MetadataRecord) -> Iterable[Mapping[str, Any]]:
-        if record.key != ALL_PARTITIONS and isinstance(record.payload, FileList):
-            partition = partition_path(record.key)
-            for name, entry in sorted(record.payload.files.items()):
-                yield {"partition_path": partition, "file_name": name, "size": entry.size}
+    def to_arrow(self, records: Sequence[MetadataRecord], reading: Reading) -> pa.Table:  # noqa: ARG002
+        return self.of_rows(row for record in records for row in _rows(record))
 
     def compare(self, comparison: Comparison) -> Iterator[Difference]:
         client, storage = comparison.table.client, comparison.table.lister
@@ -90,6 +87,13 @@ class Files(MetadataPartition):
             if Check.FILES not in comparison.checks:
                 ours, theirs = _latest(ours), _latest(theirs)
             yield from compare_files(path, ours, theirs, client.timeline())
+
+
+def _rows(record: MetadataRecord) -> Iterator[Mapping[str, Any]]:
+    if record.key != ALL_PARTITIONS and isinstance(record.payload, FileList):
+        partition = partition_path(record.key)
+        for name, entry in sorted(record.payload.files.items()):
+            yield {"partition_path": partition, "file_name": name, "size": entry.size}
 
 
 def list_records(files: Mapping[PartitionPath, Mapping[str, FileEntry]]) -> list[MetadataRecord]:

@@ -18,7 +18,7 @@ from hudi_core.metadata.key_records import all_locations
 from hudi_core.metadata.keys import partition_path
 from hudi_core.metadata.merging import present
 from hudi_core.metadata.partition_types import RECORD_INDEX, SECONDARY_INDEX, group_place
-from hudi_core.metadata.partitions.base import Layout, MetadataPartition
+from hudi_core.metadata.partitions.base import Layout, MetadataPartition, Reading
 from hudi_core.metadata.partitions.comparison import Comparison
 from hudi_core.metadata.partitions.key_changes import KeyChanges
 from hudi_core.metadata.partitions.listed import ListedTable
@@ -156,16 +156,8 @@ class RecordIndex(MetadataPartition):
 
     # --- for people and tools ------------------------------------------------------------------
 
-    def rows(self, record: MetadataRecord) -> Iterable[Mapping[str, Any]]:
-        found = record.payload
-        if isinstance(found, RecordLocation):
-            yield {
-                "record_key": record.key,
-                "partition_path": found.partition_name,
-                "file_id": found.file_id,
-                "instant": found.instant_ms,
-                "position": found.position,
-            }
+    def to_arrow(self, records: Sequence[MetadataRecord], reading: Reading) -> pa.Table:  # noqa: ARG002
+        return self.of_rows(row for record in records for row in _rows(record))
 
     def compare(self, comparison: Comparison) -> Iterator[Difference]:
         if comparison.skips_logged_keys(self.name):
@@ -214,6 +206,18 @@ class RecordIndex(MetadataPartition):
         if not isinstance(found, RecordLocation):
             return super().describe(record)
         return f"in file group {found.file_id} of partition {found.partition_name!r}"
+
+
+def _rows(record: MetadataRecord) -> Iterator[Mapping[str, Any]]:
+    found = record.payload
+    if isinstance(found, RecordLocation):
+        yield {
+            "record_key": record.key,
+            "partition_path": found.partition_name,
+            "file_id": found.file_id,
+            "instant": found.instant_ms,
+            "position": found.position,
+        }
 
 
 def _form(is_partitioned: bool) -> dict[str, str]:

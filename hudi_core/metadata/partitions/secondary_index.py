@@ -99,8 +99,7 @@ class SecondaryIndex(MetadataPartition):
 
     def to_arrow(self, records: Sequence[MetadataRecord], reading: Reading) -> pa.Table:
         pairs = [split_secondary_key(record.key, reading.path) for record in records]
-        rows = [{"value": value, "record_key": key} for value, key in pairs]
-        return pa.Table.from_pylist(rows, schema=self.arrow_schema)
+        return self.of_rows({"value": value, "record_key": key} for value, key in pairs)
 
     def compare(self, comparison: Comparison) -> Iterator[Difference]:
         if comparison.skips_logged_keys(self.name):
