@@ -7,9 +7,14 @@ from typing import Any, Final
 
 from hudi_core.config.index_keys import buckets_of
 from hudi_core.config.key import ConfigKey
+from hudi_core.config.key_generators import (
+    KEY_GENERATORS,
+    fields_of,
+    has_time_based,
+    infer_key_generator,
+)
 from hudi_core.config.kinds import (
     FIELD_TYPES,
-    WRITABLE_KEY_GENERATORS,
     KeyGeneratorType,
     TableType,
 )
@@ -17,12 +22,7 @@ from hudi_core.config.new_merging import new_merging
 from hudi_core.config.stored_form import properties_of
 from hudi_core.config.stored_keys import CHOSEN_ROWS, ManagedKeys
 from hudi_core.config.support import WRITABLE_VERSIONS
-from hudi_core.config.table import (
-    TableConfig,
-    has_time_based,
-    infer_key_generator,
-    typed_fields,
-)
+from hudi_core.config.table import TableConfig
 from hudi_core.config.table_keys import TableKeys
 from hudi_core.config.timebased import TimeBased, TimeKeys, chosen_time_based
 from hudi_core.errors import InvalidOptionError
@@ -34,8 +34,8 @@ _ONLY: Final[tuple[tuple[ConfigKey[Any], tuple[object, ...]], ...]] = (
     (TableKeys.populate_meta_fields, (True,)),
     (TableKeys.base_file_format, ("PARQUET",)),
     (TableKeys.timezone, ("UTC",)),
-    (TableKeys.key_generator, (None, *WRITABLE_KEY_GENERATORS)),
-    (TableKeys.key_generator_class, (None, *WRITABLE_KEY_GENERATORS)),
+    (TableKeys.key_generator, (None, *KEY_GENERATORS)),
+    (TableKeys.key_generator_class, (None, *KEY_GENERATORS)),
 )
 """What this release writes, where Hudi offers more."""
 
@@ -72,11 +72,10 @@ def _key_generation(options: Mapping[str, str], record_key: tuple[str, ...]) -> 
     keygen = _key_generator(options, record_key, partition)
     if keygen is KeyGeneratorType.NON_PARTITION:
         partition = ()  # Hudi's class takes fields, and makes no paths of them
-    types: tuple[str, ...] = ()
-    if keygen is KeyGeneratorType.CUSTOM:
-        partition, types = _typed_fields(partition)
+    names, types = fields_of(keygen, partition)
+    _require_types(partition, types)
     return {
-        "partition_fields": partition,
+        "partition_fields": names,
         "partition_types": types,
         "keygen_type": keygen,
         "time_based": _time_based(options, keygen, types),
@@ -121,15 +120,9 @@ def _key_generator(
     key = TableKeys.key_generator_class if by_class else TableKeys.key_generator
     if chosen is KeyGeneratorType.SIMPLE and not partition:
         chosen = inferred  # as Hudi stores it: keys are the same, and so is the path
-    fits = {
-        KeyGeneratorType.SIMPLE: len(record_key) <= 1 and len(partition) == 1,
-        KeyGeneratorType.COMPLEX: True,
-        # Hudi's option of the type gives way to the fields, its class does not
-        KeyGeneratorType.NON_PARTITION: not partition or by_class is not None,
-        KeyGeneratorType.TIMESTAMP: len(record_key) <= 1 and len(partition) == 1,
-        KeyGeneratorType.CUSTOM: bool(partition),
-    }
-    if not fits[chosen]:
+    # Hudi's option of the type gives way to the fields, its class does not
+    gives_way = chosen is KeyGeneratorType.NON_PARTITION and by_class is not None
+    if not gives_way and not KEY_GENERATORS[chosen].fits(record_key, partition):
         raise InvalidOptionError(
             key.key,
             options[next(name for name in key.names if name in options)],
@@ -139,16 +132,14 @@ def _key_generator(
     return chosen
 
 
-def _typed_fields(partition: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    names, types = typed_fields(partition)
+def _require_types(stated: tuple[str, ...], types: tuple[str, ...]) -> None:
     if not set(types) <= set(FIELD_TYPES):
         raise InvalidOptionError(
             TableKeys.partition_path.key,
-            ",".join(partition),
+            ",".join(stated),
             "the CUSTOM key generator needs a type for each field, SIMPLE or TIMESTAMP",
             "Write it as city:SIMPLE,ts:TIMESTAMP.",
         )
-    return names, types
 
 
 def _time_based(

@@ -129,35 +129,6 @@ class QueryType(StrEnum):
     INCREMENTAL = "incremental"
 
 
-_KEYGEN: Final = "org.apache.hudi.keygen."
-KEY_GENERATOR_CLASSES: Final = {
-    _KEYGEN + "SimpleKeyGenerator": KeyGeneratorType.SIMPLE,
-    _KEYGEN + "SimpleAvroKeyGenerator": KeyGeneratorType.SIMPLE,
-    _KEYGEN + "ComplexKeyGenerator": KeyGeneratorType.COMPLEX,
-    _KEYGEN + "ComplexAvroKeyGenerator": KeyGeneratorType.COMPLEX,
-    _KEYGEN + "NonpartitionedKeyGenerator": KeyGeneratorType.NON_PARTITION,
-    _KEYGEN + "NonpartitionedAvroKeyGenerator": KeyGeneratorType.NON_PARTITION,
-    _KEYGEN + "TimestampBasedKeyGenerator": KeyGeneratorType.TIMESTAMP,
-    _KEYGEN + "TimestampBasedAvroKeyGenerator": KeyGeneratorType.TIMESTAMP,
-    _KEYGEN + "CustomKeyGenerator": KeyGeneratorType.CUSTOM,
-    _KEYGEN + "CustomAvroKeyGenerator": KeyGeneratorType.CUSTOM,
-}
-"""What Hudi's key generator classes stand for."""
-
-KEY_GENERATOR_WORDS: Final = {kind.value: kind for kind in KeyGeneratorType} | {
-    f"{kind.value}_AVRO": kind
-    for kind in KeyGeneratorType
-    if kind is not KeyGeneratorType.USER_PROVIDED
-}
-"""What Hudi's words for key generator types stand for."""
-
-WRITABLE_KEY_GENERATORS: Final = (
-    KeyGeneratorType.SIMPLE,
-    KeyGeneratorType.COMPLEX,
-    KeyGeneratorType.NON_PARTITION,
-    KeyGeneratorType.TIMESTAMP,
-    KeyGeneratorType.CUSTOM,
-)
 SIMPLE_FIELD: Final = "SIMPLE"
 TIMESTAMP_FIELD: Final = "TIMESTAMP"
 FIELD_TYPES: Final = (SIMPLE_FIELD, TIMESTAMP_FIELD)

@@ -9,11 +9,12 @@ from typing import Any
 from hudi_core.config.creation import new_table_config
 from hudi_core.config.index_keys import IndexConfig, buckets_of
 from hudi_core.config.key import ConfigKey, GivenOptions, Secret
+from hudi_core.config.key_generators import has_time_based, typed_fields
 from hudi_core.config.kinds import IndexType, KeyGeneratorType
 from hudi_core.config.merging import COMPARED, marker_for, require_same_merging
 from hudi_core.config.option_warnings import warn_of_options
 from hudi_core.config.stored_keys import CHOSEN_ROWS, ManagedKeys
-from hudi_core.config.table import TableConfig, has_time_based, typed_fields
+from hudi_core.config.table import TableConfig
 from hudi_core.config.table_keys import TableKeys
 from hudi_core.config.time_zone import process_zone
 from hudi_core.config.timebased import TimeKeys, conflicting, time_based, with_zones_of

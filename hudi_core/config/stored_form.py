@@ -121,12 +121,7 @@ def _encoding_property(config: TableConfig) -> list[Property]:
     it.
     """
     key = ManagedKeys.complex_encoding.key
-    ambiguous = (
-        config.keygen_type is KeyGeneratorType.COMPLEX
-        and len(config.record_key_fields) == 1
-        and config.version < 9
-        and not config.raw
-    )
+    ambiguous = config.may_name_one_key and config.version < 9 and not config.raw
     if not (ambiguous or key in config.raw):
         return [(key, None)]
     text = "VALUE_ONLY" if config.complex_keygen_new_encoding else "FIELD_PREFIXED"

@@ -7,18 +7,14 @@ from typing import Any, Final, TypeVar
 
 from hudi_core.config.index_keys import stored_buckets
 from hudi_core.config.key import ConfigKey
+from hudi_core.config.key_generators import fields_of, has_time_based, infer_key_generator
 from hudi_core.config.kinds import KeyGeneratorType
 from hudi_core.config.merging import stored_merging
 from hudi_core.config.properties import CHECKSUM_KEY, FILE_NAME, table_checksum
 from hudi_core.config.stored import Stored
 from hudi_core.config.stored_keys import ROWS, ManagedKeys
 from hudi_core.config.support import READABLE_VERSIONS
-from hudi_core.config.table import (
-    TableConfig,
-    has_time_based,
-    infer_key_generator,
-    typed_fields,
-)
+from hudi_core.config.table import TableConfig
 from hudi_core.config.table_keys import TableKeys
 from hudi_core.config.timebased import TimeBased, time_based
 from hudi_core.errors import CorruptMetadataError, InvalidOptionError, UnsupportedTableError
@@ -97,9 +93,7 @@ def _key_generation(read: _Reader, record_key: tuple[str, ...]) -> dict[str, Any
     partition = read(TableKeys.partition_path)
     by_name = read(TableKeys.key_generator_class) or read(TableKeys.key_generator)
     keygen = by_name or infer_key_generator(record_key, partition)
-    types: tuple[str, ...] = ()
-    if keygen is KeyGeneratorType.CUSTOM:
-        partition, types = typed_fields(partition)
+    partition, types = fields_of(keygen, partition)
     return {
         "partition_fields": partition,
         "partition_types": types,

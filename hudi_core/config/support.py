@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from hudi_core.config.key_generators import KEY_GENERATORS, has_time_based
 from hudi_core.config.kinds import (
     FIELD_TYPES,
-    TIMESTAMP_FIELD,
-    WRITABLE_KEY_GENERATORS,
     KeyGeneratorType,
     TableType,
 )
@@ -109,7 +108,7 @@ def _unwritable(config: TableConfig) -> Iterator[tuple[str, str]]:
             )
     if not config.populate_meta_fields:
         yield "has no meta columns (hoodie.populate.meta.fields=false)", _COPY
-    if config.keygen_type not in WRITABLE_KEY_GENERATORS:
+    if config.keygen_type not in KEY_GENERATORS:
         name = config.raw.get("hoodie.table.keygenerator.type", config.keygen_type.value)
         if config.keygen_type is KeyGeneratorType.USER_PROVIDED:
             name = config.raw.get("hoodie.table.keygenerator.class", name)
@@ -128,8 +127,8 @@ def _unwritable_fields(config: TableConfig) -> Iterator[tuple[str, str]]:
     unknown = sorted(set(config.partition_types) - set(FIELD_TYPES))
     if unknown:
         yield f"has partition fields of the type {unknown[0] or '(none)'}", _ELSEWHERE
-    is_derived = config.keygen_type is KeyGeneratorType.TIMESTAMP
-    if (is_derived or TIMESTAMP_FIELD in config.partition_types) and config.time_based is None:
+    has_times = has_time_based(config.keygen_type, config.partition_types)
+    if has_times and config.time_based is None:
         try:
             time_based(config.raw)
         except InvalidOptionError as error:

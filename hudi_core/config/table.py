@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from hudi_core.config.key_generators import KEY_GENERATORS
 from hudi_core.config.kinds import (
     SIMPLE_FIELD,
     TIMESTAMP_FIELD,
@@ -23,7 +24,7 @@ from hudi_core.model.partition_transform import PartitionTransform
 from hudi_core.model.timeline_zone import UTC_TIMELINE, TimelineZone
 from hudi_core.schema.avro_types import has_ids
 
-__all__ = ["KeyGeneratorType", "MergeMode", "TableConfig", "TableType", "infer_key_generator"]
+__all__ = ["KeyGeneratorType", "MergeMode", "TableConfig", "TableType"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,13 +127,24 @@ class TableConfig:
         return TimelineZone(self.local_zone) if self.timezone == "LOCAL" else UTC_TIMELINE
 
     @property
+    def field_types(self) -> tuple[str, ...]:
+        """What each partition field is, one of ``FIELD_TYPES``; empty where that is not known."""
+        form = KEY_GENERATORS.get(self.keygen_type)
+        if self.partition_types or form is None or form.field_type is None:
+            return self.partition_types
+        return (form.field_type,) * len(self.partition_fields)
+
+    @property
+    def may_name_one_key(self) -> bool:
+        """Whether the one field of its keys may stand in them: ``f:v``, not the bare value."""
+        form = KEY_GENERATORS.get(self.keygen_type)
+        is_named = form is not None and form.may_name_one_key
+        return is_named and len(self.record_key_fields) == 1
+
+    @property
     def partition_transforms(self) -> tuple[PartitionTransform, ...]:
         """How the value of each partition field comes from its column."""
-        kinds: tuple[str, ...] = self.partition_types
-        if self.keygen_type is KeyGeneratorType.TIMESTAMP:
-            kinds = (TIMESTAMP_FIELD,) * len(self.partition_fields)
-        elif self.keygen_type in (KeyGeneratorType.SIMPLE, KeyGeneratorType.COMPLEX):
-            kinds = (SIMPLE_FIELD,) * len(self.partition_fields)
+        kinds = self.field_types
         if len(kinds) != len(self.partition_fields):
             return (PartitionTransform.OTHER,) * len(self.partition_fields)
         of_time = self.time_based.transform if self.time_based else PartitionTransform.OTHER
@@ -152,33 +164,3 @@ class TableConfig:
     def former_names(self) -> frozenset[str]:
         """Paths at which older files may hold another column."""
         return frozenset(ManagedKeys.former_names.read(self.raw))
-
-
-def infer_key_generator(
-    record_key_fields: tuple[str, ...], partition_fields: tuple[str, ...]
-) -> KeyGeneratorType:
-    """Return the key generator Hudi takes when none is named."""
-    if not partition_fields:
-        return KeyGeneratorType.NON_PARTITION
-    if any(":" in name for name in partition_fields):
-        return KeyGeneratorType.CUSTOM
-    if len(partition_fields) == 1 and len(record_key_fields) <= 1:
-        return KeyGeneratorType.SIMPLE
-    return KeyGeneratorType.COMPLEX
-
-
-def typed_fields(fields: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return names and types of partition fields such as ``city:SIMPLE``.
-
-    A field without a type has an empty one.
-    """
-    parts = [field.partition(":") for field in fields]
-    return (
-        tuple(name.strip() for name, _, _ in parts),
-        tuple(kind.strip().upper() for _, _, kind in parts),
-    )
-
-
-def has_time_based(keygen: KeyGeneratorType, types: tuple[str, ...]) -> bool:
-    """Whether a table has TIMESTAMP partition fields."""
-    return keygen is KeyGeneratorType.TIMESTAMP or TIMESTAMP_FIELD in types

@@ -7,10 +7,9 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from hudi_core.config.key_generators import KEY_GENERATOR_CLASSES, KEY_GENERATOR_WORDS
 from hudi_core.config.kinds import (
     BUILT_IN_MERGERS,
-    KEY_GENERATOR_CLASSES,
-    KEY_GENERATOR_WORDS,
     MERGE_STRATEGY_IDS,
     PAYLOAD_STRATEGY_ID,
     KeyGeneratorType,

@@ -11,7 +11,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hudi_core.engine.base import TaskContext
-from hudi_core.keygen import key_generator
 from hudi_core.model.files import BaseFile, PartitionPath
 from hudi_core.model.ranges import Mask, ValueRanges
 from hudi_core.rows.combine import Positions, winners
@@ -302,7 +301,7 @@ def key_names(context: WriteContext) -> set[str]:
 
 def record_keys(rows: pa.Table, context: WriteContext, schema: TableSchema) -> pa.ChunkedArray:
     """Return the record key of every row."""
-    keys = key_generator(context.keyed, schema)
+    keys = context.key_generator(schema)
     return pa.chunked_array(
         [keys.record_keys(batch) for batch in rows.to_batches()], type=pa.string()
     )

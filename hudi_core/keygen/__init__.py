@@ -7,21 +7,16 @@ from dataclasses import replace
 import pyarrow as pa
 
 from hudi_core.config.key_forms import key_form
-from hudi_core.config.kinds import (
-    TIMESTAMP_FIELD,
-    WRITABLE_KEY_GENERATORS,
-    KeyGeneratorType,
-)
+from hudi_core.config.key_generators import KEY_GENERATORS, KeyGeneratorForm
+from hudi_core.config.kinds import TIMESTAMP_FIELD, KeyGeneratorType
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import InvalidOptionError
 from hudi_core.keygen.base import KeyColumn, KeyColumns, KeyGenerator
-from hudi_core.keygen.complex import ComplexKeyGenerator
-from hudi_core.keygen.custom import CustomKeyGenerator
-from hudi_core.keygen.nonpartitioned import NonpartitionedKeyGenerator
+from hudi_core.keygen.columns import ColumnKeys
 from hudi_core.keygen.partitions import FieldStrings, ValueStrings
-from hudi_core.keygen.simple import SimpleKeyGenerator
 from hudi_core.keygen.stored import StoredKeys, brings_keys
-from hudi_core.keygen.timestamp import TimestampKeyGenerator, TimeStrings
+from hudi_core.keygen.timestamp import TimeStrings
+from hudi_core.model.key_form import KeyForm
 from hudi_core.schema.table_schema import RECORD_KEY, TableSchema
 from hudi_core.storage.partition_path import PartitionPathCodec
 
@@ -30,7 +25,6 @@ __all__ = [
     "bare_key_field",
     "brings_keys",
     "key_generator",
-    "keys_alone",
     "path_codec",
     "require_timestamp_columns",
 ]
@@ -38,7 +32,9 @@ __all__ = [
 _KEY = "hoodie.table.keygenerator.type"
 
 
-def key_generator(config: TableConfig, schema: TableSchema) -> KeyGenerator:
+def key_generator(
+    config: TableConfig, schema: TableSchema, *, knows_partitions: bool = True
+) -> KeyGenerator:
     """Return the key generator of a table.
 
     Parameters
@@ -48,6 +44,8 @@ def key_generator(config: TableConfig, schema: TableSchema) -> KeyGenerator:
     schema
         The table's schema; the batches given to the generator have been cast to it. With the meta
         column of the record key in it, a table without a record key takes the keys from there.
+    knows_partitions
+        Whether rows have the columns of their partition; without them the path is empty.
 
     Raises
     ------
@@ -60,46 +58,31 @@ def key_generator(config: TableConfig, schema: TableSchema) -> KeyGenerator:
     SchemaError
         The type of a key or partition column has no text form.
     """
+    partition, types = (
+        (config.partition_fields, config.field_types) if knows_partitions else ((), ())
+    )
     if brings_keys(config, schema.names):
         paths_only = [name for name in schema.names if name != RECORD_KEY]
-        has_columns = {name.split(".")[0] for name in config.partition_fields} <= set(paths_only)
+        has_columns = {name.split(".")[0] for name in partition} <= set(paths_only)
+        if not has_columns:
+            return StoredKeys(None)
         plain = replace(schema, arrow=pa.schema([schema.arrow.field(n) for n in paths_only]))
-        return StoredKeys(key_generator(config, plain) if has_columns else None)
-    kind = config.keygen_type
-    if kind not in WRITABLE_KEY_GENERATORS:
+        return StoredKeys(key_generator(config, plain, knows_partitions=knows_partitions))
+    form = _writable_form(config.keygen_type)
+    columns = KeyColumns.resolve(schema, config.record_key_fields, partition, key_form(config))
+    if knows_partitions and not form.fits(columns.record_key, columns.partition):
         raise InvalidOptionError(
             _KEY,
-            kind.value,
-            "tables with this key generator are read, not written",
-            f"Use {', '.join(each.value for each in WRITABLE_KEY_GENERATORS)}.",
+            config.keygen_type.value,
+            f"it {form.limits}",
+            f"Use {KeyGeneratorType.COMPLEX.value}, or leave it out.",
         )
-    columns = KeyColumns.resolve(
-        schema, config.record_key_fields, config.partition_fields, key_form(config)
-    )
-    if kind is KeyGeneratorType.COMPLEX:
-        return ComplexKeyGenerator(
-            columns, path_codec(config), not config.complex_keygen_new_encoding
-        )
-    if kind is KeyGeneratorType.SIMPLE:
-        if len(columns.record_key) > 1 or len(columns.partition) > 1:
-            raise _wrong_number(kind, "takes one record key field and one partition field")
-        return SimpleKeyGenerator(columns, path_codec(config))
-    if kind is KeyGeneratorType.TIMESTAMP:
-        if len(columns.record_key) > 1 or len(columns.partition) != 1:
-            raise _wrong_number(kind, "needs one record key field and one partition field")
-        strings = _time_strings(config, schema, columns.partition[0])
-        return TimestampKeyGenerator(columns, strings, path_codec(config))
-    if kind is KeyGeneratorType.CUSTOM:
-        fields: list[FieldStrings] = [
-            _time_strings(config, schema, column)
-            if field_type == TIMESTAMP_FIELD
-            else ValueStrings(column, columns.form)
-            for column, field_type in zip(columns.partition, config.partition_types, strict=True)
-        ]
-        return CustomKeyGenerator(columns, fields, path_codec(config))
-    if columns.partition:
-        raise _wrong_number(kind, "makes no partitions, and the table has partition fields")
-    return NonpartitionedKeyGenerator(columns)
+    fields = [
+        _strings(config, schema, column, columns.form, field_type)
+        for column, field_type in zip(columns.partition, types, strict=True)
+    ]
+    names_one_key = form.may_name_one_key and not config.complex_keygen_new_encoding
+    return ColumnKeys(columns, fields, path_codec(config), names_one_key=names_one_key)
 
 
 def require_timestamp_columns(config: TableConfig, schema: TableSchema) -> None:
@@ -110,33 +93,18 @@ def require_timestamp_columns(config: TableConfig, schema: TableSchema) -> None:
     SchemaError
         Names the column.
     """
-    types = config.partition_types or (TIMESTAMP_FIELD,) * len(config.partition_fields)
-    for name, kind in zip(config.partition_fields, types, strict=True):
+    for name, kind in zip(config.partition_fields, config.field_types, strict=True):
         field = schema.field(name)
         if config.time_based is not None and kind == TIMESTAMP_FIELD and field is not None:
             TimeStrings(KeyColumn(name, name, ()), field.type, config.time_based, new=True)
-
-
-def keys_alone(config: TableConfig) -> TableConfig:
-    """The configuration for rows of which only the record key is known.
-
-    Its generator makes the same keys, and no partitions.
-    """
-    kind = config.keygen_type
-    if kind is not KeyGeneratorType.COMPLEX:
-        kind = KeyGeneratorType.NON_PARTITION
-    return replace(
-        config, keygen_type=kind, partition_fields=(), partition_types=(), time_based=None
-    )
 
 
 def path_codec(config: TableConfig) -> PartitionPathCodec:
     """Codec of a table's partition paths."""
     levels = None
     if config.time_based is not None:
-        types = config.partition_types or (TIMESTAMP_FIELD,)
         folders = config.time_based.output.levels
-        levels = [folders if each == TIMESTAMP_FIELD else 1 for each in types]
+        levels = [folders if each == TIMESTAMP_FIELD else 1 for each in config.field_types]
     return PartitionPathCodec(
         config.partition_fields,
         config.hive_style,
@@ -164,20 +132,28 @@ def bare_key_field(config: TableConfig) -> str | None:
 
     Its values, as strings, are the keys. ``None`` if keys are made otherwise, or may have been.
     """
-    kinds = (
-        KeyGeneratorType.SIMPLE,
-        KeyGeneratorType.NON_PARTITION,
-        KeyGeneratorType.TIMESTAMP,
-        KeyGeneratorType.CUSTOM,
-    )
     fields = config.record_key_fields
     # writers of one table may have differed in what a complex key of one field is
-    if config.keygen_type not in kinds or len(fields) != 1 or "." in fields[0]:
+    if config.keygen_type not in KEY_GENERATORS or config.may_name_one_key:
         return None
-    return fields[0]
+    return fields[0] if len(fields) == 1 and "." not in fields[0] else None
 
 
-def _wrong_number(kind: KeyGeneratorType, reason: str) -> InvalidOptionError:
-    return InvalidOptionError(
-        _KEY, kind.value, f"it {reason}", f"Use {KeyGeneratorType.COMPLEX.value}, or leave it out."
-    )
+def _writable_form(kind: KeyGeneratorType) -> KeyGeneratorForm:
+    form = KEY_GENERATORS.get(kind)
+    if form is None:
+        raise InvalidOptionError(
+            _KEY,
+            kind.value,
+            "tables with this key generator are read, not written",
+            f"Use {', '.join(each.value for each in KEY_GENERATORS)}.",
+        )
+    return form
+
+
+def _strings(
+    config: TableConfig, schema: TableSchema, column: KeyColumn, form: KeyForm, field_type: str
+) -> FieldStrings:
+    if field_type == TIMESTAMP_FIELD:
+        return _time_strings(config, schema, column)
+    return ValueStrings(column, form)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
-from hudi_core.keygen.base import KeyColumn, KeyColumns
+from hudi_core.keygen.base import KeyColumn
 from hudi_core.keygen.text import PLAIN, to_text
 from hudi_core.model.key_form import KeyForm
 from hudi_core.storage.partition_path import PartitionPathCodec
@@ -48,19 +48,6 @@ class ValueStrings:
         coded = values.dictionary_encode(null_encoding="encode")
         strings = to_text(coded.dictionary, self.form).to_pylist()
         return coded.indices.to_numpy().astype(np.int64), strings
-
-
-def partition_paths(
-    batch: pa.RecordBatch, columns: KeyColumns, codec: PartitionPathCodec
-) -> pa.DictionaryArray:
-    """Return the partition path of every row from partition columns.
-
-    Each path is in the dictionary once; without columns it is the empty path.
-    """
-    if not columns.partition:
-        return no_paths(batch)
-    fields = [ValueStrings(column, columns.form) for column in columns.partition]
-    return joined_paths(batch, fields, codec)
 
 
 def no_paths(batch: pa.RecordBatch) -> pa.DictionaryArray:

@@ -19,13 +19,12 @@ import pyarrow.types as pt
 from hudi_core.config.time_zone import UTC
 from hudi_core.config.timebased import TimeBased
 from hudi_core.errors import PartitionValueError, SchemaError
-from hudi_core.keygen.base import KeyColumn, KeyColumns
+from hudi_core.keygen.base import KeyColumn
 from hudi_core.keygen.calendar import FIRST, LAST, ends_of_periods, spell, spell_all
 from hudi_core.keygen.date_strings import Mask, parse_strings, starts_of_periods
-from hudi_core.keygen.partitions import Indices, joined_paths
+from hudi_core.keygen.partitions import Indices
 from hudi_core.keygen.timestamps import OF_NULL, counted_unit, counts_of, require_unit, utc_millis
 from hudi_core.keygen.zones import Millis, to_local_millis, to_utc_millis, zone_of
-from hudi_core.storage.partition_path import PartitionPathCodec
 
 _HOUR: Final = 3_600_000
 _AHEAD, _BEHIND = 14 * _HOUR, 12 * _HOUR
@@ -104,23 +103,6 @@ class TimeStrings:
         zone = zone_of(self._how.input_zone or self._how.output_zone or UTC)
         first = datetime(1970, 1, 1, 0, 0, 0, 1000, UTC_ZONE)
         return spell(first.astimezone(zone), self._how.inputs[0])
-
-
-class TimestampKeyGenerator:
-    """Hudi's ``TimestampBasedKeyGenerator``."""
-
-    def __init__(
-        self, columns: KeyColumns, strings: TimeStrings, codec: PartitionPathCodec
-    ) -> None:
-        self._columns, self._strings, self._codec = columns, strings, codec
-
-    def record_keys(self, batch: pa.RecordBatch) -> pa.StringArray:
-        """Return the value of the key field of every row."""
-        return self._columns.bare_key(batch)
-
-    def partition_paths(self, batch: pa.RecordBatch) -> pa.DictionaryArray:
-        """Return the partition path of every row."""
-        return joined_paths(batch, [self._strings], self._codec)
 
 
 class Bounds(NamedTuple):

@@ -11,7 +11,7 @@ from hudi_core.config.kinds import InsertDuplicates
 from hudi_core.config.merge_rules import MergeRules, merge_rules
 from hudi_core.config.table import TableConfig
 from hudi_core.config.write import WriteConfig
-from hudi_core.keygen import keys_alone
+from hudi_core.keygen import KeyGenerator, key_generator
 from hudi_core.model.files import BasePath
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.operation import Operation
@@ -89,10 +89,9 @@ class WriteContext:
     attempts: Attempts | None = None
     fetched: FetchedFiles | None = None
 
-    @property
-    def keyed(self) -> TableConfig:
-        """The configuration that keys and paths of incoming rows follow."""
-        return self.table if self.knows_partitions else keys_alone(self.table)
+    def key_generator(self, schema: TableSchema) -> KeyGenerator:
+        """The key generator of incoming rows with these columns."""
+        return key_generator(self.table, schema, knows_partitions=self.knows_partitions)
 
     @property
     def is_global(self) -> bool:

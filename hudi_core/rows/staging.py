@@ -21,7 +21,6 @@ import pyarrow.fs as pafs
 
 from hudi_core.config.schema import SchemaConfig
 from hudi_core.engine.base import TaskContext
-from hudi_core.keygen import key_generator
 from hudi_core.model.files import PartitionPath
 from hudi_core.rows.context import WriteContext
 from hudi_core.schema.table_schema import TableSchema
@@ -101,7 +100,7 @@ def stage_rows(
     if context.is_global:
         staged = staged.append(pa.field(INGEST_ORDER, pa.int64()))
     builder = PartBuilder(task, context, staged, in_memory)
-    keys = key_generator(context.keyed, schema)
+    keys = context.key_generator(schema)
     for chunk in _chunks(batches, schema, context.write.schema):
         keys.record_keys(chunk)  # refuses rows without a key before any data file exists
         arrived = chunk

@@ -74,7 +74,7 @@ class PartitionPathCodec:
         self._takes_empty = takes_empty
         self._hive_style = hive_style
         self._url_encode = url_encode
-        several = levels is not None and max(levels) > 1 and not url_encode
+        several = levels is not None and max(levels, default=1) > 1 and not url_encode
         self._levels = tuple(levels) if levels is not None and several else None
 
     def encode(self, values: Sequence[str | None]) -> PartitionPath:

@@ -20,7 +20,6 @@ import pyarrow.types as pt
 from hudi_core.base_file.footer import opened_file
 from hudi_core.config.key import ConfigKey
 from hudi_core.config.key_forms import form_properties
-from hudi_core.config.kinds import KeyGeneratorType
 from hudi_core.config.stored_keys import ManagedKeys
 from hudi_core.config.table import TableConfig
 from hudi_core.config.table_keys import TableKeys
@@ -115,10 +114,7 @@ def _is_ambiguous(config: TableConfig) -> bool:
 
     Releases 1.0.0 to 1.0.2 of Hudi changed it, and stored nothing of it.
     """
-    is_single = (
-        config.keygen_type is KeyGeneratorType.COMPLEX and len(config.record_key_fields) == 1
-    )
-    return is_single and ManagedKeys.complex_encoding.key not in config.raw
+    return config.may_name_one_key and ManagedKeys.complex_encoding.key not in config.raw
 
 
 def _ends(slices: Iterable[FileSlice]) -> list[BaseFile]:

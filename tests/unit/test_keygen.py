@@ -13,7 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from hudi_core.config.key_generators import KEY_GENERATORS
 from hudi_core.config.table import KeyGeneratorType, TableConfig
+from hudi_core.config.timebased import time_based
 from hudi_core.errors import (
     InvalidOptionError,
     PartitionValueError,
@@ -198,6 +200,38 @@ def test_timestamps_are_microseconds_unless_logical_timestamps_are_consistent() 
     assert paths(consistent, batch) == ["2026-01-31 12%3A00%3A00.0", "2026-01-31 12%3A00%3A00.5"]
     there = replace(config, consistent_timestamps=True, local_zone="Asia/Kathmandu")
     assert paths(key_generator(there, SCHEMA), batch)[1] == "2026-01-31 17%3A45%3A00.5"
+
+
+# --- every key generator -------------------------------------------------------
+
+
+def test_every_generator_of_hudis_is_declared_but_a_users_own() -> None:
+    assert {*KEY_GENERATORS} == {*KeyGeneratorType} - {KeyGeneratorType.USER_PROVIDED}
+
+
+@pytest.mark.parametrize("kind", KEY_GENERATORS)
+@pytest.mark.parametrize("keys", ["id", "id,n"])
+def test_keys_are_the_same_where_partitions_are_not_known(
+    kind: KeyGeneratorType, keys: str
+) -> None:
+    form = KEY_GENERATORS[kind]
+    config = table(keys, "" if form.most_partitions == 0 else "n", kind)
+    if form.states_types:
+        config = replace(config, partition_types=("TIMESTAMP",))
+    if "TIMESTAMP" in config.field_types:
+        counted = {
+            "hoodie.keygen.timebased.timestamp.type": "EPOCHMILLISECONDS",
+            "hoodie.keygen.timebased.output.dateformat": "yyyy",
+        }
+        config = replace(config, time_based=time_based(counted))
+    if not form.fits(config.record_key_fields, config.partition_fields):
+        return
+    batch = rows(id=["a", ""], n=[1, 2])
+    if keys == "id":
+        batch = batch.slice(0, 1)
+    alone = key_generator(config, SCHEMA, knows_partitions=False)
+    assert alone.record_keys(batch) == key_generator(config, SCHEMA).record_keys(batch)
+    assert set(paths(alone, batch)) == {""}
 
 
 # --- what is refused up front --------------------------------------------------
