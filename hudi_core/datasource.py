@@ -25,7 +25,6 @@ from hudi_core.errors import (
 from hudi_core.model.files import BasePath
 from hudi_core.model.instant import Action, Instant
 from hudi_core.model.instant_time import EARLIEST
-from hudi_core.model.operation import OPERATIONS
 from hudi_core.model.result import CommitResult
 from hudi_core.read.asked import plan_of
 from hudi_core.read.query_times import completed_time, requested_time
@@ -97,7 +96,7 @@ def write(
     config = WriteConfig.from_options(given)
     extras = extra_metadata, idempotency
     config = replace(config, extras=config.extras.given(*extras))
-    operation = OPERATIONS[config.operation] if WriteConfig.operation.is_given(given) else None
+    operation = config.operation if WriteConfig.operation.is_given(given) else None
     overwrites = operation is not None and operation.is_replacing and not operation.deletes
     engine = engine or engine_for(data)
     _require_known(mode)
@@ -112,7 +111,7 @@ def write(
     if operation is not None and operation.deletes and mode != "append":
         raise InvalidOptionError(
             WriteConfig.operation.key,
-            operation.word.lower(),
+            operation.option,
             f"rows cannot be deleted with mode={mode!r}",
             "Use 'append'.",
         )
@@ -166,7 +165,7 @@ def _repeated(path: str, given: Mapping[str, str], config: WriteConfig) -> Commi
         return None
     opened = open_table(path, given)
     first = repetition_of(opened, opened.timeline(), config.extras.idempotency)
-    return None if first is None else stored_result(opened, first, config.operation)
+    return None if first is None else stored_result(opened, first, config.operation.recorded)
 
 
 def _created(

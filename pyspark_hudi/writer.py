@@ -28,7 +28,6 @@ from hudi_core.config.write import WriteConfig
 from hudi_core.engine.choice import arrow_schema
 from hudi_core.engine.plain_errors import plain_errors
 from hudi_core.errors import NotATableError, StorageError, UnknownOptionWarning
-from hudi_core.model.operation import OPERATIONS
 from hudi_core.model.protocols import Storage
 from hudi_core.services.create import plan_table
 from hudi_core.services.opening import open_table, table_exists
@@ -162,7 +161,7 @@ def open_writer(options: SourceOptions, schema: StructType, overwrite: bool) -> 
         )
     if exists and mode == "ignore":
         return HudiWriter(options, rows, None)
-    if exists and (mode == "append" or OPERATIONS[config.operation].is_replacing):
+    if exists and (mode == "append" or config.operation.is_replacing):
         open_table(options.path, given)
     else:
         plan_table(options.path, rows, given)

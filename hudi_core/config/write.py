@@ -24,9 +24,8 @@ from hudi_core.config.parsers import boolean, integer, names, number, optional
 from hudi_core.config.schema import SchemaConfig
 from hudi_core.config.storage import StoreKeys
 from hudi_core.errors import InvalidOptionError
-from hudi_core.model.commit import WriteOperation
 from hudi_core.model.extras import CommitExtras
-from hudi_core.model.operation import OPERATIONS
+from hudi_core.model.operation import OPERATIONS, UPSERT, Operation
 
 _MIB: Final = 1 << 20
 _CODECS: Final = {
@@ -57,11 +56,11 @@ class WriteConfig(Options, group=Group.WRITE):
         What the commit keeps beside its files.
     """
 
-    operation: Option[WriteOperation] = Option(
+    operation: Option[Operation] = Option(
         "hoodie.datasource.write.operation",
-        default=WriteOperation.UPSERT,
-        parse=lambda text: WriteOperation(text.upper()),
-        choices=tuple(one.word.value.lower() for one in OPERATIONS.values()),
+        default=UPSERT,
+        parse={one.option: one for one in OPERATIONS}.__getitem__,
+        choices=tuple(one.option for one in OPERATIONS),
         default_text="upsert",
         doc="What is done with the rows. For a table without a record key, insert is the default, "
         "unless the rows were read from it and have their column `_hoodie_record_key`.",
@@ -307,6 +306,21 @@ class WriteConfig(Options, group=Group.WRITE):
     @property
     def lock_provider(self) -> LockKind | None:
         return self.lock.provider
+
+    def duplicates(self, operation: Operation) -> InsertDuplicates:
+        """What becomes of incoming rows whose keys are stored, where options decide it."""
+        decides = operation.has_duplicate_policy
+        return self.insert_duplicates if decides else InsertDuplicates.NONE
+
+    def combines(self, operation: Operation) -> bool:
+        """Whether incoming rows that have one key are combined."""
+        drops = self.duplicates(operation) is InsertDuplicates.DROP
+        return drops or bool(getattr(self, operation.combined_by))
+
+    def updates(self, operation: Operation) -> bool:
+        """Whether an incoming row and a stored one with its key that meet in a file become one."""
+        inserts = operation.has_duplicate_policy and not self.allow_duplicate_on_insert
+        return operation.updates or inserts
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Self:

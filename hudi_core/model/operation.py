@@ -6,7 +6,6 @@ what is its own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
@@ -30,8 +29,8 @@ class Operation:
 
     Attributes
     ----------
-    word
-        What commits record, and in lower case what Hudi's option says.
+    recorded
+        The word that commits record.
     method
         Name of the method of ``Table``.
     combined_by
@@ -56,7 +55,7 @@ class Operation:
         Whether a key is in the table at most once afterwards, if it was before.
     """
 
-    word: WriteOperation
+    recorded: WriteOperation
     method: str
     combined_by: str = "combine_before_insert"
     participle: str = "inserted"
@@ -68,6 +67,11 @@ class Operation:
     new_groups_only: bool = False
     replaces: Replaces = Replaces.NOTHING
     adds_keys_once: bool = False
+
+    @property
+    def option(self) -> str:
+        """What Hudi's option calls it."""
+        return self.recorded.value.lower()
 
     @property
     def is_replacing(self) -> bool:
@@ -117,19 +121,24 @@ DELETE_PARTITION: Final = Operation(
     deletes=True,
     replaces=Replaces.PARTITIONS,
 )
-OPERATIONS: Final[Mapping[str, Operation]] = {
-    one.word: one
-    for one in (
-        UPSERT,
-        INSERT,
-        BULK_INSERT,
-        DELETE,
-        INSERT_OVERWRITE,
-        INSERT_OVERWRITE_TABLE,
-        DELETE_PARTITION,
-    )
-}
-"""By what commits record, in the order of the documentation."""
+OPERATIONS: Final = (
+    UPSERT,
+    INSERT,
+    BULK_INSERT,
+    DELETE,
+    INSERT_OVERWRITE,
+    INSERT_OVERWRITE_TABLE,
+    DELETE_PARTITION,
+)
+"""In the order of the documentation."""
+
+
+def operation_recorded(word: str | None) -> Operation | None:
+    """The operation that a commit records.
+
+    ``None`` for table services, and for what other writers know.
+    """
+    return next((one for one in OPERATIONS if one.recorded == word), None)
 
 
 def operation_named(name: str) -> Operation:
@@ -140,8 +149,8 @@ def operation_named(name: str) -> Operation:
     InvalidOptionError
         There is none.
     """
-    for one in OPERATIONS.values():
-        if name.lower() in (one.method, one.word.value.lower()):
+    for one in OPERATIONS:
+        if name.lower() in (one.method, one.option):
             return one
-    methods = ", ".join(one.method for one in OPERATIONS.values())
+    methods = ", ".join(one.method for one in OPERATIONS)
     raise InvalidOptionError("operation", name, "there is none", f"Use one of {methods}.")

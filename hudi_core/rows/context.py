@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
-from hudi_core.config.kinds import InsertDuplicates
 from hudi_core.config.merge_rules import MergeRules, merge_rules
 from hudi_core.config.table import TableConfig
 from hudi_core.config.write import WriteConfig
@@ -115,14 +114,9 @@ class WriteContext:
 
     def combines(self, operation: Operation) -> bool:
         """Whether incoming rows that have one key are combined."""
-        drops = self.write.insert_duplicates is InsertDuplicates.DROP
-        if operation.has_duplicate_policy and drops:
-            return True
-        return bool(getattr(self.write, operation.combined_by))
+        return self.write.combines(operation)
 
     def merges(self, operation: Operation) -> bool:
         """Whether an operation decides between versions of a row by their values."""
-        if operation.deletes:
-            return False
-        updates = operation.has_duplicate_policy and not self.write.allow_duplicate_on_insert
-        return operation.updates or updates or self.combines(operation)
+        merges = self.write.updates(operation) or self.write.combines(operation)
+        return merges and not operation.deletes

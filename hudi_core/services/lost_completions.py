@@ -30,7 +30,7 @@ from hudi_core.model.difference import Difference
 from hudi_core.model.files import BaseFileName, FileGroupId, FileSlice, PartitionPath, join_path
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import InstantTime, next_instant_time
-from hudi_core.model.operation import INSERT_OVERWRITE, OPERATIONS
+from hudi_core.model.operation import INSERT_OVERWRITE, operation_recorded
 from hudi_core.schema.table_schema import COMMIT_TIME, RECORD_KEY, TableSchema
 from hudi_core.services.differences import Source
 from hudi_core.table_handle import OpenTable
@@ -211,7 +211,7 @@ class _Commit:
             return self._clustered()
         if operation is WriteOperation.DELETE_PARTITION:
             return self._absent_from_format()
-        kind = OPERATIONS.get(operation, INSERT_OVERWRITE)
+        kind = operation_recorded(operation) or INSERT_OVERWRITE
         return groups_to_replace(self._before, kind, sorted(self._files))
 
     def _clustered(self) -> Mapping[str, tuple[str, ...]]:

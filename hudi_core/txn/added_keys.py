@@ -34,7 +34,7 @@ from hudi_core.model.commit import (
 )
 from hudi_core.model.files import FileId
 from hudi_core.model.instant import Instant
-from hudi_core.model.operation import OPERATIONS
+from hudi_core.model.operation import operation_recorded
 from hudi_core.schema.table_schema import COMMIT_TIME, RECORD_KEY
 
 _MOVES_ROWS: Final = frozenset({WriteOperation.CLUSTER, WriteOperation.COMPACT})
@@ -100,12 +100,11 @@ class AddedKeys:
         config, options = self.client.config, self.client.options
         if not config.record_key_fields or config.buckets is not None:
             return False  # keys of our own making; new groups of one bucket conflict by themselves
-        operation = OPERATIONS.get(self.metadata.operation_type or "")
-        if operation is None:
-            return False
-        if operation.has_duplicate_policy:
-            return WriteConfig.from_options(options).insert_duplicates is not InsertDuplicates.NONE
-        return operation.adds_keys_once
+        operation = operation_recorded(self.metadata.operation_type)
+        if operation is None or operation.adds_keys_once:
+            return operation is not None
+        duplicates = WriteConfig.from_options(options).duplicates(operation)
+        return duplicates is not InsertDuplicates.NONE
 
     @property
     def _is_global(self) -> bool:

@@ -60,7 +60,7 @@ def write_config_for(
             f"Read the rows from the table, change them, and write them with their columns "
             f"{RECORD_KEY} and {PARTITION_PATH}; or use insert, bulk_insert, insert_overwrite or "
             "delete_partitions, or copy the rows into a table that is created with a record key.",
-            operation=operation.word,
+            operation=operation.recorded,
         )
     for key, value, is_asked in (
         (WriteConfig.combine_before_insert, "true", config.combine_before_insert),

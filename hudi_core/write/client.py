@@ -144,13 +144,13 @@ class WriteClient:
             if operation.is_replacing:
                 replaced = replaced_groups(view, operation, steps.partitions)
             metadata = commit_metadata(
-                statuses, context.schema, client.config.name, operation.word, replaced
+                statuses, context.schema, client.config.name, operation.recorded, replaced
             )
             committed = transaction.commit(metadata, statuses)
         transaction.timings["total"] = time.monotonic() - started
         # the keys have served, and are as many as the rows
         statuses = [replace(status, changed_keys=None) for status in statuses]
-        return committed.result(operation.word, transaction.timings, statuses)
+        return committed.result(operation.recorded, transaction.timings, statuses)
 
     def delete_partitions(self, partitions: Iterable[PartitionLike]) -> CommitResult:
         """Replace all file groups of partitions; touches no data file.
@@ -186,12 +186,14 @@ class WriteClient:
             view = transaction.table.views().view(transaction.began)
             replaced = replaced_groups(view, operation, paths)
             rows = rows_of(client, replaced_slices(view, operation, paths))
-            metadata = commit_metadata((), step.new, client.config.name, operation.word, replaced)
+            metadata = commit_metadata(
+                (), step.new, client.config.name, operation.recorded, replaced
+            )
             count = {DELETED_ROWS_KEY: str(sum(rows.values()))}
             metadata = replace(metadata, extra_metadata={**metadata.extra_metadata, **count})
             committed = transaction.commit(metadata, ())
         transaction.timings["total"] = time.monotonic() - started
-        return committed.result(operation.word, transaction.timings)
+        return committed.result(operation.recorded, transaction.timings)
 
     def _once(self, operation: Operation, do: Callable[[], CommitResult]) -> CommitResult:
         """Result of a write, or of the earlier one it repeats."""
@@ -201,7 +203,7 @@ class WriteClient:
             self._require_new_write(self.table)
             return do()
         except AlreadyDoneError as repetition:
-            return stored_result(self.table, repetition.done, operation.word)
+            return stored_result(self.table, repetition.done, operation.recorded)
 
     def _require_new_write(self, table: OpenTable) -> None:
         """Raise ``AlreadyDoneError`` for a write that a table already has."""
@@ -339,7 +341,7 @@ class WriteClient:
             self.lock,
             self.config,
             Action.REPLACECOMMIT if is_replacing else Action.COMMIT,
-            operation.word,
+            operation.recorded,
             requested_body=encode(RequestedReplaceMetadata()) if is_replacing else b"",
             plan=check,
         )

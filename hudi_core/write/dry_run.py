@@ -94,7 +94,7 @@ def plan_write(steps: WriteSteps, data: Any, metadata: MetadataConfig) -> DryRun
         listed, commits = len(steps.partitions), len(began.completed_writes())
     requests = expected_requests(files, new_partitions, looked_up, listed, commits)
     requests += metadata_requests(client, metadata)
-    return DryRun(steps.operation.word, _in_order(files), requests)
+    return DryRun(steps.operation.recorded, _in_order(files), requests)
 
 
 def plan_deletion(
@@ -112,7 +112,7 @@ def plan_deletion(
     ]
     requests = expected_requests(files, 0, 0, len(partitions), 0)
     requests += metadata_requests(client, metadata)
-    return DryRun(operation.word, _in_order(files), requests)
+    return DryRun(operation.recorded, _in_order(files), requests)
 
 
 def _replaced(

@@ -69,7 +69,7 @@ class GroupTask:
         return (
             self.operation.has_duplicate_policy
             and self.group.base_file is not None
-            and not context.write.allow_duplicate_on_insert
+            and context.write.updates(self.operation)
         )
 
     def keeps_last(self, context: WriteContext) -> bool:

@@ -176,8 +176,7 @@ class WriteSteps:
 
     @property
     def _looks_for_duplicates(self) -> bool:
-        wanted = self.config.insert_duplicates is not InsertDuplicates.NONE
-        return wanted and self.operation.has_duplicate_policy
+        return self.config.duplicates(self.operation) is not InsertDuplicates.NONE
 
     @property
     def _combines(self) -> bool:

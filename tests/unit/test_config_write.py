@@ -24,8 +24,8 @@ from hudi_core.config.schema import SchemaConfig
 from hudi_core.config.storage import StoreKeys
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import InvalidOptionError
-from hudi_core.model.commit import WriteOperation
 from hudi_core.model.instant_time import EARLIEST
+from hudi_core.model.operation import BULK_INSERT, UPSERT
 
 LOCKS = "org.apache.hudi.client.transaction.lock."
 
@@ -33,7 +33,7 @@ LOCKS = "org.apache.hudi.client.transaction.lock."
 def test_defaults_are_hudis_but_for_the_deviations() -> None:
     config = WriteConfig.from_options({})
     assert config == WriteConfig(
-        operation=WriteOperation.UPSERT,
+        operation=UPSERT,
         partitions_to_delete=(),
         small_file_limit=104_857_600,
         max_file_size=125_829_120,
@@ -86,7 +86,7 @@ def test_defaults_are_hudis_but_for_the_deviations() -> None:
 @pytest.mark.parametrize(
     ("key", "text", "attribute", "value"),
     [
-        ("hoodie.datasource.write.operation", "BULK_INSERT", "operation", "BULK_INSERT"),
+        ("hoodie.datasource.write.operation", "BULK_INSERT", "operation", BULK_INSERT),
         ("hoodie.parquet.small.file.limit", "-1", "small_file_limit", 0),
         ("hoodie.parquet.max.file.size", "1000", "max_file_size", 1000),
         ("hoodie.copyonwrite.record.size.estimate", "7", "record_size_estimate", 7),
