@@ -9,7 +9,7 @@ metadata table, is the caller's, who holds the table's lock. Which files to dele
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hudi_core.actions.deletion import DeleteFile
@@ -153,6 +153,30 @@ def complete_clean(
 ) -> Instant:
     """Put the completed clean; the time is from the table's clock."""
     return client.active.complete(work.instant, completion, encode(metadata))
+
+
+def run_clean(
+    client: TableMetaClient, instant: Instant, next_time: Callable[[], InstantTime]
+) -> Instant | None:
+    """Begin a requested clean or continue an inflight one, and complete it.
+
+    For a table that nobody else is to be told of.
+
+    Parameters
+    ----------
+    next_time
+        Gives the time of completion, from the table's clock.
+
+    Returns
+    -------
+    Instant or None
+        The completed clean. ``None`` when it was dropped; errors as of :func:`start_clean`.
+    """
+    work = start_clean(client, instant)
+    if work is None:
+        return None
+    body = delete_cleaned(client, work)
+    return complete_clean(client, work, next_time(), body)
 
 
 @dataclass(frozen=True, slots=True)

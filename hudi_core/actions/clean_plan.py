@@ -98,6 +98,9 @@ class Needed:
     compactions: Mapping[FileGroupId, str] = field(default_factory=dict)
 
 
+NOTHING_NEEDED: Final = Needed()
+
+
 @dataclass(frozen=True, slots=True)
 class PartitionFiles:
     """What one partition holds.

@@ -15,35 +15,16 @@ from typing import Final
 
 from hudi_core.actions.archive import archive
 from hudi_core.actions.archive_plan import ArchiveRules, LastClean, plan_archive
-from hudi_core.actions.clean import (
-    complete_clean,
-    delete_cleaned,
-    pending_cleans,
-    request_clean,
-    start_clean,
-)
-from hudi_core.actions.clean_plan import (
-    CleanRules,
-    Needed,
-    PartitionFiles,
-    Retention,
-    clean_partition,
-    make_clean_plan,
-    partitions_to_clean,
-    retain,
-)
+from hudi_core.actions.clean import pending_cleans, request_clean, run_clean
+from hudi_core.actions.clean_of_files import last_clean, plan_clean
+from hudi_core.actions.clean_plan import CleanRules, Retention, retain
 from hudi_core.config.metadata_keys import MetadataConfig
-from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.compaction import compact_if_due, finish_compactions
 from hudi_core.metadata.damage import with_rebuild_hint
 from hudi_core.metadata.state import MetadataState
-from hudi_core.model.actions import CleanerPlan, CleanMetadata
-from hudi_core.model.files import PartitionPath
 from hudi_core.model.instant import Action, Instant
-from hudi_core.model.instant_time import InstantTime, parse_instant_time
-from hudi_core.timeline.serde import decode_clean
+from hudi_core.model.instant_time import InstantTime
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.view.file_system import FileSystemView
 from hudi_core.view.storage_lister import StorageLister
 
 _AFTER_COMPACTION: Final = 3
@@ -105,10 +86,11 @@ def clean_if_due(locked: MetadataState, config: MetadataConfig) -> Instant | Non
     old = _old_compactions(timeline, retention)
     if not old:
         return None
-    last = _last_clean(metadata, timeline)
-    if last is not None and max(old) < last[1].earliest_commit_to_retain:
+    last = last_clean(metadata, timeline)
+    if last is not None and max(old) < last.metadata.earliest_commit_to_retain:
         return None
-    plan = _clean_plan(metadata, timeline, retention, last)
+    lister = StorageLister(metadata.storage, partitioned=True, run_map=metadata.run_map)
+    plan = plan_clean(metadata, timeline, lister, retention, last)
     if plan is None:
         return None
     return _run_clean(locked, request_clean(metadata, locked.next_time(), plan))
@@ -133,12 +115,8 @@ def archive_if_due(locked: MetadataState, config: MetadataConfig) -> tuple[Insta
         config.keep_max_commits,
         compaction_delta_commits=config.compact_delta_commits,
     )
-    found = _last_clean(metadata, timeline)
-    last = None
-    if found is not None:
-        instant, body = found
-        since = body.earliest_commit_to_retain
-        last = LastClean(instant, parse_instant_time(since) if since else None)
+    done = last_clean(metadata, timeline)
+    last = None if done is None else LastClean(done.instant, done.earliest_retained)
     return archive(metadata, plan_archive(timeline, rules, last, _needed(locked.data_timeline)))
 
 
@@ -149,15 +127,6 @@ def _needed(data_timeline: Timeline) -> Iterator[InstantTime]:
     pending = data_timeline.pending().first
     if pending is not None:
         yield pending.requested_time
-
-
-def _last_clean(
-    metadata: TableMetaClient, timeline: Timeline
-) -> tuple[Instant, CleanMetadata] | None:
-    last = timeline.completed().of_actions(Action.CLEAN).last
-    if last is None:
-        return None
-    return last, decode_clean(metadata.active.read(last), metadata.active.path(last))
 
 
 def _old_compactions(timeline: Timeline, retention: Retention) -> list[InstantTime]:
@@ -173,36 +142,5 @@ def _old_compactions(timeline: Timeline, retention: Retention) -> list[InstantTi
     return [time for time in compactions if time < retention.earliest.requested_time]
 
 
-def _clean_plan(
-    metadata: TableMetaClient,
-    timeline: Timeline,
-    retention: Retention,
-    last: tuple[Instant, CleanMetadata] | None,
-) -> CleanerPlan | None:
-    lister = StorageLister(metadata.storage, partitioned=True, run_map=metadata.run_map)
-    partitions = list(lister.list_partitions())
-    touched = partitions_to_clean(
-        timeline, retention, last[1] if last else None, (), metadata.read_commit
-    )
-    if touched is not None:
-        partitions = [one for one in partitions if one in touched]
-    view = FileSystemView(lister, timeline, {})
-    listed = lister.list_files(partitions)
-    found = {
-        PartitionPath(partition): clean_partition(
-            PartitionFiles(view.file_groups([partition]), listed[partition]),
-            {},
-            retention,
-            Needed(),
-        )
-        for partition in partitions
-    }
-    return make_clean_plan(metadata.storage.root, retention, found, timeline)
-
-
 def _run_clean(locked: MetadataState, instant: Instant) -> Instant | None:
-    work = start_clean(locked.metadata, instant)
-    if work is None:
-        return None
-    body = delete_cleaned(locked.metadata, work)
-    return complete_clean(locked.metadata, work, locked.next_time(), body)
+    return run_clean(locked.metadata, instant, locked.next_time)

@@ -16,21 +16,13 @@ import hudi_core as hudi
 from hudi_core.actions.archive import archive
 from hudi_core.actions.archive_plan import ArchiveRules, LastClean, plan_archive
 from hudi_core.actions.clean import complete_clean, delete_cleaned, request_clean, start_clean
-from hudi_core.actions.clean_plan import (
-    CleanPolicy,
-    CleanRules,
-    Needed,
-    PartitionFiles,
-    clean_partition,
-    make_clean_plan,
-    retain,
-)
+from hudi_core.actions.clean_of_files import plan_clean
+from hudi_core.actions.clean_plan import CleanPolicy, CleanRules, retain
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.actions import CleanMetadata
 from hudi_core.model.instant import Instant
 from hudi_core.timeline.archived import with_history
 from hudi_core.timeline.clock import TimelineClock
-from hudi_core.view.file_system import FileSystemView
 from hudi_core.view.replaced import replaced_groups
 from hudi_core.view.storage_lister import StorageLister
 
@@ -63,18 +55,8 @@ def clean(client: TableMetaClient, rules: CleanRules) -> tuple[Instant, CleanMet
     partitioned = bool(client.config.partition_fields) or client.base_path.endswith("/metadata")
     lister = StorageLister(client.storage, partitioned)
     replaced = replaced_groups(timeline, client.read_commit)
-    view = FileSystemView(lister, timeline, replaced)
     retention = retain(timeline, rules, datetime.now(UTC))
-    partitions = {
-        path: clean_partition(
-            PartitionFiles(view.file_groups([path]), lister.list_files([path])[path]),
-            replaced,
-            retention,
-            Needed(),
-        )
-        for path in lister.list_partitions()
-    }
-    plan = make_clean_plan(client.storage.root, retention, partitions, timeline)
+    plan = plan_clean(client, timeline, lister, retention, replaced=replaced)
     if plan is None:
         return None
     work = start_clean(client, request_clean(client, clock.next_time(), plan))
