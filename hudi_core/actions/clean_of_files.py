@@ -1,4 +1,4 @@
-"""Plans of cleans from the files that a table has, and the last clean that went before."""
+"""Clean plans from a table's files and its last clean."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ def infer_key_generator(
 def fields_of(
     keygen: KeyGeneratorType, stated: tuple[str, ...]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Names and stated types of partition fields as a table or its options list them.
+    """Names and types of partition fields as a table lists them.
 
     Types are stated for a generator that takes them, such as ``city:SIMPLE``; a field without one
     has an empty one.

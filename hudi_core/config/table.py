@@ -128,7 +128,10 @@ class TableConfig:
 
     @property
     def field_types(self) -> tuple[str, ...]:
-        """What each partition field is, one of ``FIELD_TYPES``; empty where that is not known."""
+        """What each partition field is.
+
+        One of ``FIELD_TYPES`` each; empty where that is not known.
+        """
         form = KEY_GENERATORS.get(self.keygen_type)
         if self.partition_types or form is None or form.field_type is None:
             return self.partition_types
@@ -136,7 +139,7 @@ class TableConfig:
 
     @property
     def may_name_one_key(self) -> bool:
-        """Whether the one field of its keys may stand in them: ``f:v``, not the bare value."""
+        """Whether keys of one field may be ``f:v``, not the bare value."""
         form = KEY_GENERATORS.get(self.keygen_type)
         is_named = form is not None and form.may_name_one_key
         return is_named and len(self.record_key_fields) == 1

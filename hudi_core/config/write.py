@@ -308,7 +308,7 @@ class WriteConfig(Options, group=Group.WRITE):
         return self.lock.provider
 
     def duplicates(self, operation: Operation) -> InsertDuplicates:
-        """What becomes of incoming rows whose keys are stored, where options decide it."""
+        """What options do about incoming rows whose keys are stored."""
         decides = operation.has_duplicate_policy
         return self.insert_duplicates if decides else InsertDuplicates.NONE
 
@@ -318,7 +318,10 @@ class WriteConfig(Options, group=Group.WRITE):
         return drops or bool(getattr(self, operation.combined_by))
 
     def updates(self, operation: Operation) -> bool:
-        """Whether an incoming row and a stored one with its key that meet in a file become one."""
+        """Whether incoming and stored rows with one key become one.
+
+        Where they meet in a file.
+        """
         inserts = operation.has_duplicate_policy and not self.allow_duplicate_on_insert
         return operation.updates or inserts
 

@@ -12,7 +12,7 @@ from hudi_core.storage.partition_path import PartitionPathCodec
 
 
 class ColumnKeys:
-    """Keys and paths of columns, as every key generator of Hudi's makes them.
+    """Keys and paths of columns, as Hudi's key generators make them.
 
     Parameters
     ----------
