@@ -9,6 +9,7 @@ what is replaced, files of lost task attempts deleted, the completed file on the
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -183,7 +184,9 @@ class Transaction:
         with self.lock.held() as hold:
             held = self._newly_held()
             parent = parent_of(self.table.holding(held))
-            read_at, loaded = time.monotonic(), TableState.load(self.table, held=held)
+            # who saw an old sign of life may plan a rollback right after this
+            read_at = time.monotonic() if self.heartbeat.is_fresh else -math.inf
+            loaded = TableState.load(self.table, held=held)
             done = self._done(loaded)
             if done is not None:
                 hold.is_done = True

@@ -18,6 +18,7 @@ import pytest
 
 import hudi_core as hudi
 from hudi_core.plugin.host import FormatHost
+from hudi_core.txn.heartbeat import Heartbeat
 from hudi_core.txn.table_lock import TableLock
 from tests.formats.dying_writers import death_in
 from tests.formats.two_steps import FORMATS, batch, blind, left_between, new_table
@@ -74,6 +75,19 @@ def test_a_write(table: hudi.Table) -> None:
     with taken() as steps:
         table.upsert(batch(2, "a"))
     assert steps == [Step.BEGIN, Step.RECORD_PARENT, Step.DECIDE, Step.COMPLETE, Step.PUBLISH]
+
+
+@pytest.mark.parametrize("is_fresh", [True, False])
+def test_a_write_whose_lock_may_have_been_another_s_for_a_blink(
+    table: hudi.Table, monkeypatch: pytest.MonkeyPatch, is_fresh: bool
+) -> None:
+    monkeypatch.setattr(TableLock, "is_exclusive", False)
+    monkeypatch.setattr(Heartbeat, "is_fresh", is_fresh)
+    with taken() as steps:
+        table.upsert(batch(2, "a"))
+    # nobody else can have given up waiting for the next sign of life yet
+    looks = [] if is_fresh else [Step.LOOK_FOR_PLAN]
+    assert steps[3:] == [Step.COMPLETE, *looks, Step.PUBLISH]
 
 
 def test_a_write_whose_lock_may_have_been_another_s(
