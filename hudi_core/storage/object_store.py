@@ -184,8 +184,14 @@ class ObjectStorage:
         if not paths:
             return
         places = [self._prefix + require_safe_path(path) for path in paths]
-        with self._translated(paths[0]), suppress(FileNotFoundError):
-            obstore.delete(self._store, places)
+        with self._translated(paths[0]):
+            try:
+                obstore.delete(self._store, places)
+            except FileNotFoundError:
+                # some stores give up at the first file that is not there
+                for place in places:
+                    with suppress(FileNotFoundError):
+                        obstore.delete(self._store, place)
 
     def delete_tree(self, prefix: str) -> int:
         """Delete everything below a folder; return the number of files deleted."""

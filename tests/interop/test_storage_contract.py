@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from obstore.store import LocalStore
 
 from hudi_core.errors import (
     AlreadyExistsError,
@@ -226,6 +227,15 @@ class TestStorageContract:
         assert len(won) == 1
         assert storage.read("file") == bytes(won)
 
+    def test_files_are_discarded_whether_they_are_there_or_not(self, storage: Storage) -> None:
+        for path in ("a/1", "a/2", "b"):
+            storage.put(path, b"x")
+        storage.discard(["a/0", "a/1", "none", "b", "a/1"])
+        assert paths(storage) == ["a/2"]
+        storage.discard(["a/1"])
+        storage.discard([])
+        assert paths(storage) == ["a/2"]
+
     @pytest.mark.parametrize(
         "path", ["", "/a", "a//b", "a/", "../a", "a/../b", "a/..", ".", "./a", "a/.", "a\0b"]
     )
@@ -253,3 +263,16 @@ class TestStorageContract:
         copy = pickle.loads(pickle.dumps(storage))
         assert copy.root == storage.root
         assert copy.read("a") == b"here"
+
+
+def test_files_are_discarded_by_a_store_that_gives_up_at_a_missing_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # as GCS's and Azure's do; this one is at hand
+    store = LocalStore(tmp_path)
+    monkeypatch.setattr("hudi_core.storage.object_store._open_store", lambda *_: store)
+    storage = open_storage("memory://bucket/table")
+    storage.put("b", b"x")
+    storage.put("c", b"x")
+    storage.discard(["a", "b", "c"])
+    assert paths(storage) == []
