@@ -272,7 +272,8 @@ def test_files_are_discarded_by_a_store_that_gives_up_at_a_missing_one(
     store = LocalStore(tmp_path)
     monkeypatch.setattr("hudi_core.storage.object_store._open_store", lambda *_: store)
     storage = open_storage("memory://bucket/table")
-    storage.put("b", b"x")
-    storage.put("c", b"x")
-    storage.discard(["a", "b", "c"])
+    some = [str(number) for number in range(100)]
+    for path in some:
+        storage.put(path, b"x")
+    storage.discard(["missing", *some])
     assert paths(storage) == []
