@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Final
 
 import pyarrow as pa
@@ -35,7 +36,7 @@ _IN_UTC: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class BoundForm:
     """The form of a column's bounds.
 
@@ -50,7 +51,7 @@ class BoundForm:
     kind: pa.DataType
     value_type: ValueType | None
 
-    @property
+    @cached_property
     def wrapper(self) -> str:
         """Name of the wrapper."""
         return wrapper_of(self.kind, has_value_types=self.value_type is not None)
@@ -142,14 +143,24 @@ def _by_number(bound: Wrapped) -> int:
     return int.from_bytes(bound.value, "big", signed=True)
 
 
+def is_in_form(one: ColumnRange, form: BoundForm) -> bool:
+    """Whether a range has the form that its column has now."""
+    low, high = one.min_value, one.max_value
+    if one.value_type != form.value_type:
+        return False
+    if low is None or high is None:
+        return low is high and not has_values(one)
+    is_of_wrapper = low.wrapper == high.wrapper == form.wrapper
+    return is_of_wrapper and has_values(one) and not is_nothing(low, high)
+
+
 def in_form(one: ColumnRange, form: BoundForm) -> ColumnRange:
     """A range in the form that its column has now."""
+    if is_in_form(one, form):
+        return one
     low, high = one.min_value, one.max_value
     if not has_values(one) or low is None or high is None or is_nothing(low, high):
         return widest(one, form)
-    stored = low.wrapper, high.wrapper, one.value_type
-    if stored == (form.wrapper, form.wrapper, form.value_type):
-        return one
     bounds = _promoted(low, high, one.value_type, form.kind)
     return widest(one, form) if bounds is None else _bounded(one, form, bounds)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from hudi_core.metadata.bound_forms import BoundForm, in_form, wrapped_bounds
+from hudi_core.metadata.bound_forms import BoundForm, wrapped_bounds
 from hudi_core.metadata.indexed_columns import IndexedColumns
 from hudi_core.metadata.keys import column_stats_key, partition_name, partition_stats_key
-from hudi_core.metadata.merging import merge
+from hudi_core.metadata.merged_ranges import merged_range
 from hudi_core.metadata.records import ColumnRange, MetadataRecord, RecordType
 from hudi_core.model.files import PartitionPath
 from hudi_core.model.stats import ColumnStats
@@ -83,20 +83,21 @@ def partition_record(
     form
         Of the column's bounds, now; files may have it in an older one.
     """
-    key, name = partition_stats_key(path, partition), partition_name(partition)
-    whole: MetadataRecord | None = None
-    for one in ranges:
-        if one is None:
-            continue
-        part = replace(in_form(one, form), file_name=name, is_tight_bound=False)
-        record = MetadataRecord(key, RecordType.PARTITION_STATS, part)
-        whole = record if whole is None else merge(whole, record)
-    if whole is None or not isinstance(whole.payload, ColumnRange):
+    whole = merged_range(ranges, form)
+    if whole is None:
         return removed_partition_range(partition, path)
-    return replace(whole, payload=replace(whole.payload, is_tight_bound=True))
+    return partition_range_record(partition, path, whole)
+
+
+def partition_range_record(
+    partition: PartitionPath, path: str, whole: ColumnRange
+) -> MetadataRecord:
+    """The record of the range of a column in a partition."""
+    key, named = partition_stats_key(path, partition), partition_name(partition)
+    return MetadataRecord(key, RecordType.PARTITION_STATS, replace(whole, file_name=named))
 
 
 def removed_partition_range(partition: PartitionPath, path: str) -> MetadataRecord:
     """The record that removes the range of a column in a partition."""
-    gone = ColumnRange(partition_name(partition), path, is_deleted=True)
-    return MetadataRecord(partition_stats_key(path, partition), RecordType.PARTITION_STATS, gone)
+    gone = ColumnRange(None, path, is_deleted=True)
+    return partition_range_record(partition, path, gone)

@@ -8,6 +8,7 @@ are merged in Java's order, too: strings by UTF-16 units, bytes as signed number
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 import numpy as np
@@ -15,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from hudi_core.metadata.records import ColumnRange
 from hudi_core.model.ranges import Mask
 from hudi_core.schema.arrow_types import is_bytes, is_text
 
@@ -24,7 +26,7 @@ together."""
 _ONE_ROW_GROUP: Final = 100
 """Values of the largest file that is taken to have one row group: parquet-mr does not look at the
 size of a row group before so many rows."""
-_ELSEWHERE_IN_UTF16: Final = r"[\x{E000}-\x{10FFFF}]"
+_ELSEWHERE_IN_UTF16: Final = "[\ue000-\U0010ffff]"
 """Characters whose order differs between UTF-8 and UTF-16. A bound without them bounds the same
 strings in both."""
 
@@ -51,6 +53,21 @@ def doubtful(table: pa.Table, kind: pa.DataType, *, of_files: bool) -> Mask:
         merged = _merged(table, of_files)
         return _long(table, merged) | merged
     return np.zeros(len(table), np.bool_)
+
+
+def may_be_narrow(whole: ColumnRange, kind: pa.DataType) -> bool:
+    """Whether a partition's bounds may exclude values of its files.
+
+    What is made of the ranges of the files then includes them.
+    """
+    if whole.min_value is None or whole.max_value is None:
+        return False
+    low, high = whole.min_value.value, whole.max_value.value
+    if pt.is_floating(kind):
+        return not (low > 0 or high < 0)
+    if is_text(kind):
+        return re.search(_ELSEWHERE_IN_UTF16, low + high) is not None
+    return is_bytes(kind)
 
 
 def _merged(table: pa.Table, of_files: bool) -> Mask:

@@ -57,7 +57,8 @@ class PartitionStats(RangePartition):
             if file.path not in removed and file.partition_path not in removal.dropped
         ]
         columns = indexable_columns(removal).among(removal.definitions.columns(COLUMN_STATS))
-        return PartitionChange(tuple(ranges_of_partitions(removal, touched, left, columns, {})))
+        wanted = dict.fromkeys(touched, columns)
+        return PartitionChange(tuple(ranges_of_partitions(removal, wanted, left, {})))
 
     def build(self, table: ListedTable) -> Iterable[MetadataRecord]:
         found = table.shared(footer_ranges)

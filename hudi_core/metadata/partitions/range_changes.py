@@ -16,7 +16,8 @@ from hudi_core.metadata.column_records import file_ranges, range_records, remove
 from hudi_core.metadata.indexed_columns import IndexableColumns, IndexedColumns
 from hudi_core.metadata.keys import partition_path
 from hudi_core.metadata.partition_types import COLUMN_STATS, PARTITION_STATS
-from hudi_core.metadata.partitions.ranges import ranges_of_partitions, stored_ranges
+from hudi_core.metadata.partitions.ranges import stored_ranges
+from hudi_core.metadata.partitions.touched_ranges import touched_ranges
 from hudi_core.metadata.partitions.work import Commit
 from hudi_core.metadata.records import ColumnRange, MetadataRecord
 from hudi_core.schema.avro_types import local_timestamps
@@ -100,9 +101,7 @@ class RangeChanges:
         """Yield the new ranges of the table's partitions."""
         touched = self.commit.touched
         if touched:
-            staying = [one for one in self.commit.before if one.group not in self.commit.groups]
-            files = [*(file for _, file in self.commit.new), *staying]
-            yield from ranges_of_partitions(self.commit, touched, files, self.columns, self._fresh)
+            yield from touched_ranges(self.commit, self.columns, self._fresh)
         for record in self._in_form(PARTITION_STATS, self._retyped):
             name = record.payload.file_name if isinstance(record.payload, ColumnRange) else None
             if partition_path(name or "") not in touched:

@@ -174,49 +174,74 @@ def stored_ranges(
             yield record, record.payload
 
 
-def ranges_of_partitions(
-    work: Work,
-    partitions: Iterable[PartitionPath],
-    files: Sequence[DataFile],
-    columns: IndexedColumns,
-    fresh: Mapping[str, Mapping[str, ColumnRange]],
-) -> list[MetadataRecord]:
-    """Ranges of whole partitions of the table.
+def ranges_of_files(
+    work: Work, wanted: Iterable[tuple[DataFile, Iterable[str]]]
+) -> dict[tuple[str, str], ColumnRange]:
+    """The stored ranges of files, by path and column.
 
     Parameters
     ----------
+    wanted
+        Files, each with columns whose ranges are read where there are some.
+    """
+    if COLUMN_STATS not in work.stored.complete:
+        return {}
+    begins: dict[tuple[str, PartitionPath], str] = {}
+    keys: dict[str, tuple[str, str]] = {}
+    for file, columns in wanted:
+        end = id128(file.name)
+        for column in columns:
+            place = column, file.partition_path
+            if place not in begins:
+                begins[place] = partition_stats_key(*place)
+            keys[begins[place] + end] = file.path, column
+    if not keys:
+        return {}
+    return {
+        keys[key]: record.payload
+        for key, record in work.snapshot.lookup(COLUMN_STATS, keys).items()
+        if isinstance(record.payload, ColumnRange)
+    }
+
+
+def ranges_of_partitions(
+    work: Work,
+    wanted: Mapping[PartitionPath, IndexedColumns],
+    files: Iterable[DataFile],
+    fresh: Mapping[str, Mapping[str, ColumnRange]],
+) -> list[MetadataRecord]:
+    """Ranges of partitions of the table, from those of their files.
+
+    Parameters
+    ----------
+    wanted
+        Whose ranges are wanted in each partition.
     files
         Those that readers see in them.
-    columns
-        Whose ranges are wanted.
     fresh
         Ranges of files that the metadata table does not have yet, by file path and column.
     """
-    # a file's own part of its keys is a hash, made once
-    names = {file.path: id128(file.name) for file in files if file.path not in fresh}
-    stored: dict[str, MetadataRecord] = {}
-    if names and COLUMN_STATS in work.stored.complete:
-        keys = [
-            partition_stats_key(column, file.partition_path) + names[file.path]
-            for file in files
-            if file.path in names
-            for column in columns
-        ]
-        stored = work.snapshot.lookup(COLUMN_STATS, keys)
+    by_partition: dict[PartitionPath, list[DataFile]] = {one: [] for one in wanted}
+    for file in files:
+        if file.partition_path in by_partition:
+            by_partition[file.partition_path].append(file)
+    stored = ranges_of_files(
+        work,
+        (
+            (file, wanted[partition])
+            for partition, held in by_partition.items()
+            for file in held
+            if file.path not in fresh
+        ),
+    )
 
     def found(file: DataFile, column: str) -> ColumnRange | None:
         if file.path in fresh:
             return fresh[file.path].get(column)
-        key = partition_stats_key(column, file.partition_path) + names[file.path]
-        record = stored.get(key)
-        payload = None if record is None else record.payload
-        return payload if isinstance(payload, ColumnRange) else None
+        return stored.get((file.path, column))
 
-    by_partition: dict[PartitionPath, list[DataFile]] = {one: [] for one in partitions}
-    for file in files:
-        by_partition.setdefault(file.partition_path, []).append(file)
     return [
         partition_record(partition, column, [found(file, column) for file in held], form)
         for partition, held in by_partition.items()
-        for column, form in columns.items()
+        for column, form in wanted[partition].items()
     ]
