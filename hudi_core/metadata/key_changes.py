@@ -1,6 +1,7 @@
-"""Key changes that tasks spill, and their effect on indexes.
+"""What a write does to the keys of a file.
 
-One table per file that the write made:
+One table per file that the write made, from the task that wrote it, else from the file and the one
+before it:
 
 ==================== =======================================================================
 column               content
@@ -58,6 +59,47 @@ def change_table(kind: int, before: pa.Table | None, after: pa.Table | None) -> 
     return pa.table(columns)
 
 
+def changes_of_file(came: pa.Table, gone: pa.Table, before: pa.Table, after: pa.Table) -> pa.Table:
+    """The table of a file that takes the place of another.
+
+    Parameters
+    ----------
+    came, gone
+        Rows whose keys the file has now, and has no more: record key and indexed columns.
+    before, after
+        The rows of keys that stay, in one order. Of several rows of a key, each with each.
+    """
+    changes = [change_table(INSERTED, None, came), change_table(DELETED, gone, None)]
+    differ = np.zeros(before.num_rows, bool)
+    for name in before.column_names:
+        if name != RECORD_KEY:
+            differ |= _differ(before.column(name), after.column(name))
+    if differ.any():
+        keys = before.column(RECORD_KEY)
+        changed = pc.is_in(keys, value_set=_array(keys.filter(pa.array(differ))))
+        changes.append(change_table(UPDATED, before.filter(changed), after.filter(changed)))
+    return pa.concat_tables(changes, promote_options="permissive")
+
+
+def changes_between(before: pa.Table | None, after: pa.Table) -> pa.Table:
+    """The table of a file, from its rows and those before it.
+
+    Parameters
+    ----------
+    before, after
+        Record key and indexed columns of every row; ``None`` before the first file of a group.
+    """
+    if before is None:
+        return change_table(INSERTED, None, after)
+    old, new = (_array(rows.column(RECORD_KEY)) for rows in (before, after))
+    came = after.filter(pc.invert(pc.is_in(new, value_set=old)))
+    gone = before.filter(pc.invert(pc.is_in(old, value_set=new)))
+    sides = (("old", old), ("new", new))
+    left, right = (pa.table({RECORD_KEY: keys, side: np.arange(len(keys))}) for side, keys in sides)
+    pairs = left.join(right, RECORD_KEY, join_type="inner")
+    return changes_of_file(came, gone, before.take(pairs["old"]), after.take(pairs["new"]))
+
+
 def location_changes(
     tables: Sequence[tuple[RecordLocation, pa.Table]], gone: Iterable[pa.Array] = ()
 ) -> PartitionChange:
@@ -103,3 +145,15 @@ def _last_of_each(keys: pa.Array) -> np.ndarray | None:
     last = np.zeros(len(codes.dictionary), np.int64)
     last[codes.indices.to_numpy()] = np.arange(len(keys))
     return np.sort(last)
+
+
+def _differ(old: pa.ChunkedArray, new: pa.ChunkedArray) -> np.ndarray:
+    """Which values are not the same; nulls are."""
+    same = pc.fill_null(pc.equal(old, new), False)
+    both = pc.and_(pc.is_null(old), pc.is_null(new))
+    found: np.ndarray = pc.invert(pc.or_(same, both)).to_numpy()
+    return found
+
+
+def _array(column: pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks()

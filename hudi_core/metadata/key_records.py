@@ -18,7 +18,6 @@ from hudi_core.base_file.footer import read_columns
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import UnsupportedTableError
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata.changes import PartitionChange
 from hudi_core.metadata.keys import secondary_key
 from hudi_core.metadata.records import MetadataRecord, RecordLocation, RecordType, SecondaryEntry
 from hudi_core.model.files import FileGroupId, FileId, PartitionPath, join_path
@@ -56,65 +55,6 @@ class DataFile:
         return FileGroupId(self.partition_path, self.file_id)
 
 
-@dataclass(frozen=True, slots=True)
-class FileReplacement:
-    """The files that an instant puts in the place of others.
-
-    Attributes
-    ----------
-    old
-        Files that readers do not see any more.
-    new
-        Files that they see from now on.
-    """
-
-    old: tuple[DataFile, ...]
-    new: tuple[DataFile, ...]
-
-    def by_partition(self) -> dict[PartitionPath, FileReplacement]:
-        """Replaced and new files by partition."""
-        old, new = _by_partition(self.old), _by_partition(self.new)
-        return {
-            path: FileReplacement(tuple(old.get(path, ())), tuple(new.get(path, ())))
-            for path in sorted(old.keys() | new.keys())
-        }
-
-
-def _by_partition(files: Sequence[DataFile]) -> dict[PartitionPath, list[DataFile]]:
-    found: dict[PartitionPath, list[DataFile]] = {}
-    for file in files:
-        found.setdefault(file.partition_path, []).append(file)
-    return found
-
-
-def location_change(
-    client: TableMetaClient, exchange: FileReplacement, time: InstantTime
-) -> PartitionChange:
-    """Changes that replaced files make to the record index.
-
-    A key is stated again where its file group is another one than before.
-    """
-    old, new = _locations(client, exchange.old), _locations(client, exchange.new)
-    millis = index_millis(time, client.config)
-    records = tuple(
-        MetadataRecord(key, RecordType.RECORD_INDEX, RecordLocation(*where, millis))
-        for key, where in new.items()
-        if old.get(key) != where
-    )
-    return PartitionChange(records, tuple(key for key in old if key not in new))
-
-
-def _locations(client: TableMetaClient, files: Sequence[DataFile]) -> dict[str, Location]:
-    def one(file: DataFile) -> pa.Table:
-        return read_columns(client, file.path, [RECORD_KEY])
-
-    found: dict[str, Location] = {}
-    for file, rows in zip(files, client.run_map(one, list(files)), strict=True):
-        where = (file.partition_path, file.file_id)
-        found.update(dict.fromkeys(rows.column(RECORD_KEY).to_pylist(), where))
-    return found
-
-
 def index_millis(time: InstantTime, config: TableConfig) -> int:
     """Return an instant's time in the record index, in milliseconds.
 
@@ -124,21 +64,6 @@ def index_millis(time: InstantTime, config: TableConfig) -> int:
 
 
 # --- secondary indexes ------------------------------------------------------
-
-
-def secondary_change(
-    client: TableMetaClient, exchange: FileReplacement, column: str
-) -> PartitionChange:
-    """Changes that replaced files make to the secondary index of a column.
-
-    Raises
-    ------
-    UnsupportedTableError
-        The column is of a type that no index is kept of.
-    """
-    old, new = (_values(client, files, column) for files in (exchange.old, exchange.new))
-    gone = (_secondary(entry, True) for entry in old - new)
-    return PartitionChange((*(_secondary(entry, False) for entry in new - old), *gone))
 
 
 def _secondary(entry: tuple[str | None, str], is_deleted: bool) -> MetadataRecord:

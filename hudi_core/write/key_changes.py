@@ -17,13 +17,12 @@ from hudi_core.base_file.encoded_columns import plain
 from hudi_core.engine.base import TaskContext
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.index_definitions import read_definitions
-from hudi_core.metadata.key_changes import DELETED, INSERTED, UPDATED, change_table
+from hudi_core.metadata.key_changes import INSERTED, change_table, changes_of_file
 from hudi_core.metadata.partitions.registry import partitions_of
 from hudi_core.metadata.table import StoredPartitions
 from hudi_core.rows.context import KeyTracking, WriteContext
 from hudi_core.rows.merging import Merged
 from hudi_core.rows.stage_files import SpillRef, spill
-from hudi_core.rows.staging import true_mask
 from hudi_core.schema.table_schema import RECORD_KEY, TableSchema
 
 
@@ -74,18 +73,15 @@ def leave_changes(
     if tracked is None:
         return None
     columns = [RECORD_KEY, *tracked.columns]
-    updates = len(merged.updates)
+    updates = len(merged.updates) if tracked.columns else 0
     gone = np.setdiff1d(merged.removed, merged.replaced, assume_unique=True)
-    changes = [
-        change_table(INSERTED, None, _selected(written.slice(updates), columns)),
-        change_table(DELETED, _gone(_selected(stored, columns).take(pa.array(gone)), merged), None),
-    ]
-    if tracked.columns and updates:
-        before = _selected(stored, columns).take(pa.array(merged.replaced))
-        after = _selected(written.slice(0, updates), columns)
-        changed = pa.array(_differ(before, after, tracked.columns))
-        changes.append(change_table(UPDATED, before.filter(changed), after.filter(changed)))
-    table = pa.concat_tables(changes)
+    known = _selected(stored, columns)
+    table = changes_of_file(
+        _selected(written.slice(len(merged.updates)), columns),
+        _gone(known.take(pa.array(gone)), merged),
+        known.take(pa.array(merged.replaced[:updates])),
+        _selected(written.slice(0, updates), columns),
+    )
     return spill(context, task, "changes", table, tracked.in_memory)
 
 
@@ -126,17 +122,6 @@ def _gone(gone: pa.Table, merged: Merged) -> pa.Table:
         return gone
     still = _array(kept.filter(stay))
     return gone.filter(pc.invert(pc.is_in(keys, value_set=still)))
-
-
-def _differ(before: pa.Table, after: pa.Table, columns: Sequence[str]) -> np.ndarray:
-    """Return which rows have another value in some column."""
-    differ = np.zeros(before.num_rows, bool)
-    for name in columns:
-        old, new = before.column(name), after.column(name)
-        differ |= ~true_mask(pc.equal(old, new)) & ~(
-            true_mask(old.is_null()) & true_mask(new.is_null())
-        )
-    return differ
 
 
 def _selected(rows: pa.Table, columns: Sequence[str]) -> pa.Table:

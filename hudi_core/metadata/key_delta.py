@@ -1,11 +1,13 @@
-"""Key index changes from spilled keys, without reading files.
+"""What a write does to the keys of its files.
 
-What has to be read are the files of groups that a write takes out of the table as a whole.
+Tasks spill it for the files that they write. What has to be read are the files of groups that a
+write takes out of the table as a whole, and files whose tasks knew nothing of an index: it was
+added when the write was under way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,7 +19,13 @@ from hudi_core.base_file.footer import read_columns
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.changes import PartitionChange
-from hudi_core.metadata.key_changes import DELETED, INSERTED, keys_of, location_changes
+from hudi_core.metadata.key_changes import (
+    DELETED,
+    INSERTED,
+    changes_between,
+    keys_of,
+    location_changes,
+)
 from hudi_core.metadata.key_records import DataFile, index_millis, value_texts
 from hudi_core.metadata.keys import partition_path, secondary_key
 from hudi_core.metadata.partition_types import RECORD_INDEX
@@ -25,15 +33,15 @@ from hudi_core.metadata.payload import Payload
 from hudi_core.metadata.records import MetadataRecord, RecordLocation, RecordType, SecondaryEntry
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.model.commit import WriteStatus
-from hudi_core.model.files import PartitionPath
+from hudi_core.model.files import FileGroupId, PartitionPath
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.schema.table_schema import RECORD_KEY
 from hudi_core.storage.data_files import data_filesystem
 
 
 @dataclass(frozen=True, slots=True)
-class TrackedKeys:
-    """What a write did to the keys of its files.
+class KeyDelta:
+    """What a write does to the keys of its files.
 
     Attributes
     ----------
@@ -49,43 +57,15 @@ class TrackedKeys:
 
     client: TableMetaClient
     time: InstantTime
-    files: tuple[tuple[WriteStatus, pa.Table], ...]
+    files: tuple[tuple[DataFile, pa.Table], ...]
     replaced: tuple[DataFile, ...]
 
-    @classmethod
-    def read(
-        cls,
-        client: TableMetaClient,
-        time: InstantTime,
-        statuses: Sequence[WriteStatus],
-        replaced: Sequence[DataFile],
-    ) -> TrackedKeys | None:
-        """Read what the tasks left; ``None`` where one of them left nothing.
-
-        Raises
-        ------
-        CorruptMetadataError
-            What one left is missing or damaged.
-        """
-        if any(status.changed_keys is None for status in statuses):
-            return None
-
-        def one(status: WriteStatus) -> pa.Table:
-            return _read(client, status.changed_keys)
-
-        tables = client.run_map(one, list(statuses))
-        return cls(client, time, tuple(zip(statuses, tables, strict=True)), tuple(replaced))
-
-    def has(self, column: str) -> bool:
-        """Whether the tasks kept account of the values of a column."""
-        return all(f"after.{column}" in table.column_names for _, table in self.files)
-
-    def by_partition(self) -> dict[PartitionPath, TrackedKeys]:
+    def by_partition(self) -> dict[PartitionPath, KeyDelta]:
         """Key changes by partition."""
-        files: dict[PartitionPath, list[tuple[WriteStatus, pa.Table]]] = {}
+        files: dict[PartitionPath, list[tuple[DataFile, pa.Table]]] = {}
         replaced: dict[PartitionPath, list[DataFile]] = {}
         for pair in self.files:
-            files.setdefault(PartitionPath(pair[0].partition_path), []).append(pair)
+            files.setdefault(pair[0].partition_path, []).append(pair)
         for file in self.replaced:
             replaced.setdefault(file.partition_path, []).append(file)
         return {
@@ -95,12 +75,23 @@ class TrackedKeys:
             for path in sorted(files.keys() | replaced.keys())
         }
 
-    def locations(self) -> PartitionChange:
-        """Changes that the write makes to the record index."""
+    def locations(self, *, is_partitioned: bool) -> PartitionChange:
+        """Changes that the write makes to the record index.
+
+        Parameters
+        ----------
+        is_partitioned
+            Whether the index keeps the keys of each partition apart.
+        """
+        if is_partitioned:
+            own = self.by_partition().items()
+            return PartitionChange(
+                owned={path: one.locations(is_partitioned=False) for path, one in own}
+            )
         millis = index_millis(self.time, self.client.config)
         tables = [
-            (RecordLocation(status.partition_path, status.file_id, millis), table)
-            for status, table in self.files
+            (RecordLocation(file.partition_path, file.file_id, millis), table)
+            for file, table in self.files
         ]
         gone = [rows.column(RECORD_KEY).combine_chunks() for rows in self._replaced([RECORD_KEY])]
         return location_changes(tables, gone)
@@ -182,7 +173,62 @@ def _entries(keys: Sequence[str] | dict[str, None], is_deleted: bool) -> list[Me
     return [MetadataRecord(key, RecordType.SECONDARY_INDEX, entry) for key in keys]
 
 
-def _read(client: TableMetaClient, left: pa.Table | str | None) -> pa.Table:
+def changes_of_files(
+    client: TableMetaClient,
+    new: Sequence[tuple[WriteStatus, DataFile]],
+    columns: Sequence[str],
+    before: Callable[[], Mapping[FileGroupId, DataFile]],
+) -> tuple[tuple[DataFile, pa.Table], ...]:
+    """What became of the keys of each new file.
+
+    As the tasks tell it. Where one tells nothing, or nothing of a column, the file is read, and the
+    one before it.
+
+    Parameters
+    ----------
+    new
+        The files that the write made.
+    columns
+        The columns with secondary indexes.
+    before
+        Returns the files that readers saw before.
+
+    Raises
+    ------
+    CorruptMetadataError
+        What a task spilled is missing or damaged.
+    """
+
+    def spilled(status: WriteStatus) -> pa.Table | None:
+        return _spilled(client, status.changed_keys, columns)
+
+    def reread(pair: tuple[DataFile | None, DataFile]) -> pa.Table:
+        names = [RECORD_KEY, *columns]
+        last, file = pair
+        old = None if last is None else read_columns(client, last.path, names)
+        return changes_between(old, read_columns(client, file.path, names))
+
+    files = [file for _, file in new]
+    tables = dict(zip(files, client.run_map(spilled, [one for one, _ in new]), strict=True))
+    unknown = [file for file, table in tables.items() if table is None]
+    if unknown:
+        old = before()
+        pairs = [(old.get(file.group), file) for file in unknown]
+        tables |= zip(unknown, client.run_map(reread, pairs), strict=True)
+    return tuple(tables.items())
+
+
+def _spilled(
+    client: TableMetaClient, spilled: pa.Table | str | None, columns: Sequence[str]
+) -> pa.Table | None:
+    """What a task tells of keys and columns, or ``None``."""
+    if spilled is None:
+        return None
+    table = _read(client, spilled)
+    return table if {f"after.{name}" for name in columns} <= {*table.column_names} else None
+
+
+def _read(client: TableMetaClient, left: pa.Table | str) -> pa.Table:
     if not isinstance(left, str):
         return left
     filesystem, root = data_filesystem(client.base_path, client.storage_options)
