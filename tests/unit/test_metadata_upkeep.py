@@ -22,10 +22,12 @@ from hudi_core.metadata.changes import PartitionChange
 from hudi_core.metadata.index_definitions import DEFAULT_PATH, PATH_KEY, read_definitions
 from hudi_core.metadata.partition_types import COLUMN_STATS, FILES
 from hudi_core.metadata.partitions.files import list_records, partitions_record
-from hudi_core.metadata.records import ColumnRange, FileEntry
+from hudi_core.metadata.record_codec import RecordDecoder
+from hudi_core.metadata.records import ColumnRange, FileEntry, MetadataRecord
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.metadata.state import MetadataState
 from hudi_core.metadata.table import StoredPartitions, metadata_client
+from hudi_core.metadata.validator import validate
 from hudi_core.metadata.writer import write_deltacommit
 from hudi_core.model.files import PartitionPath
 from hudi_core.model.instant import Action, Instant, State
@@ -34,6 +36,7 @@ from hudi_core.storage.posix import PosixStorage
 from hudi_core.storage.properties_file import read_properties, update_properties
 from hudi_core.txn.heartbeat import Heartbeat
 from tests.property.test_metadata_model import check_metadata, client_of
+from tests.unit.test_secondary_index_reads import add_index
 
 SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("ts", pa.int64())])
 COLUMNS = ("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_record_key", *SCHEMA.names)
@@ -301,3 +304,64 @@ def test_what_is_kept_survives_a_power_failure(path: Path, monkeypatch: pytest.M
     table.insert(rows("a"), options={"hoodie.fs.fsync": "true"})
     assert flushed.count("timeline") == 3
     assert set(flushed) == {"timeline", "files", "column_stats", "partition_stats"}
+
+
+def test_a_small_commit_reads_ranges_of_the_files_that_it_replaces(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decoded: list[bytes] = []
+    decode = RecordDecoder.decode
+
+    def counting(self: RecordDecoder, key: bytes, value: bytes) -> MetadataRecord | None:
+        decoded.append(key)
+        return decode(self, key, value)
+
+    monkeypatch.setattr(RecordDecoder, "decode", counting)
+    split = {
+        "hoodie.parquet.small.file.limit": "0",
+        "hoodie.copyonwrite.insert.auto.split": "false",
+        "hoodie.copyonwrite.insert.split.size": "2",
+    }
+    found = []
+    for count in (80, 160):
+        table = create(path / str(count), ON | split)
+        table.insert(rows(*(f"k{number:03}" for number in range(count))))
+        decoded.clear()
+        # the other row of its file keeps what is the same in all
+        table.upsert(rows("k005"))
+        table.insert(rows("l"))
+        found.append(len(decoded))
+    assert found[0] == found[1] < 40
+    decoded.clear()
+    # the least key goes, so that of the two columns with it all files are asked
+    table.delete(rows("k000"))
+    assert 162 <= len(decoded) < 240
+    check(path / "160")
+
+
+@pytest.mark.parametrize("level", ["global", "partitioned"])
+def test_key_indexes_that_are_added_while_a_write_is_under_way_have_its_keys(
+    path: Path, level: str
+) -> None:
+    """Its tasks keep no account of keys for them."""
+    slow = create(path, {**ON, **TOGETHER})
+    slow.insert(pa.concat_tables([rows("a", "b", "c"), rows("d", city="oslo")]))
+    slow.delete(rows("c"))
+    name = "global.record.level" if level == "global" else "record.level"
+    indexed = {**ON, **TOGETHER, f"hoodie.metadata.{name}.index.enable": "true"}
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        other = hudi.Table.open(str(path), indexed)
+        other.insert(rows("e", city="bern"))
+        if level == "global":
+            add_index(other, "ts", **TOGETHER)
+        changed = rows("b", "n").set_column(2, "ts", pa.array([5, 6]))
+        yield from pa.concat_tables([changed, rows("o", city="oslo")]).to_batches()
+
+    slow.upsert(pa.RecordBatchReader.from_batches(SCHEMA, batches()))
+    report = validate(client_of(path))
+    assert report.is_valid, report.findings
+    assert report.checked["record_index"] == 6
+    assert report.checked.get("secondary_index_ts", 6) == 6
+    hudi.Table.open(str(path), indexed).delete(rows("a", "n"))
+    assert validate(client_of(path)).is_valid

@@ -69,8 +69,8 @@ def create(path: Path, version: int = 8) -> hudi.Table:
     )
 
 
-def add_index(table: hudi.Table, column: str) -> hudi.Table:
-    opened = hudi.Table.open(table.path, options=OPTIONS)._opened
+def add_index(table: hudi.Table, column: str, **more: str) -> hudi.Table:
+    opened = hudi.Table.open(table.path, options=OPTIONS | more)._opened
     config = WriteConfig.from_options(opened.client.options)
     operator = MetadataOperator(opened, table_lock(opened, config), config)
     operator.index(f"secondary_index_{column}", column)
