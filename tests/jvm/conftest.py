@@ -23,7 +23,8 @@ def session(kind: Kind, config: pytest.Config, folders: pytest.TempPathFactory) 
     engine = Engine(kind, folders.mktemp(kind.name))
     yield engine
     engine.stop()
-    config.stash[REPORT].versions[kind.name] = engine.versions
+    if REPORT in config.stash:
+        config.stash[REPORT].versions[kind.name] = engine.versions
 
 
 @pytest.fixture(scope="session")
