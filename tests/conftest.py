@@ -33,12 +33,15 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # Java of tests lives for seconds: its second compiler costs more than it gains
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 # `make test` exports what the set-up found out for Spark; this does the same for a bare pytest
-os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 # scripts that tests run import from the tests
 os.environ["PYTHONPATH"] = os.pathsep.join(
     filter(None, [str(REPOSITORY), os.environ.get("PYTHONPATH")])
 )
+# in its workers Spark runs a script, which runs this Python
+os.environ["HUDI_TESTS_PATH"] = os.environ["PYTHONPATH"]
+os.environ["HUDI_TESTS_PYTHON"] = sys.executable
+os.environ["PYSPARK_PYTHON"] = str(REPOSITORY / "tests" / "spark_workers" / "python")
 FOUND_BY_SET_UP = Path(sys.prefix) / "environment"
 if FOUND_BY_SET_UP.exists():
     for word in shlex.split(FOUND_BY_SET_UP.read_text(encoding="utf-8")):
