@@ -153,11 +153,29 @@ class CleanEnvironment:
         return run(self.python, "-I", "-W", "error", "-c", code, *arguments, cwd=self.home)
 
 
-@pytest.fixture
-def clean_environment(tmp_path: Path) -> CleanEnvironment:
-    home = tmp_path / "clean"
-    venv.create(home, with_pip=False, symlinks=True)
-    return CleanEnvironment(home)
+def new_environment(folder: Path) -> CleanEnvironment:
+    venv.create(folder, with_pip=False, symlinks=True)
+    return CleanEnvironment(folder)
+
+
+@pytest.fixture(scope="module")
+def core_alone(
+    wheels: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
+) -> CleanEnvironment:
+    """An environment with the core's wheel; tests change nothing in it."""
+    environment = new_environment(tmp_path_factory.mktemp("core") / "clean")
+    environment.install(wheels[CORE])
+    return environment
+
+
+@pytest.fixture(scope="module")
+def core_and_spark(
+    wheels: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
+) -> CleanEnvironment:
+    """An environment with the core's wheel and Spark; tests change nothing in it."""
+    environment = new_environment(tmp_path_factory.mktemp("spark") / "clean")
+    environment.install(wheels[CORE], extra="spark")
+    return environment
 
 
 IMPORT_EACH = """
@@ -170,41 +188,41 @@ print(json.dumps({name: sys.modules[name].__file__ for name in sys.argv[1:]}))
 
 @pytest.mark.parametrize("name", PROJECTS)
 def test_a_wheel_alone_imports_with_what_it_declares(
-    wheels: dict[str, Path], clean_environment: CleanEnvironment, name: str
+    wheels: dict[str, Path], name: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    clean_environment.install(wheels[name])
-    # the kit of a format is the core: it is declared, and installed from its wheel
-    if name != CORE:
-        clean_environment.install(wheels[CORE])
+    if name == CORE:
+        environment = request.getfixturevalue("core_alone")
+    else:
+        environment = new_environment(tmp_path / "clean")
+        environment.install(wheels[name])
+        # the kit of a format is the core: it is declared, and installed from its wheel
+        environment.install(wheels[CORE])
     modules = sorted(modules_of(PROJECTS[name]))
-    places = json.loads(clean_environment.run(IMPORT_EACH, *modules))
+    places = json.loads(environment.run(IMPORT_EACH, *modules))
     outside = {
         module: place
         for module, place in places.items()
-        if not Path(place).is_relative_to(clean_environment.site_packages)
+        if not Path(place).is_relative_to(environment.site_packages)
     }
     assert outside == {}
 
 
 def test_the_command_of_the_core_wheel_finds_the_native_format(
-    wheels: dict[str, Path], clean_environment: CleanEnvironment
+    core_alone: CleanEnvironment, tmp_path: Path
 ) -> None:
-    clean_environment.install(wheels[CORE])
-    command = clean_environment.home / "bin" / "hudi"
-    told = run(command, "formats", "--json", cwd=clean_environment.home)
+    told = run(core_alone.home / "bin" / "hudi", "formats", "--json", cwd=tmp_path)
     assert "native" in json.dumps(json.loads(told))
 
 
 @pytest.mark.spark
 @pytest.mark.slow
 def test_sparks_doors_need_nothing_but_the_wheel(
-    wheels: dict[str, Path], clean_environment: CleanEnvironment, tmp_path: Path
+    core_and_spark: CleanEnvironment, tmp_path: Path
 ) -> None:
-    clean_environment.install(wheels[CORE], extra="spark")
     script = Path(__file__).with_name("through_spark_doors.py").read_text(encoding="utf-8")
-    python = {"PYSPARK_PYTHON": str(clean_environment.python)}
-    command = (clean_environment.python, "-I", "-c", script, tmp_path)
-    told = run(*command, cwd=clean_environment.home, more=python)
+    python = {"PYSPARK_PYTHON": str(core_and_spark.python)}
+    command = (core_and_spark.python, "-I", "-c", script, tmp_path)
+    told = run(*command, cwd=tmp_path, more=python)
     assert told.splitlines() == ["flat-v8: the same", "hive-v9: the same"]
 
 
@@ -234,22 +252,20 @@ session.stop()
 @pytest.mark.spark
 @pytest.mark.slow
 def test_executors_that_lack_the_wheel_say_so(
-    wheels: dict[str, Path], clean_environment: CleanEnvironment, tmp_path: Path
+    wheels: dict[str, Path], core_and_spark: CleanEnvironment, tmp_path: Path
 ) -> None:
-    clean_environment.install(wheels[CORE], extra="spark")
-    bare = CleanEnvironment(tmp_path / "bare")
-    venv.create(bare.home, with_pip=False, symlinks=True)
+    bare = new_environment(tmp_path / "bare")
     bare.link(one for one in declared(wheels[CORE], "spark") if one.name != "obstore")
     # what plans and commits runs beside the driver; what runs tasks is an executor's
     python = tmp_path / "python"
     python.write_text(
         "#!/bin/sh\n"
         f'case "$*" in *" pyspark.worker"*) exec {bare.python} "$@";; esac\n'
-        f'exec {clean_environment.python} "$@"\n'
+        f'exec {core_and_spark.python} "$@"\n'
     )
     python.chmod(0o755)
-    command = (clean_environment.python, "-I", "-c", WITHOUT_THE_WHEEL)
-    told = run(*command, cwd=clean_environment.home, more={"PYSPARK_PYTHON": str(python)})
+    command = (core_and_spark.python, "-I", "-c", WITHOUT_THE_WHEEL)
+    told = run(*command, cwd=tmp_path, more={"PYSPARK_PYTHON": str(python)})
     for door in ("door:", "api:"):
         [line] = [line for line in told.splitlines() if line.startswith(door)]
         rest = told[told.index(line) :]
