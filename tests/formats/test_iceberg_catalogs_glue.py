@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.loaders import JSONFileLoader
 from pyiceberg.catalog.glue import GlueCatalog
 
 from tests.formats.glue_service import glue_service
 from tests.formats.named_catalogs import PREFIX, CatalogSuite, ComparingSuite, Place, stored
 
 NewPlace = Callable[..., Place]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _descriptions_of_services_stay() -> Iterator[None]:
+    """Let botocore read its megabytes of descriptions once, and not for each client again."""
+    read = JSONFileLoader().load_file
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(JSONFileLoader, "load_file", staticmethod(cache(read)))
+        yield
 
 
 @pytest.fixture(scope="module")
