@@ -12,9 +12,9 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
-from hudi import HudiTableBuilder
 from pyiceberg.table import StaticTable
 
+from tests.foreign import by_hudi_rs
 from tests.formats.conformance_capabilities import CapabilityConformance
 from tests.formats.conformance_format import PROMISES, FormatUnderTest, TwoStepFormat
 from tests.formats.conformance_suite import FormatConformance
@@ -23,11 +23,6 @@ from tests.formats.conformance_two_steps import TwoStepConformance
 from tests.formats.test_iceberg_protocol import foreign_append
 
 Rows = list[Mapping[str, Any]]
-
-
-def by_hudi_rs(path: Path) -> Rows:
-    batches = HudiTableBuilder.from_base_uri(str(path)).build().read()
-    return [row for batch in batches for row in batch.to_pylist()]
 
 
 def by_pyiceberg(path: Path) -> Rows:

@@ -19,6 +19,7 @@ import pytest
 import hudi_core as hudi
 from hudi_core.config.kinds import BulkInsertSortMode
 from hudi_core.read.filters import Condition
+from tests.foreign import by_hudi_rs
 from tests.samples import sampled
 
 Row = dict[str, Any]
@@ -252,8 +253,7 @@ def ordered(found: Iterable[Row]) -> list[Row]:
 
 
 def theirs(path: Path, options: hudi_rs.HudiReadOptions | None = None) -> list[Row]:
-    batches = hudi_rs.HudiTableBuilder.from_base_uri(str(path)).build().read(options)
-    return ordered(row for batch in batches for row in batch.to_pylist())
+    return ordered(by_hudi_rs(path, options))
 
 
 def ours(table: hudi.Table, **query: Any) -> list[Row]:

@@ -13,9 +13,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hudi import HudiTableBuilder
 
 import hudi_core as hudi
+from tests.foreign import by_hudi_rs
 from tests.samples import sampled
 
 Row = dict[str, Any]
@@ -55,10 +55,7 @@ def folder(found: Row, partition: Sequence[str], hive: bool) -> str:
 
 
 def theirs(table: hudi.Table) -> list[Row]:
-    batches = HudiTableBuilder.from_base_uri(table.path).build().read()
-    return sorted(
-        (one for batch in batches for one in batch.to_pylist()), key=lambda one: one["id"]
-    )
+    return sorted(by_hudi_rs(table.path), key=lambda one: one["id"])
 
 
 def check(table: hudi.Table, held: dict[str, Row], partition: Sequence[str], hive: bool) -> None:

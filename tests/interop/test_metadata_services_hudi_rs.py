@@ -10,7 +10,6 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import hudi as hudi_rs
 import pyarrow as pa
 import pytest
 
@@ -27,6 +26,7 @@ from hudi_core.storage import open as opening
 from hudi_core.storage.disk import Disk
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.txn.table_lock import table_lock
+from tests.foreign import by_hudi_rs
 from tests.unit.mortal_disk import Killed, MortalDisk
 
 SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64())])
@@ -98,8 +98,7 @@ def test_a_table_in_an_object_store(s3: Any) -> None:
 
 
 def foreign_rows(path: Path) -> Rows:
-    batches = hudi_rs.HudiTableBuilder.from_base_uri(str(path)).build().read()
-    return sorted((row["id"], row["ts"]) for batch in batches for row in batch.to_pylist())
+    return sorted((row["id"], row["ts"]) for row in by_hudi_rs(path))
 
 
 def own_rows(path: Path) -> Rows:

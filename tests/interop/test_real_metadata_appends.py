@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from hudi import HudiTableBuilder
 
 import hudi_core as hudi
 from hudi_core.errors import UnsupportedTableError
@@ -27,6 +26,7 @@ from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.model.files import BaseFileName, PartitionPath
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.storage.properties_file import update_properties
+from tests.foreign import by_hudi_rs
 from tests.property.test_metadata_model import client_of
 
 NAME = "cow__v9_txns_simple_meta"
@@ -47,8 +47,7 @@ def path(real_tables: Callable[[str], Path], tmp_path: Path) -> Path:
 
 
 def foreign_rows(path: Path) -> dict[str, Row]:
-    batches = HudiTableBuilder.from_base_uri(str(path)).build().read()
-    return {row["txn_id"]: row for batch in batches for row in batch.to_pylist()}
+    return {row["txn_id"]: row for row in by_hudi_rs(path)}
 
 
 def data_of(row: Row) -> Row:

@@ -19,7 +19,6 @@ import hypothesis.strategies as st
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hudi import HudiTableBuilder
 from hypothesis import HealthCheck, given, settings
 
 import hudi_core as hudi
@@ -28,6 +27,7 @@ from hudi_core.metadata.merging import present
 from hudi_core.metadata.records import RecordLocation
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.metadata.validator import validate
+from tests.foreign import by_hudi_rs
 from tests.property.test_index_model import ApartEngine
 from tests.property.test_metadata_model import failing
 
@@ -161,8 +161,7 @@ def content(rows: Sequence[Row]) -> Content:
 def check(table: hudi.Table, held: dict[Key, Row], groups: int) -> None:
     wanted = Counter((key[0], *(row[name] for name in SCHEMA.names)) for key, row in held.items())
     assert content(table.to_arrow().to_pylist()) == wanted
-    batches = HudiTableBuilder.from_base_uri(table.path).build().read()
-    assert content([row for batch in batches for row in batch.to_pylist()]) == wanted
+    assert content(by_hudi_rs(table.path)) == wanted
     opened = hudi.Table.open(table.path)._opened.client
     if "record_index" not in MetadataSnapshot.open(opened).partitions:
         return

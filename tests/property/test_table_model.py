@@ -15,12 +15,12 @@ from typing import Any
 import hypothesis.strategies as st
 import pyarrow as pa
 import pytest
-from hudi import HudiTableBuilder
 from hypothesis import HealthCheck, given, settings
 
 import hudi_core as hudi
 from hudi_core.engine.base import Engine
 from hudi_core.engine.spark import SparkEngine
+from tests.foreign import by_hudi_rs
 
 SCHEMA = pa.schema(
     [
@@ -242,8 +242,7 @@ def test_rows_and_counts_follow_the_model(
         counts = model.apply(step)
         assert (result.inserted, result.updated, result.deleted) == counts
         assert content(table.to_arrow()) == expected(model)
-        batches = HudiTableBuilder.from_base_uri(str(path)).build().read()
-        foreign = [row for batch in batches for row in batch.to_pylist()]
+        foreign = by_hudi_rs(path)
         assert content(pa.Table.from_pylist(foreign, SCHEMA)) == expected(model)
 
 

@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import hudi as hudi_rs
 import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
@@ -19,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import hudi_core as hudi
 from hudi_core.errors import HudiError
+from tests.foreign import by_hudi_rs
 
 pytestmark = pytest.mark.spark
 
@@ -92,8 +92,7 @@ class Door:
         return [one.requested_time for one in hudi.Table.open(self.path).timeline.instants]
 
     def rows(self) -> list[Row]:
-        batches = hudi_rs.HudiTableBuilder.from_base_uri(self.path).build().read()
-        return [row for batch in batches for row in batch.to_pylist()]
+        return by_hudi_rs(self.path)
 
     def held(self, *names: str) -> list[tuple[Any, ...]]:
         wanted = names or ("id", "city", "ts")

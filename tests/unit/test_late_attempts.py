@@ -7,7 +7,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hudi import HudiTableBuilder
 
 import hudi_core as hudi
 from hudi_core.engine.base import TaskContext
@@ -16,6 +15,7 @@ from hudi_core.services.opening import open_table
 from hudi_core.txn import rollback
 from hudi_core.txn.state import TableState
 from hudi_core.write import merge_handle
+from tests.foreign import by_hudi_rs
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64())])
 
@@ -51,8 +51,7 @@ class Speculative(hudi.LocalEngine):
 
 
 def foreign_keys(table: hudi.Table) -> list[str]:
-    batches = HudiTableBuilder.from_base_uri(table.path).build().read()
-    return sorted(row["id"] for batch in batches for row in batch.to_pylist())
+    return sorted(row["id"] for row in by_hudi_rs(table.path))
 
 
 def data_files(table: hudi.Table) -> int:

@@ -12,7 +12,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hudi import HudiTableBuilder
 
 import hudi_core as hudi
 from hudi_core.actions.clean import complete_clean, delete_cleaned, request_clean, start_clean
@@ -31,6 +30,7 @@ from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.timeline.clock import TimelineClock
 from hudi_core.timeline.timeline import Timeline
+from tests.foreign import by_hudi_rs
 from tests.property.test_metadata_model import check_metadata, client_of
 
 SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("ts", pa.int64())])
@@ -96,9 +96,8 @@ def base_files(path: Path, partition: str) -> list[str]:
 
 
 def read(path: Path) -> list[str]:
-    batches = HudiTableBuilder.from_base_uri(str(path)).build().read()
     own = sorted(hudi.Table.open(str(path)).to_arrow()["id"].to_pylist())
-    assert sorted(row["id"] for batch in batches for row in batch.to_pylist()) == own
+    assert sorted(row["id"] for row in by_hudi_rs(path)) == own
     return own
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hudi import HudiTableBuilder
 
 import hudi_core as hudi
 from hudi_core.errors import (
@@ -35,6 +34,7 @@ from hudi_core.storage.disk import Disk
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.storage.properties_file import read_properties, update_properties
 from hudi_core.txn.heartbeat import Heartbeat
+from tests.foreign import by_hudi_rs
 from tests.property.test_metadata_model import check_metadata, client_of
 from tests.unit.test_secondary_index_reads import add_index
 
@@ -69,8 +69,7 @@ def path(tmp_path: Path) -> Path:
 def ids(path: Path) -> list[str]:
     """Return the keys that readers see, this project's and hudi-rs."""
     own = sorted(hudi.Table.open(str(path)).to_arrow()["id"].to_pylist())
-    batches = HudiTableBuilder.from_base_uri(str(path)).build().read()
-    assert sorted(row["id"] for batch in batches for row in batch.to_pylist()) == own
+    assert sorted(row["id"] for row in by_hudi_rs(path)) == own
     return own
 
 

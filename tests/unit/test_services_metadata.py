@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import hudi as hudi_rs
 import pyarrow as pa
 import pytest
 
@@ -42,6 +41,7 @@ from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.clock import TimelineClock
 from hudi_core.timeline.serde import decode_index_commit, decode_index_plan, encode
 from hudi_core.txn.table_lock import lock_at
+from tests.foreign import by_hudi_rs
 from tests.unit.mortal_tables import DEATHS_APART, deaths
 
 SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64())])
@@ -86,8 +86,7 @@ def opened(path: Path, options: dict[str, str] = OPTIONS) -> TableMetaClient:
 
 
 def foreign_rows(path: Path) -> list[tuple[str, int]]:
-    batches = hudi_rs.HudiTableBuilder.from_base_uri(str(path)).build().read()
-    return sorted((row["id"], row["ts"]) for batch in batches for row in batch.to_pylist())
+    return sorted((row["id"], row["ts"]) for row in by_hudi_rs(path))
 
 
 def own_rows(path: Path) -> list[tuple[str, int]]:

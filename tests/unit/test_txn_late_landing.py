@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hudi import HudiTableBuilder
 
 import hudi_core as hudi
 from hudi_core.errors import CommitStateUnknownError, IncompleteCommitError, StorageError
@@ -21,6 +20,7 @@ from hudi_core.timeline.late_writes import late_writes
 from hudi_core.txn import rollback
 from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import TableLock
+from tests.foreign import by_hudi_rs
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64())])
 FAST = {"hoodie.fs.fsync": "false", "hoodie.metadata.enable": "false"}
@@ -53,8 +53,7 @@ def content(table: hudi.Table) -> list[tuple[str, int]]:
 
 
 def foreign_content(table: hudi.Table) -> list[tuple[str, int]]:
-    batches = HudiTableBuilder.from_base_uri(table.path).build().read()
-    return sorted((row["id"], row["ts"]) for batch in batches for row in batch.to_pylist())
+    return sorted((row["id"], row["ts"]) for row in by_hudi_rs(table.path))
 
 
 def is_completion(path: str) -> bool:

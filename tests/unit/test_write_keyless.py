@@ -18,6 +18,7 @@ from hudi_core.engine.base import TaskContext
 from hudi_core.errors import InvalidOptionError, PartitionValueError, RecordKeyError
 from hudi_core.hashing.bloom import DynamicBloom
 from hudi_core.model.commit import WriteStatus
+from tests.foreign import by_hudi_rs
 
 SCHEMA = pa.schema([pa.field("n", pa.int64()), pa.field("city", pa.string())])
 FAST = {"hoodie.fs.fsync": "false"}
@@ -93,8 +94,7 @@ def test_rows_that_are_alike_all_stay(
         expected = [1, 1, 1, 2, 3, 4, 7, 7]
     assert sorted(table.to_arrow(["n"]).column(0).to_pylist()) == expected
     assert len(set(keys(table))) == len(expected)
-    batches = HudiTableBuilder.from_base_uri(table.path).build().read()
-    foreign = [row for batch in batches for row in batch.to_pylist()]
+    foreign = by_hudi_rs(table.path)
     assert sorted(row["n"] for row in foreign) == expected
     assert sorted(row["_hoodie_record_key"] for row in foreign) == sorted(keys(table))
     assert hudi.Table.open(table.path).config.keygen_type is keygen
