@@ -14,7 +14,8 @@ from pyiceberg.table import StaticTable
 
 import hudi_core as hudi
 from hudi_core.services.opening import open_table
-from iceberg_format import metadata as iceberg_adapter
+from iceberg_format import kept_files
+from iceberg_format.catalog import RECENT
 from iceberg_format.manifests import EntryCache
 
 LISTING = "listing"
@@ -39,7 +40,9 @@ def _by_adapter(path: Path) -> int:
     table = open_table(str(path), {})
     lister = table.host.get_metadata_factory().create(table.client)
     # as a process does that comes new to the table
-    with patch.object(iceberg_adapter, "CACHE", EntryCache()):
+    RECENT.forget()
+    kept_files.forget_files()
+    with patch.object(kept_files, "CACHE", EntryCache()):
         listed = lister.list_files(lister.list_partitions())
     return sum(len(some) for some in listed.values())
 

@@ -42,7 +42,6 @@ from hudi_core.spi import (
 from iceberg_format.catalog import RefusedByCatalogError, TableState
 from iceberg_format.lineage import (
     is_taken_out,
-    lineage_of,
     records_up_to,
     require_hudi_lineage,
     summary_of,
@@ -108,10 +107,10 @@ def publish(
         The lineage has a snapshot that no Hudi writer made.
     """
     state = table.load()
-    held = lineage_of(state.metadata).find(instant)
+    held = state.lineage.find(instant)
     if held is not None:
         return FormatCommit(held.version, table.location)
-    require_hudi_lineage(state.metadata, table.location)
+    require_hudi_lineage(state.foreign, table.location)
     if is_taken_out(state.metadata, instant):
         raise IncompleteCommitError(
             f"Instant {instant.requested_time} was taken out of the Iceberg table at "
@@ -125,7 +124,7 @@ def publish(
     outcome = attempt(lambda: table.commit(state, requirements(state.metadata), updates))
     now = attempt(table.load) if isinstance(outcome, Raised) else outcome
     if not isinstance(now, Raised):
-        held = lineage_of(now.value.metadata).find(instant)
+        held = now.value.lineage.find(instant)
         if held is not None:
             return FormatCommit(held.version, table.location)
     if not isinstance(outcome, Raised):

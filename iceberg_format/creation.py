@@ -35,7 +35,7 @@ from hudi_core.spi import (
 from iceberg_format.catalog import KEPT_VERSIONS, MOVED_KEY, TableState
 from iceberg_format.commit import make_snapshot, new_snapshot_id
 from iceberg_format.external import ExternalCatalog
-from iceberg_format.lineage import FIRST, STATE_KEY, lineage_of, require_hudi_lineage
+from iceberg_format.lineage import FIRST, STATE_KEY, require_hudi_lineage
 from iceberg_format.manifests import ManifestStore
 from iceberg_format.partition import partition_specs
 from iceberg_format.schema import iceberg_schema, name_mapping
@@ -149,10 +149,10 @@ def _from_folder(table: IcebergTable) -> TableMetadataV2 | None:
         state = table.catalog.former.last_state()
         if state is None or state.metadata.location != table.files.root:
             return None
-        require_hudi_lineage(state.metadata, table.location)
+        require_hudi_lineage(state.foreign, table.location)
     except (CorruptMetadataError, TableServiceError):
         return None
-    lineage = lineage_of(state.metadata)
+    lineage = state.lineage
     completed = (one for one in table.client.timeline().instants if one.is_completed)
     if not all(lineage.holds(one) for one in completed):
         return None

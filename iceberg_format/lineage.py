@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Final
 
 from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.table.snapshots import Snapshot, ancestors_of
+from pyiceberg.table.snapshots import Snapshot
 
 from hudi_core.spi import (
     ACTION_KEY,
@@ -71,7 +71,7 @@ def watermark_of(metadata: TableMetadata) -> str:
 
 def completed_up_to(metadata: TableMetadata, snapshot: Snapshot) -> str:
     """Return the newest completion time in a snapshot, or empty."""
-    found = (_completed_up_to(one) for one in ancestors_of(snapshot, metadata))
+    found = (_completed_up_to(one) for one in _back_from(snapshot, metadata))
     return next(filter(None, found), metadata.properties.get(WATERMARK_KEY, ""))
 
 
@@ -82,7 +82,16 @@ def _completed_up_to(snapshot: Snapshot) -> str:
 
 def ancestors(metadata: TableMetadata) -> Iterator[Snapshot]:
     """Yield the snapshots of the current lineage, the newest first."""
-    yield from ancestors_of(metadata.current_snapshot(), metadata)
+    yield from _back_from(metadata.current_snapshot(), metadata)
+
+
+def _back_from(snapshot: Snapshot | None, metadata: TableMetadata) -> Iterator[Snapshot]:
+    # pyiceberg looks for each parent among all snapshots
+    by_id = {one.snapshot_id: one for one in metadata.snapshots}
+    while snapshot is not None:
+        yield snapshot
+        parent = snapshot.parent_snapshot_id
+        snapshot = None if parent is None else by_id.get(parent)
 
 
 def summary_of(snapshot: Snapshot) -> Mapping[str, str]:
@@ -111,30 +120,35 @@ def is_taken_out(metadata: TableMetadata, instant: Instant) -> bool:
     return any(summary_of(one).get(STATE_KEY) == name for one in ancestors(metadata))
 
 
-def require_hudi_lineage(metadata: TableMetadata, where: str) -> None:
+def require_hudi_lineage(foreign: Snapshot | None, where: str) -> None:
     """Refuse a lineage with a snapshot that no Hudi writer made.
+
+    Parameters
+    ----------
+    foreign
+        What :func:`foreign_snapshot` found.
+    where
+        The Iceberg table.
 
     Raises
     ------
     TableServiceError
         Names the snapshot.
     """
-    snapshot = _foreign(metadata)
-    if snapshot is not None:
+    if foreign is not None:
         raise TableServiceError(
-            f"Snapshot {_named(snapshot)} of the Iceberg table at {where} was not made by a Hudi "
+            f"Snapshot {_named(foreign)} of the Iceberg table at {where} was not made by a Hudi "
             "writer",
             "Roll the Iceberg table back to the snapshot before it, or let `hudi table repair` "
             "rebuild its metadata: a table of this format is written through Hudi only.",
-            snapshot_id=snapshot.snapshot_id,
+            snapshot_id=foreign.snapshot_id,
         )
 
 
-def tell_of_foreign(metadata: TableMetadata, where: str) -> None:
+def tell_of_foreign(foreign: Snapshot | None, where: str) -> None:
     """Warn once of a foreign snapshot; reads go on."""
-    snapshot = _foreign(metadata)
-    if snapshot is not None:
-        _tell_of(_named(snapshot), where)
+    if foreign is not None:
+        _tell_of(_named(foreign), where)
 
 
 @lru_cache(maxsize=256)
@@ -148,7 +162,8 @@ def _tell_of(name: str, where: str) -> None:
     )
 
 
-def _foreign(metadata: TableMetadata) -> Snapshot | None:
+def foreign_snapshot(metadata: TableMetadata) -> Snapshot | None:
+    """The newest snapshot of the lineage that no Hudi writer made."""
     for snapshot in ancestors(metadata):
         summary = summary_of(snapshot)
         if INSTANT_KEY not in summary and STATE_KEY not in summary:

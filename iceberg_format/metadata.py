@@ -35,9 +35,10 @@ from hudi_core.spi import (
     ValueRanges,
     table_lister,
 )
+from iceberg_format.kept_files import FilesByPartition, files_of_snapshots
 from iceberg_format.leftovers import leftovers
-from iceberg_format.lineage import ancestors, watermark_of
-from iceberg_format.manifests import CACHE, ManifestStore
+from iceberg_format.lineage import watermark_of
+from iceberg_format.manifests import ManifestStore
 from iceberg_format.table import IcebergTable
 
 _COUNTED = (DateType, TimeType, TimestampType, TimestamptzType)
@@ -170,21 +171,10 @@ class ManifestLister(FileIndex):
         }
 
     @cached_property
-    def _by_partition(self) -> Mapping[PartitionPath, Mapping[str, DataFile]]:
-        metadata = self._metadata
-        store = ManifestStore(self.table.files, self.table.folder, metadata)
-        seen: set[str] = set()
-        found: dict[PartitionPath, dict[str, DataFile]] = {}
-        for snapshot in ancestors(metadata):
-            for manifest in store.manifests(snapshot):
-                if manifest.manifest_path in seen:
-                    continue
-                seen.add(manifest.manifest_path)
-                for entry in CACHE.entries(self.table.files, manifest):
-                    path = self.table.files.data_path(entry.data_file.file_path)
-                    partition = PartitionPath(path.rpartition("/")[0])
-                    found.setdefault(partition, {})[path] = entry.data_file
-        return found
+    def _by_partition(self) -> FilesByPartition:
+        return files_of_snapshots(
+            ManifestStore(self.table.files, self.table.folder, self._metadata)
+        )
 
 
 def _bound(kind: Any, data: bytes) -> Scalar:

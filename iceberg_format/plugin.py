@@ -36,7 +36,7 @@ from iceberg_format.catalog import TableState, metadata_folder, missing
 from iceberg_format.commit import change_updates, publish, require_named_files
 from iceberg_format.files import TableFiles
 from iceberg_format.found import find_table
-from iceberg_format.lineage import lineage_of, require_hudi_lineage
+from iceberg_format.lineage import require_hudi_lineage
 from iceberg_format.locks import catalog_lock
 from iceberg_format.metadata import IcebergMetadataFactory
 from iceberg_format.options import OPTIONS
@@ -110,7 +110,7 @@ class IcebergTableFormat:
                 raise missing(meta_client, table.folder)
             state = creation.create(table, view_manager)
             table.forget()
-        require_hudi_lineage(state.metadata, table.location)
+        require_hudi_lineage(state.foreign, table.location)
         return FormatCommit(version_of(state.metadata), table.location)
 
     @hookimpl
@@ -148,8 +148,8 @@ class IcebergTableFormat:
     @hookimpl
     def find_publication(self, meta_client: MetaClientView, instant: Instant) -> Publication | None:
         """Look for the instant in the current lineage."""
-        metadata = IcebergTable.open(meta_client).load().metadata
-        return lineage_of(metadata).publication(instant, version_of(metadata))
+        state = IcebergTable.open(meta_client).load()
+        return state.lineage.publication(instant, version_of(state.metadata))
 
     @hookimpl
     def get_lock_provider(self, meta_client: MetaClientView) -> LockProvider | None:

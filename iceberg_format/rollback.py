@@ -27,7 +27,6 @@ from iceberg_format.lineage import (
     ancestors,
     completed_up_to,
     is_taken_out,
-    lineage_of,
     require_hudi_lineage,
     snapshot_of,
     summary_of,
@@ -54,8 +53,8 @@ def take_out(table: IcebergTable, instant: Instant) -> None:
     """
     state = table.load()
     metadata = state.metadata
-    require_hudi_lineage(metadata, table.location)
-    is_held = lineage_of(metadata).holds(instant)
+    require_hudi_lineage(state.foreign, table.location)
+    is_held = state.lineage.holds(instant)
     if is_taken_out(metadata, instant) or (is_held and not instant.is_completed):
         return
     target = snapshot_of(metadata, instant)

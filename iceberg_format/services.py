@@ -58,7 +58,7 @@ def stop_naming(table: IcebergTable, plan: CleanerPlan) -> None:
     """
     state = table.load()
     metadata = state.metadata
-    require_hudi_lineage(metadata, table.location)
+    require_hudi_lineage(state.foreign, table.location)
     doomed = frozenset(table.files.data_uri(path) for path in plan.paths())
     if not doomed:
         return
@@ -146,7 +146,7 @@ def restore(table: IcebergTable, plan: RestorePlan) -> None:
     """
     state = table.load()
     metadata = state.metadata
-    require_hudi_lineage(metadata, table.location)
+    require_hudi_lineage(state.foreign, table.location)
     undone = {one.commit_time for one in plan.instants_to_rollback}
     lineage = list(ancestors(metadata))
     dropped = list(takewhile(lambda one: _instant_of(one) in {"", *undone}, lineage))

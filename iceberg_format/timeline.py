@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hudi_core.spi import MetaClientView, Timeline, TimelineView, fence
-from iceberg_format.lineage import lineage_of, tell_of_foreign
+from iceberg_format.lineage import tell_of_foreign
 from iceberg_format.table import IcebergTable
 
 
@@ -21,6 +21,6 @@ class IcebergTimelineFactory:
         seen = meta_client.timeline()
         timeline = seen if isinstance(seen, Timeline) else Timeline.of(seen.instants)
         table = IcebergTable.open(meta_client)
-        metadata = table.load().metadata
-        tell_of_foreign(metadata, table.location)
-        return fence(timeline, (lineage_of(metadata),))
+        state = table.load()
+        tell_of_foreign(state.foreign, table.location)
+        return fence(timeline, (state.lineage,))

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from pyiceberg.manifest import ManifestFile
+from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
 
 import hudi_core as hudi
 from hudi_core.errors import CorruptMetadataError
@@ -19,6 +20,7 @@ from hudi_core.model.file_index import FileIndex
 from hudi_core.view.storage_lister import StorageLister
 from iceberg_format import manifests
 from iceberg_format.files import TableFiles
+from iceberg_format.table import IcebergTable
 from tests.formats.iceberg_tables import Iceberg, bag, create, lose, opened, row, rows, without_meta
 
 
@@ -136,3 +138,48 @@ def test_small_manifests_are_put_together(tmp_path: Path) -> None:
         table.bulk_insert(rows([key]))
     assert len(manifests_of(path)) < manifests.FOLD_FROM
     assert bag(Iceberg(path).rows(["id"])) == bag(rows(range(25)).select(["id"]))
+
+
+def test_a_commit_parses_no_metadata_that_this_process_wrote(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "t"
+    table = create(path, "day")
+    table.bulk_insert(rows(range(12)))
+    parsed: list[str] = []
+    plain = TableMetadataUtil.parse_raw
+
+    def counted(text: str) -> TableMetadata:
+        parsed.append(text)
+        return plain(text)
+
+    with monkeypatch.context() as counting:
+        counting.setattr(TableMetadataUtil, "parse_raw", counted)
+        table.upsert(rows([3], 1))
+    assert parsed == []
+    now = opened(path)
+    state = IcebergTable.open(now.client).load()
+    stored = Path(state.location.removeprefix("file://")).read_text()
+    assert plain(stored) == state.metadata
+
+
+def test_manifests_are_read_once_however_many_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(manifests.CACHE, "_size", 1)
+    path = tmp_path / "t"
+    table = create(path, "day")
+    for number in range(3):
+        table.bulk_insert(rows(range(12 * number, 12 * number + 12)))
+    read: list[str] = []
+    plain = ManifestFile.fetch_manifest_entry
+
+    def counted(manifest: ManifestFile, *given: Any, **named: Any) -> Iterable[Any]:
+        read.append(manifest.manifest_path)
+        return plain(manifest, *given, **named)
+
+    files = listed(opened(path).lister())
+    monkeypatch.setattr(ManifestFile, "fetch_manifest_entry", counted)
+    now = opened(path)
+    assert listed(now.lister()) == files == listed(StorageLister(now.client.storage, True))
+    assert read == []
