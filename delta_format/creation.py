@@ -35,6 +35,7 @@ from delta_format.log_actions import LogAction
 from delta_format.options import RETENTION_DAYS
 from delta_format.partition import partition_columns
 from delta_format.paths import plain, spelled
+from delta_format.reports import forget_reports
 from delta_format.schema import delta_schema, file_schema, grown
 from delta_format.snapshot import LiveFile, Snapshot
 from delta_format.versions import NewVersion, make_first
@@ -264,6 +265,7 @@ def _begin_again(meta_client: MetaClientView, first: _First) -> None:
     checkpoints go first, then versions, the oldest first.
     """
     forget_handles()
+    forget_reports()
     storage = meta_client.storage
     names = [one.name for one in storage.list(LOG_FOLDER)]
     for name in sorted(names, key=lambda name: (name.endswith(".json"), name)):

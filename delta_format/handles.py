@@ -62,12 +62,18 @@ def newest(meta_client: MetaClientView) -> Handle:
     return opened(meta_client) if found is None else found
 
 
+def later(meta_client: MetaClientView, earlier: Handle) -> Handle:
+    """The newest version, from a handle that nobody uses any more."""
+    found = None if earlier.tag is None else _brought_up(meta_client, earlier)
+    return opened(meta_client) if found is None else found
+
+
 def opened(meta_client: MetaClientView) -> Handle:
     """Return a handle that is made of the whole log."""
     began = time.time() * 1000
     table = at_version(meta_client)
     version = int(table.version())
-    tag = _tag(meta_client, version) if _was_there(meta_client, version, began) else None
+    tag = tag_of_version(meta_client, version) if _was_there(meta_client, version, began) else None
     return Handle(table, version, tag)
 
 
@@ -112,7 +118,7 @@ def _brought_up(meta_client: MetaClientView, kept: Handle) -> Handle | None:
     table, version = kept.table, kept.version
     require_readable_log(meta_client, since=version)
     # what has moved by itself, as changes of columns do, is at a version without proof
-    if int(table.version()) != version or _tag(meta_client, version) != kept.tag:
+    if int(table.version()) != version or tag_of_version(meta_client, version) != kept.tag:
         return None
     try:
         table.update_incremental()
@@ -121,9 +127,9 @@ def _brought_up(meta_client: MetaClientView, kept: Handle) -> Handle | None:
     now = int(table.version())
     if now == version:
         return kept
-    tag = _tag(meta_client, now)
+    tag = tag_of_version(meta_client, now)
     # still there after the new one was seen: both are of one log
-    return Handle(table, now, tag) if _tag(meta_client, version) == kept.tag else None
+    return Handle(table, now, tag) if tag_of_version(meta_client, version) == kept.tag else None
 
 
 def _was_there(meta_client: MetaClientView, version: int, began_ms: float) -> bool:
@@ -151,7 +157,8 @@ def _key(meta_client: MetaClientView) -> _Key:
     return table_uri(meta_client), tuple(sorted(store_options(meta_client).items()))
 
 
-def _tag(meta_client: MetaClientView, version: int) -> str | None:
+def tag_of_version(meta_client: MetaClientView, version: int) -> str | None:
+    """The store's tag of a version's file; ``None`` where there is none, or none is to be had."""
     try:
         return meta_client.storage.version(file_of(version))[1]
     except StorageError:

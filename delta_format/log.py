@@ -8,7 +8,7 @@ versions (``commitInfo``) tell the rest, and may be cleaned away.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -16,10 +16,19 @@ from typing import Any, Final
 
 from deltalake import DeltaTable
 
-from delta_format.handles import at_version, keep_after, never_keep, newest, opened
+from delta_format.handles import (
+    Handle,
+    at_version,
+    keep_after,
+    later,
+    never_keep,
+    newest,
+    opened,
+)
 from delta_format.library import translated
 from delta_format.location import LOG_FOLDER, root_of
 from delta_format.log_actions import LogAction, transaction
+from delta_format.reports import Reports
 from hudi_core.spi import (
     ACTION_KEY,
     COMPLETION_TIME_KEY,
@@ -97,13 +106,17 @@ class Head:
         The library's handle, which stays at that version until something is written by it.
     root
         Path or URI of the table.
+    reports
+        What that version and those before it report of themselves.
+    handle
+        What a later look under the same write's locks may go on from.
     """
 
     table: DeltaTable
     root: str
+    reports: Reports
+    handle: Handle | None = None
     _recorded: dict[str, int | None] = field(default_factory=dict, init=False, repr=False)
-    _reports: list[dict[str, Any]] = field(default_factory=list, init=False, repr=False)
-    _has_all_reports: list[bool] = field(default_factory=list, init=False, repr=False)
 
     @property
     def version(self) -> int:
@@ -208,7 +221,7 @@ class Head:
 
         Looking for a transaction reads the log from its last checkpoint.
         """
-        for info in self._reports:
+        for info in self.reports.read:
             done = info.get(COMPLETION_TIME_KEY)
             is_other = INSTANT_KEY in info and info[INSTANT_KEY] != instant.requested_time
             if done is None or not is_other or STEP_KEY in info:
@@ -217,18 +230,9 @@ class Head:
                 return True
         return False
 
-    def _newest_reports(self, limit: int | None) -> list[dict[str, Any]]:
-        """So many of the newest reports, or all there are.
-
-        What was read is kept.
-        """
-        enough = limit is not None and limit <= len(self._reports)
-        if not (enough or self._has_all_reports):
-            with self.reading():
-                self._reports[:] = self.table.history(limit)
-            if limit is None or len(self._reports) < limit:
-                self._has_all_reports.append(True)
-        return self._reports[:limit]
+    def _newest_reports(self, limit: int | None) -> Sequence[Mapping[str, Any]]:
+        with self.reading():
+            return self.reports.newest(limit)
 
     @property
     def is_of_hudi(self) -> bool:
@@ -402,13 +406,19 @@ def open_log(
     root = root_of(meta_client)
     with translated(root):
         if version is not None:
-            return Head(at_version(meta_client, version), root)
+            return _head(meta_client, at_version(meta_client, version))
         if held is not None:
-            # all of it, once: damage shows only so
-            head = Head(at_version(meta_client), root)
+            # all of it when a write begins: damage shows only so
+            earlier = held.earlier.handle if isinstance(held.earlier, Head) else None
+            handle = opened(meta_client) if earlier is None else later(meta_client, earlier)
+            head = _head(meta_client, handle.table, handle)
             held.value = head
             return head
         handle = opened(meta_client) if is_rebuilt else newest(meta_client)
-    head = Head(handle.table, root)
+    head = _head(meta_client, handle.table)
     keep_after(head, meta_client, handle)
     return head
+
+
+def _head(meta_client: MetaClientView, table: DeltaTable, handle: Handle | None = None) -> Head:
+    return Head(table, root_of(meta_client), Reports(meta_client, table), handle)

@@ -93,9 +93,13 @@ class HeldMetadata:
     ----------
     value
         Whatever the format likes; ``None`` where nothing was read.
+    earlier
+        What was here when the write began, for its commit to go on from. Others may have changed
+        the metadata since.
     """
 
     value: object | None = None
+    earlier: object | None = None
 
 
 class MetaClientView(Protocol):

@@ -231,11 +231,13 @@ class Transaction:
     def _newly_held(self) -> HeldMetadata:
         """Place for what the format reads from now on.
 
-        What it read at the beginning goes.
+        What it read at the beginning is nobody's state any more.
         """
-        if self.table.client.held is not None:
-            self.table.client.held.value = None
-        return HeldMetadata()
+        before = self.table.client.held
+        if before is None:
+            return HeldMetadata()
+        earlier, before.value = before.value, None
+        return HeldMetadata(earlier=earlier)
 
     def _done(self, state: TableState) -> Committed | None:
         """Result of the write where an earlier call has completed it already."""

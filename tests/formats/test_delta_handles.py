@@ -125,8 +125,8 @@ def test_writes_open_the_log_seldom_and_every_reader_sees_them(
     openings.clear()
     for ts in range(2, 14):  # past a checkpoint
         hudi.Table.open(str(path)).upsert(rows(1, ts, ts=ts))
-    # all of it when a write begins, and before its commit
-    assert len(openings) == 2 * 12
+    # all of it when a write begins
+    assert len(openings) == 12
     assert_all_read(path, content(hudi.Table.open(str(path)).to_arrow()))
     # the checkpoint holds all transactions and every file that is removed and still there
     assert list((path / "_delta_log").glob("*.checkpoint.parquet"))
@@ -134,6 +134,39 @@ def test_writes_open_the_log_seldom_and_every_reader_sees_them(
     anew = head(path)
     assert all(anew.recorded(one) for one in table.timeline.completed_writes())
     assert deltalake.DeltaTable(str(path)).vacuum(dry_run=True) == []
+
+
+def test_a_write_reads_reports_of_new_versions_only(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = hudi.Table.open(str(path))
+    for ts in range(1, 4):
+        table.upsert(rows(1, ts=ts))
+    asked: list[int | None] = []
+    real = deltalake.DeltaTable.history
+
+    def counted(self: deltalake.DeltaTable, limit: int | None = None) -> list[dict[str, Any]]:
+        asked.append(limit)
+        return real(self, limit)
+
+    monkeypatch.setattr(deltalake.DeltaTable, "history", counted)
+    for ts in range(4, 6):
+        hudi.Table.open(str(path)).upsert(rows(1, ts=ts))
+    assert asked == [1, 1]
+    kept = head(path).reports
+    assert list(kept.newest(None)) == real(deltalake.DeltaTable(str(path)))
+
+
+def test_reports_of_another_log_in_the_same_place_are_not_used(path: Path, tmp_path: Path) -> None:
+    before = head(path).reports.newest(None)
+    other = tmp_path / "other"
+    new_table(other).insert(rows(7, 8))
+    hudi.Table.open(str(other)).upsert(rows(7, ts=1))
+    shutil.rmtree(path)
+    shutil.move(other, path)
+    now = head(path).reports.newest(None)
+    assert list(now) == deltalake.DeltaTable(str(path)).history()
+    assert now[1:] != before
 
 
 @pytest.mark.parametrize("repeats", [1, 3])
