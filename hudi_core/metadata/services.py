@@ -117,7 +117,8 @@ def archive_if_due(locked: MetadataState, config: MetadataConfig) -> tuple[Insta
     )
     done = last_clean(metadata, timeline)
     last = None if done is None else LastClean(done.instant, done.earliest_retained)
-    return archive(metadata, plan_archive(timeline, rules, last, _needed(locked.data_timeline)))
+    old = plan_archive(timeline, rules, last, _needed(locked.data_timeline))
+    return archive(metadata, old) if old else ()
 
 
 def _needed(data_timeline: Timeline) -> Iterator[InstantTime]:

@@ -93,8 +93,7 @@ class MetadataState:
         Both take their times from one clock: most instants of the metadata table have the time of
         an instant of the table, and the others must not look like one.
         """
-        both = Timeline.of((*self.data_timeline.instants, *self.timeline.instants))
-        return self.client.clock.next_time(both)
+        return self.client.clock.next_time(self.data_timeline, self.timeline)
 
     # --- what a change leads to ------------------------------------------------------------------
 

@@ -144,6 +144,18 @@ class Storage(Protocol):
         """
         ...
 
+    def list_names(self, folder: str, others: Paths | None = None) -> Sequence[str]:
+        """Names of the files directly in a folder, sorted.
+
+        As :meth:`list` tells them, without their sizes, each of which costs a local disk a call.
+
+        Parameters
+        ----------
+        others
+            See :meth:`list`.
+        """
+        ...
+
     def list_folders(self, prefix: str = "") -> Sequence[str]:
         """Return the paths of the folders directly below a folder, sorted."""
         ...

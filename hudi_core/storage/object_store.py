@@ -158,6 +158,10 @@ class ObjectStorage:
         """Yield the files below a folder."""
         return self._list(require_safe_folder(prefix), recursive, others)
 
+    def list_names(self, folder: str, others: Paths | None = None) -> Sequence[str]:
+        """Names of the files directly in a folder, sorted."""
+        return [status.name for status in self.list(folder, others=others)]
+
     def list_folders(self, prefix: str = "") -> Sequence[str]:
         """Return the paths of the folders directly below a folder, sorted."""
         with self._translated(require_safe_folder(prefix)):

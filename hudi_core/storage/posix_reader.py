@@ -104,6 +104,26 @@ class PosixReader:
         """
         return self._list(require_safe_folder(prefix), recursive, others)
 
+    def list_names(self, folder: str, others: Paths | None = None) -> Sequence[str]:
+        """Names of the files directly in a folder, sorted.
+
+        Raises
+        ------
+        UnsafePathError
+            A symbolic link in the folder leaves the root.
+        """
+        folder = require_safe_folder(folder)
+        names: Paths = []
+        with translated(self._full(folder)):
+            for path, entry in self._entries(folder):
+                if entry.is_symlink():
+                    self._below_root(path)
+                if entry.is_file():
+                    names.append(entry.name)
+                elif others is not None:
+                    others.append(path)
+        return names
+
     def list_folders(self, prefix: str = "") -> Sequence[str]:
         """Return the paths of the folders directly below a folder, sorted."""
         folder = require_safe_folder(prefix)

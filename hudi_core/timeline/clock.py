@@ -59,7 +59,7 @@ class TimelineClock:
         self._zone = zone
         self._table = f"{active.storage.root}/{active.folder}"
 
-    def next_time(self, timeline: Timeline | None = None) -> InstantTime:
+    def next_time(self, *timelines: Timeline) -> InstantTime:
         """Return a time greater than all used so far.
 
         Greater than any on the timeline and any that this process has handed out.
@@ -69,8 +69,9 @@ class TimelineClock:
 
         Parameters
         ----------
-        timeline
-            The timeline, loaded under the same hold of the lock; by default it is loaded now.
+        timelines
+            The timeline, loaded under the same hold of the lock, and others whose times count; by
+            default it is loaded now.
 
         Raises
         ------
@@ -78,11 +79,11 @@ class TimelineClock:
             The newest time is so far ahead of this machine's clock (a day; two hours where the
             timeline is in local time) that one of the two is wrong.
         """
-        newest = (self._active.load() if timeline is None else timeline).latest_time()
+        used = [one.latest_time() for one in timelines or (self._active.load(),)]
         now, zone = self._now(), self._zone
         with _guard:
             given = _handed_out.get(self._table)
-            after = max((time for time in (newest, given) if time is not None), default=None)
+            after = max((time for time in (*used, given) if time is not None), default=None)
             ahead = LOCAL_MAX_AHEAD if zone.is_local else MAX_AHEAD
             if after is not None and after > zone.digits(now + ahead):
                 raise self._too_far_ahead(after, now)

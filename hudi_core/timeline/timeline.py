@@ -9,6 +9,7 @@ is another one beside the commit.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -21,7 +22,7 @@ from hudi_core.model.instant_time import InstantTime, parse_instant_time
 InstantKey = tuple[InstantTime, Action]
 """What identifies an instant: requested time and the action it completes as."""
 
-_STATES: Final = (State.REQUESTED, State.INFLIGHT, State.COMPLETED)
+_ORDER: Final = {State.REQUESTED: 0, State.INFLIGHT: 1, State.COMPLETED: 2}
 _TIMES: Final = re.compile(r"[0-9]+")
 
 
@@ -70,8 +71,16 @@ class Timeline:
             See the attribute.
         """
         highest: dict[InstantKey, Instant] = {}
-        for instant in sorted(instants, key=_age):
-            highest.setdefault(instant_key(instant), instant)
+        for instant in instants:
+            key = instant_key(instant)
+            other = highest.get(key)
+            # most have three files, and are told apart by their states
+            if other is None or (
+                _age(instant) < _age(other)
+                if instant.state is other.state
+                else _ORDER[instant.state] > _ORDER[other.state]
+            ):
+                highest[key] = instant
         kept = tuple(sorted(highest.values(), key=lambda instant: instant.sort_key))
         return cls(kept, _active_start(kept), None, tuple(sorted(unknown)))
 
@@ -85,7 +94,12 @@ class Timeline:
 
     def with_instant(self, instant: Instant) -> Timeline:
         """The timeline once a file of ``instant`` in its state was put."""
-        return Timeline.of((*self.instants, instant), self.unknown)
+        time = instant.requested_time
+        start = bisect_left(self.instants, time, key=lambda one: one.requested_time)
+        end = bisect_right(self.instants, time, key=lambda one: one.requested_time)
+        here = Timeline.of((*self.instants[start:end], instant)).instants
+        kept = (*self.instants[:start], *here, *self.instants[end:])
+        return Timeline(kept, _active_start(kept), None, self.unknown)
 
     def without(self, instant: Instant) -> Timeline:
         """The timeline once all files of ``instant`` were deleted."""
@@ -212,9 +226,9 @@ class Timeline:
         return found
 
 
-def _age(instant: Instant) -> tuple[int, str, str]:
-    # highest state first; of two completions the earlier one, which readers may have seen
-    return -_STATES.index(instant.state), instant.completion_time or "", instant.action.value
+def _age(instant: Instant) -> tuple[str, str]:
+    # of two completions the earlier one, which readers may have seen
+    return instant.completion_time or "", instant.action.value
 
 
 def _active_start(instants: tuple[Instant, ...]) -> InstantTime | None:

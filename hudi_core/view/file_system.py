@@ -264,7 +264,7 @@ class FileSystemView:
             home = [start for start in starts if start <= done]
             (attached[home[-1]] if home else orphans).append(log)
         slices = [
-            FileSlice(group, base.instant, base, _in_order(attached[base.instant]))
+            FileSlice(group, base.instant, base, _in_order(attached.get(base.instant, [])))
             for base in bases
         ]
         if orphans:
@@ -285,4 +285,6 @@ def _attempt(file: BaseFile) -> tuple[int, int, int]:
 
 
 def _in_order(logs: list[LogFile]) -> tuple[LogFile, ...]:
+    if not logs:
+        return ()
     return tuple(sorted(logs, key=lambda log: (log.name.instant, log.name.version)))

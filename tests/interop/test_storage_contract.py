@@ -64,6 +64,7 @@ class TestStorageContract:
         assert storage.list_folders() == []
         assert paths(storage, "no/such/folder") == []
         assert storage.list_folders("no/such/folder") == []
+        assert storage.list_names("no/such/folder") == []
         assert storage.head("no/such/file") is None
         assert storage.delete("no/such/file") is False
         assert storage.delete_tree("no/such/folder") == 0
@@ -148,6 +149,7 @@ class TestStorageContract:
         assert later is not None
         assert 0 <= later.modified_ms - head.modified_ms < 60_000
         assert list(storage.list("a")) == [head, later]
+        assert storage.list_names("a") == ["file", "later"]
 
     def test_listing_one_folder_or_all_below(self, storage: Storage) -> None:
         for path in ("top", "a/one", "a/two", "a/b/three", "ab/four", ".hoodie/five"):
@@ -253,6 +255,7 @@ class TestStorageContract:
         ]
         if path:
             calls += [lambda: list(storage.list(path)), lambda: storage.list_folders(path)]
+            calls += [lambda: storage.list_names(path)]
         for call in calls:
             with pytest.raises(UnsafePathError):
                 call()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -56,6 +56,10 @@ class Counting(PosixStorage):
     ) -> Iterator[FileStatus]:
         self.calls.append(("list", prefix))
         return super().list(prefix, recursive, others)
+
+    def list_names(self, folder: str, others: Paths | None = None) -> Sequence[str]:
+        self.calls.append(("list", folder))
+        return super().list_names(folder, others)
 
     def head(self, path: str) -> FileStatus | None:
         self.calls.append(("head", path))

@@ -61,6 +61,8 @@ class TestSymbolicLinks:
         for call in (
             lambda: list(storage.list()),
             lambda: list(storage.list("folder-link")),
+            lambda: storage.list_names(""),
+            lambda: storage.list_names("folder-link"),
             storage.list_folders,
         ):
             with pytest.raises(UnsafePathError):

@@ -98,6 +98,9 @@ class MemoryStorage:
     ) -> Iterator[FileStatus]:
         return iter(())
 
+    def list_names(self, folder: str, others: Paths | None = None) -> Sequence[str]:
+        return ()
+
     def list_folders(self, prefix: str = "") -> Sequence[str]:
         return ()
 

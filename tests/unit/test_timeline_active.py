@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,6 +38,23 @@ def put(base: Path, *names: str, folder: str = FOLDER, body: bytes = b"") -> Non
     (base / folder).mkdir(parents=True, exist_ok=True)
     for name in names:
         (base / folder / name).write_bytes(body)
+
+
+def test_a_scan_asks_for_no_sizes_and_repeats_nothing(
+    active: ActiveTimeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*given: Any, **named: Any) -> Any:
+        raise AssertionError
+
+    first = active.create_requested(requested(T1))
+    with monkeypatch.context() as refusing:
+        refusing.setattr(PosixStorage, "list", never)
+        before = active.scan()
+        assert before.timeline.instants == (first,)
+        refusing.setattr(ActiveTimeline, "parse", never)
+        assert active.scan() is before
+    second = active.to_inflight(first, b"")
+    assert active.scan().timeline.instants == (second,)
 
 
 def test_an_instant_goes_through_its_states(active: ActiveTimeline, tmp_path: Path) -> None:

@@ -195,7 +195,7 @@ def count_requests(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     for kind, names in (
         ("reads", ("read", "head", "version")),
         ("writes", ("put", "put_if_absent", "compare_and_set")),
-        ("lists", ("list", "list_folders")),
+        ("lists", ("list", "list_names", "list_folders")),
         ("deletes", ("delete", "delete_tree")),
     ):
         for name in names:
