@@ -35,6 +35,8 @@ PARQUET: Final = ds.ParquetFileFormat(
     read_options=ds.ParquetReadOptions(coerce_int96_timestamp_unit="us")
 )
 _FOOTERS_AT_A_TIME: Final = 16
+_FEW_FOOTERS: Final = 64
+"""Of so many local files, footers are read sooner than threads are started: 20 in 3 ms, not 7."""
 _FILES_AT_A_TIME: Final = 256
 """Files whose footers are read before the first of them is scanned."""
 
@@ -150,7 +152,7 @@ class FileReader:
         for start in range(0, len(fragments), _FILES_AT_A_TIME):
             some = fragments[start : start + _FILES_AT_A_TIME]
             ways = []
-            for each in _schemas(some):
+            for each in _schemas(some, isinstance(self.filesystem, pafs.LocalFileSystem)):
                 stored = shared_schema(each)
                 if known is None or not stored.equals(known[0], check_metadata=True):
                     known = stored, self._way(stored, exact)
@@ -177,12 +179,12 @@ class FileReader:
         return _Way.FILTERED
 
 
-def _schemas(fragments: Sequence[ds.Fragment]) -> list[pa.Schema]:
+def _schemas(fragments: Sequence[ds.Fragment], is_local: bool) -> list[pa.Schema]:
     """The schemas of files.
 
     A fragment keeps the footer that is read here, for the scan.
     """
-    if len(fragments) < 2:
+    if len(fragments) < 2 or (is_local and len(fragments) <= _FEW_FOOTERS):
         return [each.physical_schema for each in fragments]
     with thread_pool(min(len(fragments), _FOOTERS_AT_A_TIME)) as pool:
         return list(pool.map(attrgetter("physical_schema"), fragments))
