@@ -113,16 +113,15 @@ class PosixReader:
             A symbolic link in the folder leaves the root.
         """
         folder = require_safe_folder(folder)
-        names: Paths = []
         with translated(self._full(folder)):
-            for path, entry in self._entries(folder):
+            entries = self._scanned(folder)
+            for entry in entries:
                 if entry.is_symlink():
-                    self._below_root(path)
-                if entry.is_file():
-                    names.append(entry.name)
-                elif others is not None:
-                    others.append(path)
-        return names
+                    self._below_root(join_path(folder, entry.name))
+            if others is not None:
+                strays = sorted(entry.name for entry in entries if not entry.is_file())
+                others += [join_path(folder, name) for name in strays]
+            return sorted(entry.name for entry in entries if entry.is_file())
 
     def list_folders(self, prefix: str = "") -> Sequence[str]:
         """Return the paths of the folders directly below a folder, sorted."""
@@ -195,17 +194,16 @@ class PosixReader:
                 pending += reversed(below)
 
     def _entries(self, folder: str) -> Sequence[tuple[str, os.DirEntry[str]]]:
+        named = sorted((entry.name, entry) for entry in self._scanned(folder))
+        return [(join_path(folder, name), entry) for name, entry in named]
+
+    def _scanned(self, folder: str) -> Sequence[os.DirEntry[str]]:
         full = self._below_root(folder)
         try:
             with os.scandir(full) as entries:
-                named = sorted((entry.name, entry) for entry in entries)
+                return [one for one in entries if not one.name.startswith(TEMPORARY_PREFIX)]
         except (FileNotFoundError, NotADirectoryError):
             return []
-        return [
-            (join_path(folder, name), entry)
-            for name, entry in named
-            if not name.startswith(TEMPORARY_PREFIX)
-        ]
 
     def _is_folder(self, path: str, entry: os.DirEntry[str]) -> bool:
         if entry.is_symlink():

@@ -8,7 +8,6 @@ loses.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -356,11 +355,13 @@ def _second_completions(files: Iterable[Instant]) -> list[Instant]:
     That is the earliest, which readers may have seen; of an action that others finish it is the
     latest, as who finished it came after the one whose request was late.
     """
-    completed: dict[InstantKey, list[Instant]] = defaultdict(list)
-    for file in files:
-        if file.is_completed:
-            completed[instant_key(file)].append(file)
+    done = [file for file in files if file.is_completed]
+    completed: dict[InstantKey, list[Instant]] = {}
+    for file in done:
+        completed.setdefault(instant_key(file), []).append(file)
     second: list[Instant] = []
+    if len(completed) == len(done):
+        return second
     for some in completed.values():
         some.sort(key=lambda file: file.completion_time or "")
         counts = some[-1] if some[0].action in _FINISHED_BY_OTHERS else some[0]

@@ -114,11 +114,11 @@ class Timeline:
 
     def completed(self) -> Timeline:
         """Return the timeline of completed instants."""
-        return self.where(lambda instant: instant.is_completed)
+        return self._completed
 
     def pending(self) -> Timeline:
         """Return the timeline of requested and inflight instants."""
-        return self.where(lambda instant: not instant.is_completed)
+        return self._pending
 
     def of_actions(self, *actions: Action) -> Timeline:
         """Return the timeline of the actions given, pending or completed.
@@ -209,6 +209,14 @@ class Timeline:
         times += [one.completion_time for one in self.instants if one.completion_time]
         times += [time for name in self.unknown for time in _times_in(name)]
         return max(times, default=None)
+
+    @cached_property
+    def _completed(self) -> Timeline:
+        return self.where(lambda instant: instant.is_completed)
+
+    @cached_property
+    def _pending(self) -> Timeline:
+        return self.where(lambda instant: not instant.is_completed)
 
     @cached_property
     def _writes(self) -> dict[InstantTime, Instant]:
