@@ -99,7 +99,8 @@ def publish_with_retry(
     """
     failed: HudiError | None = None
     for attempt in range(_ATTEMPTS):
-        time.sleep(_PAUSE_S * attempt)
+        if attempt:
+            time.sleep(_PAUSE_S * attempt)
         try:
             return call()  # step publish
         except HudiError as error:
