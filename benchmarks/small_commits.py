@@ -56,20 +56,23 @@ class Peer:
 class Found(Compared):
     """A finished run."""
 
+    measures = ("ratio", "work")
+
     def circumstances(self) -> str:
         return self.text(("hudi-core", "pyiceberg", "deltalake"))
 
-    def targets(self) -> list[tuple[Target, float | None]]:
-        """Return the targets of the cases that were run, with the measured ratios."""
-        seconds = {(one.case, one.variant): one.seconds for one in self.timings}
-        found: list[tuple[Target, float | None]] = []
-        for case in dict.fromkeys(case for case, _ in seconds):
+    def targets(self) -> list[tuple[Target, float | None, float | None]]:
+        """The targets of the cases that were run, with the ratios by the clock and of work."""
+        run = {(one.case, one.variant): one for one in self.timings}
+        found: list[tuple[Target, float | None, float | None]] = []
+        for case in dict.fromkeys(case for case, _ in run):
             for name, allowed in ALLOWED.items():
                 for yardstick in (DELTALAKE, PYICEBERG):
                     is_promised = (case, yardstick) == (LOCAL, DELTALAKE)
                     target = Target(case, name, yardstick, allowed if is_promised else None)
-                    pair = seconds[case, name], seconds[case, yardstick]
-                    found.append((target, ratio_of(*pair)))
+                    ours, other = run[case, name], run[case, yardstick]
+                    clock = ratio_of(ours.seconds, other.seconds)
+                    found.append((target, clock, ratio_of(ours.work, other.work)))
         return found
 
 
