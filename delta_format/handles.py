@@ -158,7 +158,10 @@ def _key(meta_client: MetaClientView) -> _Key:
 
 
 def tag_of_version(meta_client: MetaClientView, version: int) -> str | None:
-    """The store's tag of a version's file; ``None`` where there is none, or none is to be had."""
+    """The store's tag of a version's file.
+
+    ``None`` where there is no such file, or its tag cannot be had.
+    """
     try:
         return meta_client.storage.version(file_of(version))[1]
     except StorageError:

@@ -1,4 +1,4 @@
-"""What the versions of a log report of themselves (``commitInfo``), read once per version."""
+"""Reports of a log's versions (``commitInfo``), read once each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files of all kept snapshots of a table, brought up from one version to the next."""
+"""Files of a table's kept snapshots, carried over between versions."""
 
 from __future__ import annotations
 

@@ -86,9 +86,10 @@ def ancestors(metadata: TableMetadata) -> Iterator[Snapshot]:
 
 
 def _back_from(snapshot: Snapshot | None, metadata: TableMetadata) -> Iterator[Snapshot]:
-    # pyiceberg looks for each parent among all snapshots
+    # pyiceberg looks for each parent among all snapshots, and goes round in a damaged lineage
     by_id = {one.snapshot_id: one for one in metadata.snapshots}
     while snapshot is not None:
+        by_id.pop(snapshot.snapshot_id, None)
         yield snapshot
         parent = snapshot.parent_snapshot_id
         snapshot = None if parent is None else by_id.get(parent)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from decimal import Decimal
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from hudi_core.model.file_index import FileIndex
 from hudi_core.view.storage_lister import StorageLister
 from iceberg_format import manifests
 from iceberg_format.files import TableFiles
+from iceberg_format.lineage import ancestors
 from iceberg_format.table import IcebergTable
 from tests.formats.iceberg_tables import Iceberg, bag, create, lose, opened, row, rows, without_meta
 
@@ -47,6 +49,20 @@ def test_manifests_tell_the_same_files_as_storage(partition_by: str | None, tmp_
     assert list(now.lister().list_partitions()) == [
         each for each in stored.list_partitions() if each != "metadata"
     ]
+
+
+def test_a_lineage_that_goes_round_ends(tmp_path: Path) -> None:
+    table = create(tmp_path / "t")
+    for ts in range(1, 4):
+        table.upsert(rows([1], ts))
+    metadata = IcebergTable.open(opened(tmp_path / "t").client).load().metadata
+    line = list(ancestors(metadata))
+    oldest, newest = line[-1], line[0]
+    damaged = oldest.model_copy(update={"parent_snapshot_id": newest.snapshot_id})
+    snapshots = [damaged if one is oldest else one for one in metadata.snapshots]
+    again = ancestors(metadata.model_copy(update={"snapshots": snapshots}))
+    ids = [one.snapshot_id for one in islice(again, 2 * len(line))]
+    assert ids == [one.snapshot_id for one in line]
 
 
 def test_paths_of_this_machine_as_java_spells_them(tmp_path: Path) -> None:
