@@ -160,7 +160,7 @@ def run_clean(
 ) -> Instant | None:
     """Begin a requested clean or continue an inflight one, and complete it.
 
-    For a table that nobody else is to be told of.
+    For a table whose cleans nobody else records.
 
     Parameters
     ----------

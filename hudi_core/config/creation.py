@@ -120,9 +120,9 @@ def _key_generator(
     key = TableKeys.key_generator_class if by_class else TableKeys.key_generator
     if chosen is KeyGeneratorType.SIMPLE and not partition:
         chosen = inferred  # as Hudi stores it: keys are the same, and so is the path
-    # Hudi's option of the type gives way to the fields, its class does not
-    gives_way = chosen is KeyGeneratorType.NON_PARTITION and by_class is not None
-    if not gives_way and not KEY_GENERATORS[chosen].fits(record_key, partition):
+    # Hudi's option of the type gives way to the fields; to its class the fields do
+    drops_fields = chosen is KeyGeneratorType.NON_PARTITION and by_class is not None
+    if not drops_fields and not KEY_GENERATORS[chosen].fits(record_key, partition):
         raise InvalidOptionError(
             key.key,
             options[next(name for name in key.names if name in options)],

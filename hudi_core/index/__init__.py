@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final
+
 from hudi_core.config.kinds import IndexType
 from hudi_core.index.base import Index
 from hudi_core.index.bloom import BloomIndex
@@ -10,6 +13,20 @@ from hudi_core.index.simple import SimpleIndex
 from hudi_core.model.buckets import Buckets
 
 __all__ = ["Index", "index_of"]
+
+
+_INDEXES: Final[Mapping[IndexType, type[BloomIndex] | type[SimpleIndex]]] = {
+    IndexType.SIMPLE: SimpleIndex,
+    IndexType.GLOBAL_SIMPLE: SimpleIndex,
+    IndexType.BLOOM: BloomIndex,
+    IndexType.GLOBAL_BLOOM: BloomIndex,
+    # a table without buckets
+    IndexType.BUCKET: SimpleIndex,
+    # in the files that the metadata table names, and in all where it has no such index
+    IndexType.RECORD_INDEX: SimpleIndex,
+    IndexType.GLOBAL_RECORD_LEVEL_INDEX: SimpleIndex,
+    IndexType.RECORD_LEVEL_INDEX: SimpleIndex,
+}
 
 
 def index_of(kind: IndexType, buckets: Buckets | None) -> Index:
@@ -24,6 +41,4 @@ def index_of(kind: IndexType, buckets: Buckets | None) -> Index:
     """
     if buckets is not None:
         return BucketIndex(buckets)
-    if kind in (IndexType.BLOOM, IndexType.GLOBAL_BLOOM):
-        return BloomIndex()
-    return SimpleIndex()
+    return _INDEXES[kind]()

@@ -181,8 +181,8 @@ def changes_of_files(
 ) -> tuple[tuple[DataFile, pa.Table], ...]:
     """What became of the keys of each new file.
 
-    As the tasks tell it. Where one tells nothing, or nothing of a column, the file is read, and the
-    one before it.
+    From what its task spilled. Where a task spilled nothing, or lacks a column, the file is read,
+    and the one before it.
 
     Parameters
     ----------
@@ -221,7 +221,7 @@ def changes_of_files(
 def _spilled(
     client: TableMetaClient, spilled: pa.Table | str | None, columns: Sequence[str]
 ) -> pa.Table | None:
-    """What a task tells of keys and columns, or ``None``."""
+    """What a task spilled of keys and these columns, or ``None``."""
     if spilled is None:
         return None
     table = _read(client, spilled)

@@ -147,7 +147,7 @@ class Storage(Protocol):
     def list_names(self, folder: str, others: Paths | None = None) -> Sequence[str]:
         """Names of the files directly in a folder, sorted.
 
-        As :meth:`list` tells them, without their sizes, each of which costs a local disk a call.
+        As :meth:`list` gives them, without their sizes, each of which costs a local disk a call.
 
         Parameters
         ----------

@@ -74,7 +74,7 @@ class Timeline:
         for instant in instants:
             key = instant_key(instant)
             other = highest.get(key)
-            # most have three files, and are told apart by their states
+            # most have three files, which differ in state
             if other is None or (
                 _age(instant) < _age(other)
                 if instant.state is other.state

@@ -210,8 +210,8 @@ def test_a_wheel_alone_imports_with_what_it_declares(
 def test_the_command_of_the_core_wheel_finds_the_native_format(
     core_alone: CleanEnvironment, tmp_path: Path
 ) -> None:
-    told = run(core_alone.home / "bin" / "hudi", "formats", "--json", cwd=tmp_path)
-    assert "native" in json.dumps(json.loads(told))
+    printed = run(core_alone.home / "bin" / "hudi", "formats", "--json", cwd=tmp_path)
+    assert "native" in json.dumps(json.loads(printed))
 
 
 @pytest.mark.spark
@@ -222,8 +222,8 @@ def test_sparks_doors_need_nothing_but_the_wheel(
     script = Path(__file__).with_name("through_spark_doors.py").read_text(encoding="utf-8")
     python = {"PYSPARK_PYTHON": str(core_and_spark.python)}
     command = (core_and_spark.python, "-I", "-c", script, tmp_path)
-    told = run(*command, cwd=tmp_path, more=python)
-    assert told.splitlines() == ["flat-v8: the same", "hive-v9: the same"]
+    printed = run(*command, cwd=tmp_path, more=python)
+    assert printed.splitlines() == ["flat-v8: the same", "hive-v9: the same"]
 
 
 WITHOUT_THE_WHEEL = """
@@ -265,10 +265,10 @@ def test_executors_that_lack_the_wheel_say_so(
     )
     python.chmod(0o755)
     command = (core_and_spark.python, "-I", "-c", WITHOUT_THE_WHEEL)
-    told = run(*command, cwd=tmp_path, more={"PYSPARK_PYTHON": str(python)})
+    printed = run(*command, cwd=tmp_path, more={"PYSPARK_PYTHON": str(python)})
     for door in ("door:", "api:"):
-        [line] = [line for line in told.splitlines() if line.startswith(door)]
-        rest = told[told.index(line) :]
+        [line] = [line for line in printed.splitlines() if line.startswith(door)]
+        rest = printed[printed.index(line) :]
         assert "spark.addArtifacts" in rest
         assert str(bare.python) in rest
 

@@ -35,7 +35,7 @@ def test_entries_and_keys_after_are_those_before_with_the_changes(
     assert came <= {*after}
     assert gone <= {*before}
     assert {*before} - (gone - came) | came == {*after}
-    # nothing is told of keys that have what they had
+    # keys whose values stay are not listed
     same = {key for key, _ in after} - {key for key, _ in {*before} ^ {*after}}
     single = {key for key in same if [one for one, _ in before + after].count(key) == 2}
     assert not single & {one["key"] for one in changes}

@@ -9,8 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from hudi_core.config.kinds import IndexType
 from hudi_core.hashing.java_hash import list_hash, string_hashes
-from hudi_core.index.bucket import bucket_numbers, hashed_values
+from hudi_core.index import index_of
+from hudi_core.index.bloom import BloomIndex
+from hudi_core.index.bucket import BucketIndex, bucket_numbers, hashed_values
 from hudi_core.model.buckets import Buckets, bucket_file_id, bucket_of_file
 from hudi_core.model.files import FileId, PartitionPath
 from hudi_core.model.instant_time import parse_instant_time
@@ -141,3 +144,10 @@ def test_file_ids_begin_with_the_bucket() -> None:
     assert made not in others
     assert len(others) == 3
     assert bucket_of_file(FileId("4f1d3a52-3b0a-5d55-9f6c-0a6a2a4be0d7-0")) is None
+
+
+@pytest.mark.parametrize("kind", IndexType)
+def test_every_index_option_has_an_index(kind: IndexType) -> None:
+    assert isinstance(index_of(kind, Buckets(4, ("id",))), BucketIndex)
+    is_bloom = isinstance(index_of(kind, None), BloomIndex)
+    assert is_bloom is (kind in (IndexType.BLOOM, IndexType.GLOBAL_BLOOM))
