@@ -43,7 +43,10 @@ from hudi_core.read.spark_frame import frame_of_plan
 from hudi_core.services.adopt import adopt_in_place, plan_adoption
 from hudi_core.services.adopt_plan import Adoption, Folder
 from hudi_core.services.adopt_rows import AdoptedRows
+from hudi_core.services.after_commit import InlineServices
 from hudi_core.services.alter import alter_table, schema_change
+from hudi_core.services.archive import ArchiveResult, archive_table, plan_table_archive
+from hudi_core.services.clean import CleanResult, clean_table, plan_table_clean
 from hudi_core.services.convert import Conversion, convert_table, plan_conversion, without_format
 from hudi_core.services.create import create_table
 from hudi_core.services.design import SchemaLike, as_arrow_schema, named_options
@@ -653,7 +656,8 @@ class Table:
             opened = open_table(self.path, merged, opened.client.config.raw)
         config = WriteConfig.from_options(merged)
         config = replace(config, extras=config.extras.given(*extras))
-        return WriteClient(opened, table_lock(opened, config), engine, config)
+        services = InlineServices(config.services)
+        return WriteClient(opened, table_lock(opened, config), engine, config, services)
 
     # --- operating a table ------------------------------------------------------------------------
 
@@ -701,6 +705,54 @@ class Table:
         result = alter_table(opened, table_lock(opened, config), config, change)
         self._opened = open_table(self.path, merged)
         return result
+
+    def clean(self, *, options: Options | None = None, dry_run: bool = False) -> CleanResult:
+        """Delete file slices that no retained state of the table needs.
+
+        A clean that died is finished first.
+
+        Parameters
+        ----------
+        options
+            Hudi options, such as ``hoodie.cleaner.commits.retained``.
+        dry_run
+            Whether to say only what would be deleted.
+
+        Raises
+        ------
+        CorruptMetadataError, TableServiceError
+            A plan on the timeline names what must stay; nothing was deleted.
+        ConcurrentWriterError, LockError
+            Another writer is at work.
+        """
+        opened, config = self._for_service(options)
+        if dry_run:
+            return plan_table_clean(opened, config)
+        return clean_table(opened, table_lock(opened, config), config)
+
+    def archive(self, *, options: Options | None = None, dry_run: bool = False) -> ArchiveResult:
+        """Move old instants from the active timeline to its history.
+
+        Parameters
+        ----------
+        options
+            Hudi options, such as ``hoodie.keep.max.commits``.
+        dry_run
+            Whether to say only what would be moved.
+
+        Raises
+        ------
+        ConcurrentWriterError, LockError
+            Another writer is at work.
+        """
+        opened, config = self._for_service(options)
+        if dry_run:
+            return plan_table_archive(opened, config)
+        return archive_table(opened, table_lock(opened, config), config)
+
+    def _for_service(self, options: Options | None) -> tuple[OpenTable, WriteConfig]:
+        merged = self._options | options_as_strings(options or {})
+        return open_table(self.path, merged), WriteConfig.from_options(merged)
 
     def rollback(self, instant: QueryTime) -> Instant:
         """Undo the last completed write, or a dead writer's pending one.

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from hudi_core.model.instant import Action, Instant
 from hudi_core.model.instant_time import SOLO_PREFIX, InstantTime
 from hudi_core.timeline.timeline import Timeline
+
+_SERVICES: Final = (Action.CLEAN, Action.ROLLBACK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +34,23 @@ class ArchiveRules:
     compaction_delta_commits
         Deltacommits since the last compaction after which the next one is due, which must be there
         to be counted; ``None`` for tables that are not compacted.
+    max_services
+        Cleans and rollbacks beyond which they are archived by themselves; ``None`` for tables whose
+        services go with the writes around them.
     """
 
     min_commits: int = 20
     max_commits: int = 30
     beyond_savepoint: bool = False
     compaction_delta_commits: int | None = None
+    max_services: int | None = None
+
+    def is_due(self, timeline: Timeline) -> bool:
+        """Whether a timeline has more instants than it should."""
+        if len(timeline.completed_writes()) > self.max_commits:
+            return True
+        services = timeline.completed().of_actions(*_SERVICES)
+        return self.max_services is not None and len(services) > self.max_services
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +98,7 @@ def plan_archive(
         In the order of requested times; empty when it is not worth it yet.
     """
     writes = timeline.completed_writes()
-    if len(writes) <= rules.max_commits:
+    if not rules.is_due(timeline):
         return ()
     bound = min((*retained_from, *_bounds(timeline, rules, last_clean)), default=None)
     saved = {one.requested_time for one in timeline if one.action is Action.SAVEPOINT}
@@ -93,15 +107,16 @@ def plan_archive(
         for one in writes
         if (bound is None or one.requested_time < bound) and one.requested_time not in saved
     ]
-    chosen = candidates[: len(writes) - rules.min_commits]
-    if not chosen:
-        return ()
-    newest = chosen[-1].requested_time
+    is_long = len(writes) > rules.max_commits
+    chosen = candidates[: len(writes) - rules.min_commits] if is_long else []
+    until = chosen[-1].requested_time if chosen else ""
+    if rules.max_services is not None:
+        # no reader asks them for anything that the table's state does not say
+        until = max(until, bound or timeline.latest_time() or "")
     between = [
         one
-        for one in timeline.completed()
-        if one.action in {Action.CLEAN, Action.ROLLBACK}
-        and one.requested_time < newest
+        for one in timeline.completed().of_actions(*_SERVICES)
+        if one.requested_time < until
         # the next clean goes on from it
         and (last_clean is None or one != last_clean.instant)
     ]

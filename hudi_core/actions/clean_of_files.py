@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
 from hudi_core.actions.clean_plan import (
@@ -17,7 +17,7 @@ from hudi_core.actions.clean_plan import (
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.actions import CleanerPlan, CleanMetadata
 from hudi_core.model.file_index import FileIndex
-from hudi_core.model.files import FileGroupId, PartitionPath
+from hudi_core.model.files import FileGroupId
 from hudi_core.model.instant import Action, Instant
 from hudi_core.model.instant_time import InstantTime, parse_instant_time
 from hudi_core.timeline.serde import decode_clean
@@ -53,13 +53,14 @@ def plan_clean(
     retention: Retention,
     last: DoneClean | None = None,
     *,
-    replaced: Mapping[FileGroupId, Instant] = {},
-    needed: Needed = NOTHING_NEEDED,
+    replaced: Callable[[], Mapping[FileGroupId, Instant]] = dict,
+    needed: Callable[[], Needed] = lambda: NOTHING_NEEDED,
     savepoints: Collection[InstantTime] = (),
+    empty_after: int | None = None,
 ) -> CleanerPlan | None:
     """What a clean of a table deletes; ``None`` without anything to do.
 
-    Only partitions that have been written to since the last clean are listed.
+    Only partitions in which something was updated or replaced since the last clean are listed.
 
     Parameters
     ----------
@@ -72,26 +73,44 @@ def plan_clean(
     last
         The last completed clean; without it every partition is listed.
     replaced
-        File groups that completed writes took out of the table, and the first that did.
+        Reads the file groups that completed writes took out of the table, and the first that did;
+        not called where no partition is listed.
     needed
-        What must stay in any case.
+        Reads what must stay in any case; likewise.
     savepoints
         The savepointed writes.
+    empty_after
+        Writes since the earliest that the last clean retained after which there is a plan that
+        deletes nothing, too; so is there where every partition was listed. ``None`` for never.
     """
-    partitions = list(lister.list_partitions())
     before = last.metadata if last is not None else None
     touched = partitions_to_clean(timeline, retention, before, savepoints, client.read_commit)
-    if touched is not None:
-        partitions = [one for one in partitions if one in touched]
-    view = FileSystemView(lister, timeline, replaced)
-    listed = lister.list_files(partitions)
-    found = {
-        PartitionPath(partition): clean_partition(
-            PartitionFiles(view.file_groups([partition]), listed[partition]),
-            replaced,
-            retention,
-            needed,
-        )
-        for partition in partitions
-    }
-    return make_clean_plan(client.storage.root, retention, found, timeline, savepoints)
+    partitions = sorted(lister.list_partitions() if touched is None else touched)
+    found = {}
+    if partitions:
+        gone, kept = replaced(), needed()
+        listed = lister.list_files(partitions)
+        view = FileSystemView(lister, timeline, gone, listed=listed)
+        for partition in partitions:
+            files = PartitionFiles(view.file_groups([partition]), listed.get(partition, ()))
+            found[partition] = clean_partition(files, gone, retention, kept)
+    or_empty = empty_after is not None and _moves_on(timeline, retention, last, empty_after)
+    return make_clean_plan(
+        client.storage.root, retention, found, timeline, savepoints, or_empty=or_empty
+    )
+
+
+def _moves_on(timeline: Timeline, retention: Retention, last: DoneClean | None, after: int) -> bool:
+    """Whether an empty clean spares the next ones many writes."""
+    earliest = retention.earliest
+    if earliest is None:
+        return False
+    since = last.earliest_retained if last is not None else None
+    if since is None:
+        return True
+    passed = [
+        one
+        for one in timeline.completed_writes()
+        if since <= one.requested_time < earliest.requested_time
+    ]
+    return len(passed) >= after

@@ -11,11 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from enum import StrEnum
 from typing import Final
 
+from hudi_core.config.kinds import CleanPolicy
 from hudi_core.model.actions import ActionInstant, CleanerPlan, CleanFileInfo, CleanMetadata
-from hudi_core.model.commit import CommitMetadata, ReplaceCommitMetadata
+from hudi_core.model.commit import (
+    NO_PREVIOUS_COMMIT,
+    CommitMetadata,
+    ReplaceCommitMetadata,
+    WriteOperation,
+)
 from hudi_core.model.files import (
     BaseFileName,
     FileGroup,
@@ -31,16 +36,10 @@ from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.timeline_zone import UTC_TIMELINE, TimelineZone
 from hudi_core.timeline.timeline import Timeline
 
+_MERGES_SLICES: Final = frozenset({WriteOperation.COMPACT.value, None})
+"""Operations whose files take the place of others, whatever they say of a commit before."""
 SAVEPOINTED_KEY: Final = "savepointed_timestamps"
 """Key of a clean's extra metadata: the savepoints it knew, with commas between them."""
-
-
-class CleanPolicy(StrEnum):
-    """Retention policy of a clean, by Hudi's name."""
-
-    KEEP_LATEST_COMMITS = "KEEP_LATEST_COMMITS"
-    KEEP_LATEST_FILE_VERSIONS = "KEEP_LATEST_FILE_VERSIONS"
-    KEEP_LATEST_BY_HOURS = "KEEP_LATEST_BY_HOURS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +79,13 @@ class Retention:
 
     rules: CleanRules
     earliest: Instant | None
+
+    @property
+    def releases_files(self) -> bool:
+        """Whether any file can be superfluous."""
+        return (
+            self.earliest is not None or self.rules.policy is CleanPolicy.KEEP_LATEST_FILE_VERSIONS
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +184,8 @@ def partitions_to_clean(
 ) -> frozenset[PartitionPath] | None:
     """Return partitions with files superfluous since the last clean.
 
-    Those that were written or replaced from the earliest write that the last clean retained up to
-    the earliest that this one retains. Only these writes are read.
+    Those in which a file group was updated or replaced from the earliest write that the last clean
+    retained up to the earliest that this one retains. Only these writes are read.
 
     Parameters
     ----------
@@ -213,7 +219,13 @@ def partitions_to_clean(
     for write in timeline.completed_writes():
         if since <= write.requested_time < earliest.requested_time:
             metadata = read_commit(write)
-            touched.update(map(PartitionPath, metadata.partition_to_write_stats))
+            touched.update(
+                PartitionPath(partition)
+                for partition, stats in metadata.partition_to_write_stats.items()
+                # new file groups, of which most appends are, have no older slice
+                if any(stat.prev_commit != NO_PREVIOUS_COMMIT for stat in stats)
+                or metadata.operation_type in _MERGES_SLICES
+            )
             if isinstance(metadata, ReplaceCommitMetadata):
                 touched.update(map(PartitionPath, metadata.partition_to_replace_file_ids))
     return frozenset(touched)
@@ -239,8 +251,7 @@ def clean_partition(
         What must stay in any case.
     """
     rules, earliest = retention.rules, retention.earliest
-    by_versions = rules.policy is CleanPolicy.KEEP_LATEST_FILE_VERSIONS
-    if earliest is None and not by_versions:
+    if not retention.releases_files:
         return PartitionClean()
     superfluous: list[FileSlice] = []
     for group in files.groups:
@@ -271,6 +282,8 @@ def make_clean_plan(
     partitions: Mapping[PartitionPath, PartitionClean],
     timeline: Timeline,
     savepoints: Iterable[InstantTime] = (),
+    *,
+    or_empty: bool = False,
 ) -> CleanerPlan | None:
     """Return the plan of a clean; ``None`` without anything to do.
 
@@ -288,8 +301,10 @@ def make_clean_plan(
         The fenced timeline that all this was planned on.
     savepoints
         The savepointed writes: a clean after one of them is deleted looks at every partition.
+    or_empty
+        Whether a plan that deletes nothing is wanted too.
     """
-    if not any(one.paths or one.drop for one in partitions.values()):
+    if not or_empty and not any(one.paths or one.drop for one in partitions.values()):
         return None
     writes = timeline.completed_writes()
     saved = ",".join(sorted(savepoints))

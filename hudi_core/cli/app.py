@@ -13,6 +13,7 @@ from hudi_core.cli.formats import formats
 from hudi_core.cli.metadata import metadata_app
 from hudi_core.cli.rollback import rollback
 from hudi_core.cli.root import RootGroup
+from hudi_core.cli.services import archive, clean
 from hudi_core.cli.table import table_app
 from hudi_core.cli.terminal import write_line
 from hudi_core.cli.timeline import timeline
@@ -57,6 +58,8 @@ app.add_typer(table_app, name="table")
 app.add_typer(metadata_app, name="metadata")
 app.command()(timeline)
 app.command()(rollback)
+app.command()(clean)
+app.command()(archive)
 app.command()(formats)
 
 

@@ -17,6 +17,7 @@ from hudi_core.config.metrics import MetricsConfig
 from hudi_core.config.options import Options
 from hudi_core.config.read import ReadConfig
 from hudi_core.config.schema import SchemaConfig
+from hudi_core.config.services import ServicesConfig
 from hudi_core.config.storage import StoreKeys
 from hudi_core.config.stored_keys import ManagedKeys
 from hudi_core.config.table_keys import TableKeys
@@ -32,6 +33,7 @@ OPTIONS: Final[tuple[type[Options], ...]] = (
     CommitConfig,
     SchemaConfig,
     ReadConfig,
+    ServicesConfig,
     LockConfig,
     StoreKeys,
     MetadataConfig,

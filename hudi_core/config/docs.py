@@ -45,6 +45,10 @@ _TITLES: Final = {
     ),
     Group.WRITE: ("Write", "For one write; not stored."),
     Group.READ: ("Read", "For one read."),
+    Group.SERVICES: (
+        "Table services",
+        "What a writer does after its commits, and what these calls and commands do.",
+    ),
     Group.LOCK: ("Locks", "How writers take turns."),
     Group.STORAGE: (
         "Storage",

@@ -27,6 +27,7 @@ class Group(StrEnum):
     TABLE = "table"
     WRITE = "write"
     READ = "read"
+    SERVICES = "services"
     LOCK = "lock"
     STORAGE = "storage"
     METADATA = "metadata"

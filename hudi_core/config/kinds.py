@@ -19,6 +19,14 @@ class TableType(StrEnum):
     MERGE_ON_READ = "MERGE_ON_READ"
 
 
+class CleanPolicy(StrEnum):
+    """Retention policy of a clean, by Hudi's name."""
+
+    KEEP_LATEST_COMMITS = "KEEP_LATEST_COMMITS"
+    KEEP_LATEST_FILE_VERSIONS = "KEEP_LATEST_FILE_VERSIONS"
+    KEEP_LATEST_BY_HOURS = "KEEP_LATEST_BY_HOURS"
+
+
 class MergeMode(StrEnum):
     """Which of two versions of a row wins."""
 

@@ -22,6 +22,7 @@ from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.options import Option, Options
 from hudi_core.config.parsers import boolean, integer, names, number, optional
 from hudi_core.config.schema import SchemaConfig
+from hudi_core.config.services import ServicesConfig
 from hudi_core.config.storage import StoreKeys
 from hudi_core.errors import InvalidOptionError
 from hudi_core.model.extras import CommitExtras
@@ -296,6 +297,7 @@ class WriteConfig(Options, group=Group.WRITE):
     schema: SchemaConfig = SchemaConfig()
     lock: LockConfig = LockConfig()
     metadata: MetadataConfig = MetadataConfig.from_options({})
+    services: ServicesConfig = ServicesConfig()
     fsync: bool = StoreKeys.fsync.default
     extras: CommitExtras = CommitExtras()
 
@@ -338,6 +340,7 @@ class WriteConfig(Options, group=Group.WRITE):
             "schema": SchemaConfig.from_options(options),
             "lock": LockConfig.from_options(options),
             "metadata": MetadataConfig.from_options(options),
+            "services": ServicesConfig.from_options(options),
             "fsync": StoreKeys.fsync.read(options),
             "extras": commit_extras(options),
         }

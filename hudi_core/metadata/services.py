@@ -31,7 +31,7 @@ _AFTER_COMPACTION: Final = 3
 """Instants after a compaction before a clean: readers that began before it may be at work."""
 
 
-def run_services(locked: MetadataState, config: MetadataConfig) -> None:
+def run_services(locked: MetadataState, config: MetadataConfig) -> MetadataState:
     """Compact, clean and archive where due; under the lock.
 
     To be called before the deltacommit of an instant, or after that instant is complete. In between
@@ -43,6 +43,11 @@ def run_services(locked: MetadataState, config: MetadataConfig) -> None:
         The two tables.
     config
         What is due when.
+
+    Returns
+    -------
+    MetadataState
+        The two tables after it.
 
     Raises
     ------
@@ -57,7 +62,7 @@ def run_services(locked: MetadataState, config: MetadataConfig) -> None:
             locked = locked.reloaded()
         if compact_if_due(locked, config) is not None:
             locked = locked.reloaded()
-        archive_if_due(locked, config)
+        return locked.reloaded() if archive_if_due(locked, config) else locked
 
 
 def _finish_cleans(locked: MetadataState) -> bool:

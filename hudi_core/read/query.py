@@ -18,6 +18,7 @@ from hudi_core.model.files import FileGroupId, FileSlice, FileStatus, PartitionP
 from hudi_core.model.instant import Instant
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import TimelineView
+from hudi_core.read.cleaned import require_not_cleaned
 from hudi_core.read.filters import Filter, RowFilter, to_filter
 from hudi_core.read.path_pattern import PathPattern
 from hudi_core.read.plan import ReadPlan, planned_file, read_schema
@@ -107,6 +108,8 @@ class SnapshotQuery:
             It is before the first commit, or later than now.
         TimelineError
             See :meth:`~hudi_core.meta_client.TableMetaClient.instant_time`.
+        HistoryExpiredError
+            A clean has deleted a file of the state.
         SchemaError
             The filter does not fit the table.
         UnknownPartitionError
@@ -137,6 +140,8 @@ class SnapshotQuery:
     ) -> tuple[FileSlice, ...]:
         """Return the slices that :meth:`plan` reads."""
         time = None if as_of is None else snapshot_time(self._client, self._timeline, as_of)
+        if time is not None:
+            self._require_not_cleaned(time, to_filter(row_filter, self.schema))
         if within is None:
             return self._slices(time, row_filter, None)
         partitions = self._partitions_within(within)
@@ -203,6 +208,19 @@ class SnapshotQuery:
             if missing <= 0:
                 break
         return pa.Table.from_batches(found, scanned.output_schema)
+
+    def _require_not_cleaned(self, time: InstantTime, wanted: Filter | None) -> None:
+        def keep(partitions: Sequence[PartitionPath]) -> Sequence[PartitionPath]:
+            return partitions if wanted is None else self._pruner.keep(partitions, wanted)
+
+        require_not_cleaned(
+            self._client,
+            self._timeline,
+            time,
+            keep=keep,
+            groups=self.view.file_groups,
+            replaced=self._replaced,
+        )
 
     def _partitions_within(self, within: PathPattern) -> list[PartitionPath]:
         known = self._index.list_partitions()

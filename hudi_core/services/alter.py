@@ -21,6 +21,7 @@ from hudi_core.schema.alignment import stored_fields
 from hudi_core.schema.arrow_types import field_id
 from hudi_core.schema.avro_types import has_ids
 from hudi_core.schema.evolution import SchemaChange, altered_schema
+from hudi_core.services.after_commit import InlineServices
 from hudi_core.services.design import as_arrow_schema
 from hudi_core.storage.data_files import open_data_file
 from hudi_core.table_handle import OpenTable
@@ -88,6 +89,7 @@ def alter_table(
     operation = WriteOperation.ALTER_SCHEMA
     transaction = begin(table, lock, config, Action.COMMIT, operation)
     transaction.schema_step = step
+    transaction.after_commit = InlineServices(config.services)
     with undone_on_failure(transaction):
         metadata = commit_metadata((), new, table.client.config.name, operation)
         committed = transaction.commit(metadata, ())

@@ -37,6 +37,8 @@ from hudi_core.txn.roll_forward import roll_forward_pending
 from hudi_core.txn.state import TableState
 
 _OWN_WRITES: Final = frozenset({Action.COMMIT, Action.REPLACECOMMIT})
+_CONTINUED: Final = frozenset({Action.ROLLBACK, Action.CLEAN})
+"""Actions that only go forward, whoever began them."""
 
 
 def recover(state: TableState, config: WriteConfig) -> TableState:
@@ -73,6 +75,8 @@ def recover(state: TableState, config: WriteConfig) -> TableState:
     for begun in unfinished(state.client):
         state, _ = rollback.resume(state, begun)
     for pending in state.timeline.pending():
+        if pending.action is Action.CLEAN:
+            continue  # the next clean goes on with it
         if is_writing(state.table, pending, config):
             if config.concurrency_mode is ConcurrencyMode.SINGLE_WRITER:
                 raise ConcurrentWriterError(client.base_path, pending.requested_time)
@@ -159,7 +163,7 @@ def require_known_actions(client: TableMetaClient) -> None:
         str(instant)
         for instant in timeline.pending()
         if instant.action not in _OWN_WRITES
-        and instant.action is not Action.ROLLBACK
+        and instant.action not in _CONTINUED
         and not is_own_indexing(client, instant)
     ]
     # what landed after another writer had finished it is removed, see _remove_surplus

@@ -26,7 +26,6 @@ from hudi_core.metadata.commit_changes import record_commit
 from hudi_core.metadata.lifecycle import ensure_metadata_table
 from hudi_core.metadata.services import run_services
 from hudi_core.metadata.session import MetadataSession
-from hudi_core.metadata.state import MetadataState
 from hudi_core.model.client import HeldMetadata
 from hudi_core.model.commit import CommitMetadata, WriteOperation, WriteStatus
 from hudi_core.model.extras import CommitExtras
@@ -65,6 +64,14 @@ from hudi_core.txn.table_lock import TableLock
 from hudi_core.view.file_system import FileSystemView
 
 _log = logging.getLogger(__name__)
+
+AfterCommit = Callable[[TableState, TableLock], TableState]
+"""Runs table services on a table whose lock is held; returns the table after them."""
+
+
+def no_services(state: TableState, _: TableLock) -> TableState:
+    """The table as it is."""
+    return state
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +135,8 @@ class Transaction:
         What the commit keeps in its extra metadata.
     schema_step
         From which schema to which the write leads.
+    after_commit
+        The table services that follow the commit, under the same hold of the lock.
     lost
         Paths of files that failed or repeated attempts at tasks left; known once it commits.
     attempts
@@ -145,6 +154,7 @@ class Transaction:
     extras: CommitExtras = field(default_factory=CommitExtras)
     timings: dict[str, float] = field(default_factory=dict)
     schema_step: SchemaStep | None = None
+    after_commit: AfterCommit = no_services
     lost: set[str] = field(default_factory=set)
     attempts: LocalAttempts | None = None
     view: FileSystemView | None = None
@@ -222,8 +232,7 @@ class Transaction:
             if isinstance(receipt, PublicationRejectedError):
                 raise aborted(self.instant, table.host.name, receipt) from receipt
             hold.is_done = True
-            if state.metadata is not None:
-                self._run_metadata_services(state.metadata)
+            self._run_services(state)
         self.timings["commit"] = time.monotonic() - started
         self._cleanup()
         return Committed(completed, receipt, metadata)
@@ -273,17 +282,24 @@ class Transaction:
             )
         )
 
-    def _run_metadata_services(self, tables: MetadataState) -> None:
-        """Compact, clean and archive the metadata table where it is due.
+    def _run_services(self, state: TableState) -> None:
+        """Run the table services that are due, the metadata table's first.
 
-        The commit has taken place: what fails now is for the next one to make good, or to tell.
+        The commit has taken place: a service that fails now is continued after the next one.
         """
+        started = time.monotonic()
+        where = "the metadata table"
         try:
+            if state.metadata is not None:
+                self.lock.require_lease()
+                state = state.with_metadata(run_services(state.metadata, self.metadata))
+            where = "the table"
             self.lock.require_lease()
-            run_services(tables, self.metadata)
+            self.after_commit(state, self.lock)
         except HudiError:
-            where = tables.metadata.base_path
-            _log.warning("a service of the metadata table %s failed", where, exc_info=True)
+            root = self.table.client.base_path
+            _log.warning("a service of %s at %s failed", where, root, exc_info=True)
+        self.timings["services"] = time.monotonic() - started
 
     def abort(self) -> None:
         """Undo the write after a failure in this process.

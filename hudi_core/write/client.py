@@ -53,7 +53,7 @@ from hudi_core.txn.attempts import LocalAttempts
 from hudi_core.txn.idempotency import AlreadyDoneError
 from hudi_core.txn.schema_step import SchemaStep
 from hudi_core.txn.table_lock import TableLock
-from hudi_core.txn.transaction import Transaction, begin
+from hudi_core.txn.transaction import AfterCommit, Transaction, begin, no_services
 from hudi_core.write.auto_record_keys import write_config_for
 from hudi_core.write.dry_run import (
     DryRunTransaction,
@@ -96,12 +96,15 @@ class WriteClient:
         Where the tasks run.
     config
         The write's options.
+    after_commit
+        The table services that follow the commit.
     """
 
     table: OpenTable
     lock: TableLock
     engine: Engine
     config: WriteConfig
+    after_commit: AfterCommit = no_services
 
     def write(self, data: Any, operation: Operation) -> CommitResult:
         """Write the rows and commit; a repetition returns the first result.
@@ -345,6 +348,7 @@ class WriteClient:
             requested_body=encode(RequestedReplaceMetadata()) if is_replacing else b"",
             plan=check,
         )
+        transaction.after_commit = self.after_commit
         self.table = transaction.table.afresh
         return transaction, planned[0]
 

@@ -35,6 +35,7 @@ from hudi_core.metadata.validator import validate
 from hudi_core.model.files import BaseFileName
 from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant
 from hudi_core.storage.posix_reader import TEMPORARY_PREFIX
+from hudi_core.timeline.serde import decode_commit
 from hudi_core.txn.creation import CREATION_PATH
 from hudi_core.txn.table_lock import table_lock
 from tests.crash.place import Place, place_of
@@ -121,6 +122,7 @@ class _Check:
         self.table = self.place.open()
         self.client = self.table._opened.client
         self.raw = self.client.timeline().instants
+        self.archived = self.client.archived.load(bodies=True)
         self.fenced = self.table.timeline
         self.format_name = self.table.format
         self.foreign = foreign_reader(self.place, self.format_name)
@@ -231,6 +233,12 @@ class _Check:
             if instant.is_completed and instant.action in WRITE_ACTIONS
             for stat in self.client.read_commit(instant).stats
         }
+        named |= {
+            stat.path
+            for one in self.archived
+            if one.instant.action in WRITE_ACTIONS and one.metadata is not None
+            for stat in decode_commit(one.metadata, str(one.instant)).stats
+        }
         known = {str(one.requested_time) for one in self.raw}
         for inside in self.place.files():
             name = inside.rpartition("/")[2]
@@ -273,7 +281,8 @@ class _Check:
         order = [one.completed for one in writes]
         self.require(6, order == sorted(order), f"the format holds them in the order {order}")
         hudi_has = _told_to_formats(self.raw)
-        early = {one[:3] for one in (*writes, *others)} - hudi_has
+        gone = _told_to_formats([one.instant for one in self.archived])
+        early = {one[:3] for one in (*writes, *others)} - hudi_has - gone
         self.require(6, not early, f"only the format holds {sorted(early)}")
         mark = foreign.watermark()
         known = {one[:3] for one in (*writes, *others)}

@@ -44,6 +44,15 @@ OPTIONS: Final = {
 _ONE_GROUP: Final = {**OPTIONS, "hoodie.metadata.index.bloom.filter.file.group.count": "1"}
 """Names of files decide which of several groups are written."""
 
+RETAINED: Final = {"hoodie.cleaner.commits.retained": "1"}
+"""Has a clean delete what the last commits do not need."""
+_BOUNDED: Final = {
+    **RETAINED,
+    "hoodie.keep.min.commits": "2",
+    "hoodie.keep.max.commits": "3",
+    "hoodie.metadata.compact.max.delta.commits": "1",
+}
+"""Has a commit clean and archive."""
 Rows = frozenset[tuple[str, str, int]]
 Held = Mapping[str, tuple[str, int]]
 """Partition and ordering value by key."""
@@ -227,6 +236,11 @@ ACTIONS: Final[Mapping[str, Action]] = {
     "drop_index": Action(
         lambda table: operator(table.path, OPTIONS).drop("record_index"), dict, True
     ),
+    "clean": Action(lambda table: table.clean(options=RETAINED), dict, True),
+    "archive": Action(lambda table: table.archive(options=_BOUNDED), dict, True),
+    "upsert_services": Action(
+        lambda table: table.upsert(as_table(CHANGED), options=_BOUNDED), putting(CHANGED)
+    ),
     "other": Action(lambda table: table.upsert(as_table(OTHER)), putting(OTHER)),
 }
 
@@ -291,6 +305,16 @@ def new_table(path: str, format_name: str, options: Mapping[str, str]) -> hudi.T
         format=format_name,
         options=dict(options),
     )
+
+
+def create_old(path: Path, format_name: str) -> None:
+    """Make a table with versions to clean and instants to archive."""
+    create(path, format_name)
+    kept = {**OPTIONS, "hoodie.metadata.compact.max.delta.commits": "1"}
+    for _ in range(2):
+        hudi.Table.open(str(path), kept).upsert(as_table(SECOND))
+    hudi.Table.open(str(path), kept).clean(options=RETAINED)
+    hudi.Table.open(str(path), kept).upsert(as_table(SECOND))
 
 
 def _no_table(path: Path, format_name: str) -> None:
@@ -403,6 +427,10 @@ SCENES: Final[Mapping[str, Scene]] = {
     "alter": Scene("alter"),
     "write_column": Scene("write_column"),
     "recover_columns": Scene("other", (Wound("write_column", BETWEEN),), ("iceberg", "delta")),
+    "clean": Scene("clean", made=create_old),
+    "archive": Scene("archive", made=create_old),
+    "upsert_services": Scene("upsert_services", made=create_old),
+    "recover_clean": Scene("other", (Wound("clean", "remove data"),), made=create_old),
     # which the format is not told of
     "index": Scene("index", (), ("iceberg", "delta")),
     "drop_index": Scene("drop_index", (), ("iceberg", "delta")),

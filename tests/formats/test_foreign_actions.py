@@ -127,11 +127,20 @@ def test_a_savepoint_is_recorded_where_the_format_has_them(table: hudi.Table) ->
     agree(path)
 
 
-@pytest.mark.parametrize("action", [Action.RESTORE, Action.SAVEPOINT, Action.CLEAN])
+@pytest.mark.parametrize("action", [Action.RESTORE, Action.SAVEPOINT])
 def test_what_another_engine_has_begun_is_left_to_it(table: hudi.Table, action: Action) -> None:
     begun = put(Path(table.path), action, b"", is_complete=False)
     with pytest.raises(UnsupportedTableError, match=begun.requested_time):
         table.upsert(batch(5, "b"))
+    agree(Path(table.path))
+
+
+def test_a_clean_that_another_engine_has_begun_stops_no_write(table: hudi.Table) -> None:
+    begun = put(Path(table.path), Action.CLEAN, b"", is_complete=False)
+    table.upsert(batch(5, "b"), options={"hoodie.clean.automatic": "false"})
+    assert table.timeline.find(begun.requested_time) is not None
+    table.upsert(batch(6, "b"))  # whose clean drops a plan without content
+    assert table.timeline.find(begun.requested_time) is None
     agree(Path(table.path))
 
 

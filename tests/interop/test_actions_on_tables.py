@@ -17,7 +17,8 @@ from hudi_core.actions.archive import archive
 from hudi_core.actions.archive_plan import ArchiveRules, LastClean, plan_archive
 from hudi_core.actions.clean import complete_clean, delete_cleaned, request_clean, start_clean
 from hudi_core.actions.clean_of_files import plan_clean
-from hudi_core.actions.clean_plan import CleanPolicy, CleanRules, retain
+from hudi_core.actions.clean_plan import CleanRules, retain
+from hudi_core.config.kinds import CleanPolicy
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.actions import CleanMetadata
 from hudi_core.model.instant import Instant
@@ -56,7 +57,7 @@ def clean(client: TableMetaClient, rules: CleanRules) -> tuple[Instant, CleanMet
     lister = StorageLister(client.storage, partitioned)
     replaced = replaced_groups(timeline, client.read_commit)
     retention = retain(timeline, rules, datetime.now(UTC))
-    plan = plan_clean(client, timeline, lister, retention, replaced=replaced)
+    plan = plan_clean(client, timeline, lister, retention, replaced=lambda: replaced)
     if plan is None:
         return None
     work = start_clean(client, request_clean(client, clock.next_time(), plan))

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from hudi_core.actions.clean_plan import (
     SAVEPOINTED_KEY,
-    CleanPolicy,
     CleanRules,
     Needed,
     PartitionClean,
@@ -23,6 +22,7 @@ from hudi_core.actions.clean_plan import (
     partitions_to_clean,
     retain,
 )
+from hudi_core.config.kinds import CleanPolicy
 from hudi_core.model.actions import CleanMetadata
 from hudi_core.model.commit import CommitMetadata, ReplaceCommitMetadata, WriteStat
 from hudi_core.model.file_index import FileIndex

@@ -203,10 +203,10 @@ def test_a_filter_that_makes_errors_of_warnings_does_so_every_time() -> None:
         ),
         ({"hoodie.datasource.meta.sync.enable": "False"}, None),
         ({"hoodie.datasource.hive_sync.database": "lake"}, None),
-        ({"hoodie.clean.automatic": "true"}, ": cleaning after a commit"),
-        ({"hoodie.cleaner.commits.retained": "10"}, ": cleaning after a commit"),
-        ({"hoodie.cleaner.commits.retained": "10", "hoodie.clean.automatic": "false"}, None),
-        ({"hoodie.keep.max.commits": "30"}, ": archiving after a commit"),
+        ({"hoodie.clean.automatic": "true"}, None),
+        ({"hoodie.clean.async.enabled": "true"}, None),
+        ({"hoodie.clean.partition.filter.regex": "a.*"}, ": cleaning of some partitions alone"),
+        ({"hoodie.keep.max.commits": "40"}, None),
         ({"hoodie.keep.max.commits": "30", "hoodie.table.services.enabled": "false"}, None),
         ({"hoodie.clustering.inline.max.commits": "4"}, None),
         ({"hoodie.clustering.async.enabled": "true"}, ": clustering"),
@@ -244,10 +244,7 @@ LACKING = "Options without effect, as this release does not have it: "
         (QUICK_START, ""),
         (
             GLUE_JOB,
-            (
-                "cleaning after a commit (hoodie.cleaner.policy, hoodie.cleaner.commits.retained); "
-                f"catalog sync ({SYNC}enable, {SYNC}sync_as_datasource, {SYNC}database and 5 more)."
-            ),
+            (f"catalog sync ({SYNC}enable, {SYNC}sync_as_datasource, {SYNC}database and 5 more)."),
         ),
         (
             EMR_WRITERS,

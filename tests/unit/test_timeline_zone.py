@@ -13,7 +13,8 @@ import pyarrow as pa
 import pytest
 
 import hudi_core as hudi
-from hudi_core.actions.clean_plan import CleanPolicy, CleanRules, retain
+from hudi_core.actions.clean_plan import CleanRules, retain
+from hudi_core.config.kinds import CleanPolicy
 from hudi_core.config.table_keys import TableKeys
 from hudi_core.config.time_zone import process_zone
 from hudi_core.errors import OptionConflictError, TimelineError, TimeOutOfRangeError

@@ -1,0 +1,127 @@
+"""Past states that a clean has made unreadable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from hudi_core.errors import HistoryExpiredError
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.model.actions import CleanMetadata
+from hudi_core.model.files import (
+    BaseFileName,
+    FileGroup,
+    FileGroupId,
+    FileId,
+    PartitionPath,
+    join_path,
+)
+from hudi_core.model.instant import Action, Instant
+from hudi_core.model.instant_time import InstantTime
+from hudi_core.model.protocols import TimelineView
+from hudi_core.timeline.serde import decode_clean
+
+_Keep = Callable[[Sequence[PartitionPath]], Sequence[PartitionPath]]
+
+
+class _Deleted(NamedTuple):
+    instant: InstantTime
+    path: str
+
+
+def require_not_cleaned(
+    client: TableMetaClient,
+    timeline: TimelineView,
+    time: InstantTime,
+    *,
+    keep: _Keep,
+    groups: Callable[[Sequence[PartitionPath]], Sequence[FileGroup]],
+    replaced: Mapping[FileGroupId, Instant],
+) -> None:
+    """Refuse a past state of which a clean has deleted a file.
+
+    A file group whose slice is gone would otherwise look as if it had come later. Mostly the last
+    clean tells that the state is one that it retained, and nothing else is read.
+
+    Parameters
+    ----------
+    timeline
+        The fenced timeline.
+    time
+        Requested time up to which instants count.
+    keep
+        Which of some partitions the query reads.
+    groups
+        The file groups of partitions, as they are stored now.
+    replaced
+        File groups that completed writes took out of the table, and the first that did.
+
+    Raises
+    ------
+    HistoryExpiredError
+        Names a file that is gone.
+    """
+    deleted = _deleted_since(client, timeline, time)
+    if not deleted:
+        return
+    wanted = set(keep(sorted({group.partition_path for group in deleted})))
+    if not wanted:
+        return
+    stored = {
+        group.id: max(
+            (one.base_instant for one in group.slices if one.base_instant <= time), default=""
+        )
+        for group in groups(sorted(wanted))
+    }
+    for group, file in sorted(deleted.items()):
+        by = replaced.get(group)
+        is_gone = by is not None and by.requested_time <= time
+        if group.partition_path in wanted and not is_gone and stored.get(group, "") < file.instant:
+            raise HistoryExpiredError(file.instant, file.path)
+
+
+def _deleted_since(
+    client: TableMetaClient, timeline: TimelineView, time: InstantTime
+) -> dict[FileGroupId, _Deleted]:
+    """Newest base files of file groups, up to a time, that cleans deleted.
+
+    Cleans before that time deleted nothing that was the latest then.
+    """
+    found: dict[FileGroupId, _Deleted] = {}
+    for clean in _cleans_after(client, timeline, time):
+        for partition, cleaned in clean.partition_metadata.items():
+            for path in cleaned.success_delete_files:
+                name = BaseFileName.parse(path.rpartition("/")[2])
+                if name is None or name.instant > time:
+                    continue
+                group = FileGroupId(PartitionPath(partition), FileId(name.file_id))
+                known = found.get(group)
+                if known is None or known.instant < name.instant:
+                    found[group] = _Deleted(name.instant, join_path(partition, str(name)))
+    return found
+
+
+def _cleans_after(
+    client: TableMetaClient, timeline: TimelineView, time: InstantTime
+) -> Iterator[CleanMetadata]:
+    """Cleans after a time, archived ones too.
+
+    None where the last one retained that time.
+    """
+    active = [
+        one
+        for one in timeline.instants
+        if one.action is Action.CLEAN and one.is_completed and one.requested_time > time
+    ]
+    for number, one in enumerate(reversed(active)):
+        metadata = decode_clean(client.active.read(one), client.active.path(one))
+        since = metadata.earliest_commit_to_retain
+        if number == 0 and since and time >= since:
+            return
+        yield metadata
+    if not active:
+        return
+    for archived in client.archived.load(time, bodies=True):
+        if archived.instant.action is Action.CLEAN and archived.metadata is not None:
+            where = f"{client.archived.folder}:{archived.instant}"
+            yield decode_clean(archived.metadata, where)

@@ -1,0 +1,176 @@
+"""Cleaning: deletes file slices that no retained state of a table needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from hudi_core.actions.clean_of_files import DoneClean, last_clean, plan_clean
+from hudi_core.actions.clean_plan import CleanRules, Needed, Retention, retain
+from hudi_core.config.kinds import CleanPolicy
+from hudi_core.config.services import ServicesConfig
+from hudi_core.config.write import WriteConfig
+from hudi_core.metadata.lister import table_lister
+from hudi_core.model.actions import CleanerPlan
+from hudi_core.model.instant import Action, Instant
+from hudi_core.model.instant_time import InstantTime
+from hudi_core.table_handle import OpenTable
+from hudi_core.timeline.serde import decode_savepoint
+from hudi_core.txn.clean import clean, continue_pending
+from hudi_core.txn.state import TableState
+from hudi_core.txn.table_lock import TableLock
+from hudi_core.txn.table_service import locked_for_service, planned_for_service
+from hudi_core.view.replaced import replaced_groups
+
+_EMPTY_AFTER: Final = 10
+"""Commits after which a clean with nothing to delete is recorded all the same.
+
+The next one then looks at later commits only, and the earlier ones can be archived."""
+
+
+@dataclass(frozen=True, slots=True)
+class CleanResult:
+    """What a clean deleted, or would delete.
+
+    Attributes
+    ----------
+    path
+        The table.
+    instant
+        The completed clean; ``None`` when there was nothing to do, and of a plan.
+    policy
+        What decided.
+    files
+        Paths of the files, relative to the table.
+    partitions
+        Partitions that are gone with their last file.
+    earliest_retained
+        Requested time of the earliest commit as of which the table stays readable; ``None`` where
+        all are, or the policy counts versions.
+    """
+
+    path: str
+    instant: Instant | None
+    policy: CleanPolicy
+    files: tuple[str, ...] = ()
+    partitions: tuple[str, ...] = ()
+    earliest_retained: InstantTime | None = None
+
+
+def clean_table(table: OpenTable, lock: TableLock, config: WriteConfig) -> CleanResult:
+    """Finish the cleans that others began, then clean the table.
+
+    Raises
+    ------
+    ConcurrentWriterError, UnsupportedTableError, LockError, CommitStateUnknownError
+        See :func:`hudi_core.txn.table_service.locked_for_service`.
+    CorruptMetadataError, TableServiceError
+        A stored plan names what must stay. Nothing was deleted.
+    """
+    with locked_for_service(table, lock, config) as locked:
+        state = continue_pending(locked, lock)
+        last = last_clean(state.client, state.timeline)
+        plan = _plan(state, config.services, last)
+        instant = None if plan is None else clean(state, lock, plan)[1]
+        return _result(state, config.services, last, plan, instant)
+
+
+def plan_table_clean(table: OpenTable, config: WriteConfig) -> CleanResult:
+    """What :func:`clean_table` would delete; changes nothing."""
+    state = planned_for_service(table)
+    last = last_clean(state.client, state.timeline)
+    return _result(state, config.services, last, _plan(state, config.services, last))
+
+
+def clean_if_due(state: TableState, lock: TableLock, config: ServicesConfig) -> TableState:
+    """Clean a table after a commit, under the same lock hold.
+
+    Returns
+    -------
+    TableState
+        The table after it.
+    """
+    if not config.clean_automatic:
+        return state
+    state = continue_pending(state, lock)
+    timeline = state.timeline
+    if config.clean_policy is CleanPolicy.KEEP_LATEST_COMMITS and (
+        len(timeline.completed_writes()) <= config.commits_retained
+    ):
+        return state  # mostly, of a young table
+    last = last_clean(state.client, timeline)
+    if last is not None:
+        since = last.metadata.last_completed_commit_timestamp or last.instant.requested_time
+        new = sum(one.requested_time > since for one in timeline.completed_writes())
+        if new < config.clean_max_commits:
+            return state
+    plan = _plan(state, config, last)
+    return state if plan is None else clean(state, lock, plan)[0]
+
+
+def _plan(state: TableState, config: ServicesConfig, last: DoneClean | None) -> CleanerPlan | None:
+    client, timeline = state.client, state.timeline
+    retention = _retention(state, config, last)
+    if not retention.releases_files:
+        return None
+    savepoints = timeline.completed().of_actions(Action.SAVEPOINT).instants
+    return plan_clean(
+        client,
+        timeline,
+        table_lister(client),
+        retention,
+        last if config.clean_incremental else None,
+        replaced=lambda: replaced_groups(timeline, client.read_commit),
+        needed=lambda: _needed(state, savepoints),
+        savepoints=[one.requested_time for one in savepoints],
+        empty_after=_EMPTY_AFTER,
+    )
+
+
+def _retention(state: TableState, config: ServicesConfig, last: DoneClean | None) -> Retention:
+    """What stays: at most what the last clean left."""
+    rules = CleanRules(
+        config.clean_policy,
+        config.commits_retained,
+        config.file_versions_retained,
+        config.hours_retained,
+    )
+    timeline = state.timeline
+    found = retain(timeline, rules, datetime.now(UTC), state.client.config.zone)
+    since = last.earliest_retained if last is not None else None
+    if since is None or config.clean_policy is CleanPolicy.KEEP_LATEST_FILE_VERSIONS:
+        return found
+    if found.earliest is not None and found.earliest.requested_time >= since:
+        return found
+    later = (one for one in timeline.completed_writes() if one.requested_time >= since)
+    return Retention(rules, next(later, found.earliest))
+
+
+def _needed(state: TableState, savepoints: tuple[Instant, ...]) -> Needed:
+    """The files that savepoints keep."""
+    active = state.client.active
+    kept = set()
+    for one in savepoints:
+        body = decode_savepoint(active.read(one), active.path(one))
+        for partition, saved in body.partition_metadata.items():
+            kept |= {(partition, name.rpartition("/")[2]) for name in saved.savepoint_data_file}
+    return Needed(savepointed=frozenset(kept))
+
+
+def _result(
+    state: TableState,
+    config: ServicesConfig,
+    last: DoneClean | None,
+    plan: CleanerPlan | None,
+    instant: Instant | None = None,
+) -> CleanResult:
+    earliest = _retention(state, config, last).earliest
+    return CleanResult(
+        state.client.base_path,
+        instant,
+        config.clean_policy,
+        tuple(plan.paths()) if plan else (),
+        tuple(plan.partitions_to_be_deleted or ()) if plan else (),
+        earliest.requested_time if earliest else None,
+    )

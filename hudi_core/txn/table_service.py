@@ -1,0 +1,50 @@
+"""The state on which a table service that is asked for runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from hudi_core.config.write import WriteConfig
+from hudi_core.model.client import HeldMetadata
+from hudi_core.table_handle import OpenTable
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.txn.recovery import recover
+from hudi_core.txn.same_table import require_same_table
+from hudi_core.txn.state import TableState
+from hudi_core.txn.table_lock import TableLock
+
+
+@contextmanager
+def locked_for_service(
+    table: OpenTable, lock: TableLock, config: WriteConfig
+) -> Iterator[TableState]:
+    """Hold a table's lock for a service, after recovery.
+
+    Raises
+    ------
+    NotATableError, CommitConflictError
+        The table was dropped since it was opened, or another one has taken its place.
+    UnsupportedTableError
+        The table cannot be written.
+    ConcurrentWriterError
+        A writer is at work, and options do not say that several writers share a lock.
+    LockError
+        The lock stays taken.
+    CommitStateUnknownError, IncompleteCommitError
+        See :func:`hudi_core.txn.roll_forward.roll_forward_pending`.
+    """
+    with lock.held() as hold:
+        state = TableState.load(table, held=HeldMetadata())
+        require_same_table(table.client, state.client)
+        state.client.require_writable()
+        state = recover(state, config)
+        state.table.host.initialize(state.client, create=False)
+        yield state
+        hold.is_done = True
+
+
+def planned_for_service(table: OpenTable) -> TableState:
+    """Present state of a table, without lock, to plan a service on."""
+    now = table.as_stored()
+    return TableState(now).with_timeline(Timeline.of(now.timeline().instants))
