@@ -83,7 +83,7 @@ def require_not_cleaned(
 def _deleted_since(
     client: TableMetaClient, timeline: TimelineView, time: InstantTime
 ) -> dict[FileGroupId, _Deleted]:
-    """Newest base files of file groups, up to a time, that cleans deleted.
+    """Newest deleted base file of each file group up to a time.
 
     Cleans before that time deleted nothing that was the latest then.
     """

@@ -58,9 +58,9 @@ def test_a_table_that_is_written_for_long_stays_small(tmp_path: Path, table_form
     assert {one.requested_time for one in (*everything, *active)} >= set(seen)
     for time in kept[-2:]:
         assert bag(table.to_arrow(as_of=time), SCHEMA.names) == seen[time]
-    for time in list(seen)[:-3]:
+    for past in list(seen)[:-3]:
         with pytest.raises(HistoryExpiredError):
-            table.to_arrow(as_of=time)
+            table.to_arrow(as_of=past)
     assert hudi.Table.open(str(path)).validate().differences == ()
 
 
