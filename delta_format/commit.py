@@ -24,6 +24,7 @@ from hudi_core.spi import (
     COMPLETION_TIME_KEY,
     INSTANT_KEY,
     OPERATION_KEY,
+    Action,
     CommitConflictError,
     CommitStateUnknownError,
     CorruptMetadataError,
@@ -67,8 +68,15 @@ class Record:
         return {key: value for key, value in found.items() if value is not None}
 
 
-def record(meta_client: MetaClientView, what: Record, change: Change) -> FormatCommit:
+def record(
+    meta_client: MetaClientView, what: Record, change: Change, marks: Sequence[LogAction] = ()
+) -> FormatCommit:
     """Record an instant in the log, unless it is there.
+
+    Parameters
+    ----------
+    marks
+        Further transactions of the version.
 
     Raises
     ------
@@ -89,7 +97,7 @@ def record(meta_client: MetaClientView, what: Record, change: Change) -> FormatC
     columns = _new_columns(meta_client, head, change)
     files = file_actions(meta_client, head, change)
     operation = _ADD_COLUMNS if columns and not files else WRITE
-    actions = [completed(what.instant, meta_client.config.zone), *columns, *files]
+    actions = [completed(what.instant, meta_client.config.zone), *marks, *columns, *files]
     return _make(meta_client, head, what, NewVersion(what.keys(), actions, operation))
 
 
@@ -99,7 +107,7 @@ def step(
     what: str,
     actions: Sequence[LogAction],
     *,
-    of: Instant | None = None,
+    of: Instant | Sequence[Instant] = (),
     operation: str = WRITE,
 ) -> None:
     """Make a version that holds no instant.
@@ -109,7 +117,7 @@ def step(
     what
         Why it is made.
     of
-        The instant it is made for.
+        The instant, or instants, it is made for.
 
     Raises
     ------
@@ -128,9 +136,12 @@ def step(
         raise _moved(base, after) from error
 
 
-def step_keys(what: str, of: Instant | None = None) -> dict[str, Any]:
+def step_keys(what: str, of: Instant | Sequence[Instant] = ()) -> dict[str, Any]:
     """What a version reports of itself that holds no instant."""
-    return {STEP_KEY: what} | ({} if of is None else {OF_INSTANT_KEY: of.requested_time})
+    instants = (of,) if isinstance(of, Instant) else of
+    if not instants:
+        return {STEP_KEY: what}
+    return {STEP_KEY: what, OF_INSTANT_KEY: ",".join(one.requested_time for one in instants)}
 
 
 # --- one instant -----------------------------------------------------------------------------
@@ -158,7 +169,9 @@ def _receipt(head: Head, instant: Instant) -> FormatCommit | None:
 
 
 def _require_recordable(head: Head, what: Record) -> None:
-    if head.recorded(what.instant) == REVOKED:
+    # a savepoint may be made again of the same commit
+    is_savepoint = what.instant.action is Action.SAVEPOINT
+    if head.recorded(what.instant) == REVOKED and not is_savepoint:
         raise IncompleteCommitError(
             f"Instant {what.instant.requested_time} was taken out of the Delta log of {head.root}",
             "It is being rolled back, or was. Run the write again.",

@@ -48,10 +48,11 @@ from hudi_core.spi import (
 STEP_KEY: Final = "hudi.step"
 """What a version of ours that completes no instant records: why it was made."""
 OF_INSTANT_KEY: Final = "hudi.step-of"
-"""What such a version records beside it: the instant it was made for."""
+"""What such a version records beside it: the instants it was made for, with commas between."""
 SCHEMA_STEP: Final = "schema"
 REVERT_STEP: Final = "revert"
 FENCE_STEP: Final = "fence"
+UNSAVE_STEP: Final = "delete-savepoint"
 REVOKED: Final = -1
 """Version of an instant's transaction once the instant is taken out of the table."""
 
@@ -193,14 +194,16 @@ class Head:
         stranger = _foreign(reports)
         if stranger is not None:
             _tell_of(self.root, stranger.version, stranger.text)
-        held, taken = set(), set()
+        held, taken, unsaved = set(), set(), set()
         for info in reports:  # the newest first
             time = info.get(INSTANT_KEY)
             if info.get(STEP_KEY) in (REVERT_STEP, FENCE_STEP):
-                taken.add(info.get(OF_INSTANT_KEY))
+                taken.update(str(info.get(OF_INSTANT_KEY)).split(","))
+            elif info.get(STEP_KEY) == UNSAVE_STEP:
+                unsaved.add((info.get(OF_INSTANT_KEY), Action.SAVEPOINT.value))
             elif time is not None and time not in taken:
                 held.add((time, info.get(ACTION_KEY)))
-        return Recent(self, frozenset(held))
+        return Recent(self, frozenset(held - unsaved))
 
     # --- versions --------------------------------------------------------------------------------
 

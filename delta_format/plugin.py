@@ -19,7 +19,15 @@ from delta_format.metadata import DeltaMetadataFactory
 from delta_format.options import OPTIONS
 from delta_format.schema import require_supported_columns
 from delta_format.timeline import DeltaTimelineFactory
-from delta_format.undo import forget, require_named_files, require_no_live_files, take_back
+from delta_format.undo import (
+    forget,
+    require_named_files,
+    require_no_live_files,
+    restore,
+    save,
+    take_back,
+    unsave,
+)
 from hudi_core.spi import (
     PARENT_KEY,
     Capability,
@@ -35,6 +43,7 @@ from hudi_core.spi import (
     MetaClientView,
     Publication,
     ReplaceCommitMetadata,
+    RestorePlan,
     TableSchema,
     TouchConflicts,
     WriteStatus,
@@ -54,6 +63,8 @@ _CAPABILITIES = FormatCapabilities.of(
     Capability.TRANSFORMED_PARTITIONS,
     Capability.REPLACE,
     Capability.CLUSTERING,
+    Capability.SAVEPOINT,
+    Capability.RESTORE,
     Capability.CONVERSION,
     Capability.ADD_COLUMN,
     reasons={
@@ -62,8 +73,6 @@ _CAPABILITIES = FormatCapabilities.of(
         Capability.RENAME_COLUMN: _UNMAPPED,
         Capability.PROMOTE_TYPE: "types that can be widened need a later protocol of Delta, which "
         "few readers know",
-        Capability.SAVEPOINT: "Delta keeps files by their age, and a version cannot be pinned",
-        Capability.RESTORE: "nothing in this release makes one, by which it could be tested",
     },
 )
 
@@ -227,6 +236,28 @@ class DeltaTableFormat:
 
     @hookimpl
     def complete_rollback(self, meta_client: MetaClientView, instant: Instant) -> FormatCommit:
+        """A version that holds the instant."""
+        return _mark(meta_client, instant)
+
+    @hookimpl
+    def complete_savepoint(self, meta_client: MetaClientView, instant: Instant) -> FormatCommit:
+        """A version that holds the instant, and the mark that there are savepoints."""
+        return save(meta_client, instant)
+
+    @hookimpl
+    def complete_delete_savepoint(
+        self, meta_client: MetaClientView, instant: Instant
+    ) -> FormatCommit:
+        """A version that takes the instant out."""
+        return unsave(meta_client, instant)
+
+    @hookimpl
+    def before_restore(self, meta_client: MetaClientView, restore_plan: RestorePlan) -> None:
+        """Restore an earlier version, with its statistics, as one version."""
+        restore(meta_client, restore_plan)
+
+    @hookimpl
+    def complete_restore(self, meta_client: MetaClientView, instant: Instant) -> FormatCommit:
         """A version that holds the instant."""
         return _mark(meta_client, instant)
 

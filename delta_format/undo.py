@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
 import pyarrow as pa
 
 from delta_format.actions import new_adds, remove_action
-from delta_format.change import Change
-from delta_format.commit import step
+from delta_format.change import NOTHING, Change
+from delta_format.commit import Record, record, step
 from delta_format.declarations import declared, next_declaration
 from delta_format.footers import rows_of
 from delta_format.log import (
@@ -19,26 +19,41 @@ from delta_format.log import (
     REVOKED,
     SCHEMA_STEP,
     STEP_KEY,
+    UNSAVE_STEP,
     Head,
     completion_millis,
     open_log,
     revoked,
     watermark_at,
 )
-from delta_format.log_actions import LogAction
+from delta_format.log_actions import LogAction, transaction
 from delta_format.snapshot import Snapshot
 from hudi_core.spi import (
+    ACTION_KEY,
+    COMPLETION_TIME_KEY,
+    INSTANT_KEY,
+    Action,
     CleanerPlan,
     CorruptMetadataError,
     FileGroupId,
     FileSystemViewManager,
+    FormatCommit,
     Instant,
+    InstantInfo,
     MetaClientView,
+    RestorePlan,
+    State,
     TableServiceError,
+    parse_instant_time,
 )
 
 _ARCHIVE: Final = "archive"
+_WRITES: Final = frozenset(
+    one.value for one in (Action.COMMIT, Action.DELTACOMMIT, Action.REPLACECOMMIT)
+)
 _RESTORE: Final = "RESTORE"
+_SAVEPOINTS: Final = "hudi.savepoints"
+"""Transaction that a log has once it had a savepoint: only then are its reports looked through."""
 
 
 def take_back(meta_client: MetaClientView, target: Instant) -> None:
@@ -78,6 +93,92 @@ def take_back(meta_client: MetaClientView, target: Instant) -> None:
     base = _before(head, version, target)
     actions = [revoked(target, zone), *_back_to(meta_client, head, base)]
     step(meta_client, head, REVERT_STEP, actions, of=target, operation=_RESTORE)
+
+
+def restore(meta_client: MetaClientView, plan: RestorePlan) -> None:
+    """Return to the version before a restore's instants, in one version.
+
+    No effect where that has happened. The instants can never be recorded again.
+
+    Raises
+    ------
+    TableServiceError
+        The log has been cleaned of that version, or instants in between are to stay.
+    CommitConflictError, CommitStateUnknownError
+        The log was changed in between, or the store failed.
+    """
+    head, zone = open_log(meta_client), meta_client.config.zone
+    head.require_ours()
+    undone = [_instant_of(one) for one in plan.instants_to_rollback]
+    held = {one.requested_time: one for one in undone if head.holds(one)}
+    if not held:
+        return
+    oldest: tuple[int, Instant] | None = None
+    seen: set[str] = set()
+    for info in head.versions():
+        time = info.get(INSTANT_KEY)
+        if time in held and info.get(ACTION_KEY) == held[time].action.completed_action.value:
+            oldest = int(info["version"]), held[time]
+            seen.add(time)
+        elif info.get(ACTION_KEY) in _WRITES and seen != held.keys():
+            raise _forgotten(head, f"{time}, which is to stay, came in between")
+        if seen == held.keys():
+            break
+    if oldest is None or seen != held.keys():
+        raise _forgotten(head, "the log has been cleaned of their versions")
+    actions = [
+        *(revoked(one, zone) for one in held.values()),
+        *_back_to(meta_client, head, _before(head, *oldest)),
+    ]
+    step(meta_client, head, REVERT_STEP, actions, of=[*held.values()], operation=_RESTORE)
+
+
+def save(meta_client: MetaClientView, savepoint: Instant) -> FormatCommit:
+    """Record a savepoint, and that there are any.
+
+    Files are kept by Hudi's cleans, which alone delete them.
+
+    Raises
+    ------
+    CommitConflictError, CommitStateUnknownError
+        The log was changed in between, or the store failed.
+    """
+    mark = transaction(_SAVEPOINTS, 1, completion_millis(savepoint))
+    return record(meta_client, Record(savepoint), NOTHING, [mark])
+
+
+def unsave(meta_client: MetaClientView, savepoint: Instant) -> FormatCommit:
+    """Take a savepoint out of the log.
+
+    Raises
+    ------
+    CommitConflictError, CommitStateUnknownError
+        The log was changed in between, or the store failed.
+    """
+    head = open_log(meta_client)
+    if head.holds(savepoint):
+        head.require_ours()
+        step(
+            meta_client,
+            head,
+            UNSAVE_STEP,
+            [revoked(savepoint, meta_client.config.zone)],
+            of=savepoint,
+        )
+        head = open_log(meta_client)
+    return FormatCommit(str(head.version), head.root)
+
+
+def _instant_of(info: InstantInfo) -> Instant:
+    time = parse_instant_time(info.commit_time)
+    return Instant(time, Action(info.action).completed_action, State.COMPLETED, time)
+
+
+def _forgotten(head: Head, why: str) -> TableServiceError:
+    return TableServiceError(
+        f"The Delta log of {head.root} cannot go back behind the instants of the restore: {why}",
+        "Nothing was deleted. Restore to a later commit.",
+    )
 
 
 def _back_to(meta_client: MetaClientView, head: Head, version: int) -> list[LogAction]:
@@ -127,22 +228,41 @@ def _before(head: Head, version: int, target: Instant) -> int:
 
 
 def require_no_live_files(meta_client: MetaClientView, plan: CleanerPlan) -> None:
-    """Refuse a clean that would delete a file of the present state.
+    """Refuse a clean that deletes a file of the present or a saved state.
 
     Raises
     ------
     TableServiceError
         Names the file.
     """
-    live = Snapshot(open_log(meta_client)).paths()
-    wrong = next((path for path in _planned(meta_client, plan) if path in live), None)
+    head = open_log(meta_client)
+    kept = frozenset(Snapshot(head).paths()).union(*_saved(meta_client, head))
+    wrong = next((path for path in _planned(meta_client, plan) if path in kept), None)
     if wrong is not None:
         raise TableServiceError(
-            f"The clean would delete {wrong}, which the Delta log of {meta_client.base_path} names",
+            f"The clean would delete {wrong}, which the Delta log of {meta_client.base_path} names "
+            "now or in a savepoint",
             "Nothing was deleted. Remove the plan from the timeline; it was not made for this "
             "state of the table.",
             path=wrong,
         )
+
+
+def _saved(meta_client: MetaClientView, head: Head) -> Iterator[Collection[str]]:
+    """Paths of the files of each saved state that the log can go back to."""
+    with head.reading():
+        if head.table.transaction_version(_SAVEPOINTS) is None:
+            return
+    saved = set()
+    for info in head.versions():
+        time, action = info.get(INSTANT_KEY), info.get(ACTION_KEY)
+        if action == Action.SAVEPOINT.value:
+            done = parse_instant_time(info[COMPLETION_TIME_KEY])
+            one = Instant(parse_instant_time(str(time)), Action.SAVEPOINT, State.COMPLETED, done)
+            if head.holds(one):
+                saved.add(time)
+        elif action in _WRITES and time in saved:
+            yield Snapshot(open_log(meta_client, int(info["version"]))).paths()
 
 
 def require_named_files(

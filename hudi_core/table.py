@@ -22,6 +22,7 @@ from hudi_core.metadata.as_arrow import metadata_partition
 from hudi_core.model.dry_run import DryRun
 from hudi_core.model.files import FileSlice
 from hudi_core.model.instant import Instant
+from hudi_core.model.instant_time import InstantTime, parse_instant_time
 from hudi_core.model.operation import (
     BULK_INSERT,
     DELETE,
@@ -54,7 +55,14 @@ from hudi_core.services.differences import TableValidation
 from hudi_core.services.opening import open_table
 from hudi_core.services.progress import Progress, no_progress
 from hudi_core.services.repair import Repair, plan_repair, repair_table
+from hudi_core.services.restore import RestoreResult, plan_restore, restore_table
 from hudi_core.services.rollback import roll_back_instant
+from hudi_core.services.savepoint import (
+    Savepoint,
+    create_savepoint,
+    delete_savepoint,
+    savepoints_of,
+)
 from hudi_core.services.validate import validate_table
 from hudi_core.storage.location import PathLike, location_of
 from hudi_core.table_handle import OpenTable
@@ -750,6 +758,79 @@ class Table:
             return plan_table_archive(opened, config)
         return archive_table(opened, table_lock(opened, config), config)
 
+    def savepoint(
+        self, instant: QueryTime | None = None, *, user: str = "", comment: str = ""
+    ) -> Savepoint:
+        """Keep the files of a commit, to be restored.
+
+        Parameters
+        ----------
+        instant
+            The commit; by default the last one.
+        user, comment
+            Texts that the savepoint keeps.
+
+        Raises
+        ------
+        InstantNotFoundError, HistoryExpiredError
+            No such commit is on the active timeline, or a clean has deleted a file of its state.
+        UnsupportedCapabilityError
+            The table's format cannot keep a state.
+        """
+        opened, config = self._for_service(None)
+        lock, of = table_lock(opened, config), _commit_time(instant)
+        return create_savepoint(opened, lock, config, of=of, user=user, comment=comment)
+
+    @property
+    def savepoints(self) -> tuple[Savepoint, ...]:
+        """The savepoints, the oldest first."""
+        return savepoints_of(self._opened)
+
+    def delete_savepoint(self, instant: QueryTime) -> Instant:
+        """Let the files of a savepoint be cleaned again.
+
+        Raises
+        ------
+        InstantNotFoundError
+            There is no such savepoint.
+        """
+        opened, config = self._for_service(None)
+        time = _commit_time(instant) or InstantTime("")
+        return delete_savepoint(opened, table_lock(opened, config), config, time)
+
+    def restore(self, instant: QueryTime, *, dry_run: bool = False) -> RestoreResult:
+        """Take the table back to the state after a commit.
+
+        What came later is gone: its rows, its files, and its instants. In the table's format the
+        state becomes the current one in one change. A restore that died is finished by the next
+        writer.
+
+        Parameters
+        ----------
+        instant
+            The commit, or its savepoint.
+        dry_run
+            Whether to say only which commits would be taken out.
+
+        Raises
+        ------
+        InstantNotFoundError, HistoryExpiredError
+            No such commit is on the active timeline, or a clean has deleted a file of its state.
+        TableServiceError
+            A later commit has a savepoint, or the format has forgotten the state.
+        UnsupportedCapabilityError
+            The table's format cannot go back.
+        ConcurrentWriterError, LockError
+            Another writer is at work.
+        """
+        opened, config = self._for_service(None)
+        time = _commit_time(instant) or InstantTime("")
+        if dry_run:
+            return plan_restore(opened, time)
+        done = restore_table(opened, table_lock(opened, config), config, time)
+        self._opened = open_table(self.path, self._options)
+        return done
+
     def _for_service(self, options: Options | None) -> tuple[OpenTable, WriteConfig]:
         merged = self._options | options_as_strings(options or {})
         return open_table(self.path, merged), WriteConfig.from_options(merged)
@@ -872,6 +953,12 @@ class Table:
         done = repair_table(self.path, self._options, force=force, progress=progress)
         self._opened = open_table(self.path, self._options)
         return done
+
+
+def _commit_time(instant: QueryTime | None) -> InstantTime | None:
+    """Requested time of a commit that a user names."""
+    text = requested_time(instant)
+    return None if text is None else parse_instant_time(text)
 
 
 def _names(columns: Columns | None) -> Sequence[str] | None:

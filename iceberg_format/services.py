@@ -6,7 +6,11 @@ from collections.abc import Sequence
 from itertools import takewhile
 
 from pyiceberg.table.snapshots import Snapshot
-from pyiceberg.table.update import SetPropertiesUpdate, TableUpdate
+from pyiceberg.table.update import (
+    RemovePropertiesUpdate,
+    SetPropertiesUpdate,
+    TableUpdate,
+)
 
 from hudi_core.spi import (
     COMPLETION_TIME_KEY,
@@ -125,12 +129,16 @@ def tag(table: IcebergTable, instant: Instant) -> FormatCommit:
 
 
 def untag(table: IcebergTable, instant: Instant) -> FormatCommit:
-    """Unpin the snapshot of a savepoint; no effect where none is pinned."""
+    """Unpin the snapshot of a savepoint, and forget it.
+
+    No effect where none is pinned.
+    """
     state = table.load()
     name = _tag_name(instant)
     if name in state.metadata.refs:
-        removal = remove_tag(name)
-        change_once(table, state, (removal,), lambda now: name not in now.refs)
+        records = [key for key in record_of(instant, "") if key in state.metadata.properties]
+        updates = (remove_tag(name), RemovePropertiesUpdate(removals=records))
+        change_once(table, state, updates, lambda now: name not in now.refs)
     return FormatCommit(version_of(state.metadata), table.location)
 
 

@@ -13,6 +13,7 @@ from hudi_core.cli.formats import formats
 from hudi_core.cli.metadata import metadata_app
 from hudi_core.cli.rollback import rollback
 from hudi_core.cli.root import RootGroup
+from hudi_core.cli.savepoint import restore, savepoint_app
 from hudi_core.cli.services import archive, clean
 from hudi_core.cli.table import table_app
 from hudi_core.cli.terminal import write_line
@@ -56,8 +57,10 @@ def hudi(
 
 app.add_typer(table_app, name="table")
 app.add_typer(metadata_app, name="metadata")
+app.add_typer(savepoint_app, name="savepoint")
 app.command()(timeline)
 app.command()(rollback)
+app.command()(restore)
 app.command()(clean)
 app.command()(archive)
 app.command()(formats)

@@ -180,16 +180,26 @@ def rebuild_metadata_table(
     if definitions != stored:
         # at once: after a death nothing else may tell
         put_definitions(client.storage, definitions)
+    client = announce_rebuild(client)
+    named = [one for one in there if one.is_of_column]
+    return create_metadata_table(client, options, named), gone
+
+
+def announce_rebuild(client: TableMetaClient) -> TableMetaClient:
+    """Have readers list the folders until the metadata table is rebuilt.
+
+    Its partitions count as under construction: the next writer who finds them so rebuilds them.
+    """
     properties = update_properties(
         client.storage,
         {
             ManagedKeys.metadata_partitions.key: None,
-            ManagedKeys.metadata_partitions_inflight.key: ",".join(sorted(names)),
+            ManagedKeys.metadata_partitions_inflight.key: ",".join(
+                sorted(StoredPartitions.of(client.config).all)
+            ),
         },
     )
-    client = client.with_properties(properties)
-    named = [one for one in there if one.is_of_column]
-    return create_metadata_table(client, options, named), gone
+    return client.with_properties(properties)
 
 
 def _built(

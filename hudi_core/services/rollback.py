@@ -13,6 +13,7 @@ from hudi_core.txn import rollback
 from hudi_core.txn.lost_completion import completion_evidence
 from hudi_core.txn.publication import is_two_step
 from hudi_core.txn.recovery import is_writing, require_known_actions
+from hudi_core.txn.restore import continue_restores, tidy_restores
 from hudi_core.txn.rollback_checks import require_can_be_rolled_back
 from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import TableLock
@@ -54,7 +55,7 @@ def roll_back_instant(
         table, client = state.table, state.client
         require_same_zone(client.active, client.config.zone)
         require_known_actions(client)
-        state, finished = _finish_begun(state, time)
+        state, finished = _finish_begun(tidy_restores(continue_restores(state)), time)
         if finished is not None:
             return finished
         target = state.timeline.find(time)

@@ -33,12 +33,13 @@ from hudi_core.timeline.zone_evidence import require_same_zone
 from hudi_core.txn import heartbeat, rollback
 from hudi_core.txn.lost_completion import require_not_completed
 from hudi_core.txn.markers import Markers
+from hudi_core.txn.restore import continue_restores, tidy_restores
 from hudi_core.txn.roll_forward import roll_forward_pending
 from hudi_core.txn.state import TableState
 
 _OWN_WRITES: Final = frozenset({Action.COMMIT, Action.REPLACECOMMIT})
-_CONTINUED: Final = frozenset({Action.ROLLBACK, Action.CLEAN})
-"""Actions that only go forward, whoever began them."""
+_CONTINUED: Final = frozenset({Action.ROLLBACK, Action.CLEAN, Action.RESTORE, Action.SAVEPOINT})
+"""Actions that are finished, or dropped, whoever began them."""
 
 
 def recover(state: TableState, config: WriteConfig) -> TableState:
@@ -71,7 +72,10 @@ def recover(state: TableState, config: WriteConfig) -> TableState:
         held = None if state.client.held is None else HeldMetadata()
         state = TableState.load(state.table, held=held)
     require_known_actions(state.client)
-    state = roll_forward_pending(state).state
+    # the format lacks what a restore is taking out: that is not to be published again
+    state = continue_restores(state)
+    state = tidy_restores(roll_forward_pending(state).state)
+    state = _without_begun_savepoints(state)
     for begun in unfinished(state.client):
         state, _ = rollback.resume(state, begun)
     for pending in state.timeline.pending():
@@ -84,6 +88,14 @@ def recover(state: TableState, config: WriteConfig) -> TableState:
             require_not_completed(state, pending)
             state, _ = rollback.roll_back(state, pending)
     _expire_dead_writers(state.table, config, state.timeline)
+    return state
+
+
+def _without_begun_savepoints(state: TableState) -> TableState:
+    """Drop savepoints that are not complete: they keep nothing."""
+    for begun in state.timeline.pending().of_actions(Action.SAVEPOINT):
+        state.client.active.delete_pending(begun)
+        state = state.without(begun)
     return state
 
 

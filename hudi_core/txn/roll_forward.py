@@ -18,17 +18,24 @@ from typing import Final
 import pyarrow as pa
 
 from hudi_core.errors import CommitConflictError, IncompleteCommitError
+from hudi_core.model.actions import RestorePlan
 from hudi_core.model.capability import Capability
 from hudi_core.model.commit import CommitMetadata, WriteStatus
 from hudi_core.model.conflicts import completed_since
 from hudi_core.model.format import PARENT_KEY, FormatCommit
-from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant
+from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant, State
 from hudi_core.model.protocols import TimelineView
 from hudi_core.plugin.fenced import pending_publications
 from hudi_core.plugin.host import FormatHost
 from hudi_core.schema.table_schema import TableSchema
 from hudi_core.table_handle import OpenTable
-from hudi_core.timeline.serde import decode_clean, decode_rollback, decode_savepoint
+from hudi_core.timeline.serde import (
+    decode_clean,
+    decode_restore,
+    decode_restore_plan,
+    decode_rollback,
+    decode_savepoint,
+)
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn import rollback
 from hudi_core.txn.conflicts import require_no_conflicts
@@ -47,6 +54,10 @@ from hudi_core.txn.state import TableState
 _log = logging.getLogger(__name__)
 _RECORDED: Final = frozenset({Action.ROLLBACK, Action.CLEAN})
 """Actions without rows that every format holds."""
+_BY_CAPABILITY: Final = {
+    Action.SAVEPOINT: Capability.SAVEPOINT,
+    Action.RESTORE: Capability.RESTORE,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,13 +278,32 @@ def _service_call(table: OpenTable, instant: Instant) -> Callable[[], FormatComm
         return partial(host.complete_rollback, client, decode_rollback(data, where), instant)
     if instant.action is Action.CLEAN:
         return partial(host.complete_clean, client, decode_clean(data, where), instant)
+    if instant.action is Action.RESTORE:
+        return partial(_complete_restore, table, instant)
     return partial(host.complete_savepoint, client, decode_savepoint(data, where), instant)
+
+
+def _complete_restore(table: OpenTable, instant: Instant) -> FormatCommit:
+    """Publish a restore, which another engine may have made without the format."""
+    client, host, active = table.client, table.host, table.client.active
+    body = decode_restore(active.read(instant), active.path(instant))
+    requested = instant.to(State.REQUESTED)
+    stored = active.read(requested)
+    # who continues a restore names what was left; its plan names all
+    plan = (
+        decode_restore_plan(stored, active.path(requested))
+        if stored
+        else RestorePlan(body.restore_instant_info)
+    )
+    host.before_restore(client, plan, instant.to(State.INFLIGHT))
+    return host.complete_restore(client, body, instant)
 
 
 def can_record(host: FormatHost, instant: Instant) -> bool:
     """Whether a format can record another engine's completed action."""
-    if instant.action is Action.SAVEPOINT:
-        return Capability.SAVEPOINT in host.capabilities
+    needed = _BY_CAPABILITY.get(instant.action)
+    if needed is not None:
+        return needed in host.capabilities
     return instant.action in _RECORDED or instant.action in WRITE_ACTIONS
 
 

@@ -269,7 +269,8 @@ class _Check:
     # --- instants --------------------------------------------------------------------------------
 
     def times(self) -> None:
-        times = [one.requested_time for one in self.raw]
+        # a savepoint has the time of its commit
+        times = [one.requested_time for one in self.raw if one.action is not Action.SAVEPOINT]
         times += [one.completion_time for one in self.raw if one.completion_time]
         self.require(6, len(set(times)) == len(times), f"a time is given twice: {sorted(times)}")
 

@@ -219,7 +219,10 @@ class DeltaReader:
         for info in self._table.history()[::-1]:
             taken = info.get(TAKEN_KEY) if _takes_back(info) else None
             if taken is not None:
-                found = [one for one in found if one.requested != taken]
+                found = [one for one in found if one.requested not in taken.split(",")]
+            elif info.get("hudi.step") == "delete-savepoint":
+                saved = info[TAKEN_KEY], "savepoint"
+                found = [one for one in found if (one.requested, one.action) != saved]
             elif INSTANT_KEY in info:
                 found.append(
                     Recorded(

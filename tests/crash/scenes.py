@@ -20,6 +20,7 @@ import pyarrow as pa
 import hudi_core as hudi
 from hudi_core.errors import NotATableError, SchemaError
 from hudi_core.metadata.table import StoredPartitions
+from hudi_core.services.restore import RestoreResult
 from tests.crash.found_folders import MAKERS, PARTITION, PLAIN
 from tests.crash.metadata_scenes import operator
 
@@ -134,6 +135,15 @@ def _rollback_dead(table: hudi.Table) -> hudi.Instant:
     return table.rollback(pending[-1])
 
 
+def _restore(table: hudi.Table) -> RestoreResult:
+    return table.restore(table.timeline.completed_writes()[0])
+
+
+def _delete_savepoint(table: hudi.Table) -> None:
+    for one in table.savepoints:
+        table.delete_savepoint(one.instant)
+
+
 def _conversion(to: str) -> Action:
     return Action(lambda table: table.convert(to), dict, True, to)
 
@@ -241,6 +251,9 @@ ACTIONS: Final[Mapping[str, Action]] = {
     "upsert_services": Action(
         lambda table: table.upsert(as_table(CHANGED), options=_BOUNDED), putting(CHANGED)
     ),
+    "savepoint": Action(lambda table: table.savepoint(), dict, True),
+    "delete_savepoint": Action(_delete_savepoint, dict, True),
+    "restore": Action(_restore, putting({"b": ("x", 0)}), is_finished_by_others=True),
     "other": Action(lambda table: table.upsert(as_table(OTHER)), putting(OTHER)),
 }
 
@@ -315,6 +328,20 @@ def create_old(path: Path, format_name: str) -> None:
         hudi.Table.open(str(path), kept).upsert(as_table(SECOND))
     hudi.Table.open(str(path), kept).clean(options=RETAINED)
     hudi.Table.open(str(path), kept).upsert(as_table(SECOND))
+
+
+def create_saved(path: Path, format_name: str) -> None:
+    """Make a table with a savepoint."""
+    create(path, format_name)
+    hudi.Table.open(str(path), OPTIONS).savepoint()
+
+
+def create_compacted(path: Path, format_name: str) -> None:
+    """Make a table whose indexes cannot go back behind its last commits."""
+    create(path, format_name)
+    often = {**OPTIONS, "hoodie.metadata.compact.max.delta.commits": "1"}
+    for _ in range(2):
+        hudi.Table.open(str(path), often).upsert(as_table(SECOND))
 
 
 def _no_table(path: Path, format_name: str) -> None:
@@ -431,6 +458,10 @@ SCENES: Final[Mapping[str, Scene]] = {
     "archive": Scene("archive", made=create_old),
     "upsert_services": Scene("upsert_services", made=create_old),
     "recover_clean": Scene("other", (Wound("clean", "remove data"),), made=create_old),
+    "savepoint": Scene("savepoint"),
+    "delete_savepoint": Scene("delete_savepoint", made=create_saved),
+    "restore": Scene("restore"),
+    "restore_rebuild": Scene("restore", made=create_compacted),
     # which the format is not told of
     "index": Scene("index", (), ("iceberg", "delta")),
     "drop_index": Scene("drop_index", (), ("iceberg", "delta")),

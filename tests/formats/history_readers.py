@@ -162,7 +162,8 @@ def _delta_history(path: Path) -> dict[str, list[dict[str, Any]]]:
     versions: dict[str, int] = {}
     for info in table.history()[::-1]:
         if info.get("hudi.step") == "revert":
-            del versions[info["hudi.step-of"]]
+            for taken in info["hudi.step-of"].split(","):
+                del versions[taken]
         if info.get("hudi.action") in ("commit", "replacecommit"):
             versions[info["hudi.instant"]] = info["version"]
     for instant, version in versions.items():

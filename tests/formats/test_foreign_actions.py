@@ -1,17 +1,13 @@
-"""Actions of engines that know nothing of a table's format, and that it cannot be told of later."""
+"""Actions of engines that know nothing of a table's format."""
 
 from __future__ import annotations
 
-import io
-from collections.abc import Callable
 from pathlib import Path
 
-import fastavro
 import pytest
 
 import hudi_core as hudi
-from hudi_core.errors import IncompleteCommitError, UnsupportedTableError
-from hudi_core.model.actions import SavepointMetadata
+from hudi_core.model.actions import InstantInfo, RestoreMetadata, SavepointMetadata
 from hudi_core.model.capability import Capability
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.plugin.host import FormatHost
@@ -22,37 +18,12 @@ from hudi_core.timeline.serde import encode
 from tests.formats.service_tables import FORMATS, agree, bag, batch, new_table
 
 SAVED = encode(SavepointMetadata("somebody", 0, "", {}))
-RESTORE_SCHEMA = {
-    "type": "record",
-    "name": "HoodieRestoreMetadata",
-    "namespace": "org.apache.hudi.avro.model",
-    "fields": [
-        {"name": "startRestoreTime", "type": "string"},
-        {"name": "timeTakenInMillis", "type": "long"},
-        {"name": "instantsToRollback", "type": {"type": "array", "items": "string"}},
-        {
-            "name": "hoodieRestoreMetadata",
-            "type": {"type": "map", "values": {"type": "array", "items": "string"}},
-        },
-        {"name": "version", "type": ["int", "null"], "default": 1},
-        {"name": "restoreInstantInfo", "type": {"type": "array", "items": "string"}, "default": []},
-    ],
-}
 
 
 def restore_of(*times: str) -> bytes:
-    """The body of a restore that took back these instants."""
-    body = {
-        "startRestoreTime": times[0],
-        "timeTakenInMillis": 1,
-        "instantsToRollback": list(times),
-        "hoodieRestoreMetadata": {},
-        "version": 1,
-        "restoreInstantInfo": [],
-    }
-    file = io.BytesIO()
-    fastavro.writer(file, RESTORE_SCHEMA, [body])
-    return file.getvalue()
+    """The body of a restore that took back these commits."""
+    infos = tuple(InstantInfo(time, "commit") for time in times)
+    return encode(RestoreMetadata(times[0], 1, times, restore_instant_info=infos))
 
 
 def put(path: Path, action: Action, body: bytes, *, is_complete: bool = True) -> Instant:
@@ -83,30 +54,24 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> hudi.Table:
 
 
 @pytest.mark.parametrize("table_format", FORMATS)
-def test_a_restore_is_refused_by_its_name_and_repaired(tmp_path: Path, table_format: str) -> None:
+def test_a_restore_is_made_in_the_format_by_the_next_write(
+    tmp_path: Path, table_format: str
+) -> None:
     path = tmp_path / "t"
     off = {"hoodie.metadata.enable": "false"}
     table = new_table(path, table_format, **off)
     before = bag(table.to_arrow())
     table.upsert(batch(9, "a"))
     restore = restored(path)
-    writes: list[Callable[[], object]] = [
-        lambda: hudi.Table.open(str(path)).upsert(batch(5, "b")),
-        lambda: hudi.Table.open(str(path)).alter(drop="tags"),
-    ]
-    for write in writes[: 2 if table_format == "iceberg" else 1]:
-        with pytest.raises(IncompleteCommitError, match=f"restore {restore.requested_time}") as no:
-            write()
-        assert f"hudi table repair {path}" in no.value.hint
-        assert table_format in no.value.what
     assert bag(hudi.Table.open(str(path)).to_arrow()) == before
     (wrong, *_) = hudi.Table.open(str(path)).validate().differences
-    assert not wrong.is_pending
-
-    assert hudi.Table.open(str(path)).repair().left == ()
-    agree(path)
+    assert restore.requested_time in str(wrong)
     hudi.Table.open(str(path)).upsert(batch(5, "b"))
-    assert any("5" in one for one in agree(path))
+    rows = agree(path)
+    assert any("5" in one for one in rows)
+    assert not any("9" in one for one in rows)
+    assert hudi.Table.open(str(path)).timeline.find(restore.requested_time) == restore
+    assert hudi.Table.open(str(path)).validate().differences == ()
 
 
 def test_a_savepoint_is_recorded_where_the_format_has_them(table: hudi.Table) -> None:
@@ -118,20 +83,16 @@ def test_a_savepoint_is_recorded_where_the_format_has_them(table: hudi.Table) ->
         with pytest.raises(hudi.HudiError, match=saved.requested_time):
             table.upsert(batch(5, "b"))
         return
-    with pytest.raises(IncompleteCommitError, match=f"savepoint {saved.requested_time}") as no:
-        table.upsert(batch(5, "b"))
-    assert "Delete the savepoint" in no.value.hint
-    assert agree(path) == held
-    assert hudi.Table.open(str(path)).repair().left == ()
-    hudi.Table.open(str(path)).upsert(batch(5, "b"))
-    agree(path)
+    table.upsert(batch(5, "b"))
+    assert agree(path) != held
+    assert [one.instant for one in table.savepoints] == [saved]
 
 
 @pytest.mark.parametrize("action", [Action.RESTORE, Action.SAVEPOINT])
-def test_what_another_engine_has_begun_is_left_to_it(table: hudi.Table, action: Action) -> None:
+def test_what_died_before_it_said_anything_is_dropped(table: hudi.Table, action: Action) -> None:
     begun = put(Path(table.path), action, b"", is_complete=False)
-    with pytest.raises(UnsupportedTableError, match=begun.requested_time):
-        table.upsert(batch(5, "b"))
+    table.upsert(batch(5, "b"))
+    assert table.timeline.find(begun.requested_time, action) is None
     agree(Path(table.path))
 
 

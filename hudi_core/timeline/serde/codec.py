@@ -21,6 +21,8 @@ from hudi_core.model.actions import (
     IndexCommitMetadata,
     IndexPlan,
     RequestedReplaceMetadata,
+    RestoreMetadata,
+    RestorePlan,
     RollbackMetadata,
     RollbackPlan,
     SavepointMetadata,
@@ -47,6 +49,8 @@ _SCHEMAS: Final[Mapping[type, Mapping[str, Any]]] = {
     CleanMetadata: service_schemas.CLEAN,
     CompactionPlan: service_schemas.COMPACTION_PLAN,
     SavepointMetadata: service_schemas.SAVEPOINT,
+    RestorePlan: schemas.RESTORE_PLAN,
+    RestoreMetadata: schemas.RESTORE,
     IndexPlan: service_schemas.INDEX_PLAN,
     IndexCommitMetadata: service_schemas.INDEX_COMMIT,
 }
@@ -147,6 +151,16 @@ def decode_compaction_plan(data: bytes, path: str) -> CompactionPlan:
 def decode_savepoint(data: bytes, path: str) -> SavepointMetadata:
     """Return the metadata of a savepoint; see :func:`decode_commit`."""
     return _decode(SavepointMetadata, data, path)
+
+
+def decode_restore_plan(data: bytes, path: str) -> RestorePlan:
+    """Return the plan of a restore; see :func:`decode_commit`."""
+    return _decode(RestorePlan, data, path)
+
+
+def decode_restore(data: bytes, path: str) -> RestoreMetadata:
+    """Return the metadata of a completed restore; see :func:`decode_commit`."""
+    return _decode(RestoreMetadata, data, path)
 
 
 def decode_index_plan(data: bytes, path: str) -> IndexPlan:

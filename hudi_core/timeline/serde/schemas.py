@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from hudi_core.timeline.serde.schema_parts import (
+    NAMESPACE,
     STRING,
     VERSION,
     array,
@@ -133,7 +134,7 @@ _ROLLBACK_PARTITION: Final = record(
     *optional(mapping("long"), "rollbackLogFiles", "logFilesFromFailedCommit"),
 )
 
-ROLLBACK: Final = top_record(
+_ROLLBACK: Final = record(
     "HoodieRollbackMetadata",
     required("startRollbackTime", STRING),
     required("timeTakenInMillis", "long"),
@@ -142,4 +143,24 @@ ROLLBACK: Final = top_record(
     required("partitionMetadata", mapping(_ROLLBACK_PARTITION)),
     VERSION,
     list_of("instantsRollback", _INSTANT_INFO),
+)
+
+ROLLBACK: Final = {**_ROLLBACK, "namespace": NAMESPACE}
+
+RESTORE_PLAN: Final = top_record(
+    "HoodieRestorePlan",
+    list_of("instantsToRollback", _INSTANT_INFO),
+    {"name": "version", "type": ["int", "null"], "default": 2},
+    *optional(STRING, "savepointToRestoreTimestamp"),
+)
+
+RESTORE: Final = top_record(
+    "HoodieRestoreMetadata",
+    required("startRestoreTime", STRING),
+    required("timeTakenInMillis", "long"),
+    required("instantsToRollback", array(STRING)),
+    required("hoodieRestoreMetadata", mapping(array(["null", _ROLLBACK]))),
+    VERSION,
+    # a record is defined where it comes first and named from then on
+    list_of("restoreInstantInfo", _INSTANT_INFO["name"]),
 )

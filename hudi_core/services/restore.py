@@ -1,0 +1,112 @@
+"""Restores a table to the state after one of its commits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hudi_core.config.write import WriteConfig
+from hudi_core.errors import ConcurrentWriterError, TableServiceError
+from hudi_core.model.actions import InstantInfo, RestorePlan
+from hudi_core.model.capability import Capability
+from hudi_core.model.instant import WRITE_ACTIONS, Instant
+from hudi_core.model.instant_time import InstantTime
+from hudi_core.services.savepoint import (
+    completed_write,
+    require_no_later_savepoint,
+    slices_as_of,
+)
+from hudi_core.table_handle import OpenTable
+from hudi_core.txn.restore import restore
+from hudi_core.txn.state import TableState
+from hudi_core.txn.table_lock import TableLock
+from hudi_core.txn.table_service import locked_for_service, planned_for_service
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreResult:
+    """What a restore took out, or would take out.
+
+    Attributes
+    ----------
+    path
+        The table.
+    to
+        The commit whose state the table has.
+    instant
+        The completed restore; ``None`` when there was nothing to do, and of a plan.
+    undone
+        The commits that are taken out, the newest first.
+    """
+
+    path: str
+    to: Instant
+    instant: Instant | None
+    undone: tuple[Instant, ...]
+
+
+def restore_table(
+    table: OpenTable, lock: TableLock, config: WriteConfig, to: InstantTime
+) -> RestoreResult:
+    """Take a table back to the state after a commit.
+
+    Parameters
+    ----------
+    to
+        Requested time of the commit, or of its savepoint.
+
+    Raises
+    ------
+    UnsupportedCapabilityError
+        The table's format cannot go back.
+    InstantNotFoundError
+        No such commit is on the active timeline.
+    HistoryExpiredError
+        A clean has deleted a file of that state.
+    TableServiceError
+        A later commit has a savepoint, or was under way with that one, or the format has
+        forgotten the state. Nothing was deleted.
+    ConcurrentWriterError, LockError, CommitStateUnknownError
+        See :func:`hudi_core.txn.table_service.locked_for_service`.
+    """
+    table.host.require(Capability.RESTORE)
+    with locked_for_service(table, lock, config) as state:
+        for pending in state.timeline.pending():
+            if pending.action.completed_action in WRITE_ACTIONS:
+                raise ConcurrentWriterError(state.client.base_path, pending.requested_time)
+        found = _plan(state, to)
+        if not found.undone:
+            return found
+        undone = tuple(InstantInfo(one.requested_time, one.action.value) for one in found.undone)
+        plan = RestorePlan(undone, savepoint_to_restore_timestamp=found.to.requested_time)
+        done = restore(state, plan).instant
+        return RestoreResult(found.path, found.to, done, found.undone)
+
+
+def plan_restore(table: OpenTable, to: InstantTime) -> RestoreResult:
+    """What :func:`restore_table` would take out; changes nothing."""
+    table.host.require(Capability.RESTORE)
+    return _plan(planned_for_service(table), to)
+
+
+def _plan(state: TableState, to: InstantTime) -> RestoreResult:
+    target = completed_write(state, to)
+    require_no_later_savepoint(state, target.requested_time)
+    slices_as_of(state, target.requested_time)
+    writes = state.timeline.completed_writes()
+    undone = [one for one in writes if one.requested_time > target.requested_time]
+    first = min((one.effective_completion_time for one in undone), default=None)
+    kept = [one for one in writes if one.requested_time < target.requested_time]
+    late = [
+        one.requested_time
+        for one in (*kept, target)
+        if first is not None and one.effective_completion_time > first
+    ]
+    if late:
+        raise TableServiceError(
+            f"Commits were under way together with {target.requested_time}: {', '.join(late)} "
+            "completed after one that a restore would take out",
+            "Restore to a commit that no other one overlaps.",
+            instant=target.requested_time,
+        )
+    newest_first = tuple(sorted(undone, key=lambda one: one.requested_time, reverse=True))
+    return RestoreResult(state.client.base_path, target, None, newest_first)

@@ -1,0 +1,266 @@
+"""Restores of a table, its metadata table and its format.
+
+A restore only goes forward. Its plan is put on the timeline; the format returns to the state in one
+change; the instants that came later are hidden from readers, the newest first; their files are
+deleted; the metadata table records that, or is rebuilt where it cannot go back; the restore
+completes, and the format records it; then the instants leave the timeline. One that is cut short
+is continued from its plan by the next writer, before it does anything else. Everything runs under
+the table's lock.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from typing import NamedTuple
+
+from hudi_core.actions.deletion import DeleteFile
+from hudi_core.actions.rollback import files_of_instant, remove_from_timeline
+from hudi_core.config.metadata_keys import MetadataConfig
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata.lifecycle import announce_rebuild, ensure_metadata_table
+from hudi_core.metadata.removal_changes import can_undo, record_rollback
+from hudi_core.metadata.session import MetadataSession
+from hudi_core.metadata.table import StoredPartitions
+from hudi_core.model.actions import (
+    InstantInfo,
+    RestoreMetadata,
+    RestorePlan,
+    RollbackMetadata,
+    RollbackPartitionMetadata,
+)
+from hudi_core.model.files import PartitionPath, join_path
+from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant, State
+from hudi_core.model.instant_time import InstantTime, parse_instant_time
+from hudi_core.timeline.serde import decode_restore, decode_restore_plan, encode
+from hudi_core.txn.heartbeat import remove_heartbeat
+from hudi_core.txn.markers import Markers
+from hudi_core.txn.publication import publish_with_retry
+from hudi_core.txn.state import TableState
+from hudi_core.view.storage_lister import StorageLister
+
+_Files = Mapping[InstantTime, Mapping[PartitionPath, Sequence[str]]]
+
+
+class Restored(NamedTuple):
+    """A table after a restore.
+
+    Attributes
+    ----------
+    state
+        The table.
+    instant
+        The completed restore; ``None`` when its plan was empty, and it was dropped.
+    """
+
+    state: TableState
+    instant: Instant | None
+
+
+def restore(state: TableState, plan: RestorePlan) -> Restored:
+    """Run a new restore; see :func:`continue_restore`."""
+    client = state.client
+    requested = client.clock.next_time(state.timeline)
+    instant = Instant(requested, Action.RESTORE, State.REQUESTED)
+    client.active.create_requested(instant, encode(plan))
+    return continue_restore(state.with_instant(instant), instant)
+
+
+def continue_restores(state: TableState) -> TableState:
+    """Finish the restores that others began; returns the table after them."""
+    for instant in state.timeline.pending().of_actions(Action.RESTORE):
+        state = continue_restore(state, instant).state
+    return state
+
+
+def tidy_restores(state: TableState) -> TableState:
+    """Remove what completed restores have left of the instants they took out."""
+    for instant in state.timeline.completed().of_actions(Action.RESTORE):
+        state = _tidy(state, instant)
+    return state
+
+
+def continue_restore(state: TableState, instant: Instant) -> Restored:
+    """Bring a restore whose plan is on the timeline to its end.
+
+    Raises
+    ------
+    CorruptMetadataError
+        The plan is damaged. Nothing was deleted.
+    TableServiceError
+        The format cannot return to the state. Nothing was deleted.
+    CommitStateUnknownError
+        The restore is complete on the Hudi timeline, and the format does not hold it yet.
+    """
+    started = time.monotonic()
+    active, host = state.client.active, state.table.host
+    plan = _stored_plan(state.client, instant)
+    if plan is None:
+        active.delete_pending(instant)
+        return Restored(state.without(instant), None)
+    if instant.state is State.REQUESTED:
+        instant = active.to_inflight(instant)
+        state = state.with_instant(instant)
+    host.before_restore(state.client, plan, instant)
+    targets = _targets(state, plan)
+    files = _files(state.client, targets)
+    state = _ready_for_rebuild(state, targets)
+    state = _hidden(state, targets)
+    paths = [
+        join_path(partition, name)
+        for found in files.values()
+        for partition, names in found.items()
+        for name in names
+    ]
+    list(state.client.run_map(DeleteFile(state.client.storage), paths))
+    state = _recorded(state, instant, targets, files)
+    body = _metadata(state.client, instant, targets, files, time.monotonic() - started)
+    timeline = state.timeline
+    completion = state.client.clock.next_time(timeline)
+    completed = active.complete(instant, completion, encode(body), timeline)
+    state = state.with_instant(completed)
+    table, client = state.table, state.client
+    publish_with_retry(table, completed, lambda: host.complete_restore(client, body, completed))
+    for target in targets:
+        state = _removed(state, target)
+    return Restored(_with_metadata_table(state), completed)
+
+
+def _stored_plan(client: TableMetaClient, instant: Instant) -> RestorePlan | None:
+    requested = instant.to(State.REQUESTED)
+    body = client.active.read(requested)
+    return decode_restore_plan(body, client.active.path(requested)) if body else None
+
+
+def _targets(state: TableState, plan: RestorePlan) -> list[Instant]:
+    """Instants of a plan that are on the timeline, newest first."""
+    found = []
+    for info in plan.instants_to_rollback:
+        one = state.timeline.find(parse_instant_time(info.commit_time))
+        if one is not None and one.action.completed_action in WRITE_ACTIONS:
+            found.append(one)
+    return sorted(found, key=lambda one: one.requested_time, reverse=True)
+
+
+def _files(client: TableMetaClient, targets: Sequence[Instant]) -> _Files:
+    """Data files of instants, by their time and partition.
+
+    Their commits name the partitions; where one is hidden already, all are listed.
+    """
+    if not targets:
+        return {}
+    lister = StorageLister(client.storage, client.config.is_partitioned, client.run_map)
+    if all(one.is_completed for one in targets):
+        named = (client.read_commit(one).partition_to_write_stats for one in targets)
+        partitions = [PartitionPath(path) for path in sorted(set(chain.from_iterable(named)))]
+    else:
+        partitions = list(lister.list_partitions())
+    listing = lister.list_files(partitions)
+    times = [one.requested_time for one in targets]
+    return {time_: files_of_instant(listing, time_) for time_ in times}
+
+
+def _ready_for_rebuild(state: TableState, targets: Sequence[Instant]) -> TableState:
+    """Have readers list the storage where the metadata table cannot go back."""
+    tables = state.metadata
+    if tables is None or all(can_undo(tables, one.requested_time) for one in targets):
+        return state
+    return state.with_client(announce_rebuild(state.client))
+
+
+def _hidden(state: TableState, targets: Sequence[Instant]) -> TableState:
+    """Take the completed files of instants away, the newest first."""
+    for target in targets:
+        if target.is_completed:
+            state.client.active.delete(target)
+            state = state.without(target).with_instant(target.to(State.INFLIGHT))
+    return state
+
+
+def _recorded(
+    state: TableState, instant: Instant, targets: Sequence[Instant], files: _Files
+) -> TableState:
+    """Record the deletions in the metadata table, as one commit of it."""
+    if state.metadata is None:
+        return state
+    session = MetadataSession(state.metadata, MetadataConfig.from_options(state.client.options))
+    whole = _rollback(state.client, instant, targets, files)
+    return state.with_metadata(record_rollback(session, instant.requested_time, whole))
+
+
+def _rollback(
+    client: TableMetaClient, instant: Instant, targets: Sequence[Instant], files: _Files
+) -> RollbackMetadata:
+    """What was undone of instants; paths are absolute, as in Hudi."""
+    deleted: dict[str, list[str]] = {}
+    for target in targets:
+        for partition, names in files.get(target.requested_time, {}).items():
+            found = deleted.setdefault(partition, [])
+            found += (f"{client.storage.root}/{join_path(partition, name)}" for name in names)
+    return RollbackMetadata(
+        start_rollback_time=instant.requested_time,
+        time_taken_in_millis=0,
+        total_files_deleted=sum(map(len, deleted.values())),
+        commits_rollback=tuple(one.requested_time for one in targets),
+        partition_metadata={
+            partition: RollbackPartitionMetadata(partition, tuple(paths))
+            for partition, paths in sorted(deleted.items())
+        },
+        instants_rollback=_infos(targets),
+    )
+
+
+def _infos(targets: Sequence[Instant]) -> tuple[InstantInfo, ...]:
+    return tuple(
+        InstantInfo(one.requested_time, one.action.completed_action.value) for one in targets
+    )
+
+
+def _metadata(
+    client: TableMetaClient,
+    instant: Instant,
+    targets: Sequence[Instant],
+    files: _Files,
+    seconds: float,
+) -> RestoreMetadata:
+    """The body of the completed restore."""
+    return RestoreMetadata(
+        start_restore_time=instant.requested_time,
+        time_taken_in_millis=round(seconds * 1000),
+        instants_to_rollback=tuple(one.requested_time for one in targets),
+        hoodie_restore_metadata={
+            one.requested_time: (_rollback(client, instant, [one], files),) for one in targets
+        },
+        restore_instant_info=_infos(targets),
+    )
+
+
+def _removed(state: TableState, target: Instant) -> TableState:
+    client = state.client
+    Markers(client.storage, target.requested_time).delete_all()
+    remove_heartbeat(client.storage, target.requested_time)
+    remove_from_timeline(client, target)
+    return state.without(target)
+
+
+def _tidy(state: TableState, instant: Instant) -> TableState:
+    """Remove the files of a restore's instants from the timeline."""
+    pending = {one.requested_time: one for one in state.timeline.pending()}
+    if not pending or min(pending) > instant.requested_time:
+        return state
+    body = decode_restore(state.client.active.read(instant), state.client.active.path(instant))
+    for time_ in body.instants_to_rollback:
+        left = pending.get(InstantTime(time_))
+        if left is not None:
+            state = _removed(state, left)
+    return state
+
+
+def _with_metadata_table(state: TableState) -> TableState:
+    """Rebuild the metadata table where it could not go back."""
+    client = state.client
+    if not StoredPartitions.of(client.config).is_rebuilding:
+        return state
+    config = MetadataConfig.from_options(client.options)
+    return state.with_client(ensure_metadata_table(client, config))

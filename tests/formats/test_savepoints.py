@@ -1,0 +1,146 @@
+"""Savepoints and restores in every format, judged by its readers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import hudi_core as hudi
+from hudi_core.errors import (
+    HistoryExpiredError,
+    InstantNotFoundError,
+    TableServiceError,
+)
+from hudi_core.model.actions import InstantInfo, RestorePlan
+from hudi_core.model.instant import Action, Instant, State
+from hudi_core.services.opening import open_table
+from hudi_core.timeline.serde import decode_restore, encode
+from tests.formats.iceberg_tables import Iceberg
+from tests.formats.service_tables import SCHEMA, agree, bag, batch, new_table
+
+FORMATS = ("native", "iceberg", "delta")
+KEPT = {"hoodie.cleaner.commits.retained": "1"}
+INDEXED = {
+    "hoodie.metadata.record.index.enable": "true",
+    "hoodie.metadata.compact.max.delta.commits": "2",
+}
+
+
+def filled(path: Path, table_format: str, **options: str) -> hudi.Table:
+    """A table whose first two writes a savepoint keeps, and five writes after it."""
+    table = new_table(path, table_format, **options)
+    table.savepoint(user="ann", comment="before the load")
+    for ts in (3, 4, 5, 6):
+        table.upsert(batch(ts, "a", "y", "q"), options=KEPT)
+    table.delete_partitions(["oslo"])
+    return table
+
+
+@pytest.mark.parametrize("table_format", FORMATS)
+def test_a_table_goes_back_to_its_savepoint(tmp_path: Path, table_format: str) -> None:
+    path = tmp_path / "t"
+    table = filled(path, table_format)
+    (saved,) = table.savepoints
+    assert (saved.user, saved.comment, saved.files) == ("ann", "before the load", 2)
+    time = saved.instant.requested_time
+    then = bag(table.to_arrow(as_of=time), SCHEMA.names)
+    planned = table.restore(time, dry_run=True)
+    assert planned.undone[0].action is Action.REPLACECOMMIT
+    assert len(planned.undone) == 5
+    assert bag(table.to_arrow(), SCHEMA.names) != then
+    done = table.restore(time)
+    assert (done.undone, done.to) == (planned.undone, planned.to)
+    assert done.instant is not None
+    assert agree(path) == then
+    slices = table.file_slices()
+    names = {one.base_file.status.name for one in slices if one.base_file is not None}
+    left = {one.name for one in path.rglob("*.parquet") if ".hoodie" not in one.parts}
+    before = {one for one in left if one.split("_")[-1].split(".")[0] <= time}
+    assert names <= left == before, "files of what was undone are gone"
+    body = decode_restore(open_table(str(path), {}).client.active.read(done.instant), "restore")
+    assert body.instants_to_rollback == tuple(one.requested_time for one in done.undone)
+    assert hudi.Table.open(str(path)).validate().differences == ()
+    assert table.restore(time).instant is None, "there is nothing to undo any more"
+    table.upsert(batch(9, "a", "n"))
+    agree(path)
+    assert hudi.Table.open(str(path)).validate().differences == ()
+
+
+@pytest.mark.parametrize("table_format", FORMATS)
+def test_an_index_that_cannot_go_back_is_rebuilt(tmp_path: Path, table_format: str) -> None:
+    path = tmp_path / "t"
+    table = filled(path, table_format, **INDEXED)
+    (saved,) = table.savepoints
+    table.restore(saved.instant.requested_time)
+    agree(path)
+    now = hudi.Table.open(str(path), INDEXED)
+    assert "record_index" in now.config.raw["hoodie.table.metadata.partitions"]
+    assert now.metadata("record_index").num_rows == now.count()
+    assert now.validate(keys=True).differences == ()
+
+
+@pytest.mark.parametrize("table_format", FORMATS)
+def test_a_savepoint_comes_and_goes(tmp_path: Path, table_format: str) -> None:
+    path = tmp_path / "t"
+    table = filled(path, table_format)
+    (saved,) = table.savepoints
+    time = saved.instant.requested_time
+    assert table.savepoint(time) == saved
+    with pytest.raises(TableServiceError, match=time):
+        table.restore(table.timeline.completed_writes()[0])
+    for _ in range(2):
+        table.delete_savepoint(time)
+        assert table.savepoints == ()
+        table.savepoint(time)
+        if table_format == "iceberg":
+            assert len(Iceberg(path).table.metadata.refs) == 2
+    table.delete_savepoint(time)
+    with pytest.raises(InstantNotFoundError):
+        table.delete_savepoint(time)
+    # a clean after it looks at every partition, as the savepoint kept files of any
+    table.upsert(batch(7, "a"), options=KEPT)
+    with pytest.raises(HistoryExpiredError):
+        table.restore(time)
+    with pytest.raises(HistoryExpiredError):
+        table.savepoint(time)
+    agree(path)
+
+
+def test_what_cannot_be_saved_or_restored_is_refused(tmp_path: Path) -> None:
+    table = new_table(tmp_path / "t")
+    for call in (table.savepoint, table.restore):
+        with pytest.raises(InstantNotFoundError):
+            call("20200101000000000")
+    begun = Instant(
+        table.timeline.completed_writes()[0].requested_time, Action.SAVEPOINT, State.INFLIGHT
+    )
+    client = open_table(table.path, {}).client
+    client.active.to_inflight(begun)
+    table.upsert(batch(3, "a"))
+    assert table.timeline.find(begun.requested_time, Action.SAVEPOINT) is None
+
+
+@pytest.mark.parametrize("table_format", FORMATS)
+def test_a_restore_that_died_is_finished_by_the_next_write(
+    tmp_path: Path, table_format: str
+) -> None:
+    path = tmp_path / "t"
+    table = filled(path, table_format)
+    (saved,) = table.savepoints
+    planned = table.restore(saved.instant, dry_run=True)
+    client = open_table(table.path, {}).client
+    empty = Instant(client.clock.next_time(client.timeline()), Action.RESTORE, State.REQUESTED)
+    client.active.create_requested(empty, b"")
+    infos = tuple(InstantInfo(one.requested_time, one.action.value) for one in planned.undone)
+    begun = Instant(client.clock.next_time(client.timeline()), Action.RESTORE, State.REQUESTED)
+    client.active.create_requested(begun, encode(RestorePlan(infos)))
+    table.upsert(batch(8, "a"))
+    then = {one.requested_time for one in table.timeline.completed_writes()}
+    assert not then & {one.requested_time for one in planned.undone}
+    assert table.timeline.find(empty.requested_time) is None
+    found = table.timeline.find(begun.requested_time)
+    assert found is not None
+    assert found.is_completed
+    agree(path)
+    assert hudi.Table.open(str(path)).validate().differences == ()
