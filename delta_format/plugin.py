@@ -241,7 +241,7 @@ class DeltaTableFormat:
 
     @hookimpl
     def complete_savepoint(self, meta_client: MetaClientView, instant: Instant) -> FormatCommit:
-        """A version that holds the instant, and the mark that there are savepoints."""
+        """A version that holds the instant and a mark of savepoints."""
         return save(meta_client, instant)
 
     @hookimpl

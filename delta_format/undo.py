@@ -228,7 +228,7 @@ def _before(head: Head, version: int, target: Instant) -> int:
 
 
 def require_no_live_files(meta_client: MetaClientView, plan: CleanerPlan) -> None:
-    """Refuse a clean that deletes a file of the present or a saved state.
+    """Refuse a clean that deletes a present or saved file.
 
     Raises
     ------
@@ -249,7 +249,7 @@ def require_no_live_files(meta_client: MetaClientView, plan: CleanerPlan) -> Non
 
 
 def _saved(meta_client: MetaClientView, head: Head) -> Iterator[Collection[str]]:
-    """Paths of the files of each saved state that the log can go back to."""
+    """Paths of the files of each saved state of the log."""
     with head.reading():
         if head.table.transaction_version(_SAVEPOINTS) is None:
             return
