@@ -1,15 +1,55 @@
-"""Orphans in the folder of the Iceberg metadata."""
+"""Files of the Iceberg metadata that no state names any more."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import logging
+from collections.abc import Iterator, Sequence
 
 from pyiceberg.table.metadata import TableMetadataV2
+from pyiceberg.table.snapshots import Snapshot
 
-from hudi_core.spi import Storage
+from hudi_core.spi import HudiError, Storage
 from iceberg_format.catalog import HINT
 from iceberg_format.manifests import ManifestStore
 from iceberg_format.table import IcebergTable
+
+_log = logging.getLogger(__name__)
+
+
+def delete_unreached(
+    table: IcebergTable, metadata: TableMetadataV2, expired: Sequence[Snapshot]
+) -> None:
+    """Delete the manifests that expired snapshots alone have, and their lists.
+
+    Nothing that a commit on its way has made is touched: it builds on a snapshot that stays. What
+    cannot be deleted now is an orphan, and no reason for the change to fail.
+
+    Parameters
+    ----------
+    metadata
+        The state before the snapshots were expired.
+    """
+    gone = {one.snapshot_id for one in expired}
+    store = ManifestStore(table.files, table.folder, metadata)
+    try:
+        reached = {
+            manifest.manifest_path
+            for one in metadata.snapshots
+            if one.snapshot_id not in gone
+            for manifest in store.manifests(one)
+        }
+        unreached = {manifest.manifest_path for one in expired for manifest in store.manifests(one)}
+        lists = {one.manifest_list for one in expired}
+        table.client.run_map(
+            table.client.storage.delete,
+            [
+                path
+                for uri in sorted(lists | unreached - reached)
+                if (path := table.files.path(uri)).startswith(f"{table.folder}/")
+            ],
+        )
+    except HudiError:
+        _log.warning("manifests of %s stay behind", table.location, exc_info=True)
 
 
 def leftovers(table: IcebergTable) -> Iterator[str]:

@@ -22,6 +22,7 @@ from iceberg_format.commit import (
     new_snapshot_id,
     tagged,
 )
+from iceberg_format.leftovers import delete_unreached
 from iceberg_format.lineage import (
     STATE_KEY,
     ancestors,
@@ -113,6 +114,7 @@ def go_back(
     change_once(
         table, state, tuple(updates), lambda now: now.current_snapshot_id == snapshot.snapshot_id
     )
+    delete_unreached(table, metadata, dropped)
 
 
 def _state(metadata: TableMetadata, to: Snapshot, why: str) -> dict[str, str]:

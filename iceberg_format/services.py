@@ -27,6 +27,7 @@ from hudi_core.spi import (
 )
 from iceberg_format.catalog import TableState
 from iceberg_format.commit import change_once, expiry, publish, tagged
+from iceberg_format.leftovers import delete_unreached
 from iceberg_format.lineage import (
     ancestors,
     record_of,
@@ -100,6 +101,7 @@ def forget(table: IcebergTable, archived: Sequence[Instant]) -> None:
     expired = [one for one in lineage[first:] if one.snapshot_id not in pinned]
     updates = expiry(metadata, expired, last)
     change_once(table, state, updates, lambda now: now.properties.get(WATERMARK_KEY, "") >= last)
+    delete_unreached(table, metadata, expired)
 
 
 def tag(table: IcebergTable, instant: Instant) -> FormatCommit:
@@ -188,6 +190,7 @@ def _expire(
         expiry(state.metadata, expired, up_to),
         lambda now: not gone & {one.snapshot_id for one in now.snapshots},
     )
+    delete_unreached(table, state.metadata, expired)
 
 
 def _names(snapshot: Snapshot, who: str) -> TableServiceError:

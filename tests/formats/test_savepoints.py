@@ -61,6 +61,8 @@ def test_a_table_goes_back_to_its_savepoint(tmp_path: Path, table_format: str) -
     body = decode_restore(open_table(str(path), {}).client.active.read(done.instant), "restore")
     assert body.instants_to_rollback == tuple(one.requested_time for one in done.undone)
     assert hudi.Table.open(str(path)).validate().differences == ()
+    if table_format == "iceberg":
+        assert list(open_table(str(path), {}).lister().leftovers()) == []
     assert table.restore(time).instant is None, "there is nothing to undo any more"
     table.upsert(batch(9, "a", "n"))
     agree(path)

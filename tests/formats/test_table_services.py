@@ -62,6 +62,8 @@ def test_a_table_that_is_written_for_long_stays_small(tmp_path: Path, table_form
         with pytest.raises(HistoryExpiredError):
             table.to_arrow(as_of=past)
     assert hudi.Table.open(str(path)).validate().differences == ()
+    if table_format == "iceberg":
+        assert list(open_table(str(path), {}).lister().leftovers()) == []
 
 
 @pytest.mark.parametrize("table_format", FORMATS)
