@@ -46,7 +46,7 @@ def record_clean(
     found = {PartitionPath(path): one for path, one in metadata.partition_metadata.items()}
     gone = {path: _names(one.success_delete_files) for path, one in found.items()}
     dropped = [path for path, one in found.items() if one.is_partition_deleted]
-    return _record(session, time, gone, dropped)
+    return _record(session, time, gone, dropped, is_of_past=True)
 
 
 def can_undo(tables: MetadataState, time: InstantTime) -> bool:
@@ -68,10 +68,12 @@ def _record(
     time: InstantTime,
     gone: Mapping[PartitionPath, Sequence[str]],
     dropped: Sequence[PartitionPath],
+    *,
+    is_of_past: bool = False,
 ) -> MetadataState:
     """Record deleted files, by their names, and dropped partitions."""
     client, definitions = session.tables.client, session.tables.definitions
     names = {partition: found for partition, found in gone.items() if found}
-    removal = Removal(client, session.config, definitions, names, dropped)
+    removal = Removal(client, session.config, definitions, names, dropped, is_of_past)
     changes = {one.name: one.of_removal(removal) for one in session.partitions}
     return session.write(time, changes, removal.definitions)

@@ -50,7 +50,8 @@ class PartitionStats(RangePartition):
 
     def of_removal(self, removal: Removal) -> PartitionChange:
         removed = {join_path(*file) for file in removal.files}
-        touched = sorted({*removal.names, *removal.dropped})
+        rebuilt = () if removal.is_of_past else removal.names
+        touched = sorted({*rebuilt, *removal.dropped})
         left = [
             file
             for file in removal.current_files(touched)

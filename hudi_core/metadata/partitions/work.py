@@ -174,10 +174,13 @@ class Removal(Work):
         Names of the deleted files by partition of the table.
     dropped
         Partitions that are gone as a whole.
+    is_of_past
+        Whether all of the files are of past states, so that the present rows stay.
     """
 
     names: Mapping[PartitionPath, Sequence[str]]
     dropped: Sequence[PartitionPath]
+    is_of_past: bool = False
 
     @property
     def files(self) -> list[tuple[PartitionPath, str]]:
