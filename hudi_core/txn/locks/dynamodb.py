@@ -1,0 +1,372 @@
+"""The lock of Hudi's ``DynamoDBBasedLockProvider``: an item in a table of DynamoDB.
+
+Hudi takes the lock client of AWS Labs. The item exists while the lock is held, and changes by
+conditional writes only, so that the service lets one of several writers through::
+
+    key                  the lock's name: the partition key of the DynamoDB table
+    ownerName            one taking of the lock
+    leaseDuration        milliseconds, as text
+    recordVersionNumber  a new one with each renewal
+    isReleased           "1" where a writer gave the lock back and let the item stay
+
+Clocks are not compared: who waits takes over an item whose version it has itself seen unchanged for
+the lease that the item names.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from hudi_core.config.key import Secret
+from hudi_core.config.kinds import LockKind
+from hudi_core.config.lock import LockConfig
+from hudi_core.config.lock_servers import DynamoLockConfig
+from hudi_core.errors import LockError, ResourceLimitError
+from hudi_core.txn.locks.in_process import InProcessLock
+from hudi_core.txn.locks.place import LockPlace, required
+from hudi_core.txn.locks.renewal import Renewal
+
+_SHORTEST_LEASE_S: Final = 20
+"""A writer needs time for what it does under the lock, however shortly it waits itself."""
+_FIRST_PAUSE_S: Final = 0.05
+_LONGEST_PAUSE_S: Final = 1.0
+_CREATION_PAUSE_S: Final = 1.0
+_USABLE: Final = ("ACTIVE", "UPDATING")
+_CONFIG: Final = Config(
+    connect_timeout=5, read_timeout=10, retries={"mode": "standard", "total_max_attempts": 3}
+)
+_NAMES: Final = {"#key": "key", "#version": "recordVersionNumber"}
+_UNCHANGED: Final = "attribute_exists(#key) AND #version = :version"
+_MINE: Final = f"{_UNCHANGED} AND ownerName = :owner"
+
+
+def lock_of(place: LockPlace, config: LockConfig) -> DynamoLock:
+    """The lock of a table in DynamoDB.
+
+    Raises
+    ------
+    InvalidOptionError
+        An option is missing.
+    """
+    options, kind = config.dynamodb, config.provider or LockKind.DYNAMODB
+    table = required(DynamoLockConfig.table.key, options.table, kind)
+    if kind is LockKind.DYNAMODB_IMPLICIT:
+        key = place.hashed_path
+    else:
+        key = place.name_for(DynamoLockConfig.partition_key.key, options.partition_key)
+    # as in Hudi, where who waits for long holds for long
+    return DynamoLock(options, table, key, max(_SHORTEST_LEASE_S, config.wait_ms / 1000))
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """What an item says."""
+
+    owner: str
+    version: str
+    lease_s: float
+    is_released: bool
+
+    @classmethod
+    def decode(cls, item: dict[str, Any]) -> _Item:
+        try:
+            return cls(
+                item["ownerName"]["S"],
+                item["recordVersionNumber"]["S"],
+                int(item["leaseDuration"]["S"]) / 1000,
+                "isReleased" in item,
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise LockError(
+                "The item of the table's lock in DynamoDB is none of a lock",
+                "Make sure that nobody writes the table, and delete the item.",
+            ) from error
+
+
+class DynamoLock:
+    """Excludes all who lock a table through one table of DynamoDB.
+
+    Parameters
+    ----------
+    options
+        Where the service is, and how its table is created.
+    table
+        The DynamoDB table.
+    key
+        Name of the lock in it.
+    lease_s
+        Seconds after which the lock of a process that is not heard of may be taken over.
+    """
+
+    def __init__(self, options: DynamoLockConfig, table: str, key: str, lease_s: float) -> None:
+        self._options, self._table, self._key, self._lease_s = options, table, key, lease_s
+        place = options.endpoint_url or options.region_name
+        # threads are served without asking the service
+        self._threads = InProcessLock(f"/dynamodb/{place}/{table}/{key}")
+        self._service: Any = None
+        self._watched: tuple[str, float] | None = None
+        self._hold: _Hold | None = None
+        self._owner: str | None = None
+
+    def try_lock(self, timeout_s: float) -> bool:
+        """Take the lock within ``timeout_s`` seconds, else return ``False``.
+
+        ``False`` as well if this lock is held already. The time to create the DynamoDB table comes
+        on top.
+
+        Raises
+        ------
+        LockError
+            The service does not answer, or refuses.
+        """
+        started = time.monotonic()
+        if not self._threads.try_lock(timeout_s):
+            self._owner = self._threads.owner()
+            return False
+        try:
+            with _translated(self._table):
+                self._connect()
+                self._hold = self._wait(started, timeout_s)
+        finally:
+            if self._hold is None:
+                self._threads.unlock()
+        return self._hold is not None
+
+    def unlock(self) -> None:
+        """Release the lock, if the calling thread holds it.
+
+        Raises
+        ------
+        LockError
+            The service does not answer; the lock then ends with its lease.
+        """
+        if not self._threads.is_held:
+            return
+        hold, self._hold = self._hold, None
+        try:
+            if hold is not None:
+                with _translated(self._table):
+                    hold.end()
+        finally:
+            self._threads.unlock()
+
+    def lease_left(self) -> float:
+        """Seconds the lease lasts; 0 when not held."""
+        hold = self._hold
+        return hold.renewal.left() if hold is not None else 0.0
+
+    def owner(self) -> str | None:
+        """Who held the lock when it was last waited for."""
+        return self._owner
+
+    @property
+    def excludes_processes(self) -> bool:
+        """True."""
+        return True
+
+    def _wait(self, started: float, timeout_s: float) -> _Hold | None:
+        deadline, pause = started + max(timeout_s, 0.0), _FIRST_PAUSE_S
+        while True:
+            found = self._read()
+            hold = self._take(found)
+            now = time.monotonic()
+            if hold is None and self._watched is not None and found is not None:
+                # who waits for as long as a lease is to see it end, though it saw it begin later
+                ends = self._watched[1] + found.lease_s
+                if timeout_s >= found.lease_s and ends - now < _LONGEST_PAUSE_S:
+                    deadline = max(deadline, ends + _FIRST_PAUSE_S)
+            if hold is not None or now >= deadline:
+                return hold
+            time.sleep(min(pause, deadline - now))
+            pause = min(2 * pause, _LONGEST_PAUSE_S)
+
+    def _read(self) -> _Item | None:
+        item = self._service.get_item(
+            TableName=self._table, Key={"key": {"S": self._key}}, ConsistentRead=True
+        ).get("Item")
+        return None if item is None else _Item.decode(item)
+
+    def _take(self, found: _Item | None) -> _Hold | None:
+        """Take the lock if it is free now."""
+        if found is None:
+            return self._put(ConditionExpression="attribute_not_exists(#key)", names=("#key",))
+        if not found.is_released:
+            self._owner = f"the writer {found.owner}, for {found.lease_s:g} s after it is last seen"
+            now = time.monotonic()
+            if self._watched is None or self._watched[0] != found.version:
+                self._watched = found.version, now
+            if now - self._watched[1] <= found.lease_s:
+                return None
+        return self._put(
+            ConditionExpression=_UNCHANGED,
+            ExpressionAttributeValues={":version": {"S": found.version}},
+            names=("#key", "#version"),
+        )
+
+    def _put(self, *, names: tuple[str, ...], **condition: Any) -> _Hold | None:
+        hold, since = _Hold(self._service, self._table, self._key, self._lease_s), time.monotonic()
+        used = {name: _NAMES[name] for name in names}
+        try:
+            self._service.put_item(
+                TableName=self._table,
+                Item=hold.item(),
+                ExpressionAttributeNames=used,
+                **condition,
+            )
+        except ClientError as error:
+            if not _is_condition(error):
+                raise
+            # a request that was sent again may find what it did itself
+            found = self._read()
+            if found is None or found.version != hold.version:
+                return None
+        try:
+            hold.renewal.start(since)
+        except ResourceLimitError:
+            hold.end()  # nobody would renew it
+            raise
+        self._watched = None
+        return hold
+
+    def _connect(self) -> None:
+        """Create the DynamoDB table if it is missing, and wait until it can be used."""
+        if self._service is not None:
+            return
+        self._service = _client(self._options)
+        deadline = time.monotonic() + self._options.creation_ms / 1000
+        while self._status() not in _USABLE:
+            if time.monotonic() > deadline:
+                raise LockError(
+                    f"The DynamoDB table {self._table} cannot be used yet",
+                    "Create it by hand: its partition key is the string `key`.",
+                )
+            time.sleep(_CREATION_PAUSE_S)
+
+    def _status(self) -> str | None:
+        """State of the DynamoDB table, which is created if there is none."""
+        try:
+            return str(self._service.describe_table(TableName=self._table)["Table"]["TableStatus"])
+        except self._service.exceptions.ResourceNotFoundException:
+            pass
+        options = self._options
+        units = {
+            "ProvisionedThroughput": {
+                "ReadCapacityUnits": options.read_capacity,
+                "WriteCapacityUnits": options.write_capacity,
+            }
+        }
+        try:
+            made = self._service.create_table(
+                TableName=self._table,
+                KeySchema=[{"AttributeName": "key", "KeyType": "HASH"}],
+                AttributeDefinitions=[{"AttributeName": "key", "AttributeType": "S"}],
+                BillingMode=options.billing_mode,
+                **(units if options.billing_mode == "PROVISIONED" else {}),
+            )
+        except self._service.exceptions.ResourceInUseException:
+            return None  # another writer creates it
+        return str(made["TableDescription"]["TableStatus"])
+
+
+class _Hold:
+    """A held lock."""
+
+    def __init__(self, service: Any, table: str, key: str, lease_s: float) -> None:
+        self._service, self._table, self._key, self._lease_s = service, table, key, lease_s
+        self._owner = str(uuid.uuid4())
+        self.version = str(uuid.uuid4())
+        self.renewal = Renewal(lease_s, lease_s / 6, self._renew)
+
+    def item(self) -> dict[str, Any]:
+        """The item while the lock is held."""
+        return {
+            "key": {"S": self._key},
+            "ownerName": {"S": self._owner},
+            "leaseDuration": {"S": str(int(self._lease_s * 1000))},
+            "recordVersionNumber": {"S": self.version},
+        }
+
+    def end(self) -> None:
+        """Give the lock back, unless it is somebody else's by now."""
+        self.renewal.stop()
+        try:
+            self._service.delete_item(**self._condition(_MINE))
+        except ClientError as error:
+            if not _is_condition(error):
+                raise
+
+    def _renew(self) -> bool:
+        new = str(uuid.uuid4())
+        request = self._condition(_MINE)
+        request["ExpressionAttributeValues"][":new"] = {"S": new}
+        with _translated(self._table):
+            try:
+                self._service.update_item(UpdateExpression="SET #version = :new", **request)
+            except ClientError as error:
+                if not _is_condition(error):
+                    raise
+                # a request that was sent again may find what it did itself
+                found = self._service.get_item(
+                    TableName=self._table, Key=request["Key"], ConsistentRead=True
+                ).get("Item", {})
+                if found.get("recordVersionNumber") != {"S": new}:
+                    return False
+        self.version = new
+        return True
+
+    def _condition(self, expression: str) -> dict[str, Any]:
+        """A request for the item, if it is as this holder left it."""
+        return {
+            "TableName": self._table,
+            "Key": {"key": {"S": self._key}},
+            "ConditionExpression": expression,
+            "ExpressionAttributeNames": dict(_NAMES),
+            "ExpressionAttributeValues": {
+                ":version": {"S": self.version},
+                ":owner": {"S": self._owner},
+            },
+        }
+
+
+def _client(options: DynamoLockConfig) -> Any:
+    """A client of the service; keys that are not given are what boto3 finds by itself."""
+    keys = {
+        "aws_access_key_id": options.access_key,
+        "aws_secret_access_key": options.secret_key,
+        "aws_session_token": options.session_token,
+    }
+    return boto3.session.Session().client(
+        "dynamodb",
+        region_name=options.region_name,
+        endpoint_url=options.endpoint_url,
+        config=_CONFIG,
+        **{name: _revealed(key) for name, key in keys.items()},
+    )
+
+
+def _revealed(key: Secret | None) -> str | None:
+    return None if key is None else key.reveal()
+
+
+def _is_condition(error: ClientError) -> bool:
+    return bool(error.response["Error"]["Code"] == "ConditionalCheckFailedException")
+
+
+@contextmanager
+def _translated(table: str) -> Iterator[None]:
+    try:
+        yield
+    except (BotoCoreError, ClientError) as error:
+        raise LockError(
+            f"The lock in the DynamoDB table {table} cannot be reached: {error}",
+            "Check hoodie.write.lock.dynamodb.* and what the keys may do; then run it again.",
+        ) from error
