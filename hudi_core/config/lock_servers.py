@@ -13,8 +13,17 @@ from hudi_core.config.storage import secret
 
 _SHORTEST_LEASE_MS: Final = 10_000
 """Less leaves a writer no time for what it does under the lock."""
+_HOST: Final = r"([\w.\-]+|\[[\da-fA-F:.]+\])(:\d{1,5})?"
+_SERVERS: Final = re.compile(rf"{_HOST}(,{_HOST})*(/[^,]*)?")
 _ENDPOINT: Final = re.compile(r"(https?://)?[\w.\-]+(:\d+)?/?")
 _URIS: Final = re.compile(r"thrift://[^,/]+:\d+(,thrift://[^,/]+:\d+)*")
+
+
+def servers(text: str) -> str | None:
+    """Parse a connect string of ZooKeeper."""
+    if text and not _SERVERS.fullmatch(text):
+        raise ValueError("it is no list of servers, such as zk1:2181,zk2:2181")
+    return text or None
 
 
 def node_path(text: str) -> str | None:
@@ -51,7 +60,8 @@ class ZookeeperLockConfig(Options, group=Group.LOCK):
     url: Option[str | None] = Option(
         "hoodie.write.lock.zookeeper.url",
         default=None,
-        parse=text_or_none,
+        parse=servers,
+        default_text="(none)",
         doc="`zookeeper`: its servers, such as `zk1:2181,zk2:2181`, perhaps with a root path at "
         "the end, such as `/prod`. Needs kazoo: `pip install hudi-core[zookeeper]`.",
     )
@@ -66,6 +76,7 @@ class ZookeeperLockConfig(Options, group=Group.LOCK):
         "hoodie.write.lock.zookeeper.base_path",
         default=None,
         parse=node_path,
+        default_text="(none)",
         doc="`zookeeper`: the node below which locks are, such as `/hudi/locks`. The same for all "
         "writers of a table. `zookeeper_implicit` makes one from the table's path, and does not "
         "use this.",
@@ -100,6 +111,7 @@ class DynamoLockConfig(Options, group=Group.LOCK):
         "hoodie.write.lock.dynamodb.table",
         default=None,
         parse=text_or_none,
+        default_text="(none)",
         doc="`dynamodb`: the DynamoDB table that holds locks; created when missing. Needs boto3: "
         "`pip install hudi-core[dynamodb]`.",
     )
@@ -170,6 +182,7 @@ class DynamoLockConfig(Options, group=Group.LOCK):
         "hoodie.aws.session.token",
         default=None,
         parse=secret,
+        default_text="(none)",
         doc="`dynamodb`: the token of temporary keys.",
         secret=True,
     )
@@ -187,6 +200,7 @@ class HiveLockConfig(Options, group=Group.LOCK):
         "hoodie.write.lock.hivemetastore.uris",
         default=(),
         parse=thrift_uris,
+        default_text="(none)",
         doc="`hive_metastore`: its addresses, such as `thrift://metastore:9083`; the first that "
         "answers is used. Needs thrift: `pip install hudi-core[hive]`.",
     )
@@ -194,12 +208,14 @@ class HiveLockConfig(Options, group=Group.LOCK):
         "hoodie.write.lock.hivemetastore.database",
         default=None,
         parse=text_or_none,
+        default_text="(none)",
         doc="`hive_metastore`: database of the table that is locked.",
     )
     table: Option[str | None] = Option(
         "hoodie.write.lock.hivemetastore.table",
         default=None,
         parse=text_or_none,
+        default_text="(none)",
         doc="`hive_metastore`: the table that is locked; it need not exist.",
     )
     heartbeat_ms: Option[int] = Option(

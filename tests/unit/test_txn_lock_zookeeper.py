@@ -177,6 +177,8 @@ def test_the_path_that_hudi_makes_of_the_tables(name: str, path: str, node: str)
         ({}, "zookeeper.url"),
         ({"url": "zk"}, "zookeeper.base_path"),
         ({"url": "zk", "base_path": "/hudi"}, "zookeeper.lock_key"),
+        ({"url": "http://zk:2181"}, "zookeeper.url"),
+        ({"url": "zk:two"}, "zookeeper.url"),
         ({"url": "zk", "base_path": "hudi"}, "zookeeper.base_path"),
         ({"url": "zk", "base_path": "/hudi", "lock_key": "a//b"}, "zookeeper.lock_key"),
         ({"url": "zk", "base_path": "/hudi", "session_timeout_ms": "9"}, "zookeeper.session"),

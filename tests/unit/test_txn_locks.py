@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import re
 import time
 import uuid
 from dataclasses import replace
@@ -17,7 +18,15 @@ from hudi_core.config.kinds import LockKind
 from hudi_core.config.lock import LockConfig
 from hudi_core.errors import CorruptMetadataError, InvalidOptionError, LockError
 from hudi_core.storage.object_store import ObjectStorage
-from hudi_core.txn.locks import FileLock, InProcessLock, LockPlace, StorageLock, lock_provider
+from hudi_core.txn.locks import (
+    BothLocks,
+    FileLock,
+    InProcessLock,
+    LockPlace,
+    StorageLock,
+    lock_provider,
+    waiting,
+)
 from hudi_core.txn.locks.storage import LOCK_PATH, LeaseFile
 from hudi_core.txn.table_lock import TableLock
 from tests.lock_contract import LockProviderContract, NewLock, ProcessLockContract
@@ -271,6 +280,44 @@ class TestTableLock:
 def chosen(name: str | None, folder: str | None = None) -> LockConfig:
     given = {"hoodie.write.lock.provider": name, "hoodie.write.lock.filesystem.path": folder}
     return LockConfig.from_options({key: text for key, text in given.items() if text is not None})
+
+
+def test_who_waits_says_so(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(waiting, "_FIRST_WORD_S", 0.05)
+    holder = FileLock(str(tmp_path))
+    assert holder.try_lock(0)
+    both = BothLocks(InProcessLock(str(tmp_path / "other")), FileLock(str(tmp_path)))
+    with (
+        pytest.raises(LockError, match=r"after 0\.[4-9].* s in all; .* held by whoever") as caught,
+        TableLock(both, 0.2, 1, 0.05).held(),
+    ):
+        pass
+    warned = [record.getMessage() for record in caplog.records]
+    assert warned
+    assert all(
+        re.match(r"waiting for the table's lock since 0 s; held by whoever has .*table\.lock", text)
+        for text in warned
+    )
+    assert caught.value.facts["timeout_s"] == 0.2
+    assert "table.lock" in str(caught.value.facts["owner"])
+    holder.unlock()
+    warned.clear()
+    with TableLock(both, 0).held():
+        assert not warned
+
+
+def test_who_holds_a_lock_may_not_write_on_a_terminal() -> None:
+    storage = ObjectStorage(f"memory://locks-{uuid.uuid4().hex}/table")
+    evil = LeaseFile(False, int(time.time() * 1000) + 60_000, "\x1b[31mme\n" * 100)
+    storage.put(LOCK_PATH, evil.encode())
+    lock = StorageLock(storage)
+    assert not lock.try_lock(0)
+    owner = waiting.owner_of(lock)
+    assert owner is not None
+    assert owner.isprintable()
+    assert len(owner) <= 300
 
 
 class TestRegistry:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
@@ -298,43 +298,47 @@ class _Hold:
     def end(self) -> None:
         """Give the lock back, unless it is somebody else's by now."""
         self.renewal.stop()
-        try:
-            self._service.delete_item(**self._condition(_MINE))
-        except ClientError as error:
-            if not _is_condition(error):
-                raise
+        self._change(self._service.delete_item, {})
 
     def _renew(self) -> bool:
         new = str(uuid.uuid4())
-        request = self._condition(_MINE)
-        request["ExpressionAttributeValues"][":new"] = {"S": new}
         with _translated(self._table):
+            is_mine = self._change(
+                self._service.update_item, {":new": {"S": new}}, "SET #version = :new"
+            )
+        if is_mine:
+            self.version = new
+        return is_mine
+
+    def _change(
+        self, change: Callable[..., Any], values: dict[str, Any], expression: str = ""
+    ) -> bool:
+        """Change the item, if it is still this holder's."""
+        request: dict[str, Any] = {
+            "TableName": self._table,
+            "Key": {"key": {"S": self._key}},
+            "ConditionExpression": _MINE,
+            "ExpressionAttributeNames": dict(_NAMES),
+            **({"UpdateExpression": expression} if expression else {}),
+        }
+        owner = {"S": self._owner}
+        for _ in range(2):
+            mine = {":version": {"S": self.version}, ":owner": owner}
             try:
-                self._service.update_item(UpdateExpression="SET #version = :new", **request)
+                change(**request, ExpressionAttributeValues={**mine, **values})
             except ClientError as error:
                 if not _is_condition(error):
                     raise
-                # a request that was sent again may find what it did itself
-                found = self._service.get_item(
-                    TableName=self._table, Key=request["Key"], ConsistentRead=True
-                ).get("Item", {})
-                if found.get("recordVersionNumber") != {"S": new}:
-                    return False
-        self.version = new
-        return True
-
-    def _condition(self, expression: str) -> dict[str, Any]:
-        """A request for the item, if it is as this holder left it."""
-        return {
-            "TableName": self._table,
-            "Key": {"key": {"S": self._key}},
-            "ConditionExpression": expression,
-            "ExpressionAttributeNames": dict(_NAMES),
-            "ExpressionAttributeValues": {
-                ":version": {"S": self.version},
-                ":owner": {"S": self._owner},
-            },
-        }
+            else:
+                return True
+            # an earlier change may have been made, and its answer lost
+            found = self._service.get_item(
+                TableName=self._table, Key=request["Key"], ConsistentRead=True
+            ).get("Item", {})
+            if found.get("ownerName") != owner:
+                return False
+            self.version = found["recordVersionNumber"]["S"]
+        return False
 
 
 def _client(options: DynamoLockConfig) -> Any:

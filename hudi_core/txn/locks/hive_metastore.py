@@ -202,7 +202,7 @@ class HiveLock:
     def _translated(self) -> Iterator[None]:
         try:
             yield
-        except Failures as error:
+        except (NoSuchLock, *Failures) as error:
             raise LockError(
                 f"The lock of {self._database}.{self._table} in the Hive metastore at "
                 f"{', '.join(self._uris)} cannot be reached: {error}",

@@ -24,7 +24,13 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import ConnectionLoss, KazooException, NoNodeError, SessionExpiredError
+from kazoo.exceptions import (
+    ConnectionLoss,
+    KazooException,
+    NoNodeError,
+    OperationTimeoutError,
+    SessionExpiredError,
+)
 from kazoo.handlers.threading import KazooTimeoutError
 
 from hudi_core.config.kinds import LockKind
@@ -42,6 +48,12 @@ _RETRY_S: Final = 0.1
 
 
 _Failure: Final = (KazooException, KazooTimeoutError)
+_Passing: Final = (
+    ConnectionLoss,
+    OperationTimeoutError,
+    SessionExpiredError,
+    KazooTimeoutError,
+)
 
 
 def lock_of(place: LockPlace, config: LockConfig) -> ZookeeperLock:
@@ -162,8 +174,9 @@ class ZookeeperLock:
                         turn.wait_for(before, left)
                     return turn.keep()
             except _Failure as error:
-                if time.monotonic() + _RETRY_S >= deadline:
-                    raise self._refusal(error) from error
+                is_passing = isinstance(error, _Passing)
+                if not is_passing or time.monotonic() + _RETRY_S >= deadline:
+                    raise self._refusal(str(error) or type(error).__name__) from error
                 time.sleep(_RETRY_S)
 
     @contextmanager
@@ -181,10 +194,9 @@ class ZookeeperLock:
             if not turn.is_kept:
                 turn.end()
 
-    def _refusal(self, why: object) -> LockError:
+    def _refusal(self, why: str) -> LockError:
         return LockError(
-            f"The lock {self._path} of ZooKeeper at {self._hosts} cannot be taken: "
-            f"{why or type(why).__name__}",
+            f"The lock {self._path} of ZooKeeper at {self._hosts} cannot be taken: {why}",
             "Check hoodie.write.lock.zookeeper.url, and that its servers can be reached.",
             path=self._path,
         )
