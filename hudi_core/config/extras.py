@@ -1,4 +1,4 @@
-"""Libraries that only some options need, which an extra of the package installs."""
+"""Libraries that extras of the package install."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options of the locks that a server keeps: ZooKeeper, DynamoDB, a Hive metastore."""
+"""Options of locks in ZooKeeper, DynamoDB and Hive metastores."""
 
 from __future__ import annotations
 

@@ -62,9 +62,9 @@ class NamesOwner(Protocol):
     """A lock that says who holds it; a lock may do without."""
 
     def owner(self) -> str | None:
-        """Who held the lock when it was last waited for; ``None`` if that is not known.
+        """Who held the lock when it was last waited for.
 
-        Completes the sentence "It is held by ...". Names no secret.
+        ``None`` if that is not known. Completes the sentence "It is held by ...". Names no secret.
         """
         ...
 

@@ -183,7 +183,7 @@ class Session:
             self._locks[path] = lock
         elif not _is_file(lock):
             lock.close()
-        return taken
+        return bool(taken)
 
     def unlock(self, path: str) -> None:
         """Give a lock back that :meth:`lock` took."""

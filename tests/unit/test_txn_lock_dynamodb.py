@@ -43,7 +43,7 @@ def key() -> str:
 @pytest.fixture
 def service(s3: Any) -> Any:
     """A client of the service, as anybody may have one."""
-    return _client(config(s3.endpoint).dynamodb)
+    return _client(config(s3.endpoint).dynamodb, 0)
 
 
 class TestDynamoLock(ProcessLockContract):

@@ -15,11 +15,13 @@ the lease that the item names.
 
 from __future__ import annotations
 
+import os
 import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 import boto3
@@ -238,10 +240,13 @@ class DynamoLock:
         return hold
 
     def _connect(self) -> None:
-        """Create the DynamoDB table if it is missing, and wait until it can be used."""
+        """Create the DynamoDB table if it is missing.
+
+        Waits until it can be used.
+        """
         if self._service is not None:
             return
-        self._service = _client(self._options)
+        self._service = _client(self._options, os.getpid())
         deadline = time.monotonic() + self._options.creation_ms / 1000
         while self._status() not in _USABLE:
             if time.monotonic() > deadline:
@@ -341,8 +346,12 @@ class _Hold:
         return False
 
 
-def _client(options: DynamoLockConfig) -> Any:
-    """A client of the service; keys that are not given are what boto3 finds by itself."""
+@lru_cache(maxsize=8)
+def _client(options: DynamoLockConfig, _: int) -> Any:
+    """A client of the service for a process, which takes long to make.
+
+    Keys that are not given are what boto3 finds by itself.
+    """
     keys = {
         "aws_access_key_id": options.access_key,
         "aws_secret_access_key": options.secret_key,

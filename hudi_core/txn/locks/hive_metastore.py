@@ -1,4 +1,4 @@
-"""The lock of Hudi's ``HiveMetastoreBasedLockProvider``: that of a table in a Hive metastore.
+"""The lock of Hudi's ``HiveMetastoreBasedLockProvider``.
 
 An exclusive lock on a table that need not exist, in the metastore's own lock manager: ``lock`` asks
 for it and ``check_lock`` again while it waits in the queue; ``heartbeat`` keeps it, as the
@@ -129,7 +129,10 @@ class HiveLock:
             self._threads.unlock()
 
     def lease_left(self) -> float:
-        """Seconds the lock lasts, as the metastore says now; 0 when not held."""
+        """Seconds the lock lasts, as the metastore says now.
+
+        0 when not held.
+        """
         lock, renewal = self._lock, self._renewal
         if lock is None or renewal is None or renewal.left() == 0:
             return 0.0
@@ -212,7 +215,7 @@ class HiveLock:
 
 
 def _seconds(text: str) -> float:
-    """Seconds of a duration as Hive writes it, such as ``300s`` or ``5min``."""
+    """Seconds of a duration such as ``300s`` or ``5min``."""
     found = _DURATION.match(text.strip().lower())
     if found is None:
         return _LEASE_S

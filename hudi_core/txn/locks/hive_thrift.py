@@ -29,7 +29,7 @@ class NoSuchLock(Exception):  # noqa: N818 - Hive's own word for it
 
 
 class _Struct(TBase):  # type: ignore[misc]  # thrift has no types
-    """A struct whose values are named; a value that is missing is not sent."""
+    """A struct; a value that is missing is not sent."""
 
     thrift_spec: tuple[Any, ...] = ()
 

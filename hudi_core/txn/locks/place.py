@@ -35,7 +35,7 @@ class LockPlace:
 
     @property
     def hashed_path(self) -> str:
-        """What Hudi makes of a table's path where a lock needs a name.
+        """The name of a lock that Hudi makes from a path.
 
         Writers that spell the path in other ways have other locks, but for `s3a://` and `s3://`.
         """

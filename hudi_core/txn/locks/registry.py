@@ -25,7 +25,9 @@ from hudi_core.txn.locks.storage import StorageLock
 
 @dataclass(frozen=True, slots=True)
 class _OfExtra:
-    """A lock whose library is installed by an extra, and imported when the lock is chosen.
+    """A lock whose library an extra installs.
+
+    It is imported when the lock is chosen.
 
     Attributes
     ----------

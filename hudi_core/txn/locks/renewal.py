@@ -1,4 +1,4 @@
-"""The sign of life of a writer that holds a lock for a limited time."""
+"""Leases, and the threads that renew them."""
 
 from __future__ import annotations
 

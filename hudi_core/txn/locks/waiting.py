@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 
 
 class Waiting:
-    """The time that a block waits for a lock, warned of every now and then.
+    """The wait for a lock, warned of now and then.
 
     Attributes
     ----------

@@ -148,7 +148,10 @@ class ZookeeperLock:
             self._threads.unlock()
 
     def lease_left(self) -> float:
-        """Seconds until the session may end, as ZooKeeper says now; 0 when not held."""
+        """Seconds until the session may end, as ZooKeeper says now.
+
+        0 when not held.
+        """
         turn = self._turn
         return turn.left() if turn is not None else 0.0
 
@@ -227,7 +230,7 @@ class _Turn:
         self._node = made.rpartition("/")[2]
 
     def node_before(self) -> str | None:
-        """The node whose end is to be waited for; ``None`` at the head of the queue."""
+        """The node to wait for; ``None`` at the head of the queue."""
         queue = self._queue()
         if self._node not in queue:
             # the session ended, and with it the node
@@ -236,7 +239,7 @@ class _Turn:
         return queue[place - 1] if place else None
 
     def wait_for(self, node: str, seconds: float) -> None:
-        """Wait until a node is gone, or something is amiss; at most so many seconds."""
+        """Wait until a node is gone, or the connection changes."""
         self._changed.clear()
         if self._ask("exists", f"{self._path}/{node}", watch=self._notice) is not None:
             self._changed.wait(seconds)
@@ -288,7 +291,7 @@ class _Turn:
         return sorted(nodes, key=lambda node: node.rpartition(_NUMBERED)[2])
 
     def _ask(self, what: str, *arguments: Any, **more: Any) -> Any:
-        """Call a method of the client, which alone would wait for a server for ever."""
+        """Call a method of the client, for a limited time."""
         call = getattr(self._client, f"{what}_async")
         return call(*arguments, **more).get(timeout=self._patience_s)
 
