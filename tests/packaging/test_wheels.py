@@ -74,8 +74,7 @@ REGISTERED = {
 NEEDS_SPARK = ("hudi_core/engine/spark/", "pyspark_hudi/", "pyspark_org_apache_hudi/")
 # the same for locks that servers keep, whose libraries extras install
 NEEDS_CLIENT = tuple(
-    f"hudi_core/txn/locks/{name}.py"
-    for name in ("dynamodb", "hive_metastore", "hive_thrift", "zookeeper")
+    f"hudi_core/txn/locks/{server}" for server in ("dynamodb", "hive_", "zookeeper")
 )
 
 

@@ -13,7 +13,8 @@ from hudi_core.config.lock import LockConfig
 from hudi_core.errors import InvalidOptionError, LockError
 from hudi_core.model.protocols import LockProvider
 from hudi_core.txn.locks import LockPlace, lock_provider
-from hudi_core.txn.locks.dynamodb import DynamoLock, _client
+from hudi_core.txn.locks.dynamodb import DynamoLock
+from hudi_core.txn.locks.dynamodb_item import client_of
 from tests.lock_contract import NewLock, ProcessLockContract
 
 LOCK = "hoodie.write.lock."
@@ -21,18 +22,19 @@ CLASSES = "org.apache.hudi.aws.transaction.lock."
 LEASE_S, BRIEF_S = 30, 2
 
 
+def given(endpoint: str) -> dict[str, str]:
+    return {
+        f"{LOCK}provider": "dynamodb",
+        f"{LOCK}dynamodb.endpoint_url": endpoint,
+        f"{LOCK}dynamodb.table": "locks",
+        "hoodie.aws.access.key": "test-access-key",
+        "hoodie.aws.secret.key": "test-secret-key",
+    }
+
+
 def config(endpoint: str, **more: str) -> LockConfig:
-    given = {f"{LOCK}dynamodb.{name}": text for name, text in more.items()}
-    return LockConfig.from_options(
-        {
-            f"{LOCK}provider": "dynamodb",
-            f"{LOCK}dynamodb.endpoint_url": endpoint,
-            f"{LOCK}dynamodb.table": "locks",
-            "hoodie.aws.access.key": "test-access-key",
-            "hoodie.aws.secret.key": "test-secret-key",
-            **given,
-        }
-    )
+    others = {f"{LOCK}dynamodb.{name}": text for name, text in more.items()}
+    return LockConfig.from_options({**given(endpoint), **others})
 
 
 @pytest.fixture
@@ -43,12 +45,12 @@ def key() -> str:
 @pytest.fixture
 def service(s3: Any) -> Any:
     """A client of the service, as anybody may have one."""
-    return _client(config(s3.endpoint).dynamodb, 0)
+    return client_of(config(s3.endpoint).dynamodb, 0)
 
 
 class TestDynamoLock(ProcessLockContract):
     lease_s = LEASE_S
-    rivals, turns_of_threads = 2, 3
+    rivals, turns, turns_of_threads = 2, 4, 2
 
     @pytest.fixture
     def new(self, s3: Any, key: str) -> NewLock:
@@ -62,8 +64,9 @@ class TestDynamoLock(ProcessLockContract):
     def code(self, s3: Any, key: str) -> str:
         return (
             "from hudi_core.txn.locks.dynamodb import DynamoLock\n"
-            "from tests.unit.test_txn_lock_dynamodb import config\n"
-            f"lock = DynamoLock(config({s3.endpoint!r}).dynamodb, 'locks', {key!r}, {LEASE_S})"
+            "from hudi_core.config.lock_servers import DynamoLockConfig\n"
+            f"options = DynamoLockConfig.from_options({given(s3.endpoint)!r})\n"
+            f"lock = DynamoLock(options, 'locks', {key!r}, {LEASE_S})"
         )
 
     @pytest.fixture
@@ -148,8 +151,8 @@ class TestDynamoLock(ProcessLockContract):
 
 
 def test_a_table_of_dynamodb_is_made_as_told(s3: Any, service: Any, key: str) -> None:
-    given = config(s3.endpoint, table=key, billing_mode="PROVISIONED", write_capacity="7")
-    lock = lock_provider(LockPlace("/lake/t", name="trips"), given)
+    options = config(s3.endpoint, table=key, billing_mode="PROVISIONED", write_capacity="7")
+    lock = lock_provider(LockPlace("/lake/t", name="trips"), options)
     assert lock.try_lock(0)
     lock.unlock()
     made = service.describe_table(TableName=key)["Table"]["ProvisionedThroughput"]
@@ -157,8 +160,8 @@ def test_a_table_of_dynamodb_is_made_as_told(s3: Any, service: Any, key: str) ->
 
 
 def chosen(place: LockPlace, provider: str, **options: str) -> LockProvider:
-    given = {f"{LOCK}dynamodb.{name}": text for name, text in options.items()}
-    return lock_provider(place, LockConfig.from_options({f"{LOCK}provider": provider, **given}))
+    own = {f"{LOCK}dynamodb.{name}": text for name, text in options.items()}
+    return lock_provider(place, LockConfig.from_options({f"{LOCK}provider": provider, **own}))
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from tests.hive_metastore import HiveMetastore, hive_metastore
 from tests.lock_contract import NewLock, ProcessLockContract
 
 LOCK = "hoodie.write.lock."
-LEASE_S = 4
+LEASE_S = 3
 
 
 @pytest.fixture(scope="module")

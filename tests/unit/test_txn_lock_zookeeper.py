@@ -35,7 +35,7 @@ def path() -> str:
 
 class TestZookeeperLock(ProcessLockContract):
     lease_s = SESSION_S
-    rivals = 2
+    rivals, turns_of_threads = 2, 5
 
     @pytest.fixture
     def new(self, zookeeper: Any, path: str) -> NewLock:

@@ -17,25 +17,25 @@ from __future__ import annotations
 
 import os
 import time
-import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Final
 
-import boto3
-from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import ClientError
 
-from hudi_core.config.key import Secret
 from hudi_core.config.kinds import LockKind
 from hudi_core.config.lock import LockConfig
 from hudi_core.config.lock_servers import DynamoLockConfig
 from hudi_core.errors import LockError, ResourceLimitError
+from hudi_core.txn.locks.dynamodb_item import (
+    NAMES,
+    UNCHANGED,
+    Hold,
+    Item,
+    client_of,
+    is_condition,
+    translated,
+)
 from hudi_core.txn.locks.in_process import InProcessLock
 from hudi_core.txn.locks.place import LockPlace, required
-from hudi_core.txn.locks.renewal import Renewal
 
 _SHORTEST_LEASE_S: Final = 20
 """A writer needs time for what it does under the lock, however shortly it waits itself."""
@@ -43,12 +43,6 @@ _FIRST_PAUSE_S: Final = 0.05
 _LONGEST_PAUSE_S: Final = 1.0
 _CREATION_PAUSE_S: Final = 1.0
 _USABLE: Final = ("ACTIVE", "UPDATING")
-_CONFIG: Final = Config(
-    connect_timeout=5, read_timeout=10, retries={"mode": "standard", "total_max_attempts": 3}
-)
-_NAMES: Final = {"#key": "key", "#version": "recordVersionNumber"}
-_UNCHANGED: Final = "attribute_exists(#key) AND #version = :version"
-_MINE: Final = f"{_UNCHANGED} AND ownerName = :owner"
 
 
 def lock_of(place: LockPlace, config: LockConfig) -> DynamoLock:
@@ -67,31 +61,6 @@ def lock_of(place: LockPlace, config: LockConfig) -> DynamoLock:
         key = place.name_for(DynamoLockConfig.partition_key.key, options.partition_key)
     # as in Hudi, where who waits for long holds for long
     return DynamoLock(options, table, key, max(_SHORTEST_LEASE_S, config.wait_ms / 1000))
-
-
-@dataclass(frozen=True, slots=True)
-class _Item:
-    """What an item says."""
-
-    owner: str
-    version: str
-    lease_s: float
-    is_released: bool
-
-    @classmethod
-    def decode(cls, item: dict[str, Any]) -> _Item:
-        try:
-            return cls(
-                item["ownerName"]["S"],
-                item["recordVersionNumber"]["S"],
-                int(item["leaseDuration"]["S"]) / 1000,
-                "isReleased" in item,
-            )
-        except (KeyError, TypeError, ValueError) as error:
-            raise LockError(
-                "The item of the table's lock in DynamoDB is none of a lock",
-                "Make sure that nobody writes the table, and delete the item.",
-            ) from error
 
 
 class DynamoLock:
@@ -116,7 +85,7 @@ class DynamoLock:
         self._threads = InProcessLock(f"/dynamodb/{place}/{table}/{key}")
         self._service: Any = None
         self._watched: tuple[str, float] | None = None
-        self._hold: _Hold | None = None
+        self._hold: Hold | None = None
         self._owner: str | None = None
 
     def try_lock(self, timeout_s: float) -> bool:
@@ -135,7 +104,7 @@ class DynamoLock:
             self._owner = self._threads.owner()
             return False
         try:
-            with _translated(self._table):
+            with translated(self._table):
                 self._connect()
                 self._hold = self._wait(started, timeout_s)
         finally:
@@ -156,7 +125,7 @@ class DynamoLock:
         hold, self._hold = self._hold, None
         try:
             if hold is not None:
-                with _translated(self._table):
+                with translated(self._table):
                     hold.end()
         finally:
             self._threads.unlock()
@@ -175,7 +144,7 @@ class DynamoLock:
         """True."""
         return True
 
-    def _wait(self, started: float, timeout_s: float) -> _Hold | None:
+    def _wait(self, started: float, timeout_s: float) -> Hold | None:
         deadline, pause = started + max(timeout_s, 0.0), _FIRST_PAUSE_S
         while True:
             found = self._read()
@@ -191,13 +160,13 @@ class DynamoLock:
             time.sleep(min(pause, deadline - now))
             pause = min(2 * pause, _LONGEST_PAUSE_S)
 
-    def _read(self) -> _Item | None:
+    def _read(self) -> Item | None:
         item = self._service.get_item(
             TableName=self._table, Key={"key": {"S": self._key}}, ConsistentRead=True
         ).get("Item")
-        return None if item is None else _Item.decode(item)
+        return None if item is None else Item.decode(item)
 
-    def _take(self, found: _Item | None) -> _Hold | None:
+    def _take(self, found: Item | None) -> Hold | None:
         """Take the lock if it is free now."""
         if found is None:
             return self._put(ConditionExpression="attribute_not_exists(#key)", names=("#key",))
@@ -209,14 +178,14 @@ class DynamoLock:
             if now - self._watched[1] <= found.lease_s:
                 return None
         return self._put(
-            ConditionExpression=_UNCHANGED,
+            ConditionExpression=UNCHANGED,
             ExpressionAttributeValues={":version": {"S": found.version}},
             names=("#key", "#version"),
         )
 
-    def _put(self, *, names: tuple[str, ...], **condition: Any) -> _Hold | None:
-        hold, since = _Hold(self._service, self._table, self._key, self._lease_s), time.monotonic()
-        used = {name: _NAMES[name] for name in names}
+    def _put(self, *, names: tuple[str, ...], **condition: Any) -> Hold | None:
+        hold, since = Hold(self._service, self._table, self._key, self._lease_s), time.monotonic()
+        used = {name: NAMES[name] for name in names}
         try:
             self._service.put_item(
                 TableName=self._table,
@@ -225,7 +194,7 @@ class DynamoLock:
                 **condition,
             )
         except ClientError as error:
-            if not _is_condition(error):
+            if not is_condition(error):
                 raise
             # a request that was sent again may find what it did itself
             found = self._read()
@@ -246,7 +215,7 @@ class DynamoLock:
         """
         if self._service is not None:
             return
-        self._service = _client(self._options, os.getpid())
+        self._service = client_of(self._options, os.getpid())
         deadline = time.monotonic() + self._options.creation_ms / 1000
         while self._status() not in _USABLE:
             if time.monotonic() > deadline:
@@ -280,106 +249,3 @@ class DynamoLock:
         except self._service.exceptions.ResourceInUseException:
             return None  # another writer creates it
         return str(made["TableDescription"]["TableStatus"])
-
-
-class _Hold:
-    """A held lock."""
-
-    def __init__(self, service: Any, table: str, key: str, lease_s: float) -> None:
-        self._service, self._table, self._key, self._lease_s = service, table, key, lease_s
-        self._owner = str(uuid.uuid4())
-        self.version = str(uuid.uuid4())
-        self.renewal = Renewal(lease_s, lease_s / 6, self._renew)
-
-    def item(self) -> dict[str, Any]:
-        """The item while the lock is held."""
-        return {
-            "key": {"S": self._key},
-            "ownerName": {"S": self._owner},
-            "leaseDuration": {"S": str(int(self._lease_s * 1000))},
-            "recordVersionNumber": {"S": self.version},
-        }
-
-    def end(self) -> None:
-        """Give the lock back, unless it is somebody else's by now."""
-        self.renewal.stop()
-        self._change(self._service.delete_item, {})
-
-    def _renew(self) -> bool:
-        new = str(uuid.uuid4())
-        with _translated(self._table):
-            is_mine = self._change(
-                self._service.update_item, {":new": {"S": new}}, "SET #version = :new"
-            )
-        if is_mine:
-            self.version = new
-        return is_mine
-
-    def _change(
-        self, change: Callable[..., Any], values: dict[str, Any], expression: str = ""
-    ) -> bool:
-        """Change the item, if it is still this holder's."""
-        request: dict[str, Any] = {
-            "TableName": self._table,
-            "Key": {"key": {"S": self._key}},
-            "ConditionExpression": _MINE,
-            "ExpressionAttributeNames": dict(_NAMES),
-            **({"UpdateExpression": expression} if expression else {}),
-        }
-        owner = {"S": self._owner}
-        for _ in range(2):
-            mine = {":version": {"S": self.version}, ":owner": owner}
-            try:
-                change(**request, ExpressionAttributeValues={**mine, **values})
-            except ClientError as error:
-                if not _is_condition(error):
-                    raise
-            else:
-                return True
-            # an earlier change may have been made, and its answer lost
-            found = self._service.get_item(
-                TableName=self._table, Key=request["Key"], ConsistentRead=True
-            ).get("Item", {})
-            if found.get("ownerName") != owner:
-                return False
-            self.version = found["recordVersionNumber"]["S"]
-        return False
-
-
-@lru_cache(maxsize=8)
-def _client(options: DynamoLockConfig, _: int) -> Any:
-    """A client of the service for a process, which takes long to make.
-
-    Keys that are not given are what boto3 finds by itself.
-    """
-    keys = {
-        "aws_access_key_id": options.access_key,
-        "aws_secret_access_key": options.secret_key,
-        "aws_session_token": options.session_token,
-    }
-    return boto3.session.Session().client(
-        "dynamodb",
-        region_name=options.region_name,
-        endpoint_url=options.endpoint_url,
-        config=_CONFIG,
-        **{name: _revealed(key) for name, key in keys.items()},
-    )
-
-
-def _revealed(key: Secret | None) -> str | None:
-    return None if key is None else key.reveal()
-
-
-def _is_condition(error: ClientError) -> bool:
-    return bool(error.response["Error"]["Code"] == "ConditionalCheckFailedException")
-
-
-@contextmanager
-def _translated(table: str) -> Iterator[None]:
-    try:
-        yield
-    except (BotoCoreError, ClientError) as error:
-        raise LockError(
-            f"The lock in the DynamoDB table {table} cannot be reached: {error}",
-            "Check hoodie.write.lock.dynamodb.* and what the keys may do; then run it again.",
-        ) from error
