@@ -18,6 +18,7 @@ import hudi_core as hudi
 from hudi_core.config.lock import LockConfig
 from hudi_core.errors import InvalidOptionError, LockError
 from hudi_core.model.protocols import LockProvider
+from hudi_core.services.drop import drop_table
 from hudi_core.txn.locks import LockPlace, lock_provider
 from hudi_core.txn.locks.zookeeper import ZookeeperLock, with_port
 from tests.lock_contract import NewLock, ProcessLockContract
@@ -211,6 +212,8 @@ def test_a_table_is_written_under_it(zookeeper: Any, path: str, tmp_path: Path) 
     with pytest.raises(LockError, match=r"held by [0-9a-f-]{36}, which queued for it") as caught:
         table.upsert(ROWS)
     assert caught.value.facts["waited_s"] >= 0.2  # type: ignore[operator]
+    with pytest.raises(LockError):
+        drop_table(str(tmp_path / "t"), options)
     holder.unlock()
     table.upsert(ROWS)
     assert len(table.timeline.completed_writes()) == 2

@@ -215,21 +215,22 @@ class DynamoLock:
         """
         if self._service is not None:
             return
-        self._service = client_of(self._options, os.getpid())
+        service = client_of(self._options, os.getpid())
         deadline = time.monotonic() + self._options.creation_ms / 1000
-        while self._status() not in _USABLE:
+        while self._status(service) not in _USABLE:
             if time.monotonic() > deadline:
                 raise LockError(
                     f"The DynamoDB table {self._table} cannot be used yet",
                     "Create it by hand: its partition key is the string `key`.",
                 )
             time.sleep(_CREATION_PAUSE_S)
+        self._service = service
 
-    def _status(self) -> str | None:
+    def _status(self, service: Any) -> str | None:
         """State of the DynamoDB table, which is created if there is none."""
         try:
-            return str(self._service.describe_table(TableName=self._table)["Table"]["TableStatus"])
-        except self._service.exceptions.ResourceNotFoundException:
+            return str(service.describe_table(TableName=self._table)["Table"]["TableStatus"])
+        except service.exceptions.ResourceNotFoundException:
             pass
         options = self._options
         units = {
@@ -239,13 +240,13 @@ class DynamoLock:
             }
         }
         try:
-            made = self._service.create_table(
+            made = service.create_table(
                 TableName=self._table,
                 KeySchema=[{"AttributeName": "key", "KeyType": "HASH"}],
                 AttributeDefinitions=[{"AttributeName": "key", "AttributeType": "S"}],
                 BillingMode=options.billing_mode,
                 **(units if options.billing_mode == "PROVISIONED" else {}),
             )
-        except self._service.exceptions.ResourceInUseException:
+        except service.exceptions.ResourceInUseException:
             return None  # another writer creates it
         return str(made["TableDescription"]["TableStatus"])
