@@ -159,13 +159,13 @@ class HiveLock:
         """Queue up; again where the metastore has forgotten it."""
         pause = _FIRST_PAUSE_S
         while True:
+            asked = time.monotonic()
             lock, state = self._metastore.lock(
                 self._database, self._table, _USER, str(uuid.uuid4())
             )
             taken = False
             try:
                 with contextlib.suppress(NoSuchLock):
-                    asked = time.monotonic()
                     while state == WAITING and (left := deadline - asked) > 0:
                         time.sleep(min(pause, left))
                         pause = min(2 * pause, _LONGEST_PAUSE_S)
