@@ -302,7 +302,8 @@ class TableFormatHooks(Protocol):
         :meth:`check_creation`), and ``hoodie.write.lock.provider`` is not given. It is held in
         addition to the lock that suits the table's place. A lock that does not
         exclude other processes is not used; like ``None``, it leaves the table with a lock in its
-        store. RFC-93 ``getLockProvider``.
+        store. Where it has a method ``owner()``, waiting writers say whom they wait for. RFC-93
+        ``getLockProvider``.
 
         Parameters
         ----------

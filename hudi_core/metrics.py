@@ -7,7 +7,6 @@ with the labels ``table``, its name, and ``base_path``. What executors do is not
 
 from __future__ import annotations
 
-import importlib
 import re
 import threading
 import time
@@ -16,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
+from hudi_core.config.extras import require_library
 from hudi_core.config.metrics import MetricsConfig, Reporter
 from hudi_core.errors import InvalidOptionError
 from hudi_core.model.metering import NO_METER, Meter, Metric
@@ -98,15 +98,12 @@ def metric_name(prefix: str, metric: Metric, what: str) -> str:
 
 
 def _library() -> Any:
-    try:
-        return importlib.import_module("prometheus_client")
-    except ModuleNotFoundError as error:
-        raise InvalidOptionError(
-            MetricsConfig.enabled.key,
-            "true",
-            "metrics need prometheus-client, which is not installed",
-            "Run `pip install hudi-core[metrics]`.",
-        ) from error
+    return require_library(
+        "prometheus_client",
+        "metrics",
+        (MetricsConfig.enabled.key, "true"),
+        "metrics need prometheus-client",
+    )
 
 
 def _make_gauge(library: Any, name: str, metric: Metric, what: str) -> None:

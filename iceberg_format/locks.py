@@ -86,6 +86,7 @@ class SqlLease:
         self._is_made = False
         self._watched: tuple[_Row, float] | None = None
         self._renewal: _Renewal | None = None
+        self._owner: str | None = None
 
     def try_lock(self, timeout_s: float) -> bool:
         """Take the lock within ``timeout_s`` seconds, else return ``False``.
@@ -99,6 +100,7 @@ class SqlLease:
         """
         deadline = time.monotonic() + max(timeout_s, 0.0)
         if not self._threads.try_lock(timeout_s):
+            self._owner = self._threads.owner()
             return False
         try:
             self._renewal = self._wait(deadline)
@@ -126,6 +128,10 @@ class SqlLease:
         renewal = self._renewal
         return max(0.0, renewal.ends - time.monotonic()) if renewal is not None else 0.0
 
+    def owner(self) -> str | None:
+        """Who held the lock when it was last waited for."""
+        return self._owner
+
     @property
     def excludes_processes(self) -> bool:
         """Whether other processes see the database, unlike one in memory."""
@@ -146,6 +152,7 @@ class SqlLease:
         """Take the lock if it is free now."""
         row = self._row()
         if row.owner and not self._is_left(row):
+            self._owner = f"the writer {row.owner}, for {row.lease_s} s after it is last seen"
             return None
         owner, started = uuid.uuid4().hex, time.monotonic()
         taken = self._update(_TAKE, mine=owner, lease=self.lease_s, owner=row.owner, beat=row.beat)

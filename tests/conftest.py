@@ -154,6 +154,15 @@ def metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
+def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Give a ZooKeeper of this test run, in a process that has Curator, too."""
+    from tests.zookeeper_server import zookeeper_server  # noqa: PLC0415 - few tests need Java
+
+    with zookeeper_server(tmp_path_factory.mktemp("zookeeper")) as service:
+        yield service
+
+
+@pytest.fixture(scope="session")
 def s3() -> Iterator[S3Service]:
     """Give an S3 service of this test run."""
     from tests.moto_s3 import serving  # noqa: PLC0415 - takes seconds, which few tests need pay

@@ -91,8 +91,15 @@ def shared_metastore(folder: Path) -> Iterator[HiveMetastore]:
 
 
 @contextmanager
-def hive_metastore(folder: Path) -> Iterator[HiveMetastore]:
-    """Run a metastore whose database and warehouse are in a folder."""
+def hive_metastore(folder: Path, lock_s: int | None = None) -> Iterator[HiveMetastore]:
+    """Run a metastore whose database and warehouse are in a folder.
+
+    Parameters
+    ----------
+    lock_s
+        Seconds after which it takes a lock away from who is not heard of. By default it does not,
+        as its housekeeping runs only in its own main class.
+    """
     settings = {
         "javax.jdo.option.ConnectionURL": (
             f"jdbc:derby:;databaseName={folder}/metastore_db;create=true"
@@ -104,25 +111,47 @@ def hive_metastore(folder: Path) -> Iterator[HiveMetastore]:
         "hive.metastore.warehouse.dir": f"file://{folder}/warehouse",
         "hive.async.log.enabled": "false",
     }
+    if lock_s is not None:
+        settings["hive.txn.timeout"] = f"{lock_s}s"
     options = (f"-Dderby.system.home={folder}", "-Dlog4j2.level=ERROR")
     with java_process(folder, options) as gateway:
         server, port = _server(gateway, settings)
         thread = threading.Thread(target=server.serve, name="hive-metastore", daemon=True)
         thread.start()
+        ended = threading.Event()
+        keeper = threading.Thread(target=_keep_house, args=(gateway, settings, ended))
+        if lock_s is not None:
+            keeper.start()
         try:
             yield HiveMetastore(port, folder / "warehouse")
         finally:
+            ended.set()
+            if lock_s is not None:
+                keeper.join()
             server.stop()
             thread.join()
+
+
+def _keep_house(gateway: JavaGateway, settings: dict[str, str], ended: threading.Event) -> None:
+    """Take locks away whose holders are not heard of."""
+    hive = gateway.jvm.org.apache.hadoop.hive
+    store = hive.metastore.txn.TxnUtils.getTxnStore(_conf(gateway, settings))
+    while not ended.wait(0.5):
+        store.performTimeOuts()
+
+
+def _conf(gateway: JavaGateway, settings: dict[str, str]) -> Any:
+    conf = gateway.jvm.org.apache.hadoop.hive.conf.HiveConf()
+    for key, value in settings.items():
+        conf.set(key, value)
+    return conf
 
 
 def _server(gateway: JavaGateway, settings: dict[str, str]) -> tuple[Any, int]:
     """Return a Thrift server of a metastore, and the port that it is bound to."""
     java = gateway.jvm
     hive = java.org.apache.hadoop.hive
-    conf = hive.conf.HiveConf()
-    for key, value in settings.items():
-        conf.set(key, value)
+    conf = _conf(gateway, settings)
     handler = make(gateway, f"{_METASTORE}.HiveMetaStore$HMSHandler", "tests", conf, False)
     # makes the default database, and with it the tables of its own
     handler = hive.metastore.RetryingHMSHandler.getProxy(conf, handler, True)

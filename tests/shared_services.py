@@ -13,7 +13,7 @@ from typing import Final
 
 import pytest
 
-SLOW_TO_START: Final = ("spark", "metastore", "s3", "careless_s3")
+SLOW_TO_START: Final = ("spark", "metastore", "s3", "zookeeper", "careless_s3")
 """Fixtures of the session, the slowest first."""
 
 

@@ -10,7 +10,7 @@ from hudi_core.config.commit_keys import CommitConfig
 from hudi_core.config.foreign import foreign_options
 from hudi_core.config.index_keys import IndexConfig
 from hudi_core.config.key import ConfigKey
-from hudi_core.config.lock import LockConfig
+from hudi_core.config.lock import SERVER_LOCKS, LockConfig
 from hudi_core.config.merge_keys import MergeKeys
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.metrics import MetricsConfig
@@ -35,6 +35,7 @@ OPTIONS: Final[tuple[type[Options], ...]] = (
     ReadConfig,
     ServicesConfig,
     LockConfig,
+    *SERVER_LOCKS.values(),
     StoreKeys,
     MetadataConfig,
     MetricsConfig,

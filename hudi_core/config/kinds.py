@@ -128,6 +128,11 @@ class LockKind(StrEnum):
     FILE_SYSTEM = "file_system"
     LOCK_FILE = "lock_file"
     STORAGE = "storage"
+    ZOOKEEPER = "zookeeper"
+    ZOOKEEPER_IMPLICIT = "zookeeper_implicit"
+    DYNAMODB = "dynamodb"
+    DYNAMODB_IMPLICIT = "dynamodb_implicit"
+    HIVE_METASTORE = "hive_metastore"
 
 
 class QueryType(StrEnum):
@@ -201,10 +206,17 @@ BUILT_IN_MERGERS: Final = frozenset(
 """Hudi's own implementations of its merge modes."""
 
 _LOCK: Final = "org.apache.hudi.client.transaction.lock."
+_AWS_LOCK: Final = "org.apache.hudi.aws.transaction.lock."
+_HIVE_LOCK: Final = "org.apache.hudi.hive.transaction.lock."
 LOCK_CLASSES: Final = {
     _LOCK + "InProcessLockProvider": LockKind.IN_PROCESS,
     _LOCK + "FileSystemBasedLockProvider": LockKind.LOCK_FILE,
     _LOCK + "StorageBasedLockProvider": LockKind.STORAGE,
+    _LOCK + "ZookeeperBasedLockProvider": LockKind.ZOOKEEPER,
+    _LOCK + "ZookeeperBasedImplicitBasePathLockProvider": LockKind.ZOOKEEPER_IMPLICIT,
+    _AWS_LOCK + "DynamoDBBasedLockProvider": LockKind.DYNAMODB,
+    _AWS_LOCK + "DynamoDBBasedImplicitPartitionKeyLockProvider": LockKind.DYNAMODB_IMPLICIT,
+    _HIVE_LOCK + "HiveMetastoreBasedLockProvider": LockKind.HIVE_METASTORE,
 }
 """What Hudi's lock provider classes stand for."""
 

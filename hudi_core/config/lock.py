@@ -7,13 +7,23 @@ from typing import Final, Self
 
 from hudi_core.config.key import ConfigKey, Group
 from hudi_core.config.kinds import CONFLICT_CLASSES, LOCK_CLASSES, ConcurrencyMode, LockKind
+from hudi_core.config.lock_servers import DynamoLockConfig, HiveLockConfig, ZookeeperLockConfig
 from hudi_core.config.options import Option, Options
 from hudi_core.config.parsers import integer, text_or_none
 from hudi_core.errors import InvalidOptionError
 from hudi_core.model.format import Granularity
 
+_PREFIX: Final = "hoodie.write.lock."
 _RENEWALS: Final = 10
 """Renewals that must fit into a lease, so that some of them may fail; as in Hudi."""
+
+
+SERVER_LOCKS: Final[Mapping[LockKind, type[Options]]] = {
+    LockKind.ZOOKEEPER: ZookeeperLockConfig,
+    LockKind.DYNAMODB: DynamoLockConfig,
+    LockKind.HIVE_METASTORE: HiveLockConfig,
+}
+"""The options of locks that a server keeps."""
 
 
 def lock_kind(text: str) -> LockKind | None:
@@ -61,11 +71,13 @@ class LockConfig(Options, group=Group.LOCK):
         default_text="file_system on local paths; in object stores in_process for SINGLE_WRITER "
         "and the native format, else storage; with it the lock that the table's format offers",
         doc="The lock: `in_process` (threads of one process), `file_system` (processes of this "
-        "project that share a file system), `lock_file` (these and Hudi's own writers) or "
-        "`storage` (processes that share an object store with conditional puts). Hudi's writers "
-        "take the last two by the names "
-        "`org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider` and "
-        "`...StorageBasedLockProvider`, which are known here too, like `...InProcessLockProvider`.",
+        "project that share a file system), `lock_file` (these and Hudi's own writers), `storage` "
+        "(processes that share an object store with conditional puts), `zookeeper`, "
+        "`zookeeper_implicit`, `dynamodb`, `dynamodb_implicit` or `hive_metastore` (processes that "
+        "share such a service). Hudi's writers take all but the first two by the names of Java "
+        "classes, which are known here too: "
+        + ", ".join(f"`{name}`" for name in LOCK_CLASSES)
+        + ".",
         hudi_default="ZookeeperBasedLockProvider",
         reason="A lock that needs no server works without any set-up.",
     )
@@ -131,10 +143,28 @@ class LockConfig(Options, group=Group.LOCK):
         doc="`storage`: seconds between two renewals of a lock that is held.",
     )
 
+    zookeeper: ZookeeperLockConfig = ZookeeperLockConfig()
+    dynamodb: DynamoLockConfig = DynamoLockConfig()
+    hive: HiveLockConfig = HiveLockConfig()
+
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Self:
-        """See :meth:`Options.from_options`; a lease has to last for several renewals."""
-        config = cls._read(options)
+        """See :meth:`Options.from_options`; a lease has to last for several renewals.
+
+        Raises
+        ------
+        InvalidOptionError
+            Also where options of a server's lock are given, and no lock is chosen: the writers that
+            have that lock would not be excluded.
+        """
+        config = cls._read(
+            options,
+            zookeeper=ZookeeperLockConfig.from_options(options),
+            dynamodb=DynamoLockConfig.from_options(options),
+            hive=HiveLockConfig.from_options(options),
+        )
+        if config.provider is None:
+            _require_no_server(options)
         least = _RENEWALS * config.renew_s
         if config.lease_s < least:
             raise InvalidOptionError(
@@ -144,3 +174,16 @@ class LockConfig(Options, group=Group.LOCK):
                 f"Give at least {least}, or renew more often with {cls.renew_s.key}.",
             )
         return config
+
+
+def _require_no_server(options: Mapping[str, str]) -> None:
+    for kind, server in SERVER_LOCKS.items():
+        for key in server.keys:
+            found = key.find(options)
+            is_lock = key.key.startswith(f"{_PREFIX}{kind.value.replace('_', '')}.")
+            if found is not None and is_lock and key.read(options) != key.default:
+                raise InvalidOptionError(
+                    *found,
+                    f"the lock {kind.value} is not chosen, which it belongs to",
+                    f"Give {LockConfig.provider.key}={kind.value} as well, or leave it out.",
+                )

@@ -57,6 +57,18 @@ class LockProvider(Protocol):
         ...
 
 
+@runtime_checkable
+class NamesOwner(Protocol):
+    """A lock that says who holds it; a lock may do without."""
+
+    def owner(self) -> str | None:
+        """Who held the lock when it was last waited for.
+
+        ``None`` if that is not known. Completes the sentence "It is held by ...". Names no secret.
+        """
+        ...
+
+
 class Storage(Protocol):
     """Small metadata files of one root, with a timeline's atomic operations.
 

@@ -18,7 +18,7 @@ from hudi_core.model.conflicts import TouchConflicts
 from hudi_core.model.format import ConflictResolutionStrategy, Granularity, TimelineFactory
 from hudi_core.model.instant import Action, Instant
 from hudi_core.model.instant_time import InstantTime
-from hudi_core.model.protocols import LockProvider, TimelineView
+from hudi_core.model.protocols import LockProvider, NamesOwner, TimelineView
 from hudi_core.plugin.guard import Guard
 from hudi_core.timeline.timeline import Timeline
 
@@ -104,6 +104,16 @@ class GuardedLock:
         if not isinstance(left, (int, float)) or isinstance(left, bool) or math.isnan(left):
             self.guard.refuse(method, left, "a number of seconds")
         return left
+
+    def owner(self) -> str | None:
+        """Who holds the lock, where the format's lock says so."""
+        lock = self.lock
+        if not isinstance(lock, NamesOwner):
+            return None
+        method = "LockProvider.owner"
+        found = self.guard.call(method, lock.owner)
+        self.guard.require(method, found, (str, type(None)), "a string or None")
+        return found
 
     @property
     def excludes_processes(self) -> bool:

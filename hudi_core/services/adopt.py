@@ -22,6 +22,7 @@ from hudi_core.config.resolve import resolve_table_config
 from hudi_core.config.stored_form import properties_of
 from hudi_core.config.stored_table import stored_config
 from hudi_core.config.table import TableConfig
+from hudi_core.config.table_keys import TableKeys
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import (
     AlreadyExistsError,
@@ -100,7 +101,7 @@ def adopt_in_place(folder: Folder) -> Adoption:
         # before the lock, whose file would be left among what is not ours
         plan = plan_in_place(folder)
         _require_possible(folder, plan)
-    lock = lock_at(folder.base_path, plain.storage, config)
+    lock = lock_at(folder.base_path, plain.storage, config, TableKeys.name.read(folder.options))
     with lock.held():
         record = AdoptionRecord.load(plain.storage)
         if record is None:

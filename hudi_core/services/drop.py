@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from hudi_core.config.storage import StoreKeys
+from hudi_core.config.table_keys import TableKeys
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import ConcurrentWriterError, InvalidInstantTimeError
 from hudi_core.model.files import BasePath
@@ -40,8 +41,9 @@ def drop_table(path: str, options: Mapping[str, str]) -> None:
         base_path, StorageOptions.from_options(options), fsync=StoreKeys.fsync.read(options)
     )
     config = WriteConfig.from_options(options)
-    read_properties(storage)  # there must be a table; what it is does not matter any more
-    with lock_at(base_path, storage, config).held():
+    # there must be a table; what it is does not matter any more
+    name = read_properties(storage).get(TableKeys.name.key)
+    with lock_at(base_path, storage, config, name).held():
         empty_table(storage, base_path, config)
         # last, and not its folder: whoever waited makes the file again, and perhaps a table
         delete_files(storage, LOCK_FOLDER)

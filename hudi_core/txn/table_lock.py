@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
@@ -20,7 +20,8 @@ from hudi_core.model.protocols import LockProvider, Storage
 from hudi_core.storage.conditional import require_conditional_puts
 from hudi_core.storage.location import parse_location
 from hudi_core.table_handle import OpenTable
-from hudi_core.txn.locks import BothLocks, HudiFileLock, StorageLock, lock_provider
+from hudi_core.txn.locks import BothLocks, HudiFileLock, LockPlace, lock_provider
+from hudi_core.txn.locks.waiting import Waiting, owner_of
 from hudi_core.txn.publication import is_two_step
 
 LOCK_FOLDER: Final = ".hoodie/.locks"
@@ -91,15 +92,7 @@ class TableLock:
         if self._owner == threading.get_ident():
             yield hold
             return
-        if not self._taken():
-            hint = "Another writer holds it; try again, or raise hoodie.write.lock.wait_time_ms."
-            if isinstance(self._provider, HudiFileLock):
-                hint += f" Where no writer is alive, delete {self._provider.path}."
-            raise LockError(
-                f"The table's lock was not free within {self._timeout_s:g} s",
-                hint,
-                timeout_s=self._timeout_s,
-            )
+        self._take()
         self._owner = threading.get_ident()
         try:
             yield hold
@@ -145,15 +138,29 @@ class TableLock:
             raise
         self._is_stuck = False
 
-    def _taken(self) -> bool:
-        # what this very hold has left locked does not become free by asking again and again
-        retries = 0 if self._is_stuck else self._retries
-        for attempt in range(retries + 1):
-            if attempt:
-                time.sleep(self._pause_s)
-            if self._provider.try_lock(self._timeout_s):
-                return True
-        return False
+    def _take(self) -> None:
+        """Take the lock, and say so while that takes long."""
+        if self._provider.try_lock(0):
+            return
+        with Waiting(self._provider) as waiting:
+            # what this very hold has left locked does not become free by asking again and again
+            for attempt in range(1 if self._is_stuck else self._retries + 1):
+                if attempt:
+                    time.sleep(self._pause_s)
+                if self._provider.try_lock(self._timeout_s):
+                    return
+        hint = "Another writer holds it; try again, or raise hoodie.write.lock.wait_time_ms."
+        if isinstance(self._provider, HudiFileLock):
+            hint += f" Where no writer is alive, delete {self._provider.path}."
+        owner = owner_of(self._provider)
+        raise LockError(
+            f"The table's lock was not free within {self._timeout_s:g} s, after "
+            f"{waiting.seconds:.1f} s in all; it is held by {owner or 'another writer'}",
+            hint,
+            timeout_s=self._timeout_s,
+            waited_s=round(waiting.seconds, 3),
+            owner=owner,
+        )
 
 
 def table_lock(table: OpenTable, config: WriteConfig) -> TableLock:
@@ -168,8 +175,8 @@ def table_lock(table: OpenTable, config: WriteConfig) -> TableLock:
     InvalidOptionError, UnsafeStoreError
         See :func:`lock_at`.
     """
-    client, options = table.client, config.lock
-    place = partial(_place_lock, client.base_path, client.storage, options)
+    options = config.lock
+    place = partial(_place_lock, _place_of(table), options)
     if options.provider is not None or not is_two_step(table):
         return _waiting(place(), options)
     offered = _offered(table)
@@ -196,7 +203,7 @@ def creation_lock(table: OpenTable, config: WriteConfig) -> TableLock:
     client, options = table.client, config.lock
     if options.provider is not None or parse_location(client.base_path).is_local:
         return table_lock(table, config)
-    place = partial(_place_lock, client.base_path, client.storage, options)
+    place = partial(_place_lock, _place_of(table), options)
     offered = _offered(table) if is_two_step(table) else None
     try:
         lock = place(alone=False)
@@ -211,11 +218,18 @@ def creation_lock(table: OpenTable, config: WriteConfig) -> TableLock:
     return _waiting(lock if offered is None else BothLocks(lock, offered), options)
 
 
-def lock_at(base_path: BasePath, storage: Storage, config: WriteConfig) -> TableLock:
+def lock_at(
+    base_path: BasePath, storage: Storage, config: WriteConfig, name: str | None = None
+) -> TableLock:
     """Return a table's lock, by options and the store's abilities.
 
     A single writer waits for it once; writers that expect others try again as often as they are
     told to.
+
+    Parameters
+    ----------
+    name
+        The table's name, which some locks are found by.
 
     Raises
     ------
@@ -224,7 +238,12 @@ def lock_at(base_path: BasePath, storage: Storage, config: WriteConfig) -> Table
     UnsafeStoreError
         Several writers are expected, and the store ignores the conditions of puts.
     """
-    return _waiting(_place_lock(base_path, storage, config.lock), config.lock)
+    return _waiting(_place_lock(LockPlace(base_path, storage, name), config.lock), config.lock)
+
+
+def _place_of(table: OpenTable) -> LockPlace:
+    client = table.client
+    return LockPlace(client.base_path, client.storage, client.config.name)
 
 
 def _waiting(provider: LockProvider, options: LockConfig) -> TableLock:
@@ -241,7 +260,7 @@ def _is_single_process(options: LockConfig) -> bool:
 
 
 def _place_lock(
-    base_path: BasePath, storage: Storage, options: LockConfig, *, alone: bool | None = None
+    place: LockPlace, options: LockConfig, *, alone: bool | None = None
 ) -> LockProvider:
     """Return the lock that suits a table's place.
 
@@ -250,18 +269,13 @@ def _place_lock(
     alone
         Whether no other process needs to be kept out; as the options say, if not given.
     """
-    kind = options.provider
     alone = _is_single_process(options) if alone is None else alone
-    if not (alone or parse_location(base_path).is_local):
-        require_conditional_puts(storage)
-        kind = kind or LockKind.STORAGE
-    return lock_provider(
-        kind,
-        base_path,
-        options.path,
-        lambda: StorageLock(storage, options.lease_s, options.renew_s),
-        options.expire_s,
-    )
+    if not (alone or parse_location(place.base_path).is_local):
+        if place.storage is not None:
+            require_conditional_puts(place.storage)
+        if options.provider is None:
+            options = replace(options, provider=LockKind.STORAGE)
+    return lock_provider(place, options)
 
 
 def _offered(table: OpenTable) -> LockProvider | None:

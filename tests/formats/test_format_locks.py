@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -23,26 +21,14 @@ from hudi_core.txn.locks import BothLocks, FileLock, InProcessLock
 from hudi_core.txn.table_lock import TableLock, table_lock
 from iceberg_format.locks import SqlLease
 from tests.formats.two_steps import SCHEMA, batch
-from tests.unit.test_txn_locks import LockProviderContract, NewLock
+from tests.lock_contract import LockProviderContract, NewLock, ProcessLockContract
 
 PREFIX = "hoodie.table.format.iceberg.catalog."
-RIVAL = """
-import sys, time
-from pathlib import Path
-from sqlalchemy import create_engine
-from iceberg_format.locks import SqlLease
-lock, count = SqlLease(create_engine(sys.argv[1]), "default.t"), Path(sys.argv[2])
-for _ in range(int(sys.argv[3])):
-    assert lock.try_lock(60)
-    seen = int(count.read_text())
-    time.sleep(0.0005)
-    count.write_text(str(seen + 1))
-    lock.unlock()
-"""
 
 
-class TestSqlLease(LockProviderContract):
+class TestSqlLease(ProcessLockContract):
     lease_s = 60
+    rivals, turns_of_threads = 2, 5
 
     @pytest.fixture
     def uri(self, tmp_path: Path) -> str:
@@ -52,14 +38,21 @@ class TestSqlLease(LockProviderContract):
     def new(self, uri: str) -> NewLock:
         return lambda: SqlLease(create_engine(uri), "default.t")
 
-    def test_it_excludes_processes(self, new: NewLock, uri: str, tmp_path: Path) -> None:
-        assert new().excludes_processes
-        count = tmp_path / "count"
-        count.write_text("0")
-        command = (sys.executable, "-c", RIVAL, uri, str(count), "15")
-        rivals = [subprocess.Popen(command) for _ in range(3)]
-        assert [rival.wait(120) for rival in rivals] == [0, 0, 0]
-        assert count.read_text() == "45"
+    @pytest.fixture
+    def brief(self, uri: str) -> NewLock:
+        return lambda: SqlLease(create_engine(uri), "default.t", 2)
+
+    @pytest.fixture
+    def code(self, uri: str) -> str:
+        return (
+            "from sqlalchemy import create_engine\n"
+            "from iceberg_format.locks import SqlLease\n"
+            f"lock = SqlLease(create_engine({uri!r}), 'default.t', 60)"
+        )
+
+    @pytest.fixture
+    def brief_code(self, code: str) -> str:
+        return code.replace(", 60)", ", 2)")
 
     def test_a_database_in_memory_excludes_none(self) -> None:
         assert not SqlLease(create_engine("sqlite://"), "default.t").excludes_processes

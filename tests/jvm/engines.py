@@ -287,7 +287,10 @@ class Engine:
         return [tuple(one) for one in self._ask("config_properties", classes=list(classes))]
 
     def lock(self, path: Path | str, options: Mapping[str, str] | None = None) -> bool:
-        """Take a table's lock by Hudi's ``FileSystemBasedLockProvider``, if it is free."""
+        """Take a table's lock by Hudi's provider of the options, if it is free.
+
+        By default ``FileSystemBasedLockProvider``. It waits for `hoodie.write.lock.wait_time_ms`.
+        """
         return bool(self._ask("lock", path=str(path), options=dict(options or {})))
 
     def unlock(self, path: Path | str) -> None:

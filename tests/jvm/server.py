@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from py4j.protocol import Py4JError, Py4JNetworkError
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -28,6 +28,9 @@ CHANGED_BY_HUDI = (
 """Settings of the session that Hudi-Spark changes when it reads some tables, for all later queries.
 
 With filters of records, Parquet takes -0.0 for another number than 0.0."""
+
+
+LOCKS = "org.apache.hudi.client.transaction.lock"
 
 
 class Session:
@@ -155,23 +158,39 @@ class Session:
         return found
 
     def lock(self, path: str, options: Mapping[str, str]) -> bool:
-        """Take a table's lock by Hudi's ``FileSystemBasedLockProvider``, if it is free."""
+        """Take a table's lock by the provider of the options, if it is free."""
         java = self._java
         properties = java.org.apache.hudi.common.config.TypedProperties()
         needed = {"hoodie.base.path": path, "hoodie.write.lock.filesystem.expire": "0"}
         for name, value in {**needed, **options}.items():
             properties.setProperty(name, value)
-        lock = java.org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider(
+        named = options.get("hoodie.write.lock.provider", f"{LOCKS}.FileSystemBasedLockProvider")
+        kind = java
+        for part in named.split("."):
+            kind = getattr(kind, part)
+        lock = kind(
             java.org.apache.hudi.common.config.LockConfiguration(properties), self._hadoop()
         )
-        if not lock.tryLock(0, java.java.util.concurrent.TimeUnit.SECONDS):
-            return False
-        self._locks[path] = lock
-        return True
+        wait_ms = int(options.get("hoodie.write.lock.wait_time_ms", "0"))
+        try:
+            taken = lock.tryLock(wait_ms, java.java.util.concurrent.TimeUnit.MILLISECONDS)
+        except Py4JJavaError as error:
+            # some providers say so by an error
+            if "FAILED_TO_ACQUIRE" not in error.java_exception.toString():
+                raise
+            taken = False
+        if taken:
+            self._locks[path] = lock
+        elif not _is_file(lock):
+            lock.close()
+        return bool(taken)
 
     def unlock(self, path: str) -> None:
         """Give a lock back that :meth:`lock` took."""
-        self._locks.pop(path).unlock()
+        lock = self._locks.pop(path)
+        lock.unlock()
+        if not _is_file(lock):
+            lock.close()
 
     def checkpoint(self, path: str, key: str, identifier: str) -> str | None:
         """Return the checkpoint that Hudi's streaming sink would go on from."""
@@ -225,6 +244,11 @@ class Session:
             if metrics.contains("numFiles"):
                 found += metrics.apply("numFiles").value()
         return found
+
+
+def _is_file(lock: Any) -> bool:
+    """Whether a lock is a file, which to close it deletes, whoever holds it."""
+    return bool(lock.getClass().getSimpleName() == "FileSystemBasedLockProvider")
 
 
 def _select(frame: DataFrame, where: str | None = None, columns: list[str] | None = None) -> Any:

@@ -20,6 +20,7 @@ STRAYS = {
     "hudi_core/read/stray.py": "import hudi_core.read.foreign\n",
     "hudi_core/storage/stray.py": (
         "import hudi_core.engine.local\n"
+        "import kazoo.client\n"
         "import native_format\n"
         "import pluggy\n"
         "import pyspark.sql\n"

@@ -28,6 +28,8 @@ from hudi_core.model.instant_time import EARLIEST
 from hudi_core.model.operation import BULK_INSERT, UPSERT
 
 LOCKS = "org.apache.hudi.client.transaction.lock."
+AWS = "org.apache.hudi.aws.transaction.lock."
+HIVE = "org.apache.hudi.hive.transaction.lock."
 
 
 def test_defaults_are_hudis_but_for_the_deviations() -> None:
@@ -165,7 +167,7 @@ def test_every_option_reaches_its_attribute(
         ("hoodie.datasource.insert.dup.policy", "keep", "Supported: none, drop, fail"),
         ("hoodie.table.partial.update.mode", "KEEP", "Supported: NONE, KEEP_VALUES, IGNORE_DEF"),
         ("hoodie.write.concurrency.mode", "NON_BLOCKING_CONCURRENCY_CONTROL", "SINGLE_WRITER, "),
-        ("hoodie.write.lock.provider", LOCKS + "ZookeeperBasedLockProvider", "InProcess"),
+        ("hoodie.write.lock.provider", LOCKS + "NoopLockProvider", "InProcess"),
         ("hoodie.write.lock.provider", "os.system", "in_process, file_system"),
         ("hoodie.client.heartbeat.interval_in_ms", "0", "less than 10"),
     ],
@@ -182,6 +184,11 @@ def test_what_is_not_supported_names_what_is(key: str, text: str, reason: str) -
         (LOCKS + "InProcessLockProvider", LockKind.IN_PROCESS),
         (LOCKS + "FileSystemBasedLockProvider", LockKind.LOCK_FILE),
         (LOCKS + "StorageBasedLockProvider", LockKind.STORAGE),
+        (LOCKS + "ZookeeperBasedLockProvider", LockKind.ZOOKEEPER),
+        (LOCKS + "ZookeeperBasedImplicitBasePathLockProvider", LockKind.ZOOKEEPER_IMPLICIT),
+        (AWS + "DynamoDBBasedLockProvider", LockKind.DYNAMODB),
+        (AWS + "DynamoDBBasedImplicitPartitionKeyLockProvider", LockKind.DYNAMODB_IMPLICIT),
+        (HIVE + "HiveMetastoreBasedLockProvider", LockKind.HIVE_METASTORE),
         ("file_system", LockKind.FILE_SYSTEM),
         ("storage", LockKind.STORAGE),
         ("", None),

@@ -90,8 +90,8 @@ def test_spark_hands_names_over_in_lower_case() -> None:
         ("hoodie.cleaner.policy.failed.writes", "NEVER", "undoes what a dead one left"),
         ("hoodie.metaserver.enabled", "true", "kept with the table"),
         ("hoodie.metadata.write.concurrency.mode", "NON_BLOCKING", "one writer at a time"),
-        ("hoodie.write.lock.zookeeper.url", "zk1", "no such lock"),
-        ("hoodie.write.lock.dynamodb.table", "locks", "no such lock"),
+        ("hoodie.write.lock.zookeeper.url", "zk1", "zookeeper is not chosen"),
+        ("hoodie.write.lock.dynamodb.table", "locks", "dynamodb is not chosen"),
     ],
 )
 def test_what_changes_rows_or_safety_is_refused(name: str, text: str, why: str) -> None:
@@ -122,6 +122,7 @@ def test_what_changes_rows_or_safety_is_refused(name: str, text: str, why: str) 
         {"hoodie.clean.failed.writes.policy": "lazy"},
         {"hoodie.write.lock.zookeeper.url": "zk", "hoodie.write.lock.provider": "file_system"},
         {"hoodie.write.lock.zookeeper.session_timeout_ms": "60000"},
+        {"hoodie.write.lock.heartbeat_interval_ms": "1000"},
         {"hoodie.datasource.read.incr.path.glob": "2026/*"},
     ],
 )

@@ -8,21 +8,21 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 import hudi_core as hudi
+from hudi_core.config.lock import LockConfig
 from hudi_core.errors import InvalidOptionError, LockError
+from hudi_core.model.protocols import LockProvider
 from hudi_core.services.drop import drop_table
-from hudi_core.txn.locks import FileLock, HudiFileLock, lock_provider
+from hudi_core.txn.locks import FileLock, HudiFileLock, LockPlace, lock_provider
 from hudi_core.txn.table_lock import TableLock
-from tests.unit.test_txn_locks import HOLDER, RIVAL, LockProviderContract, NewLock
+from tests.lock_contract import NewLock, ProcessLockContract
 
 PROVIDER = "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"
 OPTIONS = {
@@ -41,7 +41,7 @@ def hudis(path: Path, age_s: float = 0.0) -> Path:
     return path
 
 
-class TestHudiFileLock(LockProviderContract):
+class TestHudiFileLock(ProcessLockContract):
     @pytest.fixture
     def new(self, tmp_path: Path) -> NewLock:
         return lambda: HudiFileLock(str(tmp_path))
@@ -51,14 +51,10 @@ class TestHudiFileLock(LockProviderContract):
         return tmp_path / ".hoodie" / "lock"
 
     @pytest.fixture
-    def holder(self, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-        script = HOLDER.replace("FileLock", "HudiFileLock")
-        command = [sys.executable, "-c", script, str(tmp_path)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "held\n"
-            yield process
-            process.kill()
+    def code(self, tmp_path: Path) -> str:
+        return (
+            f"from hudi_core.txn.locks import HudiFileLock as Lock; lock = Lock({str(tmp_path)!r})"
+        )
 
     def test_its_file_is_hudis_and_names_nobody(self, new: NewLock, lock_file: Path) -> None:
         lock = new()
@@ -114,15 +110,6 @@ class TestHudiFileLock(LockProviderContract):
         assert lock_file.exists()
         assert lock.try_lock(0)
         lock.unlock()
-
-    def test_no_increment_is_lost_between_processes(self, tmp_path: Path) -> None:
-        count = tmp_path / "count"
-        count.write_text("0")
-        script = RIVAL.replace("FileLock", "HudiFileLock")
-        command = [sys.executable, "-c", script, str(tmp_path), str(count), "8"]
-        rivals = [subprocess.Popen(command) for _ in range(2)]
-        assert [rival.wait() for rival in rivals] == [0] * 2
-        assert count.read_text() == "16"
 
     def test_a_file_that_hudi_deleted_is_no_lock(self, new: NewLock, lock_file: Path) -> None:
         """Hudi does so when it closes a writer without the lock."""
@@ -192,16 +179,20 @@ class TestHudiFileLock(LockProviderContract):
 
 
 def test_names_and_places(tmp_path: Path) -> None:
+    def chosen(name: str, path: str, folder: str = "") -> LockProvider:
+        given = {"hoodie.write.lock.provider": name, "hoodie.write.lock.filesystem.path": folder}
+        return lock_provider(LockPlace(path), LockConfig.from_options(given))
+
     for name in (PROVIDER, "lock_file"):
-        assert type(lock_provider(name, str(tmp_path))) is HudiFileLock
-        assert type(lock_provider(name, "s3://lake/t", str(tmp_path))) is HudiFileLock
+        assert type(chosen(name, str(tmp_path))) is HudiFileLock
+        assert type(chosen(name, "s3://lake/t", str(tmp_path))) is HudiFileLock
         with pytest.raises(InvalidOptionError, match="s3://lake/t is in one"):
-            lock_provider(name, "s3://lake/t")
-    assert type(lock_provider("file_system", str(tmp_path), str(tmp_path))) is FileLock
+            chosen(name, "s3://lake/t")
+    assert type(chosen("file_system", str(tmp_path), str(tmp_path))) is FileLock
     for name in (PROVIDER, "file_system"):
         with pytest.raises(InvalidOptionError, match="gs://locks is in one") as caught:
-            lock_provider(name, str(tmp_path), "gs://locks")
-        assert caught.value.value in (name, "gs://locks")
+            chosen(name, str(tmp_path), "gs://locks")
+        assert caught.value.value in ("lock_file", "gs://locks")
 
 
 # --- writers -------------------------------------------------------------------------------------

@@ -1,159 +1,35 @@
-"""What every lock owes, asked of each of them, and what each adds."""
+"""The locks that need no server: what all locks owe, and what each adds."""
 
 from __future__ import annotations
 
 import json
-import math
 import os
 import pickle
-import signal
-import subprocess
-import sys
-import threading
+import re
 import time
 import uuid
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hudi_core.config.kinds import LockKind
+from hudi_core.config.lock import LockConfig
 from hudi_core.errors import CorruptMetadataError, InvalidOptionError, LockError
-from hudi_core.model.protocols import LockProvider
 from hudi_core.storage.object_store import ObjectStorage
-from hudi_core.txn.locks import FileLock, InProcessLock, StorageLock, lock_provider
+from hudi_core.txn.locks import (
+    BothLocks,
+    FileLock,
+    InProcessLock,
+    LockPlace,
+    StorageLock,
+    lock_provider,
+    waiting,
+)
 from hudi_core.txn.locks.storage import LOCK_PATH, LeaseFile
 from hudi_core.txn.table_lock import TableLock
-
-NewLock = Callable[[], LockProvider]
-
-HOLDER = """
-import sys, time
-from hudi_core.txn.locks import FileLock
-lock = FileLock(sys.argv[1])
-assert lock.try_lock(10)
-print("held", flush=True)
-time.sleep(60)
-"""
-# one line per critical section: whoever finds the file locked by a rival sees an odd count
-RIVAL = """
-import sys, time
-from pathlib import Path
-from hudi_core.txn.locks import FileLock
-lock, count = FileLock(sys.argv[1]), Path(sys.argv[2])
-for _ in range(int(sys.argv[3])):
-    assert lock.try_lock(60)
-    seen = int(count.read_text())
-    time.sleep(0.0005)
-    count.write_text(str(seen + 1))
-    lock.unlock()
-"""
-
-
-def in_other_thread(call: Callable[[], object]) -> object:
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(call).result()
-
-
-class LockProviderContract:
-    """Subclasses give the fixture ``new``: a function that makes one more provider of one table."""
-
-    def test_it_is_free_then_taken_then_free(self, new: NewLock) -> None:
-        one, other = new(), new()
-        assert one.try_lock(0)
-        assert in_other_thread(lambda: other.try_lock(0)) is False
-        one.unlock()
-        assert other.try_lock(0)
-        other.unlock()
-
-    def test_two_providers_in_one_thread_exclude_each_other(self, new: NewLock) -> None:
-        one, other = new(), new()
-        assert one.try_lock(0)
-        assert not other.try_lock(0.05)
-        one.unlock()
-
-    def test_it_is_not_entered_twice(self, new: NewLock) -> None:
-        lock = new()
-        assert lock.try_lock(0)
-        assert not lock.try_lock(5)
-        lock.unlock()
-        assert in_other_thread(lambda: new().try_lock(0)) is True
-
-    def test_giving_back_what_is_not_held_changes_nothing(self, new: NewLock) -> None:
-        holder, other = new(), new()
-        holder.unlock()
-        assert holder.try_lock(0)
-        other.unlock()
-        in_other_thread(other.unlock)
-        in_other_thread(holder.unlock)  # the owner is a thread, not whoever has the object
-        assert not other.try_lock(0)
-        holder.unlock()
-        holder.unlock()
-        assert other.try_lock(0)
-        holder.unlock()
-        assert not holder.try_lock(0)
-        other.unlock()
-
-    def test_it_waits_as_long_as_told(self, new: NewLock) -> None:
-        one, other = new(), new()
-        assert one.try_lock(0)
-        started = time.monotonic()
-        assert not other.try_lock(0.3)
-        assert 0.25 < time.monotonic() - started < 5
-        timer = threading.Timer(0.2, lambda: None)
-        timer.start()
-
-        def wait() -> bool:
-            return other.try_lock(10)
-
-        with ThreadPoolExecutor(1) as pool:
-            waiting = pool.submit(wait)
-            timer.join()
-            assert not waiting.done()
-            one.unlock()
-            assert waiting.result(5)
-
-    def test_no_increment_is_lost_between_threads(self, new: NewLock) -> None:
-        shared = new()
-        count = 0
-
-        def work(n: int) -> None:
-            nonlocal count
-            lock = shared if n % 2 else new()
-            for _ in range(15):
-                assert lock.try_lock(60)
-                seen = count
-                time.sleep(0)
-                count = seen + 1
-                lock.unlock()
-
-        with ThreadPoolExecutor(16) as pool:
-            list(pool.map(work, range(16)))
-        assert count == 16 * 15
-
-    lease_s = math.inf
-
-    def test_it_tells_what_is_left_of_its_lease(self, new: NewLock) -> None:
-        lock = new()
-        assert lock.try_lock(0)
-        assert self.lease_s * 0.9 <= lock.lease_left() <= self.lease_s
-        lock.unlock()
-
-    @pytest.mark.impure
-    @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
-    def test_a_forked_child_cannot_give_it_back(self, new: NewLock) -> None:
-        lock = new()
-        assert lock.try_lock(0)
-        child = os.fork()
-        if child == 0:
-            lock.unlock()
-            os._exit(0)
-        os.waitpid(child, 0)
-        assert not new().try_lock(0)
-        lock.unlock()
-        assert new().try_lock(0)
+from tests.lock_contract import LockProviderContract, NewLock, ProcessLockContract
 
 
 class TestInProcessLock(LockProviderContract):
@@ -197,46 +73,20 @@ class TestInProcessLock(LockProviderContract):
         lock.unlock()
 
 
-class TestFileLock(LockProviderContract):
+class TestFileLock(ProcessLockContract):
     @pytest.fixture
     def new(self, tmp_path: Path) -> NewLock:
         return lambda: FileLock(str(tmp_path))
 
     @pytest.fixture
-    def holder(self, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-        command = [sys.executable, "-c", HOLDER, str(tmp_path)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "held\n"
-            yield process
-            process.kill()
+    def code(self, tmp_path: Path) -> str:
+        return f"from hudi_core.txn.locks import FileLock; lock = FileLock({str(tmp_path)!r})"
 
-    def test_it_excludes_processes(
-        self, new: NewLock, holder: subprocess.Popen[str], tmp_path: Path
-    ) -> None:
-        assert new().excludes_processes is True
-        assert not new().try_lock(0.2)
-        assert (tmp_path / ".hoodie/.locks/table.lock").exists()
-
-    def test_killing_the_holder_frees_it(self, new: NewLock, holder: subprocess.Popen[str]) -> None:
+    def test_its_file_is_beside_the_table(self, new: NewLock, tmp_path: Path) -> None:
         lock = new()
-        assert not lock.try_lock(0)
-        holder.kill()
-        holder.wait()
-        assert lock.try_lock(1)
+        assert lock.try_lock(0)
+        assert (tmp_path / ".hoodie/.locks/table.lock").exists()
         lock.unlock()
-
-    def test_a_stopped_holder_keeps_it(self, new: NewLock, holder: subprocess.Popen[str]) -> None:
-        holder.send_signal(signal.SIGSTOP)
-        assert not new().try_lock(0.2)
-
-    def test_no_increment_is_lost_between_processes(self, tmp_path: Path) -> None:
-        count = tmp_path / "count"
-        count.write_text("0")
-        command = [sys.executable, "-c", RIVAL, str(tmp_path), str(count), "15"]
-        rivals = [subprocess.Popen(command) for _ in range(4)]
-        assert [rival.wait() for rival in rivals] == [0] * 4
-        assert count.read_text() == "60"
 
     @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
     def test_a_child_of_the_holder_does_not_keep_it(self, new: NewLock) -> None:
@@ -377,6 +227,37 @@ class TestStorageLock(LockProviderContract):
         lock.unlock()
 
 
+class TestStorageLockInAStore(ProcessLockContract):
+    lease_s = 300.0
+    rivals, turns, turns_of_threads = 2, 4, 2
+
+    @pytest.fixture
+    def path(self, s3: Any) -> str:
+        return str(s3.new_root())
+
+    @pytest.fixture
+    def new(self, s3: Any, path: str) -> NewLock:
+        return lambda: StorageLock(ObjectStorage(path, s3.options))
+
+    @pytest.fixture
+    def brief(self, s3: Any, path: str) -> NewLock:
+        return lambda: StorageLock(ObjectStorage(path, s3.options), 2, 0.2)
+
+    @pytest.fixture
+    def code(self, s3: Any, path: str) -> str:
+        return (
+            "from hudi_core.storage.object_store import ObjectStorage\n"
+            "from hudi_core.storage.options import StorageOptions\n"
+            "from hudi_core.txn.locks import StorageLock\n"
+            f"options = StorageOptions.from_options({s3.given!r}, {{}})\n"
+            f"lock = StorageLock(ObjectStorage({path!r}, options))"
+        )
+
+    @pytest.fixture
+    def brief_code(self, code: str) -> str:
+        return f"{code[:-1]}, 2, 0.2)"
+
+
 def other_process(storage: ObjectStorage) -> ObjectStorage:
     """Return the same store under a name that the lock between threads does not know."""
     rival = pickle.loads(pickle.dumps(storage))
@@ -396,11 +277,55 @@ class TestTableLock:
             short.require_lease()
 
 
+def chosen(name: str | None, folder: str | None = None) -> LockConfig:
+    given = {"hoodie.write.lock.provider": name, "hoodie.write.lock.filesystem.path": folder}
+    return LockConfig.from_options({key: text for key, text in given.items() if text is not None})
+
+
+def test_who_waits_says_so(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(waiting, "_FIRST_WORD_S", 0.05)
+    holder = FileLock(str(tmp_path))
+    assert holder.try_lock(0)
+    both = BothLocks(InProcessLock(str(tmp_path / "other")), FileLock(str(tmp_path)))
+    with (
+        pytest.raises(LockError, match=r"after 0\.[4-9].* s in all; .* held by whoever") as caught,
+        TableLock(both, 0.2, 1, 0.05).held(),
+    ):
+        pass
+    warned = [record.getMessage() for record in caplog.records]
+    assert warned
+    assert all(
+        re.match(r"waiting for the table's lock since 0 s; held by whoever has .*table\.lock", text)
+        for text in warned
+    )
+    assert caught.value.facts["timeout_s"] == 0.2
+    assert "table.lock" in str(caught.value.facts["owner"])
+    holder.unlock()
+    warned.clear()
+    with TableLock(both, 0).held():
+        assert not warned
+
+
+def test_who_holds_a_lock_may_not_write_on_a_terminal() -> None:
+    storage = ObjectStorage(f"memory://locks-{uuid.uuid4().hex}/table")
+    evil = LeaseFile(False, int(time.time() * 1000) + 60_000, "\x1b[31mme\n" * 100)
+    storage.put(LOCK_PATH, evil.encode())
+    lock = StorageLock(storage)
+    assert not lock.try_lock(0)
+    owner = waiting.owner_of(lock)
+    assert owner is not None
+    assert owner.isprintable()
+    assert len(owner) <= 300
+
+
 class TestRegistry:
     @pytest.mark.parametrize(
         ("name", "kind"),
         [
             (None, FileLock),
+            ("", FileLock),
             ("in_process", InProcessLock),
             (LockKind.IN_PROCESS, InProcessLock),
             ("org.apache.hudi.client.transaction.lock.InProcessLockProvider", InProcessLock),
@@ -409,41 +334,34 @@ class TestRegistry:
         ],
     )
     def test_names_of_locks(self, tmp_path: Path, name: str | None, kind: type) -> None:
-        assert type(lock_provider(name, str(tmp_path))) is kind
+        assert type(lock_provider(LockPlace(str(tmp_path)), chosen(name))) is kind
 
     def test_the_folder_is_passed_on(self, tmp_path: Path) -> None:
-        lock = lock_provider(None, "/lake/t", str(tmp_path))
+        lock = lock_provider(LockPlace("/lake/t"), chosen(None, str(tmp_path)))
         assert isinstance(lock, FileLock)
         assert Path(lock.path).parent == tmp_path
 
     @pytest.mark.parametrize(
-        "name",
-        [
-            "org.apache.hudi.client.transaction.lock.ZookeeperBasedLockProvider",
-            "org.apache.hudi.aws.transaction.lock.DynamoDBBasedLockProvider",
-            "org.apache.hudi.hive.transaction.lock.HiveMetastoreBasedLockProvider",
-            "org.apache.hudi.client.transaction.lock.StorageBasedLockProvider",
-            "os.system",
-            "",
-        ],
+        "name", ["org.apache.hudi.client.transaction.lock.NoopLockProvider", "os.system"]
     )
     def test_other_names_are_refused_with_the_supported_ones(self, name: str) -> None:
         with pytest.raises(InvalidOptionError, match=r"file_system") as caught:
-            lock_provider(name, "/lake/t")
+            chosen(name)
         assert caught.value.key == "hoodie.write.lock.provider"
         assert caught.value.value == name
 
     @pytest.mark.parametrize("uri", ["s3://lake/t", "s3a://lake/t", "gs://lake/t", "az://box/t"])
     def test_files_are_not_locked_in_object_stores(self, uri: str, tmp_path: Path) -> None:
         with pytest.raises(InvalidOptionError, match="object stores cannot lock files"):
-            lock_provider("file_system", uri, str(tmp_path))
-        assert type(lock_provider(None, uri)) is InProcessLock
+            lock_provider(LockPlace(uri), chosen("file_system", str(tmp_path)))
+        assert type(lock_provider(LockPlace(uri), chosen(None))) is InProcessLock
 
     @pytest.mark.parametrize(
         "name", ["storage", "org.apache.hudi.client.transaction.lock.StorageBasedLockProvider"]
     )
     def test_the_lock_in_a_store_needs_one(self, name: str, tmp_path: Path) -> None:
-        lease = StorageLock(ObjectStorage("memory://lake/t"))
-        assert lock_provider(name, "s3://lake/t", None, lambda: lease) is lease
-        with pytest.raises(InvalidOptionError, match="Use file_system"):
-            lock_provider(name, str(tmp_path), None, lambda: lease)
+        store = ObjectStorage("memory://lake/t")
+        assert type(lock_provider(LockPlace("s3://lake/t", store), chosen(name))) is StorageLock
+        for place in (LockPlace(str(tmp_path), store), LockPlace("s3://lake/t")):
+            with pytest.raises(InvalidOptionError, match="Use file_system"):
+                lock_provider(place, chosen(name))

@@ -4,7 +4,16 @@ from hudi_core.txn.locks.both import BothLocks
 from hudi_core.txn.locks.file import FileLock
 from hudi_core.txn.locks.in_process import InProcessLock
 from hudi_core.txn.locks.lock_file import HudiFileLock
+from hudi_core.txn.locks.place import LockPlace
 from hudi_core.txn.locks.registry import lock_provider
 from hudi_core.txn.locks.storage import StorageLock
 
-__all__ = ["BothLocks", "FileLock", "HudiFileLock", "InProcessLock", "StorageLock", "lock_provider"]
+__all__ = [
+    "BothLocks",
+    "FileLock",
+    "HudiFileLock",
+    "InProcessLock",
+    "LockPlace",
+    "StorageLock",
+    "lock_provider",
+]

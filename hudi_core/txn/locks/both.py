@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from hudi_core.model.protocols import LockProvider
+from hudi_core.txn.locks.waiting import owner_of
 
 
 class BothLocks:
@@ -20,6 +21,7 @@ class BothLocks:
 
     def __init__(self, first: LockProvider, second: LockProvider) -> None:
         self._first, self._second = first, second
+        self._awaited = first
 
     def try_lock(self, timeout_s: float) -> bool:
         """Take both within ``timeout_s`` seconds, or none.
@@ -27,9 +29,11 @@ class BothLocks:
         ``False``, with none held, when one stays taken.
         """
         deadline = time.monotonic() + max(timeout_s, 0.0)
+        self._awaited = self._first
         if not self._first.try_lock(timeout_s):
             return False
         taken = False
+        self._awaited = self._second
         try:
             taken = self._second.try_lock(max(deadline - time.monotonic(), 0.0))
         finally:
@@ -43,6 +47,10 @@ class BothLocks:
             self._second.unlock()
         finally:
             self._first.unlock()
+
+    def owner(self) -> str | None:
+        """Who held the one that was waited for last."""
+        return owner_of(self._awaited)
 
     def lease_left(self) -> float:
         """Return the seconds until one of them may be taken by another."""

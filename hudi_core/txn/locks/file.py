@@ -90,6 +90,10 @@ class FileLock:
         """Return infinity: the lock lasts as long as its holder."""
         return math.inf
 
+    def owner(self) -> str | None:
+        """Whoever has the file locked; the file names nobody."""
+        return f"whoever has {self._path} locked, a process of this machine"
+
     @property
     def excludes_processes(self) -> bool:
         """True."""

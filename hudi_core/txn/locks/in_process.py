@@ -89,6 +89,10 @@ class InProcessLock:
         """Return infinity: the lock ends when it is given back."""
         return math.inf
 
+    def owner(self) -> str | None:
+        """Another thread, whatever it is."""
+        return "another thread of this process"
+
     @property
     def excludes_processes(self) -> bool:
         """False: other processes do not see the lock."""

@@ -114,6 +114,16 @@ class HudiFileLock:
         held = self._held
         return math.inf if held is not None and held.is_intact() else 0.0
 
+    def owner(self) -> str | None:
+        """What the file says now of who made it, and when."""
+        with contextlib.suppress(OSError):
+            file = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW)
+            try:
+                return _named(os.read(file, _MAX_BYTES), os.fstat(file).st_mtime)
+            finally:
+                os.close(file)
+        return self._own.owner()
+
     @property
     def excludes_processes(self) -> bool:
         """True."""
@@ -252,6 +262,13 @@ def _content() -> bytes:
         "owner": str(uuid.uuid4()),
     }
     return json.dumps(fields, indent=2).encode()
+
+
+def _named(content: bytes, modified: float) -> str:
+    since = datetime.fromtimestamp(modified).astimezone().isoformat(timespec="seconds")
+    if _is_ours(content):
+        return f"the writer {json.loads(content)['owner']}, last heard of {since}"
+    return f"a writer of Hudi since {since}"
 
 
 def _is_ours(content: bytes) -> bool:

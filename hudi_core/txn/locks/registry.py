@@ -1,11 +1,17 @@
-"""Locks by name; nothing is imported by a class name."""
+"""Locks by name; nothing is imported by a class name.
+
+A new lock is a module, its word in :class:`~hudi_core.config.kinds.LockKind`, and one line here.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
 from typing import Final
 
-from hudi_core.config.kinds import LOCK_CLASSES, LockKind
+from hudi_core.config.extras import require_library
+from hudi_core.config.kinds import LockKind
 from hudi_core.config.lock import LockConfig
 from hudi_core.errors import InvalidOptionError
 from hudi_core.model.protocols import LockProvider
@@ -13,76 +19,102 @@ from hudi_core.storage.location import parse_location
 from hudi_core.txn.locks.file import FileLock
 from hudi_core.txn.locks.in_process import InProcessLock
 from hudi_core.txn.locks.lock_file import HudiFileLock
+from hudi_core.txn.locks.place import LockPlace
+from hudi_core.txn.locks.storage import StorageLock
 
-_IN_FILES: Final = (LockKind.FILE_SYSTEM, LockKind.LOCK_FILE)
-_NAMES: Final[Mapping[str, LockKind]] = LOCK_CLASSES | {kind.value: kind for kind in LockKind}
+
+@dataclass(frozen=True, slots=True)
+class _OfExtra:
+    """A lock whose library an extra installs.
+
+    It is imported when the lock is chosen.
+
+    Attributes
+    ----------
+    module
+        Has a function ``lock_of`` that makes the lock.
+    extra, library
+        The extra of this project, and what it installs.
+    """
+
+    module: str
+    extra: str
+    library: str
+
+    def __call__(self, place: LockPlace, config: LockConfig) -> LockProvider:
+        need = f"this lock needs {self.library}"
+        chosen = (LockConfig.provider.key, str(config.provider))
+        require_library(self.library, self.extra, chosen, need)
+        lock: LockProvider = import_module(f"{__package__}.{self.module}").lock_of(place, config)
+        return lock
 
 
-def lock_provider(
-    provider: LockKind | str | None,
-    base_path: str,
-    folder: str | None = None,
-    lease: Callable[[], LockProvider] | None = None,
-    expire_s: float = 0,
-) -> LockProvider:
+def _in_process(place: LockPlace, _: LockConfig) -> LockProvider:
+    return InProcessLock(place.base_path)
+
+
+def _file_system(place: LockPlace, config: LockConfig) -> LockProvider:
+    _require_local(config, place.base_path)
+    return FileLock(place.base_path, config.path)
+
+
+def _lock_file(place: LockPlace, config: LockConfig) -> LockProvider:
+    # Hudi's writers may share a folder for tables in stores; ours alone have the store itself
+    _require_local(config, config.path if config.path is not None else place.base_path)
+    return HudiFileLock(place.base_path, config.path, config.expire_s)
+
+
+def _storage(place: LockPlace, config: LockConfig) -> LockProvider:
+    if place.storage is None or parse_location(place.base_path).is_local:
+        raise InvalidOptionError(
+            LockConfig.provider.key,
+            str(config.provider),
+            f"it locks tables in object stores, and {place.base_path} is not in one",
+            f"Use {LockKind.FILE_SYSTEM.value}.",
+        )
+    return StorageLock(place.storage, config.lease_s, config.renew_s)
+
+
+_LOCKS: Final[Mapping[LockKind, Callable[[LockPlace, LockConfig], LockProvider]]] = {
+    LockKind.IN_PROCESS: _in_process,
+    LockKind.FILE_SYSTEM: _file_system,
+    LockKind.LOCK_FILE: _lock_file,
+    LockKind.STORAGE: _storage,
+    LockKind.ZOOKEEPER: _OfExtra("zookeeper", "zookeeper", "kazoo"),
+    LockKind.ZOOKEEPER_IMPLICIT: _OfExtra("zookeeper", "zookeeper", "kazoo"),
+    LockKind.DYNAMODB: _OfExtra("dynamodb", "dynamodb", "boto3"),
+    LockKind.DYNAMODB_IMPLICIT: _OfExtra("dynamodb", "dynamodb", "boto3"),
+    LockKind.HIVE_METASTORE: _OfExtra("hive_metastore", "hive", "thrift"),
+}
+
+
+def lock_provider(place: LockPlace, config: LockConfig) -> LockProvider:
     """Return a new lock on a table.
 
-    Parameters
-    ----------
-    provider
-        One of our words or Hudi's class names. ``None`` takes the strongest lock that needs no
-        set-up: a file lock on local paths, elsewhere one between threads.
-    base_path
-        The table.
-    folder
-        Folder of the lock file, for locks that have one; see
-        :class:`~hudi_core.txn.locks.FileLock`.
-    lease
-        Makes the lock in the table's own store; see :class:`~hudi_core.txn.locks.StorageLock`.
-    expire_s
-        See :class:`~hudi_core.txn.locks.HudiFileLock`.
+    Where options name none, it is the strongest that needs no set-up: a file lock on local paths,
+    elsewhere one between threads.
 
     Raises
     ------
     InvalidOptionError
-        The name is unknown, or stands for a lock that does not work here.
+        The lock does not work here: for such a path, without an option that is missing, or without
+        a library.
     """
-    is_local = parse_location(base_path).is_local
-    if provider is None:
-        provider = LockKind.FILE_SYSTEM if is_local else LockKind.IN_PROCESS
-    kind = _NAMES.get(provider)
+    kind = config.provider
     if kind is None:
-        raise InvalidOptionError(
-            LockConfig.provider.key,
-            provider,
-            "there is no such lock here",
-            f"Supported: {', '.join(_NAMES)}.",
-        )
-    if kind in _IN_FILES:
-        # Hudi's writers may share a folder for tables in stores; ours alone have the store itself
-        is_elsewhere = kind is LockKind.LOCK_FILE and folder is not None
-        _require_local(LockConfig.provider.key, provider, folder if is_elsewhere else base_path)
-        _require_local(LockConfig.path.key, folder, folder)
-    if kind is LockKind.STORAGE:
-        if is_local or lease is None:
-            raise InvalidOptionError(
-                LockConfig.provider.key,
-                provider,
-                f"it locks tables in object stores, and {base_path} is not in one",
-                f"Use {LockKind.FILE_SYSTEM.value}.",
-            )
-        return lease()
-    if kind is LockKind.LOCK_FILE:
-        return HudiFileLock(base_path, folder, expire_s)
-    return FileLock(base_path, folder) if kind is LockKind.FILE_SYSTEM else InProcessLock(base_path)
+        is_local = parse_location(place.base_path).is_local
+        kind = LockKind.FILE_SYSTEM if is_local else LockKind.IN_PROCESS
+    return _LOCKS[kind](place, config)
 
 
-def _require_local(key: str, value: str | None, place: str | None) -> None:
+def _require_local(config: LockConfig, place: str) -> None:
     """Refuse a lock file in an object store, which cannot exclude."""
-    if place is not None and not parse_location(place).is_local:
-        raise InvalidOptionError(
-            key,
-            value,
-            f"object stores cannot lock files, and {place} is in one",
-            f"Use {LockKind.STORAGE.value}, a lock in the store itself.",
-        )
+    given = {LockConfig.provider.key: place, LockConfig.path.key: config.path}
+    for key, path in given.items():
+        if path is not None and not parse_location(path).is_local:
+            raise InvalidOptionError(
+                key,
+                str(config.provider) if key == LockConfig.provider.key else path,
+                f"object stores cannot lock files, and {path} is in one",
+                f"Use {LockKind.STORAGE.value}, a lock in the store itself.",
+            )

@@ -66,6 +66,11 @@ class LeaseFile:
             {"expired": self.expired, "validUntil": self.valid_until_ms, "owner": self.owner}
         ).encode()
 
+    def describe(self, now_s: float) -> str:
+        """The holder, and how long its lease lasts by our clock."""
+        left_s = self.valid_until_ms / 1000 - now_s
+        return f"the writer {self.owner}, whose lease lasts for {left_s:.0f} s"
+
     @classmethod
     def decode(cls, data: bytes, path: str) -> LeaseFile:
         """The lease in the file.
@@ -117,6 +122,7 @@ class StorageLock:
         self._threads = InProcessLock(f"{storage.root}/{LOCK_PATH}")
         self._lease: _Lease | None = None
         self._given_back: str | None = None
+        self._owner: str | None = None
 
     def try_lock(self, timeout_s: float) -> bool:
         """Take the lock within ``timeout_s`` seconds, else return ``False``.
@@ -134,6 +140,7 @@ class StorageLock:
         """
         deadline = time.monotonic() + max(timeout_s, 0.0)
         if not self._threads.try_lock(timeout_s):
+            self._owner = self._threads.owner()
             return False
         try:
             require_conditional_puts(self._storage)
@@ -158,6 +165,10 @@ class StorageLock:
         """Return the seconds the lease lasts; 0 when not held."""
         lease = self._lease
         return lease.left() if lease is not None else 0.0
+
+    def owner(self) -> str | None:
+        """Who the file named when it was last waited for."""
+        return self._owner
 
     @property
     def excludes_processes(self) -> bool:
@@ -185,7 +196,9 @@ class StorageLock:
         tag: str | None = None
         with contextlib.suppress(PathNotFoundError):
             data, tag = self._storage.version(LOCK_PATH)
-            if not self._is_free(LeaseFile.decode(data, f"{self._storage.root}/{LOCK_PATH}")):
+            found = LeaseFile.decode(data, f"{self._storage.root}/{LOCK_PATH}")
+            if not self._is_free(found):
+                self._owner = found.describe(self._wall_clock())
                 return None
         lease = self._new_lease()
         return lease if lease.start(tag) else None

@@ -1,0 +1,35 @@
+"""Libraries that extras of the package install."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from hudi_core.errors import InvalidOptionError
+
+
+def require_library(module: str, extra: str, option: tuple[str, str], need: str) -> Any:
+    """Import a module of a library that may be missing.
+
+    Parameters
+    ----------
+    extra
+        The extra of this project that installs it.
+    option
+        Name and text of the option that needs it.
+    need
+        What needs which library, as in "metrics need prometheus-client".
+
+    Raises
+    ------
+    InvalidOptionError
+        The library is not installed; the error names the extra.
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise InvalidOptionError(
+            *option,
+            f"{need}, which is not installed",
+            f"Run `pip install hudi-core[{extra}]`.",
+        ) from error

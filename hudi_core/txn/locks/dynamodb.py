@@ -1,0 +1,252 @@
+"""The lock of Hudi's ``DynamoDBBasedLockProvider``: an item in a table of DynamoDB.
+
+Hudi takes the lock client of AWS Labs. The item exists while the lock is held, and changes by
+conditional writes only, so that the service lets one of several writers through::
+
+    key                  the lock's name: the partition key of the DynamoDB table
+    ownerName            one taking of the lock
+    leaseDuration        milliseconds, as text
+    recordVersionNumber  a new one with each renewal
+    isReleased           "1" where a writer gave the lock back and let the item stay
+
+Clocks are not compared: who waits takes over an item whose version it has itself seen unchanged for
+the lease that the item names.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any, Final
+
+from botocore.exceptions import ClientError
+
+from hudi_core.config.kinds import LockKind
+from hudi_core.config.lock import LockConfig
+from hudi_core.config.lock_servers import DynamoLockConfig
+from hudi_core.errors import LockError, ResourceLimitError
+from hudi_core.txn.locks.dynamodb_item import (
+    NAMES,
+    UNCHANGED,
+    Hold,
+    Item,
+    client_of,
+    is_condition,
+    translated,
+)
+from hudi_core.txn.locks.in_process import InProcessLock
+from hudi_core.txn.locks.place import LockPlace, required
+
+_SHORTEST_LEASE_S: Final = 20
+"""A writer needs time for what it does under the lock, however shortly it waits itself."""
+_FIRST_PAUSE_S: Final = 0.05
+_LONGEST_PAUSE_S: Final = 1.0
+_CREATION_PAUSE_S: Final = 1.0
+_USABLE: Final = ("ACTIVE", "UPDATING")
+
+
+def lock_of(place: LockPlace, config: LockConfig) -> DynamoLock:
+    """The lock of a table in DynamoDB.
+
+    Raises
+    ------
+    InvalidOptionError
+        An option is missing.
+    """
+    options, kind = config.dynamodb, config.provider or LockKind.DYNAMODB
+    table = required(DynamoLockConfig.table.key, options.table, kind)
+    if kind is LockKind.DYNAMODB_IMPLICIT:
+        key = place.hashed_path
+    else:
+        key = place.name_for(DynamoLockConfig.partition_key.key, options.partition_key)
+    # as in Hudi, where who waits for long holds for long
+    return DynamoLock(options, table, key, max(_SHORTEST_LEASE_S, config.wait_ms / 1000))
+
+
+class DynamoLock:
+    """Excludes all who lock a table through one table of DynamoDB.
+
+    Parameters
+    ----------
+    options
+        Where the service is, and how its table is created.
+    table
+        The DynamoDB table.
+    key
+        Name of the lock in it.
+    lease_s
+        Seconds after which the lock of a process that is not heard of may be taken over.
+    """
+
+    def __init__(self, options: DynamoLockConfig, table: str, key: str, lease_s: float) -> None:
+        self._options, self._table, self._key, self._lease_s = options, table, key, lease_s
+        place = options.endpoint_url or options.region_name
+        # threads are served without asking the service
+        self._threads = InProcessLock(f"/dynamodb/{place}/{table}/{key}")
+        self._service: Any = None
+        self._watched: tuple[str, float] | None = None
+        self._hold: Hold | None = None
+        self._owner: str | None = None
+
+    def try_lock(self, timeout_s: float) -> bool:
+        """Take the lock within ``timeout_s`` seconds, else return ``False``.
+
+        ``False`` as well if this lock is held already. The time to create the DynamoDB table comes
+        on top.
+
+        Raises
+        ------
+        LockError
+            The service does not answer, or refuses.
+        """
+        started = time.monotonic()
+        if not self._threads.try_lock(timeout_s):
+            self._owner = self._threads.owner()
+            return False
+        try:
+            with translated(self._table):
+                self._connect()
+                self._hold = self._wait(started, timeout_s)
+        finally:
+            if self._hold is None:
+                self._threads.unlock()
+        return self._hold is not None
+
+    def unlock(self) -> None:
+        """Release the lock, if the calling thread holds it.
+
+        Raises
+        ------
+        LockError
+            The service does not answer; the lock then ends with its lease.
+        """
+        if not self._threads.is_held:
+            return
+        hold, self._hold = self._hold, None
+        try:
+            if hold is not None:
+                with translated(self._table):
+                    hold.end()
+        finally:
+            self._threads.unlock()
+
+    def lease_left(self) -> float:
+        """Seconds the lease lasts; 0 when not held."""
+        hold = self._hold
+        return hold.renewal.left() if hold is not None else 0.0
+
+    def owner(self) -> str | None:
+        """Who held the lock when it was last waited for."""
+        return self._owner
+
+    @property
+    def excludes_processes(self) -> bool:
+        """True."""
+        return True
+
+    def _wait(self, started: float, timeout_s: float) -> Hold | None:
+        deadline, pause = started + max(timeout_s, 0.0), _FIRST_PAUSE_S
+        while True:
+            found = self._read()
+            hold = self._take(found)
+            now = time.monotonic()
+            if hold is None and self._watched is not None and found is not None:
+                # who waits for as long as a lease is to see it end, though it saw it begin later
+                ends = self._watched[1] + found.lease_s
+                if timeout_s >= found.lease_s and ends - now < _LONGEST_PAUSE_S:
+                    deadline = max(deadline, ends + _FIRST_PAUSE_S)
+            if hold is not None or now >= deadline:
+                return hold
+            time.sleep(min(pause, deadline - now))
+            pause = min(2 * pause, _LONGEST_PAUSE_S)
+
+    def _read(self) -> Item | None:
+        item = self._service.get_item(
+            TableName=self._table, Key={"key": {"S": self._key}}, ConsistentRead=True
+        ).get("Item")
+        return None if item is None else Item.decode(item)
+
+    def _take(self, found: Item | None) -> Hold | None:
+        """Take the lock if it is free now."""
+        if found is None:
+            return self._put(ConditionExpression="attribute_not_exists(#key)", names=("#key",))
+        if not found.is_released:
+            self._owner = f"the writer {found.owner}, for {found.lease_s:g} s after it is last seen"
+            now = time.monotonic()
+            if self._watched is None or self._watched[0] != found.version:
+                self._watched = found.version, now
+            if now - self._watched[1] <= found.lease_s:
+                return None
+        return self._put(
+            ConditionExpression=UNCHANGED,
+            ExpressionAttributeValues={":version": {"S": found.version}},
+            names=("#key", "#version"),
+        )
+
+    def _put(self, *, names: tuple[str, ...], **condition: Any) -> Hold | None:
+        hold, since = Hold(self._service, self._table, self._key, self._lease_s), time.monotonic()
+        used = {name: NAMES[name] for name in names}
+        try:
+            self._service.put_item(
+                TableName=self._table,
+                Item=hold.item(),
+                ExpressionAttributeNames=used,
+                **condition,
+            )
+        except ClientError as error:
+            if not is_condition(error):
+                raise
+            # a request that was sent again may find what it did itself
+            found = self._read()
+            if found is None or found.version != hold.version:
+                return None
+        try:
+            hold.renewal.start(since)
+        except ResourceLimitError:
+            hold.end()  # nobody would renew it
+            raise
+        self._watched = None
+        return hold
+
+    def _connect(self) -> None:
+        """Create the DynamoDB table if it is missing.
+
+        Waits until it can be used.
+        """
+        if self._service is not None:
+            return
+        service = client_of(self._options, os.getpid())
+        deadline = time.monotonic() + self._options.creation_ms / 1000
+        while self._status(service) not in _USABLE:
+            if time.monotonic() > deadline:
+                raise LockError(
+                    f"The DynamoDB table {self._table} cannot be used yet",
+                    "Create it by hand: its partition key is the string `key`.",
+                )
+            time.sleep(_CREATION_PAUSE_S)
+        self._service = service
+
+    def _status(self, service: Any) -> str | None:
+        """State of the DynamoDB table, which is created if there is none."""
+        try:
+            return str(service.describe_table(TableName=self._table)["Table"]["TableStatus"])
+        except service.exceptions.ResourceNotFoundException:
+            pass
+        options = self._options
+        units = {
+            "ProvisionedThroughput": {
+                "ReadCapacityUnits": options.read_capacity,
+                "WriteCapacityUnits": options.write_capacity,
+            }
+        }
+        try:
+            made = service.create_table(
+                TableName=self._table,
+                KeySchema=[{"AttributeName": "key", "KeyType": "HASH"}],
+                AttributeDefinitions=[{"AttributeName": "key", "AttributeType": "S"}],
+                BillingMode=options.billing_mode,
+                **(units if options.billing_mode == "PROVISIONED" else {}),
+            )
+        except service.exceptions.ResourceInUseException:
+            return None  # another writer creates it
+        return str(made["TableDescription"]["TableStatus"])

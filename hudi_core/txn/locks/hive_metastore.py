@@ -1,0 +1,223 @@
+"""The lock of Hudi's ``HiveMetastoreBasedLockProvider``.
+
+An exclusive lock on a table that need not exist, in the metastore's own lock manager: ``lock`` asks
+for it and ``check_lock`` again while it waits in the queue; ``heartbeat`` keeps it, as the
+metastore takes locks away that it does not hear of for its ``hive.txn.timeout``; ``unlock`` gives
+it back. The metastore has to have its transaction tables. Connections are plain ones: SASL
+(Kerberos) and TLS are not spoken here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+from urllib.parse import urlsplit
+
+from hudi_core.config.kinds import LockKind
+from hudi_core.config.lock import LockConfig
+from hudi_core.config.lock_servers import HiveLockConfig
+from hudi_core.errors import LockError
+from hudi_core.txn.locks.hive_thrift import ACQUIRED, WAITING, Failures, Metastore, NoSuchLock
+from hudi_core.txn.locks.in_process import InProcessLock
+from hudi_core.txn.locks.place import LockPlace, required
+from hudi_core.txn.locks.renewal import Renewal
+
+_USER: Final = "hudi-core"
+_ANSWER_S: Final = 20.0
+_FIRST_PAUSE_S: Final = 0.05
+_LONGEST_PAUSE_S: Final = 1.0
+_LEASE_KEY: Final = "hive.txn.timeout"
+_LEASE_S: Final = 300.0
+"""Hive's default."""
+_DURATION: Final = re.compile(r"(\d+)\s*([a-z]*)")
+_UNITS: Final = {"ms": 1e-3, "us": 1e-6, "ns": 1e-9, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+
+
+def lock_of(_: LockPlace, config: LockConfig) -> HiveLock:
+    """The lock of a table in a Hive metastore.
+
+    Raises
+    ------
+    InvalidOptionError
+        An option is missing.
+    """
+    options, kind = config.hive, LockKind.HIVE_METASTORE
+    uris = required(HiveLockConfig.uris.key, options.uris, kind)
+    database = required(HiveLockConfig.database.key, options.database, kind)
+    table = required(HiveLockConfig.table.key, options.table, kind)
+    return HiveLock(uris, database, table, options.heartbeat_ms / 1000)
+
+
+class HiveLock:
+    """Excludes all who lock a table through one Hive metastore.
+
+    Parameters
+    ----------
+    uris
+        Its addresses, such as ``thrift://metastore:9083``.
+    database, table
+        What is locked.
+    heartbeat_s
+        Seconds between two signs of life of a holder, at most.
+    """
+
+    def __init__(
+        self, uris: tuple[str, ...], database: str, table: str, heartbeat_s: float = 60
+    ) -> None:
+        parts = [urlsplit(uri) for uri in uris]
+        addresses = tuple((part.hostname or "", part.port or 0) for part in parts)
+        self._metastore = Metastore(addresses, _ANSWER_S)
+        self._uris, self._database, self._table = uris, database, table
+        self._heartbeat_s = heartbeat_s
+        # threads are served without asking the metastore
+        self._threads = InProcessLock(f"/hive/{','.join(uris)}/{database}.{table}")
+        self._lock: int | None = None
+        self._renewal: Renewal | None = None
+        self._lease_s = 0.0
+        self._owner: str | None = None
+
+    def try_lock(self, timeout_s: float) -> bool:
+        """Take the lock within ``timeout_s`` seconds, else return ``False``.
+
+        ``False`` as well if this lock is held already.
+
+        Raises
+        ------
+        LockError
+            The metastore does not answer, or has no locks.
+        """
+        deadline = time.monotonic() + max(timeout_s, 0.0)
+        if not self._threads.try_lock(timeout_s):
+            self._owner = self._threads.owner()
+            return False
+        try:
+            with self._translated():
+                if not self._lease_s:
+                    self._lease_s = _seconds(
+                        self._metastore.setting(_LEASE_KEY, f"{_LEASE_S:.0f}s")
+                    )
+                self._lock = self._wait(deadline)
+        finally:
+            if self._lock is None:
+                self._threads.unlock()
+        return self._lock is not None
+
+    def unlock(self) -> None:
+        """Release the lock, if the calling thread holds it.
+
+        Raises
+        ------
+        LockError
+            The metastore does not answer; it gives the lock to another after a while.
+        """
+        if not self._threads.is_held:
+            return
+        lock, self._lock = self._lock, None
+        renewal, self._renewal = self._renewal, None
+        try:
+            if renewal is not None:
+                renewal.stop()
+            if lock is not None:
+                with self._translated(), contextlib.suppress(NoSuchLock):
+                    self._metastore.unlock(lock)
+        finally:
+            self._threads.unlock()
+
+    def lease_left(self) -> float:
+        """Seconds the lock lasts, as the metastore says now.
+
+        0 when not held.
+        """
+        lock, renewal = self._lock, self._renewal
+        if lock is None or renewal is None or renewal.left() == 0:
+            return 0.0
+        asked = time.monotonic()
+        try:
+            if self._metastore.check(lock) != ACQUIRED:
+                return 0.0
+        except NoSuchLock:
+            return 0.0
+        except Failures:
+            return renewal.left()
+        return max(0.0, self._lease_s - (time.monotonic() - asked))
+
+    def owner(self) -> str | None:
+        """Who held the lock when it was last waited for."""
+        return self._owner
+
+    @property
+    def excludes_processes(self) -> bool:
+        """True."""
+        return True
+
+    def _wait(self, deadline: float) -> int | None:
+        """Queue up; again where the metastore has forgotten it."""
+        pause = _FIRST_PAUSE_S
+        while True:
+            asked = time.monotonic()
+            lock, state = self._metastore.lock(
+                self._database, self._table, _USER, str(uuid.uuid4())
+            )
+            taken = False
+            try:
+                with contextlib.suppress(NoSuchLock):
+                    while state == WAITING and (left := deadline - asked) > 0:
+                        time.sleep(min(pause, left))
+                        pause = min(2 * pause, _LONGEST_PAUSE_S)
+                        asked = time.monotonic()
+                        state = self._metastore.check(lock)
+                    if state == ACQUIRED:
+                        self._keep(lock, asked)
+                        taken = True
+            finally:
+                if not taken:
+                    self._owner = self._holder() or self._owner
+                    with contextlib.suppress(NoSuchLock):
+                        self._metastore.unlock(lock)
+            if taken or time.monotonic() >= deadline:
+                return lock if taken else None
+
+    def _keep(self, lock: int, asked: float) -> None:
+        def renew() -> bool:
+            with self._translated():
+                try:
+                    self._metastore.heartbeat(lock)
+                except NoSuchLock:
+                    return False
+            return True
+
+        renewal = Renewal(self._lease_s, min(self._heartbeat_s, self._lease_s / 6), renew)
+        renewal.start(asked)
+        self._renewal = renewal
+
+    def _holder(self) -> str | None:
+        with contextlib.suppress(*Failures):
+            found = self._metastore.holder(self._database, self._table)
+            return None if found is None else f"the user {found[0]} at {found[1]}"
+        return None
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except (NoSuchLock, *Failures) as error:
+            raise LockError(
+                f"The lock of {self._database}.{self._table} in the Hive metastore at "
+                f"{', '.join(self._uris)} cannot be reached: {error}",
+                "Check hoodie.write.lock.hivemetastore.uris, and that the metastore has its "
+                "transaction tables and asks for no Kerberos.",
+            ) from error
+
+
+def _seconds(text: str) -> float:
+    """Seconds of a duration such as ``300s`` or ``5min``."""
+    found = _DURATION.match(text.strip().lower())
+    if found is None:
+        return _LEASE_S
+    units = (seconds for unit, seconds in _UNITS.items() if found[2].startswith(unit))
+    return int(found[1]) * next(units, 1.0)
