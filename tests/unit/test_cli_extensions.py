@@ -52,11 +52,11 @@ from hudi_core.errors import *
 single = typer.Typer()
 
 @single.command()
-def clean(path: str, fail: bool = False) -> None:
+def polish(path: str, fail: bool = False) -> None:
     "Clean a table."
     if fail:
-        raise TableServiceError("Nothing can be cleaned", "Wait.")
-    typer.echo(f"cleaned {path}")
+        raise TableServiceError("Nothing can be polished", "Wait.")
+    typer.echo(f"polished {path}")
 
 group = typer.Typer(help="Look into metadata.")
 
@@ -94,15 +94,15 @@ def warn() -> None:
 
 
 def test_commands_and_groups_of_other_distributions_run(install: Install) -> None:
-    install("good", {"clean": "single", "lineage": "group"}, GOOD)
+    install("good", {"polish": "single", "lineage": "group"}, GOOD)
 
-    assert run("clean", "here").stdout == "cleaned here\n"
+    assert run("polish", "here").stdout == "polished here\n"
     assert run("lineage", "files").stdout == "files\n"
-    assert "--install-completion" not in run("clean", "--help").stdout
+    assert "--install-completion" not in run("polish", "--help").stdout
 
 
 def test_the_list_names_them_with_their_help(install: Install) -> None:
-    install("good", {"clean": "single", "lineage": "group"}, GOOD)
+    install("good", {"polish": "single", "lineage": "group"}, GOOD)
 
     listed = run("--help")
 
@@ -112,12 +112,12 @@ def test_the_list_names_them_with_their_help(install: Install) -> None:
 
 
 def test_nothing_is_imported_for_other_commands(install: Install) -> None:
-    install("good", {"clean": "single"}, GOOD)
+    install("good", {"polish": "single"}, GOOD)
     install("broken", {"compact": "app"}, "raise RuntimeError('no')")
 
     run("formats")
     assert not {"good", "broken"} & sys.modules.keys()
-    run("clean", "here")
+    run("polish", "here")
     assert "good" in sys.modules
     assert "broken" not in sys.modules
 
@@ -136,7 +136,7 @@ BROKEN = {
 def test_a_broken_one_is_named_on_use_and_breaks_no_other(
     install: Install, source: str, reason: str
 ) -> None:
-    install("good", {"clean": "single"}, GOOD)
+    install("good", {"polish": "single"}, GOOD)
     install("broken-plugin", {"compact": "app"}, source)
 
     for arguments in ([], ["some", "--argument", "-x"], ["--help"]):
@@ -149,7 +149,7 @@ def test_a_broken_one_is_named_on_use_and_breaks_no_other(
         assert reason in used.stderr
         assert used.stderr.count("\n") == 1
 
-    assert run("clean", "here").exit_code == 0
+    assert run("polish", "here").exit_code == 0
     listed = run("--help")
     assert listed.exit_code == 0
     assert "compact" in listed.stdout
@@ -157,10 +157,10 @@ def test_a_broken_one_is_named_on_use_and_breaks_no_other(
 
 
 def test_two_claims_to_one_name_are_both_named(install: Install) -> None:
-    install("first", {"clean": "single"}, GOOD)
-    install("second", {"clean": "single"}, GOOD)
+    install("first", {"polish": "single"}, GOOD)
+    install("second", {"polish": "single"}, GOOD)
 
-    used = run("clean", "here")
+    used = run("polish", "here")
 
     assert used.exit_code == 1
     assert "first, second" in used.stderr
@@ -170,7 +170,7 @@ def test_two_claims_to_one_name_are_both_named(install: Install) -> None:
 def test_an_own_command_is_not_replaced(install: Install) -> None:
     install("rival", {"formats": "single"}, GOOD)
 
-    assert "cleaned" not in run("formats", "--json").stdout
+    assert "polished" not in run("formats", "--json").stdout
     listed = run("--help")
     assert listed.exit_code == 0
     assert "the command 'formats' of rival is not available" in listed.stderr
@@ -180,9 +180,9 @@ def test_an_own_command_is_not_replaced(install: Install) -> None:
 @pytest.mark.parametrize(
     ("command", "code", "message"),
     [
-        (["clean", "x", "--fail"], 1, "error: Nothing can be cleaned. Wait.\n"),
-        (["clean"], 2, None),
-        (["clean", "x", "--no-such-option"], 2, None),
+        (["polish", "x", "--fail"], 1, "error: Nothing can be polished. Wait.\n"),
+        (["polish"], 2, None),
+        (["polish", "x", "--no-such-option"], 2, None),
         (
             ["lineage", "unknown"],
             3,
@@ -203,7 +203,7 @@ def test_an_own_command_is_not_replaced(install: Install) -> None:
 def test_exit_codes_and_messages(
     install: Install, command: list[str], code: int, message: str | None
 ) -> None:
-    install("good", {"clean": "single", "lineage": "group"}, GOOD)
+    install("good", {"polish": "single", "lineage": "group"}, GOOD)
 
     used = run(*command)
 
@@ -256,7 +256,7 @@ def test_a_traceback_is_there_on_demand(install: Install) -> None:
 
 
 def test_the_errors_carry_their_facts() -> None:
-    load = CommandLoadError("clean", "some-dist", "no reason")
-    assert (load.name, load.distribution, load.reason) == ("clean", "some-dist", "no reason")
-    conflict = CommandConflictError("clean", ["a", "b"])
-    assert (conflict.name, conflict.distributions) == ("clean", ("a", "b"))
+    load = CommandLoadError("polish", "some-dist", "no reason")
+    assert (load.name, load.distribution, load.reason) == ("polish", "some-dist", "no reason")
+    conflict = CommandConflictError("polish", ["a", "b"])
+    assert (conflict.name, conflict.distributions) == ("polish", ("a", "b"))
