@@ -26,10 +26,10 @@ from hudi_core.model.files import BasePath
 from hudi_core.model.instant import Action, Instant
 from hudi_core.model.instant_time import EARLIEST
 from hudi_core.model.result import CommitResult
-from hudi_core.read.asked import plan_of
+from hudi_core.read.asked import feed_of, plan_of
 from hudi_core.read.query_times import completed_time, requested_time
 from hudi_core.read.scan import scan
-from hudi_core.read.spark_frame import frame_of_plan
+from hudi_core.read.spark_frame import frame_of_plan, frame_of_scan
 from hudi_core.rows.context import WriteContext
 from hudi_core.services.create import create_table, replace_table
 from hudi_core.services.design import design_table
@@ -195,7 +195,8 @@ def read(spark: SparkSession | None, path: PathLike, options: Options | None = N
         there is read.
     options
         ``as.of.instant``, or ``hoodie.datasource.query.type=incremental`` with
-        ``hoodie.datasource.read.begin.instanttime`` and ``...end.instanttime``.
+        ``hoodie.datasource.read.begin.instanttime`` and ``...end.instanttime``; then
+        ``hoodie.datasource.query.incremental.format=cdc`` reads the change feed.
 
     Returns
     -------
@@ -203,7 +204,11 @@ def read(spark: SparkSession | None, path: PathLike, options: Options | None = N
     """
     given = options_as_strings(_resolved_times(options or {}))
     opened, within = open_within([location_of(path)], given)
-    plan = plan_of(opened, ReadConfig.from_options(given), within=within)
+    query = ReadConfig.from_options(given)
+    if query.is_feed:
+        feed = feed_of(opened, query, within)
+        return feed.to_arrow().read_all() if spark is None else frame_of_scan(spark, feed)
+    plan = plan_of(opened, query, within=within)
     if spark is not None:
         return frame_of_plan(spark, opened.client, plan)
     return scan(opened.client, plan).read_all()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import pyarrow as pa
 
@@ -18,6 +18,7 @@ from hudi_core.config.table import TableConfig
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.base import Engine
 from hudi_core.engine.choice import engine_for
+from hudi_core.errors import InvalidOptionError
 from hudi_core.metadata.as_arrow import metadata_partition
 from hudi_core.model.dry_run import DryRun
 from hudi_core.model.files import FileSlice
@@ -36,11 +37,14 @@ from hudi_core.model.operation import (
 )
 from hudi_core.model.protocols import TimelineView
 from hudi_core.model.result import CommitResult
+from hudi_core.read.change_feed import OPERATION, TIMESTAMP
+from hudi_core.read.file_changes import FileChange
 from hudi_core.read.filters import RowFilter
 from hudi_core.read.incremental import IncrementalQuery
+from hudi_core.read.plan import ScanPlan
 from hudi_core.read.query import SnapshotQuery
 from hudi_core.read.query_times import QueryTime, completed_time, requested_time
-from hudi_core.read.spark_frame import frame_of_plan
+from hudi_core.read.spark_frame import frame_of_plan, frame_of_scan
 from hudi_core.services.adopt import adopt_in_place, plan_adoption
 from hudi_core.services.adopt_plan import Adoption, Folder
 from hudi_core.services.adopt_rows import AdoptedRows
@@ -82,6 +86,8 @@ Options = Mapping[str, object]
 """Hudi options: strings, numbers, booleans, lists of names."""
 Columns = str | Sequence[str]
 """Names of columns; a text is one name."""
+Images = Literal["json", "struct"]
+"""Forms of the rows in a change feed."""
 Extras = tuple[Mapping[str, str] | None, tuple[str, int] | None]
 """The arguments ``extra_metadata`` and ``idempotency`` of an operation."""
 
@@ -441,21 +447,37 @@ class Table:
         *,
         columns: Columns | None = None,
         filter: RowFilter | None = None,  # noqa: A002
+        deletes: bool = False,
     ) -> Any:
         """Return rows of commits completed after ``begin`` and up to ``end``.
 
         A time in ``_hoodie_commit_time`` of a row stands for the completion of the commit that
         wrote it.
 
+        Parameters
+        ----------
+        deletes
+            Whether rows that are gone come as well, as they were before the window, and a last
+            column ``_change_type`` tells ``insert``, ``update`` and ``delete`` apart. What happened
+            to a row within the window comes once, as the difference between its begin and its
+            end. A row that moved to another partition is deleted there and inserted here.
+
         Returns
         -------
         pyarrow.Table or DataFrame
             A DataFrame where a session is given.
+
+        Raises
+        ------
+        HistoryExpiredError
+            Clean has removed a file of the window; with ``deletes`` also one of before it.
         """
         if spark is None:
-            return self.incremental_batches(begin, end, columns, filter).read_all()
-        query = IncrementalQuery(self._opened.client, self._opened.timeline())
-        plan = query.plan(completed_time(begin), completed_time(end), filter)
+            return self.incremental_batches(begin, end, columns, filter, deletes=deletes).read_all()
+        query, window = self._incremental(), (completed_time(begin), completed_time(end))
+        if deletes:
+            return frame_of_scan(spark, query.net(*window, _names(columns), filter))
+        plan = query.plan(*window, filter)
         return frame_of_plan(spark, self._opened.client, plan, _names(columns), filter)
 
     def incremental_batches(
@@ -464,11 +486,92 @@ class Table:
         end: QueryTime | None = None,
         columns: Columns | None = None,
         filter: RowFilter | None = None,  # noqa: A002
+        *,
+        deletes: bool = False,
     ) -> pa.RecordBatchReader:
         """Return the rows of :meth:`incremental` as a stream of batches."""
-        query = IncrementalQuery(self._opened.client, self._opened.timeline())
-        begin_time, end_time = completed_time(begin), completed_time(end)
-        return query.to_arrow(begin_time, end_time, _names(columns), filter)
+        query, window = self._incremental(), (completed_time(begin), completed_time(end))
+        if deletes:
+            return query.net(*window, _names(columns), filter).to_arrow()
+        return query.to_arrow(*window, _names(columns), filter)
+
+    def changes(
+        self,
+        begin: QueryTime | None = None,
+        end: QueryTime | None = None,
+        spark: SparkSession | None = None,
+        *,
+        columns: Columns | None = None,
+        filter: RowFilter | None = None,  # noqa: A002
+        images: Images = "json",
+    ) -> Any:
+        """Return every change of commits completed after ``begin`` and up to ``end``.
+
+        It has the columns of Hudi's change data capture: ``op`` (``i``, ``u`` or ``d``), ``ts_ms``
+        (the requested time of the commit), ``before`` and ``after`` (the row, or null). A row that
+        several commits changed comes several times.
+
+        Parameters
+        ----------
+        columns
+            Columns that ``before`` and ``after`` have; ``None`` for all but the meta columns.
+        filter
+            Changes to return: of rows that were or are so.
+        images
+            Whether ``before`` and ``after`` are JSON texts (``"json"``) or structs (``"struct"``).
+
+        Returns
+        -------
+        pyarrow.Table or DataFrame
+            In the order of the commits, and of each the deletes first; a DataFrame, in no order,
+            where a session is given.
+
+        Raises
+        ------
+        HistoryExpiredError
+            Clean has removed a file that is compared.
+        """
+        plan = self._feed(begin, end, columns, filter, images)
+        if spark is not None:
+            return frame_of_scan(spark, plan)
+        # of a row that a commit replaced, what is deleted comes before what is inserted
+        in_order = [(TIMESTAMP, "ascending"), (OPERATION, "ascending")]
+        return plan.to_arrow().read_all().sort_by(in_order)
+
+    def changes_batches(
+        self,
+        begin: QueryTime | None = None,
+        end: QueryTime | None = None,
+        columns: Columns | None = None,
+        filter: RowFilter | None = None,  # noqa: A002
+        images: Images = "json",
+    ) -> pa.RecordBatchReader:
+        """Return the rows of :meth:`changes` as a stream of batches.
+
+        File group by file group, in each in the order of the commits.
+        """
+        return self._feed(begin, end, columns, filter, images).to_arrow()
+
+    def _feed(
+        self,
+        begin: QueryTime | None,
+        end: QueryTime | None,
+        columns: Columns | None,
+        row_filter: RowFilter | None,
+        images: Images,
+    ) -> ScanPlan[FileChange]:
+        if images not in get_args(Images):
+            raise InvalidOptionError(
+                "images", images, "there is no such form", f"Use one of {get_args(Images)}."
+            )
+        window = completed_time(begin), completed_time(end)
+        return self._incremental().feed(
+            *window, _names(columns), row_filter, as_text=images == "json"
+        )
+
+    def _incremental(self) -> IncrementalQuery:
+        opened = self._opened.seeing(self._opened.client.timeline())
+        return IncrementalQuery(opened.client, opened.timeline(), opened.lister())
 
     def _snapshot(self) -> SnapshotQuery:
         # one timeline for the query and for what lists the files

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from hudi_core.config.read import ReadConfig
-from hudi_core.read.asked import plan_of
+from hudi_core.read.asked import feed_of, plan_of
+from hudi_core.read.change_feed import FEED_SCHEMA
 from hudi_core.read.filters import Condition
-from hudi_core.read.plan import PlannedFile, read_schema
-from hudi_core.read.scan import FileScan, file_scan
+from hudi_core.read.plan import Scan, Sized, read_schema
+from hudi_core.read.scan import file_scan
 from hudi_core.read.spark_frame import splits
 from hudi_core.services.opening import open_within
 from pyspark_hudi.options import SourceOptions
@@ -25,13 +27,13 @@ class PlannedRead:
     Attributes
     ----------
     scan
-        Reads files, in any task.
+        Reads the parts of a task, in any task.
     tasks
-        The files of each task.
+        The files, or changes of files, of each task.
     """
 
-    scan: FileScan
-    tasks: tuple[tuple[PlannedFile, ...], ...]
+    scan: Scan[Any]
+    tasks: Sequence[tuple[Sized, ...]]
 
 
 def spark_schema(options: SourceOptions) -> StructType:
@@ -40,14 +42,16 @@ def spark_schema(options: SourceOptions) -> StructType:
     For a catalog with a note of the read's options.
     """
     opened, _ = open_within(options.paths, options.given)
-    columns = from_arrow_schema(read_schema(opened.client, opened.timeline()))
+    is_feed = ReadConfig.from_options(options.given).is_feed
+    schema = FEED_SCHEMA if is_feed else read_schema(opened.client, opened.timeline())
+    columns = from_arrow_schema(schema)
     return options.noted_in(columns) if options.is_of_catalog else columns
 
 
 def plan_read(
     options: SourceOptions, columns: Sequence[str], conditions: Sequence[Condition]
 ) -> PlannedRead:
-    """Plan the rows of a snapshot, past snapshot, or time span.
+    """Plan the rows of a snapshot, past snapshot or time span, or its changes.
 
     Parameters
     ----------
@@ -57,6 +61,10 @@ def plan_read(
         What rows must fulfil; files that hold none such are not read.
     """
     opened, within = open_within(options.paths, options.given)
-    plan = plan_of(opened, ReadConfig.from_options(options.given), conditions or None, within)
+    query = ReadConfig.from_options(options.given)
+    if query.is_feed:
+        feed = feed_of(opened, query, within)
+        return PlannedRead(feed.scan, splits(feed.parts))
+    plan = plan_of(opened, query, conditions or None, within)
     scan = file_scan(opened.client, plan, columns, conditions or None)
-    return PlannedRead(scan, tuple(splits(plan.files)))
+    return PlannedRead(scan, splits(plan.files))

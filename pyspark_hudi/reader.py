@@ -13,8 +13,7 @@ from hudi_core.engine.choice import arrow_schema
 from hudi_core.engine.plain_errors import plain_errors
 from hudi_core.errors import HudiError
 from hudi_core.read.filters import Condition
-from hudi_core.read.plan import PlannedFile
-from hudi_core.read.scan import FileScan
+from hudi_core.read.plan import Scan, Sized
 from pyspark_hudi.filters import conditions_of
 from pyspark_hudi.options import SourceOptions
 from pyspark_hudi.planning import PlannedRead, plan_read
@@ -22,10 +21,10 @@ from pyspark_hudi.shipping import Shipped
 
 
 class FilesPartition(InputPartition):
-    """The files of one task."""
+    """The files, or changes of files, of one task."""
 
-    def __init__(self, files: tuple[PlannedFile, ...]) -> None:
-        super().__init__(files)
+    def __init__(self, parts: tuple[Sized, ...]) -> None:
+        super().__init__(parts)
 
 
 class HudiReader(Shipped, DataSourceReader):
@@ -57,7 +56,7 @@ class HudiReader(Shipped, DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """Return the files of each task."""
         with plain_errors():
-            return [FilesPartition(files) for files in self._plan.tasks]
+            return [FilesPartition(parts) for parts in self._plan.tasks]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """Yield the rows of one task's files as Arrow batches."""
@@ -82,7 +81,7 @@ class HudiReader(Shipped, DataSourceReader):
         return plan_read(self._options, self._columns, self._conditions)
 
     @cached_property
-    def _scan(self) -> FileScan:
+    def _scan(self) -> Scan[Any]:
         return self._plan.scan
 
 

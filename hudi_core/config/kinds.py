@@ -142,6 +142,13 @@ class QueryType(StrEnum):
     INCREMENTAL = "incremental"
 
 
+class IncrementalFormat(StrEnum):
+    """What an incremental read returns of a changed row."""
+
+    LATEST_STATE = "latest_state"
+    CDC = "cdc"
+
+
 SIMPLE_FIELD: Final = "SIMPLE"
 TIMESTAMP_FIELD: Final = "TIMESTAMP"
 FIELD_TYPES: Final = (SIMPLE_FIELD, TIMESTAMP_FIELD)

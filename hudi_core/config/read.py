@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Self
 
 from hudi_core.config.foreign import Kind, foreign_options
-from hudi_core.config.key import ConfigKey, Group
-from hudi_core.config.kinds import QueryType
+from hudi_core.config.key import Group
+from hudi_core.config.kinds import IncrementalFormat, QueryType
 from hudi_core.config.options import Option, Options
 from hudi_core.errors import InvalidInstantTimeError, InvalidOptionError
 from hudi_core.model.instant_time import EARLIEST, parse_query_time
@@ -77,19 +77,25 @@ class ReadConfig(Options, group=Group.READ):
         default_text="(now)",
         doc="Incremental: changes that completed at or before this time.",
     )
-    incremental_format = ConfigKey(
+    incremental_format: Option[IncrementalFormat] = Option(
         "hoodie.datasource.query.incremental.format",
-        default="latest_state",
-        parse=str,
-        choices=("latest_state",),
-        doc="Incremental: what is returned of a changed row; its latest state is supported.",
+        default=IncrementalFormat.LATEST_STATE,
+        parse=IncrementalFormat,
+        choices=tuple(IncrementalFormat),
+        doc="Incremental: what is returned of a changed row. `latest_state`: the row as it is; "
+        "`cdc`: every change as a row of `op`, `ts_ms`, `before` and `after`, deletes too.",
     )
+
+    @property
+    def is_feed(self) -> bool:
+        """Whether changes are read, and not rows."""
+        is_incremental = self.query_type is QueryType.INCREMENTAL
+        return is_incremental and self.incremental_format is IncrementalFormat.CDC
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Self:
         """See :meth:`Options.from_options`; an option has to belong to the query type."""
         foreign_options().refuse(options, Kind.REFUSED_IN_READS)
-        cls.incremental_format.read(options)
         config = cls._read(options)
         kind = config.query_type
         if kind is QueryType.INCREMENTAL and config.begin is None:
@@ -104,6 +110,10 @@ class ReadConfig(Options, group=Group.READ):
             (cls.as_of, not is_snapshot and config.as_of is not None),
             (cls.begin, is_snapshot and config.begin is not None),
             (cls.end, is_snapshot and config.end is not None),
+            (
+                cls.incremental_format,
+                is_snapshot and config.incremental_format is not IncrementalFormat.LATEST_STATE,
+            ),
         ):
             if is_stray:
                 raise InvalidOptionError(

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hudi_core.config.read import QueryType, ReadConfig
+from hudi_core.read.file_changes import FileChange
 from hudi_core.read.filters import RowFilter
 from hudi_core.read.incremental import IncrementalQuery
 from hudi_core.read.path_pattern import PathPattern
-from hudi_core.read.plan import ReadPlan
+from hudi_core.read.plan import ReadPlan, ScanPlan
 from hudi_core.read.query import SnapshotQuery
 from hudi_core.table_handle import OpenTable
 
@@ -34,7 +35,27 @@ def plan_of(
     if query.query_type is not QueryType.INCREMENTAL:
         snapshot = SnapshotQuery(client, opened.lister(), timeline)
         return snapshot.plan(query.as_of, row_filter, within)
-    plan = IncrementalQuery(client, timeline).plan(query.begin, query.end, row_filter)
+    changed = IncrementalQuery(client, timeline, opened.lister())
+    plan = changed.plan(query.begin, query.end, row_filter)
     if within is None:
         return plan
     return replace(plan, files=tuple(file for file in plan.files if within.names(file.path)))
+
+
+def feed_of(
+    opened: OpenTable, query: ReadConfig, within: PathPattern | None = None
+) -> ScanPlan[FileChange]:
+    """Return the plan of a change feed, its images JSON texts.
+
+    Parameters
+    ----------
+    within
+        What of the table is meant; ``None`` for all of it.
+    """
+    opened = opened.seeing(opened.client.timeline())
+    changed = IncrementalQuery(opened.client, opened.timeline(), opened.lister())
+    plan = changed.feed(query.begin, query.end)
+    if within is None:
+        return plan
+    parts = (change for change in plan.parts if any(within.names(one.path) for one in change.files))
+    return replace(plan, parts=tuple(parts))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -89,6 +90,53 @@ class ReadPlan:
         first = Comparison(COMMIT_TIME, ">=", times[0])
         last = Comparison(COMMIT_TIME, "<=", times[-1])
         return Filter.of(And((first, last, is_one)))
+
+
+class Sized(Protocol):
+    """Part of a scan, which one task reads."""
+
+    @property
+    def size(self) -> int:
+        """Bytes to read, about."""
+        ...
+
+
+Part = TypeVar("Part", bound=Sized)
+_Read_contra = TypeVar("_Read_contra", bound=Sized, contravariant=True)
+
+
+class Scan(Protocol[_Read_contra]):
+    """Reads parts, here or in tasks; a frozen value."""
+
+    @property
+    def output_schema(self) -> pa.Schema:
+        """The schema of the batches."""
+        ...
+
+    def read(self, parts: Sequence[_Read_contra], /) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of some parts, in their order."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ScanPlan(Generic[Part]):
+    """A scan with the parts it is to read.
+
+    Attributes
+    ----------
+    scan
+        How they are read.
+    parts
+        What is read, in this order.
+    """
+
+    scan: Scan[Part]
+    parts: tuple[Part, ...]
+
+    def to_arrow(self) -> pa.RecordBatchReader:
+        """Return the rows; nothing is read before the reader is."""
+        batches = self.scan.read(self.parts)
+        return pa.RecordBatchReader.from_batches(self.scan.output_schema, batches)
 
 
 def read_schema(client: TableMetaClient, timeline: TimelineView) -> pa.Schema:

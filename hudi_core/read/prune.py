@@ -6,15 +6,18 @@ of a filter that cannot be taken apart.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
+from hudi_core.model.file_columns import FileColumns
 from hudi_core.model.file_index import FileIndex
-from hudi_core.model.files import FileGroupId
+from hudi_core.model.files import FileGroupId, FileStatus, PartitionPath
 from hudi_core.model.ranges import Mask, ValueRanges
+from hudi_core.read.filters import Filter
 from hudi_core.read.matching import can_match
 from hudi_core.read.predicate import And, Comparison, OneOf, Or, Predicate, columns_of
 from hudi_core.schema.arrow_types import walk
@@ -62,6 +65,37 @@ def prune(
         if ranges is not None:
             found[path] = ranges
     return can_match(predicate, found, count) if found else np.ones(count, np.bool_)
+
+
+def prune_named(
+    index: FileIndex,
+    files: Sequence[FileStatus],
+    wanted: Filter,
+    schema: pa.Schema,
+    without: Collection[str],
+) -> Mask:
+    """Mask of base files, present or not, that may hold a wanted row.
+
+    Parameters
+    ----------
+    files
+        Files of the table, each under the partition of its path.
+    schema
+        Columns of the rows.
+    without
+        Columns of which nothing is concluded; see :func:`ranged_columns`.
+    """
+    kinds = ranged_columns(wanted.predicate, schema, without)
+    if len(files) < 2 or not kinds:  # of a single file its own footer tells as much
+        return np.ones(len(files), np.bool_)
+    listed: dict[PartitionPath, dict[str, FileStatus]] = {}
+    for file in files:
+        folder = PartitionPath(file.path.rpartition("/")[0])
+        listed.setdefault(folder, {})[file.path] = file
+    columns = FileColumns.of_statuses({path: [*some.values()] for path, some in listed.items()})
+    may_match = prune(wanted.predicate, kinds, len(columns), partial(index.file_ranges, columns))
+    kept = dict(zip(columns.paths().to_pylist(), may_match.tolist(), strict=True))
+    return np.array([kept[file.path] for file in files], np.bool_)
 
 
 def groups_with_values(

@@ -17,7 +17,7 @@ from hudi_core.engine.choice import (
 )
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.read.filters import RowFilter, require_columns
-from hudi_core.read.plan import PlannedFile, ReadPlan
+from hudi_core.read.plan import Part, ReadPlan, ScanPlan
 from hudi_core.read.scan import file_scan
 from hudi_core.read.written_types import files_by_types
 from hudi_core.storage.data_files import require_no_links
@@ -65,9 +65,14 @@ def frame_of_plan(
     return frame_where(frame, row_filter, columns)
 
 
-def splits(files: Sequence[PlannedFile]) -> list[tuple[PlannedFile, ...]]:
+def frame_of_scan(spark: SparkSession, plan: ScanPlan[Part]) -> DataFrame:
+    """Return what a scan reads as a DataFrame, read by its tasks."""
+    return frame_of_batches(spark, splits(plan.parts), plan.scan.read, plan.scan.output_schema)
+
+
+def splits(files: Sequence[Part]) -> list[tuple[Part, ...]]:
     """Spread files over tasks of about 128 MB each, their order kept."""
-    tasks: list[list[PlannedFile]] = []
+    tasks: list[list[Part]] = []
     room = 0
     for file in files:
         if not tasks or file.size > room:

@@ -253,7 +253,11 @@ def test_the_begin_of_time(text: str) -> None:
             },
             "no meaning",
         ),
-        ({"hoodie.datasource.query.incremental.format": "cdc"}, "Supported: latest_state"),
+        ({"hoodie.datasource.query.incremental.format": "cdc"}, "no meaning"),
+        (
+            {"hoodie.datasource.query.incremental.format": "before"},
+            "Supported: latest_state, cdc",
+        ),
     ],
 )
 def test_reads_that_make_no_sense(options: dict[str, str], reason: str) -> None:

@@ -20,10 +20,12 @@ from hudi_core.errors import (
     UnsupportedTableError,
 )
 from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata.lister import table_lister
 from hudi_core.model.commit import CommitMetadata, ReplaceCommitMetadata, WriteStat
 from hudi_core.model.files import BasePath
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import InstantTime
+from hudi_core.model.protocols import TimelineView
 from hudi_core.read.incremental import IncrementalQuery
 from hudi_core.schema.table_schema import TableSchema
 from hudi_core.storage.options import StorageOptions
@@ -39,6 +41,10 @@ def at(n: int) -> InstantTime:
 
 def base(file_id: str, time: InstantTime) -> str:
     return f"{file_id}_0-1-2_{time}.parquet"
+
+
+def query_of(client: TableMetaClient, timeline: TimelineView) -> IncrementalQuery:
+    return IncrementalQuery(client, timeline, table_lister(client))
 
 
 class Builder:
@@ -121,7 +127,7 @@ class Builder:
         self.client.storage.put(f"{self.client.active.folder}/{name}", b"x")
 
     def query(self) -> IncrementalQuery:
-        return IncrementalQuery(self.client, self.client.timeline())
+        return query_of(self.client, self.client.timeline())
 
     def ids(self, begin: str | None = None, end: str | None = None) -> list[int]:
         found = self.query().to_arrow(begin, end, ["id"]).read_all()["id"].to_pylist()
@@ -206,7 +212,7 @@ def test_the_fence_of_the_format_decides(table: Builder) -> None:
     table.write(20, 25, {EU_B: {2: 20}})
     fenced = table.client.timeline().where(lambda instant: instant.requested_time != at(20))
 
-    rows = IncrementalQuery(table.client, fenced).to_arrow(columns=["id"]).read_all()
+    rows = query_of(table.client, fenced).to_arrow(columns=["id"]).read_all()
 
     assert rows["id"].to_pylist() == [1]
 
@@ -318,4 +324,4 @@ def test_tables_without_meta_columns_are_refused(table: Builder) -> None:
     client = dataclasses.replace(table.client, config=config)
 
     with pytest.raises(UnsupportedTableError, match=r"hoodie\.populate\.meta\.fields"):
-        IncrementalQuery(client, client.timeline())
+        query_of(client, client.timeline())

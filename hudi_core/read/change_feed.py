@@ -1,0 +1,140 @@
+"""The change feed: every change of every write, with the row before and after.
+
+The columns are those of Hudi's change data capture queries. Each write is compared with what was
+there before, file group by file group: a row that a write moved to another partition is deleted in
+one and inserted in the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_core.read.file_changes import FileChange
+from hudi_core.read.filters import Filter
+from hudi_core.read.json_text import json_rows
+from hudi_core.read.row_changes import FileComparison, RowChanges
+from hudi_core.schema.table_schema import RECORD_KEY
+
+OPERATION: Final = "op"
+"""``i``, ``u`` or ``d``: the row was inserted, updated or deleted."""
+TIMESTAMP: Final = "ts_ms"
+"""Requested time of the write."""
+BEFORE: Final = "before"
+AFTER: Final = "after"
+FEED_SCHEMA: Final = pa.schema(
+    [
+        pa.field(name, pa.string(), nullable)
+        for name, nullable in (
+            (OPERATION, False),
+            (TIMESTAMP, False),
+            (BEFORE, True),
+            (AFTER, True),
+        )
+    ]
+)
+"""The columns of a feed whose images are JSON texts."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeFeed:
+    """Reads the changes of file groups, here or in tasks.
+
+    Attributes
+    ----------
+    comparison
+        Compares the files.
+    columns
+        Names of the columns that the images have.
+    condition
+        Rows to return: those that were or are so; ``None`` for all.
+    as_text
+        Whether images are JSON texts, and not structs.
+    """
+
+    comparison: FileComparison
+    columns: tuple[str, ...]
+    condition: Filter | None
+    as_text: bool
+
+    @property
+    def output_schema(self) -> pa.Schema:
+        """The schema of the batches."""
+        if self.as_text:
+            return FEED_SCHEMA
+        image = pa.struct([self.comparison.scan.schema.field(name) for name in self.columns])
+        fields = [*FEED_SCHEMA][:2]
+        return pa.schema([*fields, pa.field(BEFORE, image), pa.field(AFTER, image)])
+
+    def read(self, changes: Sequence[FileChange]) -> Iterator[pa.RecordBatch]:
+        """Yield the changes of each write to each file group, in their order.
+
+        Raises
+        ------
+        DataFileError
+            A file is missing or damaged.
+        """
+        for change, rows in self.comparison.each(changes):
+            [time] = change.times
+            for operation, before, after in _images(rows):
+                yield from self._batches(operation, time, before, after)
+
+    def _batches(
+        self, operation: str, time: str, before: pa.Table | None, after: pa.Table | None
+    ) -> Iterator[pa.RecordBatch]:
+        if self.condition is not None:
+            wanted = np.unique(
+                np.concatenate(
+                    [
+                        _accepted(self.condition, each)
+                        for each in (before, after)
+                        if each is not None
+                    ]
+                )
+            )
+            before, after = (
+                None if rows is None else rows.take(wanted) for rows in (before, after)
+            )
+        count = next(rows.num_rows for rows in (before, after) if rows is not None)
+        if not count:
+            return
+        columns = [pa.repeat(operation, count), pa.repeat(time, count)]
+        columns += [self._image(rows, count) for rows in (before, after)]
+        yield pa.RecordBatch.from_arrays(columns, schema=self.output_schema)
+
+    def _image(self, rows: pa.Table | None, count: int) -> pa.Array:
+        kind = self.output_schema.field(AFTER).type
+        if rows is None:
+            return pa.nulls(count, kind)
+        shown = rows.select(list(self.columns))
+        if self.as_text:
+            return json_rows(shown)
+        arrays = [column.combine_chunks() for column in shown.columns]
+        return pa.StructArray.from_arrays(arrays, fields=list(kind))
+
+
+def _images(rows: RowChanges) -> Iterator[tuple[str, pa.Table | None, pa.Table | None]]:
+    """Yield the operation, the rows before and the rows after; deletes first."""
+    yield "d", rows.gone.filter(rows.is_deleted), None
+    updated = rows.written.filter(pc.invert(rows.is_new))
+    if updated.num_rows:
+        gone = rows.gone.combine_chunks()
+        places = pc.index_in(
+            updated[RECORD_KEY].combine_chunks(), value_set=gone[RECORD_KEY].combine_chunks()
+        )
+        yield "u", gone.take(places), updated
+    yield "i", None, rows.written.filter(rows.is_new)
+
+
+def _accepted(condition: Filter, rows: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Places of the rows that a filter accepts."""
+    place = "\0place"
+    numbered = rows.append_column(place, pa.array(np.arange(rows.num_rows)))
+    found: np.ndarray[tuple[int], np.dtype[np.int64]]
+    found = numbered.filter(condition.expression)[place].to_numpy()
+    return found

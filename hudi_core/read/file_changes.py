@@ -1,0 +1,217 @@
+"""File groups before and after the writes of a window."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+
+from hudi_core.errors import CorruptMetadataError, HistoryExpiredError
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.model.commit import NO_PREVIOUS_COMMIT, WriteStat
+from hudi_core.model.file_index import FileIndex
+from hudi_core.model.files import (
+    BaseFileName,
+    FileGroupId,
+    join_path,
+)
+from hudi_core.model.instant import Action, Instant
+from hudi_core.model.instant_time import InstantTime
+from hudi_core.model.protocols import Storage, TimelineView
+from hudi_core.read.plan import PlannedFile, planned_file
+from hudi_core.read.pruning import PartitionPruner
+from hudi_core.read.window import WindowWrite
+from hudi_core.view.file_system import FileSystemView
+from hudi_core.view.replaced import written_files
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """One file group before and after a write, or several writes.
+
+    Attributes
+    ----------
+    group
+        The file group.
+    times
+        Requested times of the writes: rows with one of them as ``_hoodie_commit_time`` are theirs.
+    before, after
+        Its base files; ``None`` where it had no file yet, or is replaced.
+    whole
+        Whether all columns are compared; ``False`` where no row of it can be wanted, and its keys
+        alone decide what became of rows of other groups.
+    """
+
+    group: FileGroupId
+    times: frozenset[InstantTime]
+    before: PlannedFile | None
+    after: PlannedFile | None
+    whole: bool = True
+
+    @property
+    def files(self) -> tuple[PlannedFile, ...]:
+        """The files to read."""
+        return tuple(file for file in (self.before, self.after) if file is not None)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the files, where known."""
+        return sum(file.size for file in self.files)
+
+
+@dataclass(frozen=True)
+class FileChanges:
+    """What writes did to the file groups of one table.
+
+    Attributes
+    ----------
+    client
+        The table.
+    timeline
+        The instants that count, fenced by the table's format.
+    index
+        Knows the files of groups that were replaced.
+    pruner
+        Tells the values of partition paths.
+    """
+
+    client: TableMetaClient
+    timeline: TimelineView
+    index: FileIndex
+    pruner: PartitionPruner
+
+    def each(self, writes: Sequence[WindowWrite]) -> list[FileChange]:
+        """The changes write by write, in their order; clustering gives none."""
+        present: dict[FileGroupId, PlannedFile | None] = {}
+        found = []
+        for write in writes:
+            for change in self._of(write, present):
+                present[change.group] = change.after
+                if not write.clusters:
+                    found.append(change)
+        return found
+
+    def net(self, writes: Sequence[WindowWrite]) -> list[FileChange]:
+        """One change per file group, from before the first write to after the last one."""
+        times = frozenset(write.instant.requested_time for write in writes)
+        present: dict[FileGroupId, PlannedFile | None] = {}
+        found: dict[FileGroupId, FileChange] = {}
+        for write in writes:
+            for change in self._of(write, present):
+                present[change.group] = change.after
+                first = found.get(change.group, change)
+                found[change.group] = replace(first, times=times, after=change.after)
+        return [found[group] for group in sorted(found) if found[group].files]
+
+    def latest(self, writes: Sequence[WindowWrite]) -> list[PlannedFile]:
+        """The file of each group after the last write, if there is one."""
+        files: dict[FileGroupId, tuple[Instant, WriteStat]] = {}
+        for write in writes:
+            for group in write.replaced():
+                files.pop(group, None)
+            for group, stat in write.written():
+                files[group] = (write.instant, stat)
+        return [self._planned(group, *files[group]) for group in sorted(files)]
+
+    def require_stored(self, files: Sequence[PlannedFile]) -> None:
+        """Refuse files that were cleaned.
+
+        Storage is asked only after a clean.
+
+        Raises
+        ------
+        HistoryExpiredError
+            One of the files is gone.
+        """
+        cleaned = any(
+            instant.action is Action.CLEAN and instant.is_completed
+            for instant in self.timeline.instants
+        )
+        if not cleaned:
+            return
+        # only versions that a later write of the group superseded are ever cleaned, but which ones
+        # are superseded is not known without reading the commits after the window
+        probe = partial(_is_stored, self.client.storage)
+        stored = self.client.run_map(
+            probe, [self.client.layout.physical(file.path) for file in files]
+        )
+        for file, there in zip(files, stored, strict=True):
+            if not there:
+                raise HistoryExpiredError(file.instant, file.path)
+
+    def _of(
+        self, write: WindowWrite, present: dict[FileGroupId, PlannedFile | None]
+    ) -> Iterable[FileChange]:
+        """Yield what one write did.
+
+        Parameters
+        ----------
+        present
+            The files of the groups that earlier writes touched.
+        """
+        times = frozenset({write.instant.requested_time})
+        for group in sorted(write.replaced()):
+            before = present[group] if group in present else self._replaced(group, write.instant)
+            yield FileChange(group, times, before, None)
+        for group, stat in write.written():
+            before = present[group] if group in present else self._previous(group, write, stat)
+            yield FileChange(group, times, before, self._planned(group, write.instant, stat))
+
+    def _previous(
+        self, group: FileGroupId, write: WindowWrite, stat: WriteStat
+    ) -> PlannedFile | None:
+        """The file that a write merged its rows into."""
+        if stat.prev_commit in (None, "", NO_PREVIOUS_COMMIT):
+            return None
+        name = (stat.prev_base_file or "").rpartition("/")[2]
+        parsed = BaseFileName.parse(name)
+        if parsed is None or parsed.file_id != group.file_id:  # early releases do not name it
+            return self._replaced(group, write.instant)
+        return self._file(group, join_path(group.partition_path, name), 0, parsed.instant)
+
+    def _replaced(self, group: FileGroupId, instant: Instant) -> PlannedFile:
+        """The file of a group just before an instant, by a listing."""
+        slices = (
+            one
+            for found in self._view.file_groups([group.partition_path])
+            if found.id == group
+            for one in found.slices
+            if one.base_file is not None and one.base_instant < instant.requested_time
+        )
+        newest = next(slices, None)
+        if newest is None or newest.base_file is None:
+            missing = f"the file of group {group.file_id} in {group.partition_path!r} before it"
+            raise HistoryExpiredError(instant.requested_time, missing)
+        status = newest.base_file.status
+        return self._file(group, newest.base_file.path, status.size, newest.base_instant)
+
+    @cached_property
+    def _view(self) -> FileSystemView:
+        # groups that were replaced are wanted as well
+        written = written_files(self.timeline, self.client.read_commit)
+        return FileSystemView(self.index, self.timeline, {}, written)
+
+    def _planned(self, group: FileGroupId, instant: Instant, stat: WriteStat) -> PlannedFile:
+        path = stat.path or ""
+        name = BaseFileName.parse(path.rpartition("/")[2])
+        # the path comes from a file that anybody who writes the bucket can write
+        if name is None or path != join_path(group.partition_path, str(name)):
+            raise CorruptMetadataError(
+                f"{self.client.base_path}: instant {instant}",
+                f"it names {path!r}, which is no base file of partition {group.partition_path!r}",
+            )
+        return self._file(group, path, stat.file_size_in_bytes or 0, instant.requested_time)
+
+    def _file(self, group: FileGroupId, path: str, size: int, instant: InstantTime) -> PlannedFile:
+        return planned_file(
+            self.client,
+            group,
+            path=path,
+            size=size,
+            instant=instant,
+            partition_values=self.pruner.values(group.partition_path),
+        )
+
+
+def _is_stored(storage: Storage, path: str) -> bool:
+    return storage.head(path) is not None

@@ -1,0 +1,133 @@
+"""Rows that a file group gained and lost, by comparing two of its base files.
+
+Rows that a write did not touch are copied: they keep their commit time. So a write's own rows are
+known by theirs, and what was there before and is not among the copied rows was updated or deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_core.read.file_changes import FileChange
+from hudi_core.read.plan import PlannedFile
+from hudi_core.read.scan import FileScan
+from hudi_core.schema.table_schema import COMMIT_TIME, RECORD_KEY
+
+
+@dataclass(frozen=True)
+class RowChanges:
+    """The rows of one file group before and after.
+
+    Attributes
+    ----------
+    gone
+        Rows of before that are not in the file any more as they were: updated, or deleted.
+    written
+        Rows of after that the writes wrote.
+    copied
+        Keys of the other rows of after; ``None`` where all of them come from before.
+    """
+
+    gone: pa.Table
+    written: pa.Table
+    copied: pa.Array | None
+
+    @cached_property
+    def is_deleted(self) -> pa.Array:
+        """Mask of the rows of :attr:`gone` that were not written again."""
+        return pc.invert(_among(self.gone, self.written))
+
+    @cached_property
+    def is_new(self) -> pa.Array:
+        """Mask of the rows of :attr:`written` that were not there before."""
+        return pc.invert(_among(self.written, self.gone))
+
+
+@dataclass(frozen=True, slots=True)
+class FileComparison:
+    """Compares base files, here or in tasks.
+
+    Attributes
+    ----------
+    scan
+        Reads them; its columns are those of the compared rows.
+    """
+
+    scan: FileScan
+
+    def rows(self, change: FileChange) -> RowChanges:
+        """What a change did to the rows of its file group.
+
+        Raises
+        ------
+        DataFileError
+            A file is missing or damaged.
+        """
+        before, after = self._read(change.before, change), self._read(change.after, change)
+        return self._compared(change, before, after)
+
+    def each(self, changes: Sequence[FileChange]) -> Iterator[tuple[FileChange, RowChanges]]:
+        """Yield every change with its rows.
+
+        A file that one change ends with and the next one begins with is read once.
+        """
+        last: PlannedFile | None = None
+        rows = self.scan.table(())
+        for change in changes:
+            if last is None or change.before is None or last.path != change.before.path:
+                rows = self._read(change.before, change)
+            before, last = rows, change.after
+            rows = self._read(last, change)
+            yield change, self._compared(change, before, rows)
+
+    def _compared(self, change: FileChange, before: pa.Table, after: pa.Table) -> RowChanges:
+        is_written = pc.is_in(after[COMMIT_TIME], value_set=pa.array(sorted(change.times)))
+        written = after.filter(is_written)
+        if change.before is None:
+            copied = _keys(after.filter(pc.invert(is_written)))
+            return RowChanges(before, written, copied if len(copied) else None)
+        copied = after[RECORD_KEY].filter(pc.invert(is_written))
+        return RowChanges(before.filter(_is_gone(before, written, copied)), written, None)
+
+    def _read(self, file: PlannedFile | None, change: FileChange) -> pa.Table:
+        scan = self.scan
+        if not change.whole:
+            scan = replace(scan, columns=(RECORD_KEY, COMMIT_TIME))
+        return scan.table(() if file is None else (file,))
+
+
+def keys_among(keys: pa.ChunkedArray | pa.Array, others: Sequence[pa.Array]) -> pa.Array:
+    """Mask of the keys that some others have as well."""
+    known = pa.chunked_array(list(others), keys.type)
+    found = pc.is_in(keys, value_set=known)
+    return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+
+
+def _is_gone(before: pa.Table, written: pa.Table, copied: pa.ChunkedArray) -> pa.Array:
+    """Mask of the rows of before that are not among the copied ones.
+
+    Where as many rows are missing as were written again, these are the ones: to look for a few keys
+    takes a tenth of the time of looking for nearly all of them.
+    """
+    if not len(copied):
+        return pa.repeat(True, before.num_rows)
+    rewritten = _among(before, written)
+    missing = before.num_rows - len(copied)
+    if pc.sum(rewritten, min_count=0).as_py() == missing:
+        repeats = keys_among(copied, written[RECORD_KEY].chunks)
+        if not pc.any(repeats, min_count=0).as_py():
+            return rewritten
+    return pc.invert(keys_among(before[RECORD_KEY], copied.chunks))
+
+
+def _among(rows: pa.Table, others: pa.Table) -> pa.Array:
+    return keys_among(rows[RECORD_KEY], others[RECORD_KEY].chunks)
+
+
+def _keys(rows: pa.Table) -> pa.Array:
+    return rows[RECORD_KEY].combine_chunks()
