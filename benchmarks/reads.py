@@ -1,4 +1,4 @@
-"""Measure reads: a whole table, two of its columns, and some rows of one partition.
+"""Measure reads: a whole table, two of its columns, some rows of one partition, and its changes.
 
 ``make bench-reads`` runs it; ``README.md`` says what is measured and how, and holds the results.
 """
@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from delta_peer import Delta
 from deltalake import DeltaTable
 from iceberg_peer import Iceberg, opened_table
@@ -22,20 +23,29 @@ from targets import Target
 from workload import CITIES, PARTITION, Source, make_base
 
 import hudi_core as hudi
+from hudi_core.model.instant import Instant
 
 ROWS = 2_000_000
 WHOLE, COLUMNS, FILTERED = "whole", "two-columns", "one-partition"
-CASES = (WHOLE, COLUMNS, FILTERED)
+UPDATED, DELETED = "changes-of-an-upsert", "changes-of-a-delete"
+CHANGES = (UPDATED, DELETED)
+CASES = (WHOLE, COLUMNS, FILTERED, *CHANGES)
 TWO = ["rider", "fare"]
 CITY, LEAST = CITIES[3], 2
 """The partition of which rows are read, and the number that their ``passengers`` exceed."""
 OURS, DELTA, ICEBERG = "hudi-core", "deltalake", "pyiceberg"
+FEED, NET, SLICES = "change feed", "incremental with deletes", "the slices"
+EVERY = 100
+"""One row of so many is written again, and one of so many deleted."""
 _WHERE = ("passengers", ">", LEAST)
 
-TARGETS = tuple(
-    Target(case, OURS, peer, allowed)
-    for case in CASES
-    for peer, allowed in ((DELTA, 1.0), (ICEBERG, None))
+TARGETS = (
+    *(
+        Target(case, OURS, peer, allowed)
+        for case in (WHOLE, COLUMNS, FILTERED)
+        for peer, allowed in ((DELTA, 1.0), (ICEBERG, None))
+    ),
+    *(Target(case, ours, SLICES, 1.3) for case in CHANGES for ours in (FEED, NET)),
 )
 Read = Callable[[], pa.Table]
 
@@ -70,12 +80,44 @@ def run(folder: Path, cases: Sequence[str], scale: float, repeats: int) -> Found
     # the columns that all of them have: ours has five of its own besides
     names = rows.column_names
     del rows
-    for case in cases:
+    for case in (one for one in cases if one not in CHANGES):
         found.loads.append(os.getloadavg()[0])
         reads = _reads(case, paths, names)
         calls = {name: lambda read=read: read().num_rows for name, read in reads.items()}
         found.timings += measure(case, calls, repeats, expected[case])
+    if any(case in CHANGES for case in cases):
+        table = hudi.Table.open(str(paths[OURS]))
+        times = _changed(table, batch.read())
+    for case in (one for one in cases if one in CHANGES):
+        found.loads.append(os.getloadavg()[0])
+        found.timings += measure(case, _compared(table, *times[case]), repeats)
     return found
+
+
+def _changed(table: hudi.Table, rows: pa.Table) -> dict[str, tuple[Instant, Instant]]:
+    """Write some rows again and delete others, in all files; return the windows."""
+    [first] = table.timeline.completed_writes()
+    some = [pa.array(range(start, rows.num_rows, EVERY)) for start in (0, EVERY // 2)]
+    second = table.upsert(rows.take(some[0])).instant
+    third = table.delete(rows.take(some[1])).instant
+    return {UPDATED: (first, second), DELETED: (second, third)}
+
+
+def _compared(table: hudi.Table, begin: Instant, end: Instant) -> dict[str, Callable[[], int]]:
+    """What changed in a window, beside plain reads of the files before and after."""
+    files = [
+        f"{table.path}/{one.base_file.path}"
+        for time in (begin, end)
+        for one in table.file_slices(as_of=time)
+        if one.base_file is not None
+    ]
+    return {
+        FEED: lambda: sum(batch.num_rows for batch in table.changes_batches(begin, end)),
+        NET: lambda: sum(
+            batch.num_rows for batch in table.incremental_batches(begin, end, deletes=True)
+        ),
+        SLICES: lambda: sum(pq.read_table(file).num_rows for file in files),
+    }
 
 
 def _reads(case: str, paths: dict[str, Path], names: list[str]) -> dict[str, Read]:

@@ -104,18 +104,25 @@ class ChangeFeed:
         if not count:
             return
         columns = [pa.repeat(operation, count), pa.repeat(time, count)]
-        columns += [self._image(rows, count) for rows in (before, after)]
+        columns += self._shown(before, after, count)
         yield pa.RecordBatch.from_arrays(columns, schema=self.output_schema)
 
-    def _image(self, rows: pa.Table | None, count: int) -> pa.Array:
+    def _shown(
+        self, before: pa.Table | None, after: pa.Table | None, count: int
+    ) -> tuple[pa.Array, pa.Array]:
+        """Both images."""
+        present = [rows.select(list(self.columns)) for rows in (before, after) if rows is not None]
+        # texts are made column by column: of all rows at once
+        rows = pa.concat_tables(present).combine_chunks()
         kind = self.output_schema.field(AFTER).type
-        if rows is None:
-            return pa.nulls(count, kind)
-        shown = rows.select(list(self.columns))
         if self.as_text:
-            return json_rows(shown)
-        arrays = [column.combine_chunks() for column in shown.columns]
-        return pa.StructArray.from_arrays(arrays, fields=list(kind))
+            images = json_rows(rows)
+        else:
+            arrays = [column.combine_chunks() for column in rows.columns]
+            images = pa.StructArray.from_arrays(arrays, fields=list(kind))
+        none = pa.nulls(count, kind)
+        first = none if before is None else images.slice(0, count)
+        return first, none if after is None else images.slice(len(images) - count)
 
 
 def _images(rows: RowChanges) -> Iterator[tuple[str, pa.Table | None, pa.Table | None]]:

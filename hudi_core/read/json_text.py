@@ -74,8 +74,9 @@ def _timestamps(array: pa.Array) -> pa.Array:
 
 def _floats(array: pa.Array) -> pa.Array:
     texts = array.cast(pa.string())
-    for name, text in _NOT_FINITE.items():
-        texts = pc.if_else(pc.equal(texts, name), text, texts)
+    if not pc.all(pc.is_finite(array), min_count=0).as_py():
+        for name, text in _NOT_FINITE.items():
+            texts = pc.if_else(pc.equal(texts, name), text, texts)
     # a whole number stays a floating-point one to readers that tell them apart
     return pc.replace_substring_regex(texts, r"^(-?[0-9]+)$", r"\1.0")
 

@@ -192,9 +192,7 @@ def check_feed(table: hudi.Table, model: Model, times: list[Any]) -> None:
         }
 
 
-@pytest.mark.parametrize(
-    ("format_name", "examples"), [("native", 6), ("iceberg", 3), ("delta", 3)]
-)
+@pytest.mark.parametrize(("format_name", "examples"), [("native", 6), ("iceberg", 3), ("delta", 3)])
 def test_changes_lead_from_state_to_state(tmp_path: Path, format_name: str, examples: int) -> None:
     drawn: list[list[Step]] = []
 

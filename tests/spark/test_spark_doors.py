@@ -466,6 +466,33 @@ def test_the_engine_on_spark_writes_and_reads_s3(spark: SparkSession, s3: Any) -
     assert sum(batch.num_rows for batch in theirs.build().read()) == 7
 
 
+def test_changes_are_read_by_tasks(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    for operation, count in (("upsert", 9), ("delete", 2)):
+        given = {**OPTIONS, "hoodie.datasource.write.operation": operation}
+        hudi.write(frame(spark, count, ts=count), path, "append", given)
+    table = hudi.Table.open(path)
+    first, _ = table.timeline.completed_writes()
+    here = table.incremental(first, columns=["id"], deletes=True)
+    there = table.incremental(first, spark=spark, columns=["id"], deletes=True)
+    assert there.toArrow().sort_by("id").to_pylist() == here.sort_by("id").to_pylist()
+    assert {row["_change_type"] for row in here.to_pylist()} == {"delete"}
+
+    feed = table.changes().sort_by([("op", "ascending"), ("after", "ascending")])
+    options = {
+        "hoodie.datasource.query.type": "incremental",
+        "hoodie.datasource.query.incremental.format": "cdc",
+        "hoodie.datasource.read.begin.instanttime": "earliest",
+    }
+    for found in (table.changes(spark=spark), load(spark, path, **options)):
+        assert found.columns == feed.column_names
+        assert set(found.toArrow().to_pylist()[0]) == set(feed.column_names)
+        assert sorted(map(tuple, found.collect()), key=repr) == sorted(
+            (tuple(row.values()) for row in feed.to_pylist()), key=repr
+        )
+    assert load(spark, path, **options).where("op = 'd'").count() == 2
+
+
 def test_spark_reads_by_itself_where_its_jvm_can(spark: SparkSession) -> None:
     assert connected_scheme(spark, hadoop_schemes("/lake/t")) == "file"
     assert connected_scheme(spark, hadoop_schemes("s3://lake/t")) is None

@@ -60,6 +60,7 @@ class Builder:
         storage = PosixStorage(str(root), fsync=False)
         self.client = TableMetaClient(BasePath(str(root)), storage, self.config, StorageOptions())
         self.root = root
+        self.previous: dict[tuple[str, str], InstantTime] = {}
 
     def write(
         self,
@@ -67,6 +68,7 @@ class Builder:
         completed: int | None,
         groups: Mapping[tuple[str, str], Mapping[int, int]],
         replaced: Mapping[str, tuple[str, ...]] | None = None,
+        operation: str | None = None,
     ) -> None:
         """Write one file per group with ``{id: requested time of the row's commit}``."""
         time = at(requested)
@@ -74,13 +76,22 @@ class Builder:
         for (partition, file_id), rows in groups.items():
             path = f"{partition}/{base(file_id, time)}"
             self._base_file(path, partition, rows)
-            stats.setdefault(partition, []).append(
-                WriteStat(file_id=file_id, path=path, partition_path=partition)
-            )
-        metadata = CommitMetadata({path: tuple(each) for path, each in stats.items()})
+            stat = WriteStat(file_id=file_id, path=path, partition_path=partition)
+            earlier = self.previous.get((partition, file_id))
+            if earlier is not None:
+                stat = dataclasses.replace(
+                    stat, prev_commit=earlier, prev_base_file=base(file_id, earlier)
+                )
+            stats.setdefault(partition, []).append(stat)
+            self.previous[partition, file_id] = time
+        metadata = CommitMetadata(
+            {path: tuple(each) for path, each in stats.items()}, operation_type=operation
+        )
         if replaced is not None:
             metadata = ReplaceCommitMetadata(
-                metadata.partition_to_write_stats, partition_to_replace_file_ids=replaced
+                metadata.partition_to_write_stats,
+                operation_type=operation,
+                partition_to_replace_file_ids=replaced,
             )
         self.record(requested, completed, metadata)
 
@@ -132,6 +143,16 @@ class Builder:
     def ids(self, begin: str | None = None, end: str | None = None) -> list[int]:
         found = self.query().to_arrow(begin, end, ["id"]).read_all()["id"].to_pylist()
         return sorted(found)
+
+    def net(self, begin: str | None = None, end: str | None = None) -> dict[int, str]:
+        """What happened, by id."""
+        rows = self.query().net(begin, end, ["id"]).to_arrow().read_all()
+        return dict(zip(rows["id"].to_pylist(), rows["_change_type"].to_pylist(), strict=True))
+
+    def feed(self, begin: str | None = None, end: str | None = None) -> list[tuple[str, str]]:
+        """Operations and requested times."""
+        rows = self.query().feed(begin, end, ["id"]).to_arrow().read_all().to_pylist()
+        return sorted((row["ts_ms"], row["op"]) for row in rows)
 
     def _base_file(self, path: str, partition: str, rows: Mapping[int, int]) -> None:
         schema = SCHEMA.with_meta()
@@ -325,3 +346,79 @@ def test_tables_without_meta_columns_are_refused(table: Builder) -> None:
 
     with pytest.raises(UnsupportedTableError, match=r"hoodie\.populate\.meta\.fields"):
         query_of(client, client.timeline())
+
+
+def test_what_happened_to_a_row_comes_once(table: Builder) -> None:
+    table.write(10, 15, {EU_A: {1: 10, 2: 10, 3: 10, 4: 10}})
+    table.write(20, 25, {EU_A: {1: 10, 3: 20, 5: 20, 6: 20}})  # 2 and 4 are deleted
+    table.write(30, 35, {EU_A: {1: 10, 3: 30, 5: 20, 2: 30}})  # 6 too; 2 is back
+
+    assert table.net() == {1: "insert", 2: "insert", 3: "insert", 5: "insert"}
+    assert table.net(at(15)) == {2: "update", 3: "update", 4: "delete", 5: "insert"}
+    assert table.net(at(25)) == {2: "insert", 3: "update", 6: "delete"}
+    assert [one for _, one in table.feed(at(25))] == ["d", "i", "u"]
+    assert [one for _, one in table.feed(None, at(25))] == ["i"] * 4 + ["d", "d", "i", "i", "u"]
+
+
+def test_a_row_in_another_file_of_its_partition_is_the_same(table: Builder) -> None:
+    table.write(10, 15, {EU_A: {1: 10, 2: 10}, US_A: {1: 10}})
+    table.write(20, 25, {EU_B: {1: 20}}, {"eu": ("aaaa-0",)})
+
+    assert table.net(at(15)) == {1: "update", 2: "delete"}
+    assert [one for _, one in table.feed(at(15))] == ["d", "d", "i"]  # file group by file group
+
+
+def test_clustering_changes_nothing(table: Builder) -> None:
+    table.write(10, 15, {EU_A: {1: 10}, EU_B: {2: 10}})
+    table.write(20, 25, {("eu", "cccc-0"): {1: 10, 2: 10}}, {"eu": ("aaaa-0", "bbbb-0")}, "CLUSTER")
+    alone = table.query().net(at(15), at(25))
+    assert alone.parts == ()  # and no file is read for it
+    assert table.ids(at(15), at(25)) == []
+    table.write(30, 35, {("eu", "cccc-0"): {1: 10, 2: 30, 3: 30}})
+
+    assert table.net(at(15)) == {2: "update", 3: "insert"}
+    assert table.feed(at(15)) == [(at(30), "i"), (at(30), "u")]
+    assert table.net() == {1: "insert", 2: "insert", 3: "insert"}
+
+
+def test_files_before_the_window_are_needed_for_deletes(table: Builder) -> None:
+    table.write(10, 15, {EU_A: {1: 10, 2: 10}})
+    table.write(20, 25, {EU_A: {1: 20}})
+    table.clean(30, f"eu/{base('aaaa-0', at(10))}")
+
+    assert table.ids(at(15)) == [1]
+    with pytest.raises(HistoryExpiredError, match=r"instant 20260101000000010.*begin later"):
+        table.net(at(15))
+    assert table.net() == {1: "insert"}
+
+
+@pytest.mark.parametrize("read", ["net", "feed"])
+def test_replaced_files_that_were_cleaned_are_an_error(table: Builder, read: str) -> None:
+    table.write(10, 15, {EU_A: {1: 10}})
+    table.write(20, 25, {EU_B: {2: 20}}, {"eu": ("aaaa-0",)})
+    table.clean(30, f"eu/{base('aaaa-0', at(10))}")
+
+    with pytest.raises(HistoryExpiredError, match="group aaaa-0 in 'eu'"):
+        getattr(table.query(), read)(at(15))
+
+
+def test_stats_that_do_not_name_the_file_before(table: Builder) -> None:
+    table.write(10, 15, {EU_A: {1: 10, 2: 10}})
+    path = f"eu/{base('aaaa-0', at(20))}"
+    table._base_file(path, "eu", {1: 20})
+    stat = WriteStat(file_id="aaaa-0", path=path, partition_path="eu", prev_commit=at(10))
+    table.record(20, 25, CommitMetadata({"eu": (stat,)}))
+
+    assert table.net(at(15)) == {1: "update", 2: "delete"}
+
+
+def test_a_key_that_is_stored_twice(table: Builder) -> None:
+    table.write(10, 15, {EU_A: {1: 10, 2: 10}, EU_B: {3: 10}})
+    # an insert that looks nothing up adds 1 again, and a delete takes 2 away
+    path = f"eu/{base('aaaa-0', at(20))}"
+    table.write(20, 25, {EU_A: {1: 10}})
+    rows = pq.read_table(table.root / path)
+    again = rows.set_column(0, "_hoodie_commit_time", pa.array([at(20)]))
+    pq.write_table(pa.concat_tables([rows, again]), table.root / path, store_schema=False)
+
+    assert [one for _, one in table.feed(at(15))] == ["d", "i"]
