@@ -97,8 +97,7 @@ class NetChanges:
         of_keys: list[RowChanges] = []
         # where nothing was there before, nothing can have been deleted
         is_new = all(change.before is None for change in changes)
-        for change in changes:
-            rows = self.comparison.rows(change)
+        for change, rows in self.comparison.each(changes):
             if not change.whole:
                 of_keys.append(rows)
                 continue

@@ -6,13 +6,14 @@ known by theirs, and what was there before and is not among the copied rows was 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_core.engine.threads import thread_pool
 from hudi_core.read.file_changes import FileChange
 from hudi_core.read.plan import PlannedFile
 from hudi_core.read.scan import FileScan
@@ -60,30 +61,29 @@ class FileComparison:
 
     scan: FileScan
 
-    def rows(self, change: FileChange) -> RowChanges:
-        """What a change did to the rows of its file group.
+    def each(self, changes: Iterable[FileChange]) -> Iterator[tuple[FileChange, RowChanges]]:
+        """Yield every change with its rows.
+
+        A file that one change ends with and the next one begins with is read once.
 
         Raises
         ------
         DataFileError
             A file is missing or damaged.
         """
-        before, after = self._read(change.before, change), self._read(change.after, change)
-        return self._compared(change, before, after)
-
-    def each(self, changes: Sequence[FileChange]) -> Iterator[tuple[FileChange, RowChanges]]:
-        """Yield every change with its rows.
-
-        A file that one change ends with and the next one begins with is read once.
-        """
         last: PlannedFile | None = None
-        rows = self.scan.table(())
-        for change in changes:
-            if last is None or change.before is None or last.path != change.before.path:
-                rows = self._read(change.before, change)
-            before, last = rows, change.after
-            rows = self._read(last, change)
-            yield change, self._compared(change, before, rows)
+        after = self.scan.table(())
+        # Arrow reads a file with a single row group in one thread
+        with thread_pool(2) as pool:
+            for change in changes:
+                if change.before is not None and last == change.before:
+                    before, after = after, self._read(change.after, change)
+                else:
+                    read = pool.submit(self._read, change.before, change)
+                    after = self._read(change.after, change)
+                    before = read.result()
+                last = change.after
+                yield change, self._compared(change, before, after)
 
     def _compared(self, change: FileChange, before: pa.Table, after: pa.Table) -> RowChanges:
         is_written = pc.is_in(after[COMMIT_TIME], value_set=pa.array(sorted(change.times)))
