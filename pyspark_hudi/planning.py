@@ -51,7 +51,7 @@ def spark_schema(options: SourceOptions) -> StructType:
 def plan_read(
     options: SourceOptions, columns: Sequence[str], conditions: Sequence[Condition]
 ) -> PlannedRead:
-    """Plan the rows of a snapshot, past snapshot or time span, or its changes.
+    """Plan the rows of a snapshot or time span, or its changes.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The change feed: every change of every write, with the row before and after.
+"""The change feed: every change, with the row before and after.
 
 The columns are those of Hudi's change data capture queries. Each write is compared with what was
 there before, file group by file group: a row that a write moved to another partition is deleted in
@@ -72,7 +72,7 @@ class ChangeFeed:
         return pa.schema([*fields, pa.field(BEFORE, image), pa.field(AFTER, image)])
 
     def read(self, changes: Sequence[FileChange]) -> Iterator[pa.RecordBatch]:
-        """Yield the changes of each write to each file group, in their order.
+        """Yield the rows of changes, in their order.
 
         Raises
         ------

@@ -92,7 +92,7 @@ class FileChanges:
         return found
 
     def net(self, writes: Sequence[WindowWrite]) -> list[FileChange]:
-        """One change per file group, from before the first write to after the last one."""
+        """One change per file group, from the first write to the last."""
         times = frozenset(write.instant.requested_time for write in writes)
         present: dict[FileGroupId, PlannedFile | None] = {}
         found: dict[FileGroupId, FileChange] = {}
@@ -104,7 +104,7 @@ class FileChanges:
         return [found[group] for group in sorted(found) if found[group].files]
 
     def latest(self, writes: Sequence[WindowWrite]) -> list[PlannedFile]:
-        """The file of each group after the last write, if there is one."""
+        """The files of the groups after the last write."""
         files: dict[FileGroupId, tuple[Instant, WriteStat]] = {}
         for write in writes:
             for group in write.replaced():

@@ -25,7 +25,7 @@ _NOT_FINITE: Final = {"nan": '"NaN"', "-nan": '"NaN"', "inf": '"Infinity"', "-in
 
 
 def json_rows(rows: pa.Table) -> pa.Array:
-    """Each row as the text of a JSON object, in the order of the columns."""
+    """Each row as the text of a JSON object."""
     columns = [column.combine_chunks() for column in rows.columns]
     return _object(rows.column_names, columns, rows.num_rows)
 

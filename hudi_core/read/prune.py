@@ -74,12 +74,12 @@ def prune_named(
     schema: pa.Schema,
     without: Collection[str],
 ) -> Mask:
-    """Mask of base files, present or not, that may hold a wanted row.
+    """Mask of the base files that may hold a wanted row.
 
     Parameters
     ----------
     files
-        Files of the table, each under the partition of its path.
+        Files of the table, present or not, each under the partition of its path.
     schema
         Columns of the rows.
     without

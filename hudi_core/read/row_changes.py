@@ -1,4 +1,4 @@
-"""Rows that a file group gained and lost, by comparing two of its base files.
+"""Rows that a file group gained and lost, by comparing base files.
 
 Rows that a write did not touch are copied: they keep their commit time. So a write's own rows are
 known by theirs, and what was there before and is not among the copied rows was updated or deleted.
@@ -109,7 +109,7 @@ def keys_among(keys: pa.ChunkedArray | pa.Array, others: Sequence[pa.Array]) -> 
 
 
 def _is_gone(before: pa.Table, written: pa.Table, copied: pa.ChunkedArray) -> pa.Array:
-    """Mask of the rows of before that are not among the copied ones.
+    """Mask of the rows that are not among the copied ones.
 
     Where as many rows are missing as were written again, these are the ones: to look for a few keys
     takes a tenth of the time of looking for nearly all of them.

@@ -66,7 +66,7 @@ def frame_of_plan(
 
 
 def frame_of_scan(spark: SparkSession, plan: ScanPlan[Part]) -> DataFrame:
-    """Return what a scan reads as a DataFrame, read by its tasks."""
+    """Return a DataFrame whose tasks read the parts of a scan."""
     return frame_of_batches(spark, splits(plan.parts), plan.scan.read, plan.scan.output_schema)
 
 

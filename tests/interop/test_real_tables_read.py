@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable
 from itertools import combinations
 from pathlib import Path
@@ -21,6 +22,7 @@ from hudi_core.errors import (
     UnsupportedTableError,
 )
 from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata.lister import table_lister
 from hudi_core.model.files import BasePath
 from hudi_core.model.instant import Action
 from hudi_core.read.filters import Condition
@@ -60,9 +62,17 @@ def open_client(path: Path) -> TableMetaClient:
     return TableMetaClient(BasePath(str(path)), storage, config, options)
 
 
+def changes(client: TableMetaClient) -> IncrementalQuery:
+    return IncrementalQuery(client, client.timeline(), table_lister(client))
+
+
 def snapshot(client: TableMetaClient) -> SnapshotQuery:
     lister = StorageLister(client.storage, client.config.is_partitioned)
     return SnapshotQuery(client, lister, client.timeline())
+
+
+def keys_of(rows: Iterable[Row]) -> Counter[tuple[str, str]]:
+    return Counter((row["_hoodie_partition_path"], row["_hoodie_record_key"]) for row in rows)
 
 
 def ordered(rows: Iterable[Row]) -> list[Row]:
@@ -167,8 +177,11 @@ def test_before_the_first_commit_there_is_no_state(real_tables: RealTables) -> N
 def test_every_window_equals_hudi_rs(name: str, real_tables: RealTables) -> None:
     path = real_tables(name)
     client = open_client(path)
-    query = IncrementalQuery(client, client.timeline())
+    query = changes(client)
     times: list[str | None] = [None, *(completed for _, completed in completed_times(client))]
+    keys: dict[str | None, Counter[tuple[str, str]]] = {None: Counter()}
+    for requested, completed in completed_times(client):
+        keys[completed] = keys_of(ours(snapshot(client).to_arrow(as_of=requested)))
 
     changed = 0
     for begin, end in combinations(times, 2):
@@ -178,25 +191,37 @@ def test_every_window_equals_hudi_rs(name: str, real_tables: RealTables) -> None
             options = options.with_start_timestamp(begin)
         rows = ours(query.to_arrow(begin, end))
         assert rows == theirs(path, options.with_end_timestamp(end)), (begin, end)
+        net: dict[str, list[Row]] = {"insert": [], "update": [], "delete": []}
+        for row in query.net(begin, end).to_arrow().read_all().to_pylist():
+            net[row.pop("_change_type")].append(row)
+        assert ordered([*net["insert"], *net["update"]]) == rows
+        assert keys_of(net["insert"]) == keys[end] - keys[begin]
+        assert keys_of(net["delete"]) == keys[begin] - keys[end]
         changed += len(rows)
     assert changed > 0
 
 
 def test_consecutive_windows_show_every_write_once(real_tables: RealTables) -> None:
     client = open_client(real_tables(TXNS))
-    query = IncrementalQuery(client, client.timeline())
+    query = changes(client)
     requested, completed = zip(*completed_times(client), strict=True)
 
+    clustering = {
+        instant.requested_time
+        for instant in client.timeline().completed_writes()
+        if client.read_commit(instant).operation_type == "CLUSTER"
+    }
+    assert len(clustering) == 1
     for time, begin, end in zip(requested, (None, *completed), completed, strict=False):
         plan = query.plan(begin, end)
-        assert plan.commit_times == frozenset({time})
+        assert plan.commit_times == frozenset({time}) - clustering
         assert {row["_hoodie_commit_time"] for row in ours(query.to_arrow(begin, end))} <= {time}
     assert query.plan(completed[-1]).files == ()
 
 
 def test_windows_without_begin(real_tables: RealTables) -> None:
     client = open_client(real_tables(TXNS))
-    query = IncrementalQuery(client, client.timeline())
+    query = changes(client)
 
     everything = ours(snapshot(client).to_arrow())
 
@@ -208,7 +233,7 @@ def test_a_window_reads_commit_metadata_and_lists_nothing(
     real_tables: RealTables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = open_client(real_tables(TXNS))
-    query = IncrementalQuery(client, client.timeline())
+    query = changes(client)
 
     def refuse(*_: object) -> None:
         raise AssertionError("listed")
@@ -301,7 +326,7 @@ def test_unknown_columns_are_refused_by_name(real_tables: RealTables) -> None:
     with pytest.raises(SchemaError, match="colour"):
         query.plan(row_filter=pc.field("colour") == 1)
     with pytest.raises(SchemaError, match="'colour'"):
-        IncrementalQuery(client, client.timeline()).to_arrow(row_filter=[("colour", "=", 1)])
+        changes(client).to_arrow(row_filter=[("colour", "=", 1)])
 
 
 @pytest.mark.parametrize("name", MOR)
@@ -311,7 +336,7 @@ def test_merge_on_read_tables_are_refused_by_name(name: str, real_tables: RealTa
     with pytest.raises(UnsupportedTableError, match="MERGE_ON_READ"):
         snapshot(client)
     with pytest.raises(UnsupportedTableError, match="MERGE_ON_READ"):
-        IncrementalQuery(client, client.timeline())
+        changes(client)
 
 
 @pytest.mark.parametrize("name", COW)

@@ -179,7 +179,7 @@ def check_feed(table: hudi.Table, model: Model, times: list[Any]) -> None:
                 (before is not None, after is not None)
             ]
         )
-        row = after or before
+        row = after or before or {}
         key = row["city"], row["id"]
         assert present.pop(key, None) == before
         if after is not None:

@@ -19,7 +19,10 @@ def test_every_case_runs(tmp_path: Path) -> None:
     assert list(scratch.iterdir()) == []
     found = json.loads(done.stdout)
     answers = {(one["case"], one["variant"]): one["answer"] for one in found["timings"]}
-    assert len(answers) == 9
+    assert len(answers) == 15
+    for case in ("changes-of-an-upsert", "changes-of-a-delete"):
+        feed, net = (answers[case, name] for name in ("change feed", "incremental with deletes"))
+        assert feed == net == answers["whole", "hudi-core"] / 100
     assert len({answer for (case, _), answer in answers.items() if case == "one-partition"}) == 1
     assert all(one["ratio"] > 0 and one["work"] > 0 for one in found["targets"])
     assert "### two-columns" in page.read_text()
