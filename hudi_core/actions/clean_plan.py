@@ -369,12 +369,18 @@ def _is_savepointed(one: FileSlice, needed: Needed) -> bool:
 def _attempts(
     listed: Iterable[FileStatus],
 ) -> dict[tuple[FileId, InstantTime], list[str]]:
-    """Return base files by file group and instant, failed attempts included."""
+    """Return base files by file group and instant, with the logs of their changes.
+
+    Failed attempts are included.
+    """
     found: dict[tuple[FileId, InstantTime], list[str]] = {}
     for file in listed:
-        base = BaseFileName.parse(file.name)
-        if base is not None:
-            found.setdefault((base.file_id, base.instant), []).append(file.path)
+        name: BaseFileName | LogFileName | None = BaseFileName.parse(file.name)
+        if name is None:
+            log = LogFileName.parse(file.name)
+            name = log if log is not None and log.is_cdc else None
+        if name is not None:
+            found.setdefault((name.file_id, name.instant), []).append(file.path)
     return found
 
 

@@ -142,6 +142,14 @@ class QueryType(StrEnum):
     INCREMENTAL = "incremental"
 
 
+class ChangeLogging(StrEnum):
+    """What a log of changes holds of each."""
+
+    OP_KEY_ONLY = "OP_KEY_ONLY"
+    DATA_BEFORE = "DATA_BEFORE"
+    DATA_BEFORE_AFTER = "DATA_BEFORE_AFTER"
+
+
 class IncrementalFormat(StrEnum):
     """What an incremental read returns of a changed row."""
 

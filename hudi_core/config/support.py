@@ -43,7 +43,6 @@ _COPY: Final = (
 _EXPRESSION_INDEX: Final = "expr_index_"
 _DROP: Final = "hoodie.datasource.write.drop.partition.columns"
 _UNWRITTEN: Final[Mapping[str, tuple[str, str]]] = {
-    "hoodie.table.cdc.enabled": ("false", "keeps change data capture logs"),
     "hoodie.table.multiple.base.file.formats.enable": ("false", "mixes formats of base files"),
     "hoodie.partition.metafile.use.base.format": ("false", "keeps partition metadata in Parquet"),
     "hoodie.datasource.write.slash.separated.date.partitioning": (

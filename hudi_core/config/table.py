@@ -9,6 +9,7 @@ from hudi_core.config.key_generators import KEY_GENERATORS
 from hudi_core.config.kinds import (
     SIMPLE_FIELD,
     TIMESTAMP_FIELD,
+    ChangeLogging,
     KeyGeneratorType,
     MergeMode,
     PartialUpdateMode,
@@ -102,6 +103,8 @@ class TableConfig:
     url_encode: bool = False
     drop_partition_columns: bool = False
     populate_meta_fields: bool = True
+    logs_changes: bool = False
+    change_logging: ChangeLogging = ChangeLogging.DATA_BEFORE_AFTER
     base_file_format: str = TableKeys.base_file_format.default
     timeline_path: str = ManagedKeys.timeline_path.default
     history_path: str = ManagedKeys.history_path.default

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from hudi_core.config.key import ConfigKey, Group
-from hudi_core.config.kinds import TableType
+from hudi_core.config.kinds import ChangeLogging, TableType
 from hudi_core.config.options import Options
 from hudi_core.config.parsers import boolean, integer, names
 from hudi_core.config.stored import Stored
@@ -223,6 +223,24 @@ class TableKeys(Options, group=Group.TABLE):
         parse=boolean,
         doc="Whether data files hold the five meta columns. Only true is supported for writing.",
         usual="true",
+    )
+    logs_changes = Stored(
+        "hoodie.table.cdc.enabled",
+        default=False,
+        parse=boolean,
+        doc="Whether writes that update or delete rows, or add some to a file, log these changes "
+        "beside it, for change data capture queries of Apache Hudi. Those of this project compare "
+        "the files and need no logs.",
+        usual="false",
+    )
+    change_logging = Stored(
+        "hoodie.table.cdc.supplemental.logging.mode",
+        default=ChangeLogging.DATA_BEFORE_AFTER,
+        parse=ChangeLogging,
+        choices=tuple(ChangeLogging),
+        doc="What these logs hold of a change: the operation and the key; the row before as well; "
+        "or the rows before and after.",
+        usual=ChangeLogging.DATA_BEFORE_AFTER.value,
     )
     base_file_format = Stored(
         "hoodie.table.base.file.format",

@@ -9,13 +9,22 @@ All numbers big-endian::
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import struct
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from hudi_core.log_format.cursor import Cursor
 
 CONTENT_VERSION: Final = 3
 """Version of the content of Avro and delete blocks."""
+
+
+def encode_avro_content(records: Sequence[bytes]) -> bytes:
+    """Return the content that holds the Avro bytes of some records."""
+    parts = [struct.pack(">ii", CONTENT_VERSION, len(records))]
+    for record in records:
+        parts += [struct.pack(">i", len(record)), record]
+    return b"".join(parts)
 
 
 def decode_avro_content(content: bytes, path: str) -> Iterator[bytes]:

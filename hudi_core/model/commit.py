@@ -89,6 +89,11 @@ class WriteStat:
     temp_path: str | None = None
     num_updates: int | None = 0
 
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Paths of the file and of the logs of its changes."""
+        return (*((self.path,) if self.path else ()), *(self.cdc_stats or ()))
+
 
 @dataclass(frozen=True, slots=True)
 class CommitMetadata:

@@ -61,7 +61,7 @@ _BASE: Final = re.compile(
 )
 _LOG: Final = re.compile(
     r"\.(?P<id>[^_/]+)_(?P<time>[0-9]{14}|[0-9]{17})\.log\.(?P<version>[0-9]+)"
-    r"(?:_(?P<token>[0-9]+-[0-9]+-[0-9]+))?(?P<suffix>-cdc)?"
+    r"(?:_(?P<token>[0-9]+-[0-9]+-[0-9]+))?(?P<suffix>\.cdc)?"
 )
 
 
@@ -122,7 +122,13 @@ def _parsed_base(name: str) -> BaseFileName | None:
 
 @dataclass(frozen=True, slots=True)
 class LogFileName:
-    """The parts of a log file's name."""
+    """The parts of a log file's name.
+
+    Attributes
+    ----------
+    is_cdc
+        Whether it holds changes that a base file of the same instant has in it already.
+    """
 
     file_id: FileId
     instant: InstantTime
@@ -132,7 +138,7 @@ class LogFileName:
 
     def __str__(self) -> str:
         token = f"_{self.write_token}" if self.write_token else ""
-        cdc = "-cdc" if self.is_cdc else ""
+        cdc = ".cdc" if self.is_cdc else ""
         return f".{self.file_id}_{self.instant}.log.{self.version}{token}{cdc}"
 
     @classmethod

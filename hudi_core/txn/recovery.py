@@ -161,7 +161,8 @@ def _delete_uncounted(table: OpenTable, time: InstantTime, timeline: Timeline) -
         return
     found = timeline.find(time)
     if found is not None and found.is_completed:
-        marked -= {stat.path for stat in table.client.read_commit(found).stats}
+        stats = table.client.read_commit(found).stats
+        marked -= {path for stat in stats for path in stat.paths}
     elif any(one.instant.requested_time == time for one in table.client.archived.load()):
         return  # complete, and archived since: which files it counts is for the archive to tell
     for path in sorted(marked):

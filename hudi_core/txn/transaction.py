@@ -379,7 +379,7 @@ class Transaction:
             self.lock.require_lease()
 
     def _delete_lost_attempts(self, statuses: Sequence[WriteStatus]) -> None:
-        self.lost = self._marked() - {status.stat.path for status in statuses}
+        self.lost = self._marked() - {path for status in statuses for path in status.stat.paths}
         for path in sorted(self.lost):
             self.table.client.storage.delete(path)
 

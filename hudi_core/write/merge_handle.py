@@ -34,6 +34,7 @@ from hudi_core.rows.meta_columns import RowOrigin, with_meta_columns
 from hudi_core.rows.staging import StagedPart
 from hudi_core.schema.table_schema import FILE_NAME, RECORD_KEY, TableSchema
 from hudi_core.txn.markers import MarkerKind
+from hudi_core.write.change_log import open_change_log
 from hudi_core.write.file_output import mark, open_base_file
 from hudi_core.write.incoming_rows import IncomingRows, arrivals, keep_stored_partition_columns
 from hudi_core.write.key_changes import leave_changes
@@ -108,7 +109,10 @@ def write_group(
     kind = MarkerKind.MERGE if group.base_file else MarkerKind.CREATE
     mark(context, group.partition_path, str(name), kind)
     updates = len(merged.updates)
-    with open_base_file(context, group.partition_path, str(name)) as output:
+    with (
+        open_change_log(context, group.partition_path, name) as log,
+        open_base_file(context, group.partition_path, str(name)) as output,
+    ):
         if item.operation.deletes:
             # a delete stages no more than keys, and writes no incoming row
             ready = context.schema.with_meta().empty_table()
@@ -123,9 +127,13 @@ def write_group(
         output.write(_renamed(merged.kept, str(name)), stays=True)
         output.write(ready.slice(0, updates), stays=True)
         output.write(ready.slice(updates))
+        if context.table.logs_changes and group.base_file is not None:
+            log.write(merged, stored.rows, ready)
         result = output.close()
     changes = leave_changes(context, task, merged, stored.rows, ready)
     status = _status(group, name, merged, len(inserts), result)
+    if log.sizes:
+        status = replace(status, stat=replace(status.stat, cdc_stats=log.sizes))
     return replace(status, changed_keys=changes)
 
 

@@ -152,7 +152,7 @@ def test_metadata_is_asked_only_about_duplicates() -> None:
 def test_log_files_belong_to_the_base_file_requested_before_they_were_complete() -> None:
     # T4 is a log that was written while the compaction at T3 ran and completed after its request
     logs = [f".{A}_{time}.log.{n}_0-1-2" for time, n in ((T2, 1), (T4, 2), (T4, 1), (T5, 1))]
-    listing = Listing(base(A, T1), base(A, T3), *logs, f".{A}_{T4}.log.1_0-1-2-cdc")
+    listing = Listing(base(A, T1), base(A, T3), *logs, f".{A}_{T4}.log.1_0-1-2.cdc")
 
     view = FileSystemView(listing, commits(T1, T2, T3, T4), {})
 

@@ -49,7 +49,10 @@ class Files(MetadataPartition):
         lists: dict[PartitionPath, dict[str, FileEntry]] = {}
         for status, file in commit.new:
             entry = FileEntry(status.stat.file_size_in_bytes or 0)
-            lists.setdefault(file.partition_path, {})[file.name] = entry
+            names = lists.setdefault(file.partition_path, {})
+            names[file.name] = entry
+            for path, size in (status.stat.cdc_stats or {}).items():
+                names[path.rpartition("/")[2]] = FileEntry(size)
         return PartitionChange((partitions_record(lists), *list_records(lists)) if lists else ())
 
     def of_removal(self, removal: Removal) -> PartitionChange:
@@ -68,6 +71,8 @@ class Files(MetadataPartition):
             partition: {file.status.name: FileEntry(file.size) for file in files}
             for partition, files in table.files.items()
         }
+        for partition, logs in table.change_logs.items():
+            lists[partition] |= {file.name: FileEntry(file.size) for file in logs}
         return [partitions_record(lists), *list_records(lists)]
 
     def to_arrow(self, records: Sequence[MetadataRecord], reading: Reading) -> pa.Table:  # noqa: ARG002

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from hudi_core.metadata.key_records import DataFile
 from hudi_core.metadata.partitions.work import Work, data_files
-from hudi_core.model.files import BaseFile, PartitionPath
+from hudi_core.model.files import BaseFile, FileStatus, LogFileName, PartitionPath
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.view.file_system import FileSystemView
 from hudi_core.view.storage_lister import StorageLister
@@ -48,6 +48,23 @@ class ListedTable(Work):
             if one.base_file is not None:
                 found.setdefault(one.partition_path, []).append(one.base_file)
         return found
+
+    @cached_property
+    def change_logs(self) -> dict[PartitionPath, list[FileStatus]]:
+        """Logs of changes of the same partitions; without any, nothing is listed for it."""
+        if not self.client.config.logs_changes:
+            return {}
+        timeline = self.client.timeline()
+        return {
+            path: [
+                file
+                for file in files
+                if (name := LogFileName.parse(file.name)) is not None
+                and name.is_cdc
+                and timeline.is_committed(name.instant)
+            ]
+            for path, files in self.lister.list_files(list(self.files)).items()
+        }
 
     @cached_property
     def all(self) -> list[DataFile]:
