@@ -369,7 +369,7 @@ def _is_savepointed(one: FileSlice, needed: Needed) -> bool:
 def _attempts(
     listed: Iterable[FileStatus],
 ) -> dict[tuple[FileId, InstantTime], list[str]]:
-    """Return base files by file group and instant, with the logs of their changes.
+    """Return base files and change logs by file group and instant.
 
     Failed attempts are included.
     """

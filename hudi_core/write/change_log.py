@@ -133,7 +133,7 @@ class ChangeLog:
 def open_change_log(
     context: WriteContext, partition_path: PartitionPath, base_file: BaseFileName
 ) -> Iterator[ChangeLog]:
-    """Open the log of a base file's changes, which goes if that file does."""
+    """Open the log of a base file's changes; an error deletes it."""
     name = LogFileName(base_file.file_id, context.instant, 1, base_file.write_token, is_cdc=True)
     log = ChangeLog(context, partition_path, str(name))
     try:

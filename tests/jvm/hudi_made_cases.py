@@ -301,7 +301,6 @@ def test_version_6(hudi_spark: Engine, tmp_path: Path) -> None:
 
 REFUSED: Final[Mapping[str, tuple[Mapping[str, str], str]]] = {
     "no meta fields": ({"hoodie.populate.meta.fields": "false"}, "meta fields|meta columns"),
-    "changes captured": ({"hoodie.table.cdc.enabled": "true"}, "hoodie.table.cdc.enabled"),
 }
 
 

@@ -168,6 +168,15 @@ def test_latest_versions_keep_slices_of_each_group() -> None:
     assert instants_of(table.plan(none)[P].paths) == ["10", "20", "30"]
 
 
+def test_the_log_of_a_file_goes_with_it() -> None:
+    table = updated(3)
+    table.files[P] |= {f".a-0_{at(time)}.log.1_0-0-0.cdc" for time in (20, 30)}
+    assert {log for one in table.view().all_slices() for log in one.log_files} == set()
+    paths = table.plan(CleanRules(VERSIONS, file_versions_retained=1))[P].paths
+    assert [path.rpartition(".")[2] for path in paths] == ["cdc", "parquet", "parquet"]
+    assert at(20) in paths[0]
+
+
 def test_latest_by_hours_keep_what_is_young() -> None:
     table = updated(6)
     now = to_datetime(at(50)) + timedelta(hours=3)

@@ -246,7 +246,6 @@ def test_what_cannot_even_be_read_is_named(changes: dict[str, str | None], featu
         ({"hoodie.table.keygenerator.type": "SPARK_SQL_UUID"}, "SPARK_SQL_UUID", True),
         ({"hoodie.table.keygenerator.class": "os.system"}, r"os\.system", True),
         ({"hoodie.record.merge.mode": "CUSTOM"}, "CUSTOM", True),
-        ({"hoodie.table.cdc.enabled": "true"}, "cdc", True),
         ({"hoodie.table.partial.update.mode": "IGNORE_DEFAULTS"}, "partial", True),
     ],
 )
@@ -267,8 +266,8 @@ def test_what_cannot_be_written_is_named(
 def test_a_plain_table_can_be_written() -> None:
     for properties in (VERSION_8, VERSION_9):
         require_writable_table(stored_config(properties), "/t")
-    with_off = _changed(**{"hoodie.table.cdc.enabled": "FALSE"})
-    require_writable_table(stored_config(with_off), "/t")
+    with_logs = _changed(**{"hoodie.table.cdc.enabled": "TRUE"})
+    require_writable_table(stored_config(with_logs), "/t")
 
 
 def test_java_words_for_key_generators() -> None:

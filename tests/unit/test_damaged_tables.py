@@ -162,7 +162,6 @@ FEATURES = [
     ("hoodie.table.base.file.format", "ORC", True),
     ("hoodie.table.metadata.partitions", "expr_index_a", False),
     ("hoodie.table.metadata.partitions.inflight", "expr_index_a", False),
-    ("hoodie.table.cdc.enabled", "true", False),
     ("hoodie.record.merge.mode", "CUSTOM", False),
 ]
 

@@ -214,7 +214,7 @@ def test_a_filter_that_makes_errors_of_warnings_does_so_every_time() -> None:
         ({"hoodie.metrics.reporter.type": "GRAPHITE"}, None),
         ({"hoodie.metrics.on": "true", "hoodie.metrics.reporter.type": "Prometheus"}, None),
         ({"hoodie.metrics.on": "true", "hoodie.metrics.reporter.type": "JMX"}, "other than Prom"),
-        ({"hoodie.table.cdc.enabled": "true"}, ": change data capture"),
+        ({"hoodie.table.cdc.enabled": "true"}, None),
         ({"hoodie.write.auto.upgrade": "true"}, ": raising the version"),
         ({"hoodie.write.num.retries.on.conflict.failures": "0"}, None),
         ({"hoodie.metadata.index.drop": "column_stats"}, "dropping, parts of the metadata table"),

@@ -51,7 +51,7 @@ class ListedTable(Work):
 
     @cached_property
     def change_logs(self) -> dict[PartitionPath, list[FileStatus]]:
-        """Logs of changes of the same partitions; without any, nothing is listed for it."""
+        """Committed logs of changes in the same partitions."""
         if not self.client.config.logs_changes:
             return {}
         timeline = self.client.timeline()
