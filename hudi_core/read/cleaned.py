@@ -24,7 +24,9 @@ from hudi_core.timeline.serde import decode_clean
 _Keep = Callable[[Sequence[PartitionPath]], Sequence[PartitionPath]]
 
 
-class _Deleted(NamedTuple):
+class DeletedFile(NamedTuple):
+    """A base file that a clean has deleted."""
+
     instant: InstantTime
     path: str
 
@@ -61,7 +63,7 @@ def require_not_cleaned(
     HistoryExpiredError
         Names a file that is gone.
     """
-    deleted = _deleted_since(client, timeline, time)
+    deleted = deleted_since(client, timeline, time)
     if not deleted:
         return
     wanted = set(keep(sorted({group.partition_path for group in deleted})))
@@ -80,14 +82,14 @@ def require_not_cleaned(
             raise HistoryExpiredError(file.instant, file.path)
 
 
-def _deleted_since(
+def deleted_since(
     client: TableMetaClient, timeline: TimelineView, time: InstantTime
-) -> dict[FileGroupId, _Deleted]:
+) -> dict[FileGroupId, DeletedFile]:
     """Newest deleted base file of each file group up to a time.
 
     Cleans before that time deleted nothing that was the latest then.
     """
-    found: dict[FileGroupId, _Deleted] = {}
+    found: dict[FileGroupId, DeletedFile] = {}
     for clean in _cleans_after(client, timeline, time):
         for partition, cleaned in clean.partition_metadata.items():
             for path in cleaned.success_delete_files:
@@ -97,7 +99,7 @@ def _deleted_since(
                 group = FileGroupId(PartitionPath(partition), FileId(name.file_id))
                 known = found.get(group)
                 if known is None or known.instant < name.instant:
-                    found[group] = _Deleted(name.instant, join_path(partition, str(name)))
+                    found[group] = DeletedFile(name.instant, join_path(partition, str(name)))
     return found
 
 

@@ -18,6 +18,7 @@ from hudi_core.model.files import (
 from hudi_core.model.instant import Action, Instant
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import Storage, TimelineView
+from hudi_core.read.cleaned import deleted_since
 from hudi_core.read.plan import PlannedFile, planned_file
 from hudi_core.read.pruning import PartitionPruner
 from hudi_core.read.window import WindowWrite
@@ -179,6 +180,10 @@ class FileChanges:
             if one.base_file is not None and one.base_instant < instant.requested_time
         )
         newest = next(slices, None)
+        # a savepoint may have kept a file that is older than what was replaced
+        deleted = deleted_since(self.client, self.timeline, instant.requested_time).get(group)
+        if deleted is not None and (newest is None or newest.base_instant < deleted.instant):
+            raise HistoryExpiredError(deleted.instant, deleted.path)
         if newest is None or newest.base_file is None:
             missing = f"the file of group {group.file_id} in {group.partition_path!r} before it"
             raise HistoryExpiredError(instant.requested_time, missing)

@@ -21,6 +21,7 @@ from hudi_core.errors import (
 )
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.lister import table_lister
+from hudi_core.model.actions import CleanMetadata, CleanPartitionMetadata
 from hudi_core.model.commit import CommitMetadata, ReplaceCommitMetadata, WriteStat
 from hudi_core.model.files import BasePath
 from hudi_core.model.instant import Action, Instant, State
@@ -132,10 +133,18 @@ class Builder:
                 active.delete(state)
 
     def clean(self, requested: int, *paths: str) -> None:
+        deleted: dict[str, list[str]] = {}
         for path in paths:
             (self.root / path).unlink()
+            partition, _, name = path.rpartition("/")
+            deleted.setdefault(partition, []).append(name)
+        partitions = {
+            one: CleanPartitionMetadata(one, "", success_delete_files=tuple(names))
+            for one, names in deleted.items()
+        }
+        body = encode(CleanMetadata("", 0, len(paths), "", partition_metadata=partitions))
         name = f"{at(requested)}_{at(requested + 1)}.clean"
-        self.client.storage.put(f"{self.client.active.folder}/{name}", b"x")
+        self.client.storage.put(f"{self.client.active.folder}/{name}", body)
 
     def query(self) -> IncrementalQuery:
         return query_of(self.client, self.client.timeline())
@@ -398,8 +407,19 @@ def test_replaced_files_that_were_cleaned_are_an_error(table: Builder, read: str
     table.write(20, 25, {EU_B: {2: 20}}, {"eu": ("aaaa-0",)})
     table.clean(30, f"eu/{base('aaaa-0', at(10))}")
 
-    with pytest.raises(HistoryExpiredError, match="group aaaa-0 in 'eu'"):
+    with pytest.raises(HistoryExpiredError, match=base("aaaa-0", at(10))):
         getattr(table.query(), read)(at(15))
+
+
+def test_an_older_file_that_a_savepoint_kept_is_not_what_was_replaced(table: Builder) -> None:
+    table.write(10, 15, {EU_A: {1: 10}})
+    table.write(20, 25, {EU_A: {1: 10, 2: 20}})
+    table.write(30, 35, {EU_B: {2: 30}}, {"eu": ("aaaa-0",)})
+    assert table.net(at(25)) == {1: "delete", 2: "update"}
+    table.clean(40, f"eu/{base('aaaa-0', at(20))}")
+
+    with pytest.raises(HistoryExpiredError, match=base("aaaa-0", at(20))):
+        table.net(at(25))
 
 
 def test_stats_that_do_not_name_the_file_before(table: Builder) -> None:

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import hudi_core as hudi
 from hudi_core.cli import app
-from hudi_core.errors import InvalidOptionError
+from hudi_core.errors import HistoryExpiredError, InvalidOptionError
 from hudi_core.log_format.block import BlockType, HeaderKey
 from hudi_core.log_format.scan import read_log_blocks
 
@@ -130,3 +130,24 @@ def test_logs_are_files_of_their_instant(tmp_path: Path, format_name: str) -> No
         assert table.validate().is_valid
     listed = {row["file_name"] for row in table.metadata("files").to_pylist()}
     assert kept.name in listed
+
+
+def test_logs_are_cleaned_with_their_files(tmp_path: Path) -> None:
+    table = create(tmp_path / "t")
+    few = {"hoodie.clean.commits.retained": "1"}
+    for tag in range(3):
+        table.upsert(rows(2, tag=tag), options=few)
+    *_, third, last = table.timeline.completed_writes()
+    assert [third.requested_time in one.name for one in logs(table)] == [True, False]
+    assert table.validate().is_valid
+    assert table.changes(third)["op"].to_pylist() == ["u"]
+    with pytest.raises(HistoryExpiredError, match="begin later"):
+        table.changes(None, last)
+    assert table.incremental(deletes=True).num_rows == 3  # of what is there now
+
+    table.insert_overwrite(rows(9), options={"hoodie.clean.automatic": "false"})
+    replacing = table.timeline.completed_writes()[-1]
+    assert table.changes(last)["op"].to_pylist() == ["d", "d", "d", "i"]
+    table.upsert(rows(9), options={"hoodie.clean.automatic": "false"})
+    table.clean(options=few)
+    assert table.changes(replacing)["op"].to_pylist() == ["u"]
