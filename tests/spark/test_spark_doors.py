@@ -468,10 +468,16 @@ def test_the_engine_on_spark_writes_and_reads_s3(spark: SparkSession, s3: Any) -
 
 def test_changes_are_read_by_tasks(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "t")
+    logs = {"hoodie.table.cdc.enabled": "true"}
     for operation, count in (("upsert", 9), ("delete", 2)):
-        given = {**OPTIONS, "hoodie.datasource.write.operation": operation}
+        given = {**OPTIONS, **logs, "hoodie.datasource.write.operation": operation}
         hudi.write(frame(spark, count, ts=count), path, "append", given)
     table = hudi.Table.open(path)
+    last = table.timeline.completed_writes()[-1]
+    stats = table._opened.client.read_commit(last).stats
+    named = [one for stat in stats for one in stat.cdc_stats or ()]
+    assert named
+    assert all(Path(table.path, one).exists() for one in named)
     first, _ = table.timeline.completed_writes()
     here = table.incremental(first, columns=["id"], deletes=True)
     there = table.incremental(first, spark=spark, columns=["id"], deletes=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from typer.testing import CliRunner
 
 import hudi_core as hudi
 from hudi_core.cli import app
-from hudi_core.errors import HistoryExpiredError, InvalidOptionError
+from hudi_core.errors import CommitConflictError, HistoryExpiredError, InvalidOptionError
 from hudi_core.log_format.block import BlockType, HeaderKey
 from hudi_core.log_format.scan import read_log_blocks
 
@@ -151,3 +152,19 @@ def test_logs_are_cleaned_with_their_files(tmp_path: Path) -> None:
     table.upsert(rows(9), options={"hoodie.clean.automatic": "false"})
     table.clean(options=few)
     assert table.changes(replacing)["op"].to_pylist() == ["u"]
+
+
+def test_a_write_that_loses_leaves_no_log(tmp_path: Path) -> None:
+    table = create(tmp_path / "t")
+    several = {"hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"}
+    other = hudi.Table.open(table.path)
+
+    def late() -> Iterator[pa.RecordBatch]:
+        other.upsert(rows(2, tag=5), options=several)
+        yield from rows(2, tag=6).to_batches()
+
+    with pytest.raises(CommitConflictError):
+        table.upsert(pa.RecordBatchReader.from_batches(SCHEMA, late()), options=several)
+    [winner] = logs(table)
+    assert other.timeline.completed_writes()[-1].requested_time in winner.name
+    assert table.validate().is_valid
