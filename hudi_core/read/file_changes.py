@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
@@ -13,12 +13,14 @@ from hudi_core.model.file_index import FileIndex
 from hudi_core.model.files import (
     BaseFileName,
     FileGroupId,
+    FileSlice,
+    PartitionPath,
     join_path,
 )
 from hudi_core.model.instant import Action, Instant
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import Storage, TimelineView
-from hudi_core.read.cleaned import deleted_since
+from hudi_core.read.cleaned import DeletedFile, deleted_since
 from hudi_core.read.plan import PlannedFile, planned_file
 from hudi_core.read.pruning import PartitionPruner
 from hudi_core.read.window import WindowWrite
@@ -172,23 +174,39 @@ class FileChanges:
 
     def _replaced(self, group: FileGroupId, instant: Instant) -> PlannedFile:
         """The file of a group just before an instant, by a listing."""
-        slices = (
-            one
-            for found in self._view.file_groups([group.partition_path])
-            if found.id == group
-            for one in found.slices
-            if one.base_file is not None and one.base_instant < instant.requested_time
-        )
+        time = instant.requested_time
+        slices = (one for one in self._slices(group) if one.base_instant < time)
         newest = next(slices, None)
         # a savepoint may have kept a file that is older than what was replaced
-        deleted = deleted_since(self.client, self.timeline, instant.requested_time).get(group)
+        deleted = self._deleted_since(time).get(group)
         if deleted is not None and (newest is None or newest.base_instant < deleted.instant):
             raise HistoryExpiredError(deleted.instant, deleted.path)
         if newest is None or newest.base_file is None:
             missing = f"the file of group {group.file_id} in {group.partition_path!r} before it"
-            raise HistoryExpiredError(instant.requested_time, missing)
+            raise HistoryExpiredError(time, missing)
         status = newest.base_file.status
         return self._file(group, newest.base_file.path, status.size, newest.base_instant)
+
+    def _slices(self, group: FileGroupId) -> Sequence[FileSlice]:
+        """The slices of a group, newest first; its partition is listed once."""
+        known = self._listed.get(group.partition_path)
+        if known is None:
+            groups = self._view.file_groups([group.partition_path])
+            known = self._listed[group.partition_path] = {one.id: one.slices for one in groups}
+        return known.get(group, ())
+
+    def _deleted_since(self, time: InstantTime) -> Mapping[FileGroupId, DeletedFile]:
+        if time not in self._deleted:
+            self._deleted[time] = deleted_since(self.client, self.timeline, time)
+        return self._deleted[time]
+
+    @cached_property
+    def _listed(self) -> dict[PartitionPath, dict[FileGroupId, Sequence[FileSlice]]]:
+        return {}
+
+    @cached_property
+    def _deleted(self) -> dict[InstantTime, Mapping[FileGroupId, DeletedFile]]:
+        return {}
 
     @cached_property
     def _view(self) -> FileSystemView:
