@@ -191,13 +191,15 @@ def test_every_window_equals_hudi_rs(name: str, real_tables: RealTables) -> None
             options = options.with_start_timestamp(begin)
         rows = ours(query.to_arrow(begin, end))
         assert rows == theirs(path, options.with_end_timestamp(end)), (begin, end)
+        changed += len(rows)
+        if begin is not None and end != times[-1]:
+            continue  # the other windows have every begin, and every end
         net: dict[str, list[Row]] = {"insert": [], "update": [], "delete": []}
         for row in query.net(begin, end).to_arrow().read_all().to_pylist():
             net[row.pop("_change_type")].append(row)
         assert ordered([*net["insert"], *net["update"]]) == rows
         assert keys_of(net["insert"]) == keys[end] - keys[begin]
         assert keys_of(net["delete"]) == keys[begin] - keys[end]
-        changed += len(rows)
     assert changed > 0
 
 
