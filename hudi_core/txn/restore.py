@@ -18,6 +18,7 @@ from typing import NamedTuple
 from hudi_core.actions.deletion import DeleteFile
 from hudi_core.actions.rollback import files_of_instant, remove_from_timeline
 from hudi_core.config.metadata_keys import MetadataConfig
+from hudi_core.errors import CorruptMetadataError, InstantNotFoundError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.lifecycle import announce_rebuild, ensure_metadata_table
 from hudi_core.metadata.removal_changes import can_undo, record_rollback
@@ -129,8 +130,16 @@ def continue_restore(state: TableState, instant: Instant) -> Restored:
 
 def _stored_plan(client: TableMetaClient, instant: Instant) -> RestorePlan | None:
     requested = instant.to(State.REQUESTED)
-    body = client.active.read(requested)
-    return decode_restore_plan(body, client.active.path(requested)) if body else None
+    where = client.active.path(requested)
+    try:
+        body = client.active.read(requested)
+    except InstantNotFoundError as error:
+        raise CorruptMetadataError(
+            where,
+            "it is missing, and the restore is under way: which commits it takes out is not known",
+            "Put the file back from a backup of the table.",
+        ) from error
+    return decode_restore_plan(body, where) if body else None
 
 
 def _targets(state: TableState, plan: RestorePlan) -> list[Instant]:

@@ -138,7 +138,6 @@ def test_a_damaged_plan_is_named(path: Path) -> None:
         f"{DEAD}.logcompaction.inflight",
         f"{DEAD}.deltacommit.inflight",
         f"{DEAD}.indexing.requested",
-        f"{DEAD}.restore.inflight",
         f"{DEAD}.frobnication.requested",
     ],
 )
@@ -150,6 +149,13 @@ def test_pending_actions_of_others_stop_writers(name: str, path: Path) -> None:
     last = committed(path).name[:17]
     with refused(path, UnsupportedTableError, DEAD, action):
         hudi.Table.open(str(path)).rollback(last)
+    assert ids(path) == ["a"]
+
+
+def test_a_restore_without_its_plan_is_named(path: Path) -> None:
+    (path / ".hoodie/timeline" / f"{DEAD}.restore.inflight").touch()
+    with refused(path, CorruptMetadataError, f"{DEAD}.restore.requested", "backup"):
+        upsert(path, "b")
     assert ids(path) == ["a"]
 
 
