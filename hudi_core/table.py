@@ -58,6 +58,7 @@ from hudi_core.services.design import SchemaLike, as_arrow_schema, named_options
 from hudi_core.services.differences import TableValidation
 from hudi_core.services.opening import open_table
 from hudi_core.services.progress import Progress, no_progress
+from hudi_core.services.purge import PurgeResult, purge_table
 from hudi_core.services.repair import Repair, plan_repair, repair_table
 from hudi_core.services.restore import RestoreResult, plan_restore, restore_table
 from hudi_core.services.rollback import roll_back_instant
@@ -860,6 +861,47 @@ class Table:
         if dry_run:
             return plan_table_archive(opened, config)
         return archive_table(opened, table_lock(opened, config), config)
+
+    def purge(
+        self,
+        older_than: QueryTime | None = None,
+        *,
+        savepoints: Sequence[QueryTime] = (),
+        progress: Progress = no_progress,
+    ) -> PurgeResult:
+        """Make rows that were deleted leave the disk.
+
+        After it no file under the table holds them: data files, logs of changes, indexes,
+        statistics and the format's metadata of past states are gone or rebuilt. Time travel begins
+        anew, in the format's view in any case.
+
+        Parameters
+        ----------
+        older_than
+            Only rows that went before this time; states since then stay readable in Hudi's view.
+        savepoints
+            Savepoints to be deleted first.
+        progress
+            Called with the number of files whose footers are read so far, and of all.
+
+        Raises
+        ------
+        TableServiceError
+            A savepoint that is not given keeps past files; it is named. Nothing was deleted.
+        ConcurrentWriterError, LockError
+            Another writer is at work.
+        """
+        opened, config = self._for_service(None)
+        done = purge_table(
+            opened,
+            table_lock(opened, config),
+            config,
+            older_than=_commit_time(older_than),
+            savepoints=[time for one in savepoints if (time := _commit_time(one))],
+            progress=progress,
+        )
+        self._opened = open_table(self.path, self._options)
+        return done
 
     def savepoint(
         self, instant: QueryTime | None = None, *, user: str = "", comment: str = ""

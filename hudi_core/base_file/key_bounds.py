@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -58,13 +59,24 @@ class RecordKeyCollector:
         self.min_key: str | None = None
         self.max_key: str | None = None
 
-    def inherit(self, known: KeyFooter, added: pa.ChunkedArray) -> bool:
+    def inherit(
+        self,
+        known: KeyFooter,
+        added: pa.ChunkedArray,
+        stay: Sequence[pa.ChunkedArray] | None = None,
+    ) -> bool:
         """Take over the key footer of the file's previous version.
 
-        ``known`` is that footer, ``added`` the keys that are new.
+        Saves hashing every key of a file of which a few rows changed.
 
-        Saves hashing every key of a file of which a few rows changed. Rows that were deleted since
-        may make the bounds wider than need be.
+        Parameters
+        ----------
+        known
+            That footer.
+        added
+            The keys that are new.
+        stay
+            The others, where some are gone: a bound may be one of those, and must not be kept.
 
         Returns
         -------
@@ -78,24 +90,34 @@ class RecordKeyCollector:
             self._inherited = known.bloom.extended(added, _SLACK)
         if self._inherited is None:
             return False
-        self.min_key, self.max_key = known.min_key, known.max_key
+        if stay is None:
+            self.min_key, self.max_key = known.min_key, known.max_key
+        else:
+            for keys in chain.from_iterable(one.chunks for one in stay):
+                self._widen(keys)
         return True
 
     def add(self, keys: pa.StringArray) -> None:
         """Take note of some keys."""
         if not len(keys):
             return
-        large = keys.cast(pa.large_string())
-        _, offsets, data = large.buffers()
-        ends = np.frombuffer(offsets, np.int64, len(large) + 1, large.offset * 8)
-        content = np.frombuffer(data, np.uint8, int(ends[-1] - ends[0]), int(ends[0]))
-        low, high = _extremes(keys, content)
-        self.min_key = _pick(min, self.min_key, low)
-        self.max_key = _pick(max, self.max_key, high)
+        content, ends = self._widen(keys)
         if self._sizing is not None and self._inherited is None:
             # copies, so that not the whole batch stays in memory until the file is complete
             self._data.append(content.copy())
             self._lengths.append(np.diff(ends))
+
+    def _widen(self, keys: pa.StringArray) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+        """Have the bounds hold some keys; returns their bytes, and where each ends."""
+        large = keys.cast(pa.large_string())
+        _, offsets, data = large.buffers()
+        ends = np.frombuffer(offsets, np.int64, len(large) + 1, large.offset * 8)
+        content = np.frombuffer(data, np.uint8, int(ends[-1] - ends[0]), int(ends[0]))
+        if len(keys):
+            low, high = _extremes(keys, content)
+            self.min_key = _pick(min, self.min_key, low)
+            self.max_key = _pick(max, self.max_key, high)
+        return content, ends
 
     def bloom(self) -> DynamicBloom | None:
         """Return the bloom filter of all keys; ``None`` when none was wanted."""

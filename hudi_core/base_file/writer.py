@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -155,6 +155,7 @@ class BaseFileWriter:
         known: KeyFooter,
         added: pa.ChunkedArray,
         dictionaries: Mapping[str, bool] | None = None,
+        stay: Sequence[pa.ChunkedArray] | None = None,
     ) -> None:
         """Build on the file's previous version, without rehashing the keys it keeps.
 
@@ -169,8 +170,10 @@ class BaseFileWriter:
         dictionaries
             Paths of the leaves that it has dictionary encoded, if that is to stay as it is;
             ``None`` to ask the rows.
+        stay
+            Keys of the rows that the last version has too, where it had others.
         """
-        self._inherits = self._keys.inherit(known, added)
+        self._inherits = self._keys.inherit(known, added, stay)
         self._dictionaries = dictionaries
 
     def write(self, rows: pa.Table | pa.RecordBatch, *, stays: bool = False) -> None:

@@ -11,6 +11,7 @@ import typer
 
 from hudi_core.cli.formats import formats
 from hudi_core.cli.metadata import metadata_app
+from hudi_core.cli.purge import purge
 from hudi_core.cli.rollback import rollback
 from hudi_core.cli.root import RootGroup
 from hudi_core.cli.savepoint import restore, savepoint_app
@@ -63,6 +64,7 @@ app.command()(rollback)
 app.command()(restore)
 app.command()(clean)
 app.command()(archive)
+app.command()(purge)
 app.command()(formats)
 
 

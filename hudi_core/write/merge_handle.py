@@ -123,7 +123,13 @@ def write_group(
             ready = with_meta_columns(whole, keys, context, origin)
         new_keys = ready.column(RECORD_KEY).slice(updates)
         decides = merged.kept.num_rows >= max(_TELLING_ROWS, ready.num_rows)
-        output.inherit(stored.keys, new_keys, stored.dictionaries if decides else None)
+        stay = [merged.kept.column(RECORD_KEY), ready.column(RECORD_KEY).slice(0, updates)]
+        output.inherit(
+            stored.keys,
+            new_keys,
+            stored.dictionaries if decides else None,
+            stay if merged.deletes else None,
+        )
         output.write(_renamed(merged.kept, str(name)), stays=True)
         output.write(ready.slice(0, updates), stays=True)
         output.write(ready.slice(updates))

@@ -1,0 +1,47 @@
+"""`hudi purge`: make deleted rows leave the disk."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from hudi_core.cli import library
+from hudi_core.cli.arguments import JsonOption, OptionsOption, PathArgument, parse_options
+from hudi_core.cli.output import answer
+from hudi_core.cli.progress import progress_bar
+from hudi_core.cli.timeline import instant_document
+
+
+def purge(
+    path: PathArgument,
+    *,
+    older_than: Annotated[
+        str | None,
+        typer.Option("--older-than", help="Only rows that went before this instant time."),
+    ] = None,
+    savepoint: Annotated[
+        list[str] | None,
+        typer.Option("--savepoint", help="A savepoint to delete first; may be given often."),
+    ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Delete: past states cannot be read any more.")
+    ] = False,
+    option: OptionsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Delete every trace of rows that are not in the table any more."""
+    if not yes:
+        raise typer.BadParameter("past states go for good; say so", param_hint="'--yes'")
+    table = library.Table.open(path, parse_options(option))
+    with progress_bar("files") as progress:
+        done = table.purge(older_than, savepoints=savepoint or (), progress=progress)
+    document = {
+        "path": done.path,
+        "clean": instant_document(done.instant, archived=False) if done.instant else None,
+        "files": list(done.files),
+        "metadata_files": list(done.metadata_files),
+    }
+    count = len(done.files) + len(done.metadata_files)
+    text = f"{done.path}: deleted {count} files of past states, and rebuilt what tells of them."
+    answer(as_json, document, [text])

@@ -1,0 +1,177 @@
+"""Erasure: no file of a table holds a deleted row any more."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from hudi_core.actions.clean_of_files import plan_clean
+from hudi_core.actions.clean_plan import CleanRules, Retention
+from hudi_core.actions.deletion import DeleteFile
+from hudi_core.config.kinds import CleanPolicy
+from hudi_core.config.metadata_keys import MetadataConfig
+from hudi_core.config.write import WriteConfig
+from hudi_core.errors import ConcurrentWriterError, TableServiceError
+from hudi_core.metadata.lifecycle import rebuild_metadata_table
+from hudi_core.metadata.table import StoredPartitions
+from hudi_core.model.capability import Capability
+from hudi_core.model.files import LogFileName
+from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant
+from hudi_core.model.instant_time import InstantTime
+from hudi_core.services.convert import build_format, new_properties
+from hudi_core.services.progress import Progress, no_progress
+from hudi_core.storage.properties_file import update_properties
+from hudi_core.table_handle import OpenTable
+from hudi_core.txn.clean import clean, continue_pending
+from hudi_core.txn.publication import is_two_step
+from hudi_core.txn.state import TableState
+from hudi_core.txn.table_lock import TableLock
+from hudi_core.txn.table_service import locked_for_service
+from hudi_core.view.replaced import replaced_groups
+from hudi_core.view.storage_lister import StorageLister
+
+
+@dataclass(frozen=True, slots=True)
+class PurgeResult:
+    """What a purge deleted.
+
+    Attributes
+    ----------
+    path
+        The table.
+    instant
+        The completed clean; ``None`` when there was no past file.
+    files
+        Paths of data files and logs of changes, relative to the table.
+    metadata_files
+        Paths of files of the format's metadata that nothing names any more.
+    """
+
+    path: str
+    instant: Instant | None
+    files: tuple[str, ...]
+    metadata_files: tuple[str, ...]
+
+
+def purge_table(
+    table: OpenTable,
+    lock: TableLock,
+    config: WriteConfig,
+    *,
+    older_than: InstantTime | None = None,
+    savepoints: Collection[InstantTime] = (),
+    progress: Progress = no_progress,
+) -> PurgeResult:
+    """Delete every trace of rows that are not in the table any more.
+
+    Files of past states are cleaned, the logs of changes deleted, and the metadata table and the
+    format's metadata rebuilt from the present files, for indexes and statistics hold values too.
+
+    Parameters
+    ----------
+    older_than
+        Rows that went before this time; states since then stay readable in Hudi's view. By default
+        nothing but the present state stays.
+    savepoints
+        Those to be deleted first: what they keep could not be erased.
+    progress
+        Called with the number of files whose footers are read so far, and of all.
+
+    Raises
+    ------
+    TableServiceError
+        A savepoint that is not given keeps past files; it is named. Nothing was deleted.
+    UnsupportedCapabilityError
+        The format's metadata cannot be rebuilt. Nothing was deleted.
+    ConcurrentWriterError, LockError, CommitStateUnknownError
+        See :func:`hudi_core.txn.table_service.locked_for_service`.
+    """
+    if is_two_step(table):
+        table.host.require(Capability.CONVERSION)
+    with locked_for_service(table, lock, config) as locked:
+        for pending in locked.timeline.pending():
+            if pending.action.completed_action in WRITE_ACTIONS:
+                raise ConcurrentWriterError(table.client.base_path, pending.requested_time)
+        state = _without_savepoints(locked, savepoints)
+        state = continue_pending(state, lock)
+        state, done, files = _cleaned(state, lock, older_than)
+        changes = _logs_of_changes(state, older_than)
+        lock.require_lease()
+        list(state.client.run_map(DeleteFile(state.client.storage), changes))
+        if StoredPartitions.of(state.client.config).all:
+            options = MetadataConfig.from_options(state.client.options)
+            state = state.with_client(rebuild_metadata_table(state.client, options)[0])
+        lock.require_lease()
+        left = _rebuilt_format(state, progress)
+        return PurgeResult(state.client.base_path, done, (*files, *changes), left)
+
+
+def _without_savepoints(state: TableState, given: Collection[InstantTime]) -> TableState:
+    """Delete the savepoints that are given; refuse others."""
+    saved = state.timeline.completed().of_actions(Action.SAVEPOINT).instants
+    others = [one.requested_time for one in saved if one.requested_time not in given]
+    if others:
+        raise TableServiceError(
+            f"Savepoints of the table at {state.client.base_path} keep files of past states: "
+            f"{', '.join(others)}",
+            "Name them, so that they are deleted first, or erase after they are no longer needed.",
+            savepoints=others,
+        )
+    for one in saved:
+        state.table.host.complete_delete_savepoint(state.client, one)
+        state.client.active.delete(one)
+        state.client.active.delete_pending(one)
+        state = state.without(one)
+    return state
+
+
+def _cleaned(
+    state: TableState, lock: TableLock, older_than: InstantTime | None
+) -> tuple[TableState, Instant | None, tuple[str, ...]]:
+    client, timeline = state.client, state.timeline
+    plan = plan_clean(
+        client,
+        timeline,
+        StorageLister(client.storage, client.config.is_partitioned, client.run_map),
+        _retention(state, older_than),
+        replaced=lambda: replaced_groups(timeline, client.read_commit),
+    )
+    if plan is None:
+        return state, None, ()
+    after, instant, _ = clean(state, lock, plan)
+    return after, instant, tuple(plan.paths())
+
+
+def _retention(state: TableState, older_than: InstantTime | None) -> Retention:
+    if older_than is not None:
+        for write in state.timeline.completed_writes():
+            if write.requested_time >= older_than:
+                return Retention(CleanRules(), write)
+    versions = CleanRules(CleanPolicy.KEEP_LATEST_FILE_VERSIONS, file_versions_retained=1)
+    return Retention(versions, None)
+
+
+def _logs_of_changes(state: TableState, older_than: InstantTime | None) -> Sequence[str]:
+    """Paths of logs that hold rows as they were before an update or delete."""
+    client = state.client
+    lister = StorageLister(client.storage, client.config.is_partitioned, client.run_map)
+    listed = lister.list_files(list(lister.list_partitions()))
+    found = []
+    for file in chain.from_iterable(listed.values()):
+        name = LogFileName.parse(file.name)
+        if name is not None and name.is_cdc and (older_than is None or name.instant < older_than):
+            found.append(file.path)
+    return sorted(found)
+
+
+def _rebuilt_format(state: TableState, progress: Progress) -> tuple[str, ...]:
+    """Rebuild the format's metadata; delete what nothing names any more."""
+    table = state.table.holding(None)
+    if not is_two_step(table):
+        return ()
+    receipt = build_format(table, table.host, state.timeline, progress)
+    update_properties(table.client.storage, new_properties(table, table.host, receipt))
+    left = tuple(table.as_stored().afresh.lister().leftovers())
+    list(table.client.run_map(DeleteFile(table.client.storage), left))
+    return left

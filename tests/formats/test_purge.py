@@ -1,0 +1,96 @@
+"""After a purge no file of a table holds a deleted row."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import hudi_core as hudi
+from hudi_core.config.write import WriteConfig
+from hudi_core.errors import ConcurrentWriterError, HistoryExpiredError, TableServiceError
+from hudi_core.model.commit import WriteOperation
+from hudi_core.model.instant import Action
+from hudi_core.services.opening import open_table
+from hudi_core.txn.table_lock import table_lock
+from hudi_core.txn.transaction import begin
+from tests.formats.erasure import traces
+from tests.formats.service_tables import SCHEMA, agree, bag, batch, new_table
+
+CANARY = "zz-gone-51c0"
+INDEXED = {
+    "hoodie.metadata.record.index.enable": "true",
+    "hoodie.metadata.index.bloom.filter.enable": "true",
+    "hoodie.metadata.compact.max.delta.commits": "3",
+    "hoodie.table.cdc.enabled": "true",
+}
+FORMATS = ("native", "iceberg")
+
+
+def written(path: Path, table_format: str) -> hudi.Table:
+    """A table that held a row, in several versions, and does so no more."""
+    table = new_table(path, table_format, **INDEXED)
+    table.upsert(batch(3, "a", CANARY, "q"))
+    table.upsert(batch(4, "b", CANARY))
+    table.delete(batch(5, CANARY))
+    table.upsert(batch(6, "y"))
+    return table
+
+
+@pytest.mark.parametrize("table_format", FORMATS)
+def test_no_file_holds_a_deleted_row(tmp_path: Path, table_format: str) -> None:
+    path = tmp_path / "t"
+    table = written(path, table_format)
+    assert len(traces(path, CANARY)) > 5
+    before = bag(table.to_arrow(), SCHEMA.names)
+    done = table.purge()
+    assert done.files
+    assert traces(path, CANARY) == []
+    assert agree(path) == before
+    assert hudi.Table.open(str(path)).validate(keys=True).differences == ()
+    table.upsert(batch(7, "a", "n"))
+    agree(path)
+    assert table.purge().instant is not None
+    assert hudi.Table.open(str(path)).validate().differences == ()
+
+
+def test_only_what_went_before_a_time_is_erased(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    table = written(path, "native")
+    since = table.timeline.completed_writes()[-1]
+    for ts in (7, 8):
+        table.upsert(batch(ts, "y"))
+    table.purge(since)
+    assert traces(path, CANARY) == []
+    assert any(f"'ts': {6}" in repr(row) for row in table.to_arrow(as_of=since).to_pylist())
+    with pytest.raises(HistoryExpiredError):
+        table.to_arrow(as_of=table.timeline.completed_writes()[0])
+
+
+def test_a_savepoint_that_holds_it_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    table = new_table(path)
+    table.upsert(batch(3, CANARY))
+    saved = table.savepoint().instant
+    table.delete(batch(4, CANARY))
+    with pytest.raises(TableServiceError, match=saved.requested_time):
+        table.purge()
+    assert traces(path, CANARY)
+    table.purge(savepoints=[saved])
+    assert traces(path, CANARY) == []
+    assert table.savepoints == ()
+
+
+def test_nothing_is_erased_under_a_writer(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    table = written(path, "native")
+    opened, config = open_table(str(path), {}), WriteConfig.from_options({})
+    running = begin(
+        opened, table_lock(opened, config), config, Action.COMMIT, WriteOperation.UPSERT
+    )
+    with pytest.raises(ConcurrentWriterError):
+        table.purge()
+    assert traces(path, CANARY)
+    running.abort()
+    table.purge()
+    assert traces(path, CANARY) == []
