@@ -108,7 +108,7 @@ class RecordKeyCollector:
             self._lengths.append(np.diff(ends))
 
     def _widen(self, keys: pa.StringArray) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-        """Have the bounds hold some keys; returns their bytes, and where each ends."""
+        """Widen the bounds by keys; returns their bytes and ends."""
         large = keys.cast(pa.large_string())
         _, offsets, data = large.buffers()
         ends = np.frombuffer(offsets, np.int64, len(large) + 1, large.offset * 8)

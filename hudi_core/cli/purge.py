@@ -30,7 +30,7 @@ def purge(
     option: OptionsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Delete every trace of rows that are not in the table any more."""
+    """Delete every trace of rows that the table no longer has."""
     if not yes:
         raise typer.BadParameter("past states go for good; say so", param_hint="'--yes'")
     table = library.Table.open(path, parse_options(option))

@@ -63,7 +63,7 @@ def purge_table(
     savepoints: Collection[InstantTime] = (),
     progress: Progress = no_progress,
 ) -> PurgeResult:
-    """Delete every trace of rows that are not in the table any more.
+    """Delete every trace of rows that the table no longer has.
 
     Files of past states are cleaned, the logs of changes deleted, and the metadata table and the
     format's metadata rebuilt from the present files, for indexes and statistics hold values too.
@@ -153,7 +153,7 @@ def _retention(state: TableState, older_than: InstantTime | None) -> Retention:
 
 
 def _logs_of_changes(state: TableState, older_than: InstantTime | None) -> Sequence[str]:
-    """Paths of logs that hold rows as they were before an update or delete."""
+    """Paths of logs with rows as they were before a change."""
     client = state.client
     lister = StorageLister(client.storage, client.config.is_partitioned, client.run_map)
     listed = lister.list_files(list(lister.list_partitions()))
