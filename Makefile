@@ -39,6 +39,10 @@ campaigns: setup  ## Run all tests, and all of the campaigns that make test take
 prove: setup  ## Let writers die at every step of every action, and check what they leave
 	$(RUN) -m tests.crash.prove $(ARGS)
 
+.PHONY: writers
+writers: setup  ## Let four writers and a cleaner work on one table, kill and stop some, and check the rows
+	$(RUN) -m tests.crash.many_writers $(ARGS)
+
 .PHONY: matrix
 matrix: export HUDI_MATRIX ?= complete
 matrix: setup  ## Run every combination of what a write can be; hours, where make test takes a sample
