@@ -105,6 +105,10 @@ bench-formats: setup
 bench-reads: setup
 	$(RUN) benchmarks/reads.py $(ARGS)
 
+.PHONY: bench-clustering
+bench-clustering: setup
+	$(RUN) benchmarks/clustering.py $(ARGS)
+
 .PHONY: bench-keys
 bench-keys: setup
 	$(RUN) benchmarks/long_keys.py $(ARGS)

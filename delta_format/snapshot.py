@@ -181,7 +181,8 @@ class Snapshot:
         """
         table = self._actions
         leaves = _leaves(table)
-        wanted = pa.array([path in paths for path in map(plain, table["path"].to_pylist())])
+        found = map(plain, table["path"].to_pylist())
+        wanted = pa.array([path in paths for path in found], pa.bool_())
         rows = {plain(row["path"]): row for row in table.filter(wanted).to_pylist()}
         return tuple(_new_file(path, rows[path], leaves) for path in paths)
 

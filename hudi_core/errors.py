@@ -199,6 +199,32 @@ class ConcurrentWriterError(CommitConflictError):
         )
 
 
+class PendingClusteringError(CommitConflictError):
+    """A write changes a file group under clustering.
+
+    Parameters
+    ----------
+    base_path
+        The table.
+    instant
+        Requested time of the clustering.
+    file_id, partition_path
+        One of the file groups.
+    """
+
+    def __init__(self, base_path: str, instant: str, file_id: str, partition_path: str) -> None:
+        super().__init__(
+            f"The write changes rows of file group {file_id} of partition {partition_path!r}, "
+            f"which the pending clustering {instant} is about to replace",
+            f"Nothing was written. Run the clustering (`hudi cluster {base_path} --run`) or give "
+            f"it up (`hudi rollback {base_path} {instant}`), then write again; or let writes win: "
+            "hoodie.clustering.updates.strategy=SparkAllowUpdateStrategy.",
+            instant=instant,
+            file_id=file_id,
+            partition=partition_path,
+        )
+
+
 class CommitStateUnknownError(CommitError):
     """Whether the commit took place is unknown; nothing was deleted."""
 

@@ -6,12 +6,14 @@ in this process. People who bring Hudi's options come in by :mod:`hudi_core.data
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import pyarrow as pa
 
+from hudi_core.config.clustering import ClusteringConfig
 from hudi_core.config.key import GivenOptions
 from hudi_core.config.resolve import options_as_strings
 from hudi_core.config.table import TableConfig
@@ -52,10 +54,12 @@ from hudi_core.services.after_commit import InlineServices
 from hudi_core.services.alter import alter_table, schema_change
 from hudi_core.services.archive import ArchiveResult, archive_table, plan_table_archive
 from hudi_core.services.clean import CleanResult, clean_table, plan_table_clean
+from hudi_core.services.clustering import Clustering, ClusteringService
 from hudi_core.services.convert import Conversion, convert_table, plan_conversion, without_format
 from hudi_core.services.create import create_table
 from hudi_core.services.design import SchemaLike, as_arrow_schema, named_options
 from hudi_core.services.differences import TableValidation
+from hudi_core.services.due_clustering import cluster_after_commit
 from hudi_core.services.opening import open_table
 from hudi_core.services.progress import Progress, no_progress
 from hudi_core.services.purge import PurgeResult, purge_table
@@ -91,6 +95,7 @@ Images = Literal["json", "struct"]
 """Forms of the rows in a change feed."""
 Extras = tuple[Mapping[str, str] | None, tuple[str, int] | None]
 """The arguments ``extra_metadata`` and ``idempotency`` of an operation."""
+_ALL_GROUPS: Final = 1_000_000_000
 
 
 class Table:
@@ -756,9 +761,11 @@ class Table:
     def _done(self, writer: WriteClient, write: Callable[[], CommitResult]) -> CommitResult:
         """The result of a write; later reads use the writer's table."""
         try:
-            return write()
+            result = write()
         finally:
             self._opened = writer.table
+        cluster_after_commit(writer.table, writer.lock, writer.config, writer.engine)
+        return result
 
     def _writer(
         self, options: Options | None, engine: Engine, extras: Extras = (None, None)
@@ -979,6 +986,128 @@ class Table:
     def _for_service(self, options: Options | None) -> tuple[OpenTable, WriteConfig]:
         merged = self._options | options_as_strings(options or {})
         return open_table(self.path, merged), WriteConfig.from_options(merged)
+
+    def cluster(
+        self,
+        *,
+        sort_by: Columns | None = None,
+        layout: str | None = None,
+        partitions: Columns | None = None,
+        schedule_only: bool = False,
+        dry_run: bool = False,
+        options: Options | None = None,
+        engine: Engine | None = None,
+        progress: Progress = no_progress,
+    ) -> Clustering:
+        """Rewrite small files into larger ones, their rows in another order.
+
+        Which files, options say (``hoodie.clustering.*``). Rows stay what they are, with the times
+        of their commits; readers see the old files until the new ones are complete.
+
+        Parameters
+        ----------
+        sort_by
+            Columns by which the rows of the new files are sorted; as options say by default.
+        layout
+            How several columns sort: ``linear``, ``z-order`` or ``hilbert``.
+        partitions
+            Paths of the partitions to look at; all by default.
+        schedule_only
+            Whether only the plan is put on the timeline, for :meth:`run_clusterings` in any
+            process. Until then other writes go round its files: see
+            ``hoodie.clustering.updates.strategy``.
+        dry_run
+            Whether to say only what would be rewritten.
+        progress
+            Called with the number of groups of files done so far, and of all.
+
+        Raises
+        ------
+        SchemaError, UnknownPartitionError
+            A column or partition is not there. Nothing has changed.
+        TableServiceError
+            The table has buckets, whose files cannot be rewritten together.
+        CommitConflictError
+            Another write changed one of the files meanwhile, and it stands.
+        ConcurrentWriterError, CommitStateUnknownError, LockError
+            See :mod:`hudi_core.txn.transaction`.
+        """
+        wanted = {
+            ClusteringConfig.sort_columns.key: sort_by,
+            ClusteringConfig.layout.key: layout,
+            ClusteringConfig.partitions.key: partitions,
+        }
+        given = {key: value for key, value in wanted.items() if value is not None}
+        with self._clusterings({**(options or {}), **given}, engine, progress) as service:
+            if dry_run:
+                return service.plan()
+            return service.schedule() if schedule_only else service.cluster()
+
+    def run_clusterings(
+        self,
+        instant: QueryTime | None = None,
+        *,
+        options: Options | None = None,
+        engine: Engine | None = None,
+        progress: Progress = no_progress,
+    ) -> list[Clustering]:
+        """Run clusterings that are scheduled, by whomever, oldest first.
+
+        Parameters
+        ----------
+        instant
+            Which one; all by default.
+        progress
+            Called with the number of groups of files done so far, and of all.
+
+        Raises
+        ------
+        InstantNotFoundError
+            No clustering of that time is scheduled.
+        CommitConflictError
+            Another write changed one of its files since. It stands, and the clustering is given up.
+        CorruptMetadataError
+            A plan names something else than files of the table. Nothing has changed.
+        """
+        with self._clusterings(options, engine, progress) as service:
+            return service.run(requested_time(instant))
+
+    def optimize(
+        self,
+        partitions: Columns | None = None,
+        *,
+        dry_run: bool = False,
+        options: Options | None = None,
+        engine: Engine | None = None,
+        progress: Progress = no_progress,
+    ) -> Clustering:
+        """Rewrite all small files into larger ones; rows stay in their order.
+
+        A clustering without sort columns and without a limit of groups: see :meth:`cluster`.
+        """
+        limits = {ClusteringConfig.max_groups.key: _ALL_GROUPS, **(options or {})}
+        return self.cluster(
+            sort_by="",
+            partitions=partitions,
+            dry_run=dry_run,
+            options=limits,
+            engine=engine,
+            progress=progress,
+        )
+
+    @contextmanager
+    def _clusterings(
+        self, options: Options | None, engine: Engine | None, progress: Progress
+    ) -> Iterator[ClusteringService]:
+        """The service of a call; later reads use its table."""
+        writer = self._writer(options, engine or engine_for(None))
+        service = ClusteringService(
+            writer.table, writer.lock, writer.engine, writer.config, progress
+        )
+        try:
+            yield service
+        finally:
+            self._opened = service.table
 
     def rollback(self, instant: QueryTime) -> Instant:
         """Undo the last completed write, or a dead writer's pending one.

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from hudi_core.actions.stored_paths import is_data_path, relative_path
@@ -38,7 +38,7 @@ from hudi_core.model.instant_time import InstantTime, parse_instant_time
 from hudi_core.model.protocols import Storage
 from hudi_core.storage.location import parse_location
 from hudi_core.timeline.serde import decode_rollback, decode_rollback_plan, encode
-from hudi_core.timeline.timeline import Timeline
+from hudi_core.timeline.timeline import Timeline, instant_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,13 +216,16 @@ def remove_from_timeline(client: TableMetaClient, target: Instant) -> TableMetaC
 
     Returns the table without it.
 
-    A completed file may have landed after the rollback, from a writer that was taken for dead.
+    A completed file may have landed after the rollback, from a writer that was taken for dead. What
+    is completed under another name than it was requested as goes under that name.
     """
-    active = client.active
-    for late in active.scan().late:
+    active, listing = client.active, client.active.scan()
+    for late in listing.late:
         if late.requested_time == target.requested_time:
             active.delete(late)
-    active.delete_pending(target)
+    own = [one for one in listing.files if instant_key(one) == instant_key(target)]
+    for action in {target.action, *(one.action for one in own if not one.is_completed)}:
+        active.delete_pending(replace(target, action=action))
     return client.seeing(client.timeline().without(target))
 
 

@@ -94,6 +94,12 @@ def read_column(files: TableFiles, path: str, name: str) -> pa.ChunkedArray:
         return align(file.read(columns=[found.name]), fields, pa.schema([wanted])).column(name)
 
 
+def row_count(files: TableFiles, path: str, size: int | None = None) -> int:
+    """Number of rows of a base file; its footer is read."""
+    with _source(files, path, size) as source, _parquet(source) as file:
+        return int(file.metadata.num_rows)
+
+
 def read_known_keys(files: TableFiles, path: str) -> KeyFooter:
     """Key bounds and bloom filter from the footer of a base file."""
     with _opened(files, path) as file:

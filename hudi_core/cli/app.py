@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from hudi_core.cli.cluster import cluster, optimize
 from hudi_core.cli.formats import formats
 from hudi_core.cli.metadata import metadata_app
 from hudi_core.cli.purge import purge
@@ -65,6 +66,8 @@ app.command()(restore)
 app.command()(clean)
 app.command()(archive)
 app.command()(purge)
+app.command()(cluster)
+app.command()(optimize)
 app.command()(formats)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
+from hudi_core.config.clustering import ClusteringConfig
 from hudi_core.config.commit_keys import CommitConfig
 from hudi_core.config.foreign import foreign_options
 from hudi_core.config.index_keys import IndexConfig
@@ -32,6 +33,7 @@ OPTIONS: Final[tuple[type[Options], ...]] = (
     WriteConfig,
     CommitConfig,
     SchemaConfig,
+    ClusteringConfig,
     ReadConfig,
     ServicesConfig,
     LockConfig,

@@ -44,6 +44,10 @@ _TITLES: Final = {
         ),
     ),
     Group.WRITE: ("Write", "For one write; not stored."),
+    Group.CLUSTERING: (
+        "Clustering",
+        "Which files a clustering rewrites, in which order, and when. For one call; not stored.",
+    ),
     Group.READ: ("Read", "For one read."),
     Group.SERVICES: (
         "Table services",

@@ -26,6 +26,7 @@ class Group(StrEnum):
 
     TABLE = "table"
     WRITE = "write"
+    CLUSTERING = "clustering"
     READ = "read"
     SERVICES = "services"
     LOCK = "lock"

@@ -27,9 +27,6 @@ NOT_BUILT: Final = frozenset(
         Capability.MERGE_ON_READ,
         Capability.VIRTUAL_KEYS,
         Capability.DROPPED_PARTITION_COLUMNS,
-        Capability.CLUSTERING,
-        Capability.SAVEPOINT,
-        Capability.RESTORE,
         Capability.REORDER_COLUMNS,
     }
 )

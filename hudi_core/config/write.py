@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, Self
 
+from hudi_core.config.clustering import ClusteringConfig
 from hudi_core.config.commit_keys import commit_extras
 from hudi_core.config.foreign import Kind, foreign_options
 from hudi_core.config.index_keys import IndexConfig
@@ -298,6 +299,7 @@ class WriteConfig(Options, group=Group.WRITE):
     lock: LockConfig = LockConfig()
     metadata: MetadataConfig = MetadataConfig.from_options({})
     services: ServicesConfig = ServicesConfig()
+    clustering: ClusteringConfig = ClusteringConfig()
     fsync: bool = StoreKeys.fsync.default
     extras: CommitExtras = CommitExtras()
 
@@ -341,6 +343,7 @@ class WriteConfig(Options, group=Group.WRITE):
             "lock": LockConfig.from_options(options),
             "metadata": MetadataConfig.from_options(options),
             "services": ServicesConfig.from_options(options),
+            "clustering": ClusteringConfig.from_options(options),
             "fsync": StoreKeys.fsync.read(options),
             "extras": commit_extras(options),
         }

@@ -50,7 +50,7 @@ from hudi_core.model.files import (
     PartitionPath,
     join_path,
 )
-from hudi_core.model.instant import Action, Instant
+from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import Storage
 from hudi_core.timeline.timeline import Timeline
@@ -76,7 +76,8 @@ def compaction_waits_for(data_timeline: Timeline, timeline: Timeline) -> Instant
     """Return the pending instant that blocks a compaction, or ``None``.
 
     What the metadata table has of it, readers must still be able to leave out; in a base file they
-    could not. An instant that began after the last deltacommit cannot have left anything yet.
+    could not. An instant that began after the last deltacommit cannot have left anything yet, nor
+    has a clustering that is only scheduled.
 
     Parameters
     ----------
@@ -85,8 +86,12 @@ def compaction_waits_for(data_timeline: Timeline, timeline: Timeline) -> Instant
     """
     deltas = timeline.completed().of_actions(Action.DELTACOMMIT)
     latest = max((one.requested_time for one in deltas), default="")
-    pending = data_timeline.pending()
-    return next((one for one in pending if one.requested_time <= latest), None)
+    begun = data_timeline.pending().where(_is_begun)
+    return next((one for one in begun if one.requested_time <= latest), None)
+
+
+def _is_begun(pending: Instant) -> bool:
+    return pending.action is not Action.CLUSTERING or pending.state is not State.REQUESTED
 
 
 def require_no_backlog(config: MetadataConfig, data_timeline: Timeline, timeline: Timeline) -> None:

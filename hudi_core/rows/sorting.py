@@ -6,7 +6,7 @@ Arrow sort of a task's rows takes half the time of a sort by Spark.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import Final
 
@@ -22,6 +22,7 @@ from hudi_core.errors import SchemaError
 from hudi_core.keygen import KeyGenerator
 from hudi_core.rows.combine import IntArray
 from hudi_core.rows.context import WriteContext
+from hudi_core.schema.table_schema import TableSchema
 
 _SORTED: Final = frozenset({BulkInsertSortMode.GLOBAL_SORT, BulkInsertSortMode.PARTITION_SORT})
 _SPREAD: Final = frozenset(
@@ -59,17 +60,36 @@ def require_sortable_columns(context: WriteContext) -> None:
     SchemaError
         A column is not in the table, or has no order.
     """
-    for name in context.write.bulk_insert_sort_columns:
-        field = context.schema.field(name)
+    option = WriteConfig.bulk_insert_sort_columns.key
+    require_ordered(context.schema, context.write.bulk_insert_sort_columns, option)
+
+
+def require_ordered(schema: TableSchema, columns: Sequence[str], option: str) -> None:
+    """Refuse columns that rows cannot be sorted by.
+
+    Parameters
+    ----------
+    columns
+        Dotted paths.
+    option
+        Where they are named.
+
+    Raises
+    ------
+    SchemaError
+        A column is not in the table, or has no order.
+    """
+    for name in columns:
+        field = schema.field(name)
         around = [part.rpartition(".")[0] for part in accumulate(name.split("."), "{}.{}".format)]
-        within = [context.schema.field(outer) for outer in around if outer]
+        within = [schema.field(outer) for outer in around if outer]
         if field is None or pt.is_nested(field.type) or not all(map(_is_struct, within)):
             reason = (
                 "is no column of the table" if field is None else f"({field.type}) has no order"
             )
             raise SchemaError(
-                f"{WriteConfig.bulk_insert_sort_columns.key} names {name!r}, which {reason}",
-                f"Name some of: {', '.join(context.schema.names)}.",
+                f"{option} names {name!r}, which {reason}",
+                f"Name some of: {', '.join(schema.names)}.",
                 column=name,
             )
 
@@ -124,7 +144,7 @@ def _order(
     by = context.write.bulk_insert_sort_columns
     if by:
         for number, name in enumerate(by):
-            columns[str(number)] = _values(rows, name)
+            columns[str(number)] = values_of(rows, name)
     else:
         made = [keys.record_keys(batch) for batch in rows.to_batches()]
         columns["key"] = pa.chunked_array(made, type=pa.string())
@@ -132,7 +152,8 @@ def _order(
     return pc.sort_indices(pa.table(columns), sort_keys=sort_keys)
 
 
-def _values(rows: pa.Table, name: str) -> pa.ChunkedArray:
+def values_of(rows: pa.Table, name: str) -> pa.ChunkedArray:
+    """A column, or the field of a struct, by its dotted path."""
     top, *below = name.split(".")
     column = rows.column(top)
     if not below:

@@ -36,6 +36,7 @@ from hudi_core.storage.properties_file import update_properties
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.recovery import recover
+from hudi_core.txn.scheduled import is_at_work
 from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import table_lock
 from hudi_core.view.manager import ViewManager
@@ -156,7 +157,7 @@ def convert_table(
         _require_fitting(table, host, timeline)
         _require_possible_conversion(table, host, timeline)
         timeline = recover(TableState.load(table, timeline), config).timeline
-        for pending in timeline.pending():
+        for pending in timeline.pending().where(is_at_work):
             # it would complete in the format that it began with
             raise ConcurrentWriterError(client.base_path, pending.requested_time)
         _require_fitting(table, host, timeline)

@@ -47,6 +47,7 @@ from hudi_core.storage.properties_file import update_properties
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.recovery import is_writing, recover, require_known_actions
+from hudi_core.txn.scheduled import is_at_work
 from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import table_lock
 
@@ -155,7 +156,7 @@ def repair_table(
             table = open_table(path, options)
         timeline, is_stuck = _recovered(table, config, plan.format_metadata)
         plan = replace(plan, format_metadata=plan.format_metadata or is_stuck)
-        for pending in timeline.pending():
+        for pending in timeline.pending().where(is_at_work):
             raise ConcurrentWriterError(table.client.base_path, pending.requested_time)
         if plan.format_metadata:
             host = table.host
@@ -269,7 +270,7 @@ def _refuse_others(table: OpenTable, config: WriteConfig) -> None:
     """
     client, timeline = table.client, table.client.timeline()
     require_known_actions(client.seeing(timeline))
-    for pending in timeline.pending():
+    for pending in timeline.pending().where(is_at_work):
         if is_writing(table, pending, config):
             raise ConcurrentWriterError(client.base_path, pending.requested_time)
     discard_damaged(client.storage, client.config)

@@ -17,6 +17,7 @@ from hudi_core.services.savepoint import (
 )
 from hudi_core.table_handle import OpenTable
 from hudi_core.txn.restore import restore
+from hudi_core.txn.scheduled import is_at_work
 from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import TableLock
 from hudi_core.txn.table_service import locked_for_service, planned_for_service
@@ -70,7 +71,7 @@ def restore_table(
     """
     table.host.require(Capability.RESTORE)
     with locked_for_service(table, lock, config) as state:
-        for pending in state.timeline.pending():
+        for pending in state.timeline.pending().where(is_at_work):
             if pending.action.completed_action in WRITE_ACTIONS:
                 raise ConcurrentWriterError(state.client.base_path, pending.requested_time)
         found = _plan(state, to)

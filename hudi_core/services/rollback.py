@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from hudi_core.actions.rollback import unfinished
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import ConcurrentWriterError, InstantNotFoundError
-from hudi_core.model.instant import WRITE_ACTIONS, Instant
+from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant
 from hudi_core.model.instant_time import InstantTime, parse_instant_time
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.zone_evidence import require_same_zone
@@ -18,11 +20,15 @@ from hudi_core.txn.rollback_checks import require_can_be_rolled_back
 from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import TableLock
 
+_UNDONE: Final = WRITE_ACTIONS | {Action.CLUSTERING}
+
 
 def roll_back_instant(
     table: OpenTable, lock: TableLock, config: WriteConfig, instant: str
 ) -> Instant:
     """Undo the last completed write, or a dead writer's pending one.
+
+    A clustering is undone in any state, its plan with it.
 
     Rollbacks that were begun and not finished are finished first.
 
@@ -59,10 +65,10 @@ def roll_back_instant(
         if finished is not None:
             return finished
         target = state.timeline.find(time)
-        if target is None or target.action not in WRITE_ACTIONS:
+        if target is None or target.action not in _UNDONE:
             raise InstantNotFoundError(instant, f"the active timeline of {client.base_path}")
         for pending in state.timeline.pending():
-            if pending.action in WRITE_ACTIONS and is_writing(table, pending, config):
+            if pending.action in _UNDONE and is_writing(table, pending, config):
                 raise ConcurrentWriterError(client.base_path, pending.requested_time)
         published = None
         if target.is_completed or completion_evidence(state, target) is not None:

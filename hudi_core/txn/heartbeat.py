@@ -133,6 +133,18 @@ class Heartbeat:
             self._thread = None
             self._give_up(others)
 
+    def cease(self) -> None:
+        """End the thread and unlock; the file stays, as if it died."""
+        if os.getpid() != self._process:
+            return
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+        if self._held is not None:
+            self._held.close()
+            self._held = None
+
     def _give_up(self, others: Sequence[str] = ()) -> None:
         if self._held is not None:
             self._held.close()

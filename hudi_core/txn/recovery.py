@@ -2,9 +2,9 @@
 
 What the Hudi timeline holds and the table's format does not is published first, or taken back, in
 the order of completion. A pending write whose heartbeat has stopped is rolled back; one whose
-writer is alive is left alone or, where no lock is shared, stops this writer. Pending actions of
-kinds that are not built here stop it as well: going on over a compaction or clustering of another
-engine would lose rows.
+writer is alive is left alone or, where no lock is shared, stops this writer. Clusterings are
+:mod:`hudi_core.txn.scheduled`'s. Pending actions of kinds that are not built here stop this writer:
+going on over a compaction of another engine would lose rows.
 """
 
 from __future__ import annotations
@@ -35,9 +35,10 @@ from hudi_core.txn.lost_completion import require_not_completed
 from hudi_core.txn.markers import Markers
 from hudi_core.txn.restore import continue_restores, tidy_restores
 from hudi_core.txn.roll_forward import roll_forward_pending
+from hudi_core.txn.scheduled import recover_clustering
 from hudi_core.txn.state import TableState
 
-_OWN_WRITES: Final = frozenset({Action.COMMIT, Action.REPLACECOMMIT})
+_OWN_WRITES: Final = frozenset({Action.COMMIT, Action.REPLACECOMMIT, Action.CLUSTERING})
 _CONTINUED: Final = frozenset({Action.ROLLBACK, Action.CLEAN, Action.RESTORE, Action.SAVEPOINT})
 """Actions that are finished, or dropped, whoever began them."""
 
@@ -81,7 +82,9 @@ def recover(state: TableState, config: WriteConfig) -> TableState:
     for pending in state.timeline.pending():
         if pending.action is Action.CLEAN:
             continue  # the next clean goes on with it
-        if is_writing(state.table, pending, config):
+        if pending.action is Action.CLUSTERING:
+            state = recover_clustering(state, pending, config)
+        elif is_writing(state.table, pending, config):
             if config.concurrency_mode is ConcurrencyMode.SINGLE_WRITER:
                 raise ConcurrentWriterError(client.base_path, pending.requested_time)
         else:

@@ -33,7 +33,7 @@ from hudi_core.metadata.undo import undo
 from hudi_core.model.actions import RollbackMetadata
 from hudi_core.model.files import PartitionPath
 from hudi_core.model.format import Publication
-from hudi_core.model.instant import Instant, State
+from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.table_handle import OpenTable
 from hudi_core.txn.heartbeat import heartbeat_path, is_of_this_boot, remove_heartbeat
@@ -121,12 +121,25 @@ def planned_for(client: TableMetaClient, target: Instant) -> Rollback | None:
     return None
 
 
-def drop_unwritten(state: TableState, target: Instant) -> None:
-    """Undo an instant without data files, leaving no trace."""
+def drop_unwritten(state: TableState, target: Instant, *, is_scheduled: bool = False) -> None:
+    """Undo an instant without data files, leaving no trace.
+
+    Parameters
+    ----------
+    is_scheduled
+        Whether its plan stays, as it was scheduled before it was begun.
+    """
     if state.metadata is not None:
         undo(state.metadata, target.requested_time)
-    _remove_signs_of_life(state.client, target)
-    remove_from_timeline(state.client, target)
+    if target.action is not Action.CLUSTERING:
+        _remove_signs_of_life(state.client, target)
+    if is_scheduled:
+        state.client.active.delete(target.to(State.INFLIGHT))
+    else:
+        remove_from_timeline(state.client, target)
+    if target.action is Action.CLUSTERING:
+        # last: without them it would be taken for one of another engine
+        _remove_signs_of_life(state.client, target)
 
 
 def _run(

@@ -1,4 +1,4 @@
-"""One write, from requested to complete.
+"""One write, or one clustering, from requested to complete.
 
 ``begin`` takes the lock, makes good what dead writers left, and puts the instant on the timeline.
 Rows are written without the lock. ``commit`` takes it again: conflict check, the format's look at
@@ -58,6 +58,7 @@ from hudi_core.txn.publication import (
 from hudi_core.txn.recovery import recover
 from hudi_core.txn.roll_forward import RolledForward, publish, roll_forward_pending
 from hudi_core.txn.same_table import require_same_table
+from hudi_core.txn.scheduled import schedule_again
 from hudi_core.txn.schema_step import SchemaStep, commit_schema
 from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import TableLock
@@ -117,6 +118,24 @@ class Committed:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What an action puts on the timeline when it begins.
+
+    Attributes
+    ----------
+    requested, inflight
+        Bytes of the requested and the inflight file.
+    scheduled
+        Its requested instant, where somebody has scheduled it before; then ``requested`` is what
+        that one holds.
+    """
+
+    requested: bytes = b""
+    inflight: bytes = b""
+    scheduled: Instant | None = None
+
+
 @dataclass(slots=True)
 class Transaction:
     """A write under way; made by :func:`begin`.
@@ -143,6 +162,8 @@ class Transaction:
         The files of its tasks, where they run in this process.
     view
         The table's files that the write builds on, as far as it has listed them.
+    scheduled
+        The plan that stays when this attempt at it fails; ``None`` where nothing stays.
     """
 
     table: OpenTable
@@ -158,6 +179,7 @@ class Transaction:
     lost: set[str] = field(default_factory=set)
     attempts: LocalAttempts | None = None
     view: FileSystemView | None = None
+    scheduled: bytes | None = None
     _may_be_complete: bool = False
 
     def commit(self, metadata: CommitMetadata, statuses: Sequence[WriteStatus]) -> Committed:
@@ -310,8 +332,14 @@ class Transaction:
         try:
             with self.lock.held():
                 self._undo()
-        finally:
-            self.heartbeat.stop()
+        except BaseException:
+            self.leave()
+            raise
+        self.heartbeat.stop()
+
+    def leave(self) -> None:
+        """Leave the write as it is to the next writer."""
+        _leave(self.heartbeat, self.instant)
 
     def _undo(self) -> None:
         timeline = self.table.client.active.load()
@@ -328,9 +356,11 @@ class Transaction:
             rollback.resume(state, begun)
             self._discard_files()
         elif marked:
-            rollback.roll_back(state, self.instant)
+            state, _ = rollback.roll_back(state, self.instant)
+            if self.scheduled is not None:
+                schedule_again(state, self.scheduled)
         else:
-            rollback.drop_unwritten(state, self.instant)
+            rollback.drop_unwritten(state, self.instant, is_scheduled=self.scheduled is not None)
 
     def _require_pending(self, timeline: Timeline) -> None:
         found = timeline.find(self.instant.requested_time, self.instant.action)
@@ -441,14 +471,14 @@ def begin(
     operation: WriteOperation,
     *,
     requested_body: bytes = b"",
-    plan: Callable[[OpenTable], None] | None = None,
+    plan: Callable[[OpenTable], Request | None] | None = None,
 ) -> Transaction:
     """Put a new write on the timeline.
 
     Parameters
     ----------
     action
-        ``commit`` or ``replacecommit``.
+        ``commit``, ``replacecommit`` or ``clustering``.
     operation
         What the inflight file says is being done, as in Hudi.
     requested_body
@@ -456,7 +486,8 @@ def begin(
     plan
         Plans the write on the table as it is once dead writers' instants were made good, its
         properties and timeline at hand; refuses what cannot be written before anything of the write
-        is there. Without it the write was planned on the table as it was opened.
+        is there. What it returns is put on the timeline. Without it the write was planned on the
+        table as it was opened.
 
     Raises
     ------
@@ -468,49 +499,99 @@ def begin(
         The lock stays taken.
     """
     with _given_up_unless_unlocked(table) as begun, lock.held():
-        table.client.require_writable()
-        state = TableState.load(table, held=HeldMetadata())
-        if plan is None:
-            require_same_table(table.client, state.client)
-        state.client.require_writable()
-        state = recover(state, config)
-        tables = state.metadata
-        if tables is not None:
-            state = state.with_metadata(tables)
-        if plan is not None:
-            plan(state.table)
-        state = state.with_client(ensure_metadata_table(state.client, config.metadata, tables))
+        state, request = _ready(table, config, plan)
+        if request is None:
+            inflight_body = encode(CommitMetadata(operation_type=operation.value))
+            request = Request(requested_body, inflight_body)
         table, client = state.table, state.client
-        if not state.timeline.instants:
-            end_creation(client.storage)  # its creator may have died between the last two steps
         table.host.initialize(client, create=False)
         began = table.timeline()
-        time_ = client.clock.next_time(state.timeline)
-        requested = Instant(time_, action, State.REQUESTED)
+        requested = request.scheduled
+        if requested is None:
+            time_ = client.clock.next_time(state.timeline)
+            requested = Instant(time_, action, State.REQUESTED)
         # the heart beats before the instant can be seen, so that nobody takes it for dead
+        time_ = requested.requested_time
         heartbeat = Heartbeat(client.scratch, time_, config.heartbeat_interval_ms)
         heartbeat.start()
         try:
-            client.active.create_requested(requested, requested_body)  # step begin
-            body = encode(CommitMetadata(operation_type=operation.value))
-            inflight = client.active.to_inflight(requested, body)
+            if request.scheduled is None:
+                client.active.create_requested(requested, request.requested)  # step begin
+            inflight = client.active.to_inflight(requested, request.inflight)
         except AlreadyExistsError:
             heartbeat.stop()
             raise  # somebody else's instant
         except BaseException as error:
             try:
-                rollback.drop_unwritten(state, requested)
+                is_scheduled = request.scheduled is not None
+                rollback.drop_unwritten(state, requested, is_scheduled=is_scheduled)
             except HudiError as undo:
                 # what went wrong first is what the caller must hear of; the next writer repairs
                 error.add_note(f"Undoing the write failed as well: {undo}")
+                _leave(heartbeat, requested)
             finally:
                 heartbeat.stop()
             raise
         transaction = Transaction(
             table, lock, inflight, began, heartbeat, config.metadata, config.extras
         )
+        if request.scheduled is not None:
+            transaction.scheduled = request.requested
         begun.append(transaction)
     return transaction
+
+
+def schedule(
+    table: OpenTable,
+    lock: TableLock,
+    config: WriteConfig,
+    action: Action,
+    plan: Callable[[OpenTable], Request | None],
+) -> Instant:
+    """Put an action's plan on the timeline, for anybody to run.
+
+    Parameters
+    ----------
+    plan
+        See :func:`begin`; it returns the request.
+
+    Returns
+    -------
+    Instant
+        The requested instant.
+
+    Raises
+    ------
+    NotATableError, ConcurrentWriterError, UnsupportedTableError, LockError
+        See :func:`begin`.
+    """
+    with lock.held():
+        state, request = _ready(table, config, plan)
+        time_ = state.client.clock.next_time(state.timeline)
+        body = b"" if request is None else request.requested
+        return state.client.active.create_requested(Instant(time_, action, State.REQUESTED), body)
+
+
+def _ready(
+    table: OpenTable,
+    config: WriteConfig,
+    plan: Callable[[OpenTable], Request | None] | None,
+) -> tuple[TableState, Request | None]:
+    """The table as a new action meets it, and its request."""
+    table.client.require_writable()
+    state = TableState.load(table, held=HeldMetadata())
+    if plan is None:
+        require_same_table(table.client, state.client)
+    state.client.require_writable()
+    state = recover(state, config)
+    tables = state.metadata
+    if tables is not None:
+        state = state.with_metadata(tables)
+    request = None if plan is None else plan(state.table)
+    state = state.with_client(ensure_metadata_table(state.client, config.metadata, tables))
+    if not state.timeline.instants:
+        end_creation(state.client.storage)  # its creator may have died between the last two steps
+    return state, request
 
 
 @contextmanager
@@ -526,12 +607,28 @@ def _given_up_unless_unlocked(table: OpenTable) -> Iterator[list[Transaction]]:
     except BaseException as error:
         for one in begun:
             try:
-                table.client.active.delete_pending(one.instant)
+                if one.scheduled is None:
+                    table.client.active.delete_pending(one.instant)
+                else:
+                    table.client.active.delete(one.instant)
             except HudiError as undo:
                 error.add_note(
                     f"Instant {one.instant.requested_time} stays inflight until the next writer "
                     f"rolls it back: {undo}"
                 )
+                one.leave()
             finally:
                 one.heartbeat.stop()
         raise
+
+
+def _leave(heartbeat: Heartbeat, instant: Instant) -> None:
+    """End the heartbeat of an action that the next writer makes good.
+
+    That of a clustering stays: by it the next writer knows that it was none of another engine,
+    which may be at work without one.
+    """
+    if instant.action is Action.CLUSTERING:
+        heartbeat.cease()
+    else:
+        heartbeat.stop()

@@ -53,8 +53,9 @@ from hudi_core.txn.attempts import LocalAttempts
 from hudi_core.txn.idempotency import AlreadyDoneError
 from hudi_core.txn.schema_step import SchemaStep
 from hudi_core.txn.table_lock import TableLock
-from hudi_core.txn.transaction import AfterCommit, Transaction, begin, no_services
+from hudi_core.txn.transaction import AfterCommit, Request, Transaction, begin, no_services
 from hudi_core.write.auto_record_keys import write_config_for
+from hudi_core.write.clustered_groups import GroupsUnderClustering
 from hudi_core.write.dry_run import (
     DryRunTransaction,
     deciding_columns,
@@ -140,7 +141,14 @@ class WriteClient:
             transaction.view = view = table.views().view(transaction.began)
             layout.keep(self.lock)
             steps = WriteSteps(
-                self.engine, context.write, transaction, context, staged, operation, view
+                self.engine,
+                context.write,
+                transaction,
+                context,
+                staged,
+                operation,
+                view,
+                GroupsUnderClustering.of(table, transaction.began),
             )
             statuses = steps.run(data)
             replaced = None
@@ -178,7 +186,10 @@ class WriteClient:
         def plan(table: OpenTable) -> tuple[SchemaStep, list[PartitionPath]]:
             step = unchanged(table)
             paths = self._paths_of(table, named, step.new)
-            require_known(table.views().view(), paths)
+            view = table.views().view()
+            require_known(view, paths)
+            gone = {one.group for one in replaced_slices(view, operation, paths)}
+            GroupsUnderClustering.of(table, table.timeline()).require_none_of(gone)
             return step, paths
 
         transaction, (step, paths) = self._begun(operation, plan)
@@ -237,6 +248,7 @@ class WriteClient:
             deciding_columns(staged, context),
             operation,
             view,
+            GroupsUnderClustering.of(self.table, plan.began),
         )
         return plan_write(steps, data, self.config.metadata)
 
@@ -334,9 +346,10 @@ class WriteClient:
         """Return the write, begun on the timeline, and its plan."""
         planned: list[Plan] = []
 
-        def check(table: OpenTable) -> None:
+        def check(table: OpenTable) -> Request | None:
             self._require_new_write(table)
             planned.append(plan(table))
+            return None
 
         is_replacing = operation.is_replacing
         transaction = begin(
@@ -360,7 +373,7 @@ def undone_on_failure(transaction: Transaction) -> Iterator[None]:
         yield
     except BaseException as error:
         if _may_be_complete(transaction, error):
-            transaction.heartbeat.stop()
+            transaction.leave()
             raise  # undoing it would lose rows
         try:
             transaction.abort()

@@ -10,7 +10,7 @@ fill one file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -18,7 +18,7 @@ from typing import Final
 
 from hudi_core.config.write import WriteConfig
 from hudi_core.model.commit import NO_PREVIOUS_COMMIT, CommitMetadata
-from hudi_core.model.files import BaseFile, FileId, PartitionPath, derive_file_id
+from hudi_core.model.files import BaseFile, FileGroupId, FileId, PartitionPath, derive_file_id
 from hudi_core.model.instant_time import InstantTime
 
 _LOOK_BACK: Final = 5
@@ -89,12 +89,19 @@ class FileSizing:
     record_size
         Returns the expected bytes per row; see :func:`average_record_size`. Asked once, if there
         are new rows.
+    closed
+        File groups that take no new rows.
     """
 
     def __init__(
-        self, config: WriteConfig, instant: InstantTime, record_size: Callable[[], int]
+        self,
+        config: WriteConfig,
+        instant: InstantTime,
+        record_size: Callable[[], int],
+        closed: Collection[FileGroupId] = (),
     ) -> None:
         self._config = config
+        self._closed = closed
         self._instant = instant
         self._ask_record_size = record_size
         self._new_groups = 0
@@ -121,7 +128,7 @@ class FileSizing:
         inserts
             Number of new rows.
         """
-        share = self._fill_small_files(base_files, inserts)
+        share = self._fill_small_files(partition_path, base_files, inserts)
         writes = []
         placed = 0
         for ordinal, base_file in enumerate(base_files):
@@ -146,12 +153,16 @@ class FileSizing:
             placed += added
         return writes
 
-    def _fill_small_files(self, base_files: Sequence[BaseFile], inserts: int) -> dict[int, int]:
+    def _fill_small_files(
+        self, path: PartitionPath, base_files: Sequence[BaseFile], inserts: int
+    ) -> dict[int, int]:
         share: dict[int, int] = {}
         for ordinal, base_file in enumerate(base_files):
             if inserts <= 0:
                 break
             if base_file.size >= self._config.small_file_limit:
+                continue
+            if FileGroupId(path, base_file.name.file_id) in self._closed:
                 continue
             room = (self._config.max_file_size - base_file.size) // self._record_size
             if room > 0:

@@ -21,7 +21,7 @@ from hudi_core.index.record_tagging import RecordTagging
 from hudi_core.index.tagging import Tagged, Tagging, scopes, staged_for
 from hudi_core.model.client import SliceView
 from hudi_core.model.commit import WriteStatus
-from hudi_core.model.files import BaseFile, PartitionPath
+from hudi_core.model.files import BaseFile, FileGroupId, PartitionPath
 from hudi_core.model.operation import Operation
 from hudi_core.model.protocols import TimelineView
 from hudi_core.rows.context import WriteContext
@@ -32,10 +32,12 @@ from hudi_core.schema.table_schema import TableSchema
 from hudi_core.table_handle import OpenTable
 from hudi_core.write.bucket_planning import BucketAssignment
 from hudi_core.write.bulk_insert import bulk_insert_rows
+from hudi_core.write.clustered_groups import GroupsUnderClustering
 from hudi_core.write.folding import fold_rows
 from hudi_core.write.merge_handle import GroupTask, write_group
 from hudi_core.write.nesting import can_nest, require_unnested_partitions, unmark_partitions
 from hudi_core.write.planning import FileSizing, GroupWrite, average_record_size
+from hudi_core.write.replacing import replaced_slices
 
 _STAGE, _TAG, _WRITE, _FOLD = range(4)
 
@@ -89,6 +91,8 @@ class WriteSteps:
         What is done with the rows.
     view
         The files that the write builds on.
+    clustering
+        The file groups that pending clusterings are about to replace.
     partitions
         The partitions of the rows, once they are staged.
     """
@@ -100,6 +104,7 @@ class WriteSteps:
     staged: TableSchema
     operation: Operation
     view: SliceView
+    clustering: GroupsUnderClustering
     partitions: list[PartitionPath] = field(default_factory=list)
 
     def run(self, data: Any) -> list[WriteStatus]:
@@ -142,7 +147,17 @@ class WriteSteps:
                 base_files, tagged = self._tag_by_index(index, parts, in_memory)
         if self._looks_for_duplicates:
             tagged = without_duplicates(tagged, parts, self.context, self.staged)
-        return WritePlan(parts, tagged, self._plan(rows, base_files, tagged))
+        groups = self._plan(rows, base_files, tagged)
+        self._require_not_clustered(groups)
+        return WritePlan(parts, tagged, groups)
+
+    def _require_not_clustered(self, groups: Iterable[GroupWrite]) -> None:
+        """Refuse to change file groups under clustering."""
+        changed = {FileGroupId(one.partition_path, one.file_id) for one in groups if one.base_file}
+        if self.operation.is_replacing and self.clustering.groups:
+            gone = replaced_slices(self.view, self.operation, self.partitions)
+            changed |= {one.group for one in gone}
+        self.clustering.require_none_of(changed)
 
     def _folded(self, parts: Sequence[StagedPart], in_memory: bool) -> list[StagedPart]:
         """Merge incoming rows with one key where they give each other values.
@@ -279,7 +294,7 @@ class WriteSteps:
         tagged: dict[PartitionPath, Tagged],
     ) -> list[GroupWrite]:
         instant, buckets = self.context.instant, self.context.table.buckets
-        sizing = FileSizing(self.config, instant, self._record_size)
+        sizing = FileSizing(self.config, instant, self._record_size, self.clustering.groups)
         groups = []
         for path, count in (dict.fromkeys(tagged, 0) | rows).items():
             found = tagged.get(path)

@@ -254,6 +254,8 @@ ACTIONS: Final[Mapping[str, Action]] = {
     "savepoint": Action(lambda table: table.savepoint(), dict, True),
     "delete_savepoint": Action(_delete_savepoint, dict, True),
     "restore": Action(_restore, putting({"b": ("x", 0)}), is_finished_by_others=True),
+    "cluster": Action(lambda table: table.cluster(sort_by=["ts", "id"], layout="hilbert"), dict),
+    "run_clustering": Action(lambda table: table.run_clusterings(), dict),
     "other": Action(lambda table: table.upsert(as_table(OTHER)), putting(OTHER)),
 }
 
@@ -342,6 +344,12 @@ def create_compacted(path: Path, format_name: str) -> None:
     often = {**OPTIONS, "hoodie.metadata.compact.max.delta.commits": "1"}
     for _ in range(2):
         hudi.Table.open(str(path), often).upsert(as_table(SECOND))
+
+
+def create_scheduled(path: Path, format_name: str) -> None:
+    """Make a table with a scheduled clustering."""
+    create(path, format_name)
+    hudi.Table.open(str(path), OPTIONS).cluster(sort_by="ts", schedule_only=True)
 
 
 def _no_table(path: Path, format_name: str) -> None:
@@ -436,6 +444,7 @@ OPERATIONS: Final = (
     *("insert_overwrite", "delete_partitions", "rollback"),
 )
 COMPLETED_FILE: Final = "link timeline/N_N.commit"
+REPLACED: Final = "link timeline/N_N.replacecommit"
 BETWEEN: Final = "complete_write of the format"
 SCENES: Final[Mapping[str, Scene]] = {
     **{name: Scene(name) for name in OPERATIONS},
@@ -462,6 +471,12 @@ SCENES: Final[Mapping[str, Scene]] = {
     "delete_savepoint": Scene("delete_savepoint", made=create_saved),
     "restore": Scene("restore"),
     "restore_rebuild": Scene("restore", made=create_compacted),
+    "cluster": Scene("cluster"),
+    "run_clustering": Scene("run_clustering", made=create_scheduled),
+    "recover_cluster": Scene("other", (Wound("cluster", REPLACED),)),
+    "recover_clustered": Scene(
+        "other", (Wound("cluster", "complete_clustering of the format"),), ("iceberg", "delta")
+    ),
     # which the format is not told of
     "index": Scene("index", (), ("iceberg", "delta")),
     "drop_index": Scene("drop_index", (), ("iceberg", "delta")),

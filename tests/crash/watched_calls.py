@@ -10,7 +10,7 @@ from hudi_core.plugin.host import FormatHost
 from tests.crash.counting_storage import CountedSteps, Fault
 
 HOOKS: Final = (
-    *("complete_write", "complete_schema_change"),
+    *("complete_write", "complete_clustering", "complete_schema_change"),
     *("complete_rollback", "before_rollback"),
 )
 

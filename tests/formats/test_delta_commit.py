@@ -317,6 +317,13 @@ def test_a_published_write_is_taken_out_before_its_files_go(path: Path, table: h
     assert stats.column("min.id").null_count == 0
 
 
+def test_the_first_write_of_a_table_is_taken_out(path: Path, table: hudi.Table) -> None:
+    table.rollback(last_write(path))
+    assert_all_read(path, content(rows(4).slice(1)))
+    table.insert(rows(4))
+    assert_all_read(path, content(rows(4)))
+
+
 def test_a_write_that_others_build_on_is_not_taken_out(path: Path, table: hudi.Table) -> None:
     first = last_write(path)
     table.upsert(rows(0, ts=1))

@@ -21,7 +21,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 from pyspark.sql import SparkSession
 
 import hudi_core as hudi
+from hudi_core.engine.choice import engine_for
 from hudi_core.model.commit import CommitMetadata
+from hudi_core.model.instant_time import instant_time_of, to_datetime
 from hudi_core.txn.transaction import Transaction
 from tests.formats.columns import CITIES, SCHEMA
 from tests.formats.history_readers import FOREIGN, content
@@ -37,8 +39,10 @@ OPTIONS = {
 OPERATIONS = (
     *("upsert", "delete", "insert") * 2,
     *("bulk_insert", "insert_overwrite", "insert_overwrite_table", "delete_partitions"),
-    *("alter", "rollback", "failed upsert", "failed insert_overwrite"),
+    *("alter", "rollback", "cluster"),
+    *("failed upsert", "failed insert_overwrite", "failed cluster"),
 )
+LAYOUTS = ("linear", "z-order", "hilbert")
 Row = dict[str, Any]
 Step = tuple[str, tuple[int, ...]]
 
@@ -106,6 +110,8 @@ class History:
                 return self._roll_back()
             case "alter":
                 return self._add_column()
+            case "cluster":
+                return self._cluster(LAYOUTS[keys[0] % 3], name != operation)
             case "insert" | "bulk_insert":  # these look nothing up
                 rows = {key: one for key, one in rows.items() if key not in self.now}
             case "delete_partitions":
@@ -145,6 +151,9 @@ class History:
         return self.now | rows
 
     def _fail(self, name: str, rows: dict[str, Row]) -> None:
+        self._failing(lambda: self._write(name, rows))
+
+    def _failing(self, write: Callable[[], Any]) -> None:
         commit = Transaction.commit
 
         def fail(self: Transaction, metadata: CommitMetadata, statuses: Any) -> Any:
@@ -153,7 +162,7 @@ class History:
         try:
             Transaction.commit = fail  # type: ignore[method-assign]
             with pytest.raises(Failed):
-                self._write(name, rows)
+                write()
         finally:
             Transaction.commit = commit  # type: ignore[method-assign]
 
@@ -162,6 +171,28 @@ class History:
         assert result.instant is not None
         self.added += 1
         self.past.append((result.instant.requested_time, self.now, self.added))
+        return True
+
+    def _cluster(self, layout: str, fails: bool) -> bool:
+        """Rewrite the files with nothing changed; what fails leaves them as they are."""
+        if not self.now:
+            return False
+        engine = engine_for(self.frame(self.schema.empty_table()))
+        before = self.table.to_arrow().drop_columns("_hoodie_file_name")
+
+        def cluster() -> Any:
+            return self.table.cluster(sort_by=["ts", "inner.word"], layout=layout, engine=engine)
+
+        if fails:
+            self._failing(cluster)
+            return True
+        done = cluster()
+        assert done.result.operation is hudi.WriteOperation.CLUSTER
+        after = self.table.to_arrow().drop_columns("_hoodie_file_name")
+        assert after.sort_by("id").equals(before.sort_by("id"))
+        window = self.table.incremental(begin=before_completion(done.result.instant))
+        assert not window.num_rows
+        self.past.append((done.instant, self.now, self.added))
         return True
 
     def _roll_back(self) -> bool:
@@ -191,6 +222,12 @@ class History:
         before: list[dict[str, Row]] = [{}, *(held for _, held, _ in self.past)]
         changed = {at for (at, now, _), then in zip(self.past, before, strict=False) if now != then}
         assert changed <= theirs.keys()
+
+
+def before_completion(instant: hudi.Instant) -> str:
+    """The millisecond before an instant completed."""
+    assert instant.completion_time is not None
+    return instant_time_of(to_datetime(instant.completion_time) - dt.timedelta(milliseconds=1))
 
 
 KEYS = st.lists(st.integers(0, 14), min_size=1, max_size=8, unique=True).map(tuple)
@@ -227,13 +264,19 @@ EVERY: list[Step] = [
     ("insert", (9, 10, 11)),
     ("alter", (0,)),
     ("upsert", (1, 12)),
+    ("cluster", (0,)),
+    ("upsert", (2, 9)),
+    ("failed cluster", (1,)),
     ("insert_overwrite", (13,)),
+    ("cluster", (1,)),
+    ("rollback", (0,)),
     ("failed insert_overwrite", (0,)),
     ("delete", (0, 12)),
     ("rollback", (0,)),
     ("delete_partitions", (1,)),
     ("insert_overwrite_table", (2, 3, 4)),
     ("rollback", (0,)),
+    ("cluster", (2,)),
     ("delete", (2,)),
 ]
 

@@ -141,6 +141,11 @@ def test_every_operation_and_query(s3: Any, scheme: str, version: str) -> None:
     back = ordered(hudi.Table.open(uri, s3.given).to_arrow().to_pylist())
     assert plain(back) == states[-2][1]
     assert back == theirs(s3, path)
+    again.cluster(sort_by="amount", schedule_only=True)
+    assert [one.outputs for one in again.run_clusterings()] == [2]
+    clustered = ordered(again.to_arrow().to_pylist())
+    assert plain(clustered) == states[-2][1]
+    assert clustered == theirs(s3, path)
     left = {path for path in s3.objects(path) if "/.temp/" in path or "/.heartbeat/" in path}
     assert left == set()
 

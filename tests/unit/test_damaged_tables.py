@@ -132,8 +132,6 @@ def test_a_damaged_plan_is_named(path: Path) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        f"{DEAD}.clustering.requested",
-        f"{DEAD}.clustering.inflight",
         f"{DEAD}.compaction.requested",
         f"{DEAD}.logcompaction.inflight",
         f"{DEAD}.deltacommit.inflight",

@@ -209,7 +209,8 @@ def test_a_filter_that_makes_errors_of_warnings_does_so_every_time() -> None:
         ({"hoodie.keep.max.commits": "40"}, None),
         ({"hoodie.keep.max.commits": "30", "hoodie.table.services.enabled": "false"}, None),
         ({"hoodie.clustering.inline.max.commits": "4"}, None),
-        ({"hoodie.clustering.async.enabled": "true"}, ": clustering"),
+        ({"hoodie.clustering.async.enabled": "true"}, ": clustering beside the writer"),
+        ({"hoodie.clustering.plan.strategy.class": "org.example.Mine"}, ": other clustering strat"),
         ({"hoodie.metrics.on": "true"}, None),
         ({"hoodie.metrics.reporter.type": "GRAPHITE"}, None),
         ({"hoodie.metrics.on": "true", "hoodie.metrics.reporter.type": "Prometheus"}, None),
@@ -233,7 +234,6 @@ def test_what_is_not_built_yet_is_warned_of_where_it_is_asked_for(
 
 
 SYNC = "hoodie.datasource.hive_sync."
-CLUSTERING = "hoodie.clustering."
 METRICS = "hoodie.metrics."
 LACKING = "Options without effect, as this release does not have it: "
 
@@ -249,9 +249,8 @@ LACKING = "Options without effect, as this release does not have it: "
         (
             EMR_WRITERS,
             (
-                f"clustering ({CLUSTERING}inline, {CLUSTERING}inline.max.commits, "
-                f"{CLUSTERING}plan.strategy.sort.columns); metrics reporters other than Prometheus "
-                f"({METRICS}reporter.type, {METRICS}cloudwatch.namespace)."
+                f"metrics reporters other than Prometheus ({METRICS}reporter.type, "
+                f"{METRICS}cloudwatch.namespace)."
             ),
         ),
     ],

@@ -1,0 +1,203 @@
+"""Which files a clustering rewrites together: Hudi's size-based plan.
+
+Source: Hudi's ``SparkSizeBasedClusteringPlanStrategy`` and ``ClusteringPlanPartitionFilter``. The
+small files of a partition are packed into groups, each of which one task rewrites. Pure functions
+of file slices; the plan that goes onto the timeline is Hudi's too, so that either can run it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from hudi_core.config.clustering import ClusteringConfig, Layout, PartitionFilter, SliceOrder
+from hudi_core.model.actions import (
+    ClusteringGroup,
+    ClusteringPlan,
+    ClusteringSlice,
+    ClusteringStrategy,
+)
+from hudi_core.model.files import BaseFile, FileGroupId, FileSlice, PartitionPath
+
+EXECUTION_STRATEGY: Final = (
+    "org.apache.hudi.client.clustering.run.strategy.SparkSortAndSizeExecutionStrategy"
+)
+"""Hudi's name for what is done with a group: sort its rows, write files of the target size."""
+_MIB: Final = 1 << 20
+_HOURS: Final = 24
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedGroup:
+    """Files that are rewritten together.
+
+    Attributes
+    ----------
+    partition_path
+        Their partition.
+    files
+        Each the latest of its file group.
+    outputs
+        How many files take their place.
+    """
+
+    partition_path: PartitionPath
+    files: tuple[BaseFile, ...]
+    outputs: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of the files."""
+        return sum(file.size for file in self.files)
+
+
+def chosen_partitions(
+    partitions: Collection[PartitionPath], config: ClusteringConfig, hour: int
+) -> list[PartitionPath]:
+    """The partitions that a clustering looks at, sorted.
+
+    Parameters
+    ----------
+    hour
+        Of the day, from 0 to 23, for the filter ``DAY_ROLLING``.
+    """
+    known = sorted(partitions)
+    if config.partitions:
+        known = [path for path in known if path in config.partitions]
+    elif config.partition_regex is not None:
+        matches = re.compile(config.partition_regex).fullmatch
+        known = [path for path in known if matches(path)]
+    match config.partition_filter:
+        case PartitionFilter.NONE:
+            return known
+        case PartitionFilter.RECENT_DAYS:
+            recent = known[::-1][max(config.skipped_partitions, 0) :]
+            number = config.recent_partitions
+            return sorted(recent[:number] if number > 0 else recent)
+        case PartitionFilter.SELECTED_PARTITIONS:
+            begin, end = config.begin_partition, config.end_partition
+            return [
+                path
+                for path in known
+                if (begin is None or path >= begin) and (end is None or path <= end)
+            ]
+        case PartitionFilter.DAY_ROLLING:
+            return [path for number, path in enumerate(known) if number % _HOURS == hour]
+
+
+def plan_groups(
+    slices: Iterable[FileSlice], config: ClusteringConfig, busy: Collection[FileGroupId] = ()
+) -> list[PlannedGroup]:
+    """The groups of files to rewrite, partition by partition.
+
+    Parameters
+    ----------
+    slices
+        The latest slices of the chosen partitions.
+    busy
+        File groups that another plan names; they are left out.
+    """
+    files: dict[PartitionPath, list[BaseFile]] = {}
+    for one in slices:
+        if one.base_file is None or one.log_files or one.group in busy:
+            continue
+        if one.base_file.size < config.small_file_limit:
+            files.setdefault(one.partition_path, []).append(one.base_file)
+    groups = [
+        group
+        for path in sorted(files)
+        for group in _packed(path, files[path], config)
+        if len(group.files) > 1 or group.outputs > 1 or config.takes_single_files
+    ]
+    return groups[: config.max_groups]
+
+
+def _packed(
+    path: PartitionPath, files: Sequence[BaseFile], config: ClusteringConfig
+) -> Iterator[PlannedGroup]:
+    """Yield the files of a partition in groups of limited size."""
+    group: list[BaseFile] = []
+    size = 0
+    for file in sorted(files, key=_order(config)):
+        if group and size + file.size > config.max_group_bytes:
+            yield _group(path, group, size, config)
+            group, size = [], 0
+        group.append(file)
+        size += file.size
+    if group:
+        yield _group(path, group, size, config)
+
+
+def _order(config: ClusteringConfig) -> Callable[[BaseFile], tuple[tuple[int, str], ...]]:
+    def value(file: BaseFile, by: SliceOrder) -> tuple[int, str]:
+        return (-file.size, "") if by is SliceOrder.SIZE else (0, file.instant)
+
+    def key(file: BaseFile) -> tuple[tuple[int, str], ...]:
+        return (*(value(file, by) for by in config.slice_order), (0, file.path))
+
+    return key
+
+
+def _group(
+    path: PartitionPath, files: Sequence[BaseFile], size: int, config: ClusteringConfig
+) -> PlannedGroup:
+    return PlannedGroup(path, tuple(files), max(1, -(-size // config.target_file_bytes)))
+
+
+def stored_plan(
+    groups: Sequence[PlannedGroup], root: str, config: ClusteringConfig
+) -> ClusteringPlan:
+    """The plan as the timeline keeps it.
+
+    Parameters
+    ----------
+    root
+        The table; paths in the plan are absolute, as in Hudi.
+    """
+    params = {}
+    if config.sort_columns:
+        params[ClusteringConfig.sort_columns.key] = ",".join(config.sort_columns)
+    if config.layout is not Layout.LINEAR:
+        # Hudi keeps the columns alone; its own runs of the plan take the layout from their options
+        params[ClusteringConfig.layout.key] = config.layout.value
+    return ClusteringPlan(
+        tuple(_stored_group(group, root) for group in groups),
+        ClusteringStrategy(EXECUTION_STRATEGY, params),
+        extra_metadata={},
+        preserve_hoodie_metadata=True,
+    )
+
+
+def _stored_group(group: PlannedGroup, root: str) -> ClusteringGroup:
+    megabytes = float(group.size // _MIB)
+    return ClusteringGroup(
+        tuple(
+            ClusteringSlice(f"{root}/{file.path}", (), file.name.file_id, group.partition_path, "")
+            for file in group.files
+        ),
+        {
+            "TOTAL_IO_READ_MB": megabytes,
+            "TOTAL_IO_WRITE_MB": megabytes,
+            "TOTAL_IO_MB": 2 * megabytes,
+            "TOTAL_LOG_FILES_SIZE": 0.0,
+            "TOTAL_LOG_FILES": 0.0,
+        },
+        group.outputs,
+    )
+
+
+def with_stored_order(plan: ClusteringPlan, config: ClusteringConfig) -> ClusteringConfig:
+    """Options with the order of rows that a plan asks for.
+
+    Raises
+    ------
+    InvalidOptionError
+        The plan names a layout that there is not.
+    """
+    params = {} if plan.strategy is None else dict(plan.strategy.strategy_params or {})
+    found = replace(config, sort_columns=ClusteringConfig.sort_columns.read(params))
+    if ClusteringConfig.layout.is_given(params):
+        found = replace(found, layout=ClusteringConfig.layout.read(params))
+    return found

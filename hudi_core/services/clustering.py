@@ -1,0 +1,366 @@
+"""Clustering: small files rewritten into larger ones, their rows in another order.
+
+It is scheduled, which puts a plan on the timeline, and run, by the same process or by another one.
+Readers see the old files until the new ones are complete, and the same rows in either. A file group
+that a plan names and another write changed makes the clustering be given up: no row is lost.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final, TypeAlias
+
+from hudi_core.actions.clustering import plan_body, read_clustering
+from hudi_core.actions.clustering_plan import PlannedGroup, stored_plan, with_stored_order
+from hudi_core.config.clustering import ClusteringConfig
+from hudi_core.config.write import WriteConfig
+from hudi_core.engine.base import Engine, TaskContext
+from hudi_core.errors import CommitConflictError, InstantNotFoundError
+from hudi_core.model.commit import WriteOperation, WriteStatus
+from hudi_core.model.instant import Action, Instant
+from hudi_core.model.instant_time import parse_instant_time
+from hudi_core.model.result import CommitResult
+from hudi_core.rows.context import WriteContext
+from hudi_core.rows.sorting import require_ordered
+from hudi_core.services.after_commit import InlineServices
+from hudi_core.services.clustering_groups import (
+    StalePlanError,
+    groups_of_plan,
+    groups_to_rewrite,
+    require_clusterable,
+)
+from hudi_core.services.progress import Progress, no_progress
+from hudi_core.table_handle import OpenTable
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.txn.attempts import LocalAttempts
+from hudi_core.txn.rollback import drop_unwritten
+from hudi_core.txn.scheduled import is_scheduled
+from hudi_core.txn.schema_step import SchemaStep
+from hudi_core.txn.state import TableState
+from hudi_core.txn.table_lock import TableLock
+from hudi_core.txn.table_service import locked_for_service
+from hudi_core.txn.transaction import Request, Transaction, begin, schedule
+from hudi_core.write.client import commit_metadata, undone_on_failure
+from hudi_core.write.clustered_rows import ClusterTask
+from hudi_core.write.clustering import cluster_group
+from hudi_core.write.key_changes import key_tracking
+from hudi_core.write.schema_plan import unchanged
+
+_STAGE: Final = 2
+"""Number of the step in file names: that of any write's writing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clustering:
+    """A clustering, planned or done.
+
+    Attributes
+    ----------
+    path
+        The table.
+    instant
+        Its requested time; ``None`` of a plan that was only looked at, and where there is nothing
+        to rewrite.
+    groups
+        The files that are rewritten together.
+    result
+        Its commit; ``None`` where it was not run.
+    """
+
+    path: str
+    instant: str | None = None
+    groups: tuple[PlannedGroup, ...] = ()
+    result: CommitResult | None = None
+
+    @property
+    def files(self) -> int:
+        """How many files are rewritten."""
+        return sum(len(group.files) for group in self.groups)
+
+    @property
+    def size(self) -> int:
+        """Bytes of these files."""
+        return sum(group.size for group in self.groups)
+
+    @property
+    def outputs(self) -> int:
+        """How many files take their place."""
+        return sum(group.outputs for group in self.groups)
+
+
+_Function: TypeAlias = Callable[[TaskContext, ClusterTask], tuple[WriteStatus, ...]]
+
+
+class _Counted:
+    """A task's function that reports how many tasks are done.
+
+    Parameters
+    ----------
+    function, progress, total
+        The function, whom it reports to, and the number of tasks.
+    """
+
+    def __init__(self, function: _Function, progress: Progress, total: int) -> None:
+        self._function, self._progress, self._total = function, progress, total
+        self._done = 0
+        self._lock = threading.Lock()
+
+    def __call__(self, task: TaskContext, item: ClusterTask) -> tuple[WriteStatus, ...]:
+        found = self._function(task, item)
+        with self._lock:
+            self._done += 1
+            self._progress(self._done, self._total)
+        return found
+
+
+class _NothingToDoError(Exception):
+    """There is no file to rewrite."""
+
+
+@dataclass(slots=True)
+class ClusteringService:
+    """Schedules and runs clusterings of one table.
+
+    Attributes
+    ----------
+    table, lock
+        The table and its lock; the table is the present one after each call.
+    engine
+        Where the tasks run.
+    config
+        Options of writing files, and of clustering.
+    progress
+        Called with the number of groups done so far, and of all, where tasks run in this process.
+    """
+
+    table: OpenTable
+    lock: TableLock
+    engine: Engine
+    config: WriteConfig
+    progress: Progress = no_progress
+
+    def plan(self) -> Clustering:
+        """What :meth:`cluster` would rewrite; nothing is changed.
+
+        Raises
+        ------
+        SchemaError
+            A sort column is not in the table, or has no order.
+        UnknownPartitionError
+            A partition that was named holds no rows.
+        TableServiceError
+            The table has buckets.
+        """
+        table = self.table.as_stored()
+        require_clusterable(table)
+        return Clustering(
+            table.client.base_path, groups=tuple(groups_to_rewrite(table, self.config.clustering))
+        )
+
+    def schedule(self) -> Clustering:
+        """Put a plan on the timeline, for :meth:`run`; raises as :meth:`plan`."""
+        found: list[PlannedGroup] = []
+        try:
+            instant = schedule(
+                self.table,
+                self.lock,
+                self._write_config,
+                Action.CLUSTERING,
+                partial(self._planned, found=found, at_once=False),
+            )
+        except _NothingToDoError:
+            return Clustering(self.table.client.base_path)
+        finally:
+            self.table = self.table.afresh
+        return Clustering(self.table.client.base_path, instant.requested_time, tuple(found))
+
+    def cluster(self) -> Clustering:
+        """Schedule and run in one; raises as :meth:`plan` and :meth:`run`."""
+        found: list[PlannedGroup] = []
+        plan = partial(self._planned, found=found, at_once=True)
+        try:
+            return self._run(plan, found, self.config.clustering)
+        except _NothingToDoError:
+            return Clustering(self.table.client.base_path)
+
+    def run(self, instant: str | None = None) -> list[Clustering]:
+        """Run scheduled clusterings, oldest first.
+
+        Parameters
+        ----------
+        instant
+            Requested time of the one to run; by default all are.
+
+        Raises
+        ------
+        InstantNotFoundError
+            No scheduled clustering has that time.
+        CommitConflictError
+            Another write changed a file group since it was planned. The clustering is given up;
+            those after it are not run.
+        CorruptMetadataError
+            A plan is damaged, or names something else than base files of the table. Nothing has
+            changed.
+        CommitStateUnknownError, LockError
+            See :mod:`hudi_core.txn.transaction`.
+        """
+        self.table = self.table.as_stored().afresh
+        if any(one.action is Action.CLUSTERING for one in self._pending()):
+            with locked_for_service(self.table, self.lock, self.config):
+                pass  # plans of those that died are scheduled again
+        scheduled = self._pending().where(is_scheduled)
+        if instant is not None:
+            wanted = scheduled.find(parse_instant_time(instant))
+            if wanted is None:
+                raise self._not_scheduled(instant)
+            return [self._run_scheduled(wanted)]
+        done = []
+        for one in scheduled:
+            try:
+                done.append(self._run_scheduled(one))
+            except InstantNotFoundError:
+                continue  # somebody else runs it, or gave it up
+        return done
+
+    def _run_scheduled(self, wanted: Instant) -> Clustering:
+        client = self.table.client
+        order = with_stored_order(read_clustering(client, wanted).plan, self.config.clustering)
+        found: list[PlannedGroup] = []
+
+        def take(table: OpenTable) -> Request:
+            instant = table.client.timeline().find(wanted.requested_time, Action.CLUSTERING)
+            if instant is None or not is_scheduled(instant):
+                raise self._not_scheduled(wanted.requested_time)
+            pending = read_clustering(table.client, instant)
+            require_ordered(
+                table.client.schema, order.sort_columns, ClusteringConfig.sort_columns.key
+            )
+            found.extend(groups_of_plan(table, pending))
+            body = table.client.active.read(instant)
+            return Request(body, scheduled=instant)
+
+        try:
+            return self._run(take, found, order)
+        except StalePlanError:
+            self._give_up(wanted)
+            raise
+
+    def _pending(self) -> Timeline:
+        return self.table.client.timeline().pending()
+
+    def _not_scheduled(self, instant: str) -> InstantNotFoundError:
+        return InstantNotFoundError(
+            instant, f"the scheduled clusterings of {self.table.client.base_path}"
+        )
+
+    def _give_up(self, instant: Instant) -> None:
+        """Take a scheduled plan off the timeline."""
+        with self.lock.held():
+            state = TableState.load(self.table)
+            found = state.timeline.find(instant.requested_time, Action.CLUSTERING)
+            if found is not None and is_scheduled(found):
+                drop_unwritten(state, found)
+
+    def _run(
+        self,
+        plan: Callable[[OpenTable], Request | None],
+        found: list[PlannedGroup],
+        order: ClusteringConfig,
+    ) -> Clustering:
+        """Begin a clustering, rewrite its files and commit it."""
+        started = time.monotonic()
+        steps: list[SchemaStep] = []
+
+        def check(table: OpenTable) -> Request | None:
+            require_clusterable(table)
+            steps.append(unchanged(table))
+            return plan(table)
+
+        operation = WriteOperation.CLUSTER
+        transaction = begin(
+            self.table, self.lock, self._write_config, Action.CLUSTERING, operation, plan=check
+        )
+        self.table = transaction.table.afresh
+        client = transaction.table.client
+        with undone_on_failure(transaction), _given_up_on_conflict(transaction):
+            transaction.schema_step = steps[0]
+            transaction.after_commit = InlineServices(self.config.services)
+            statuses = self._rewrite(transaction, found, order, steps[0])
+            replaced: dict[str, tuple[str, ...]] = {}
+            for group in found:
+                ids = replaced.get(group.partition_path, ())
+                replaced[group.partition_path] = (*ids, *(one.name.file_id for one in group.files))
+            metadata = commit_metadata(
+                statuses, steps[0].new, client.config.name, operation, replaced
+            )
+            committed = transaction.commit(metadata, statuses)
+        transaction.timings["total"] = time.monotonic() - started
+        statuses = [replace(status, changed_keys=None) for status in statuses]
+        result = committed.result(operation, transaction.timings, statuses)
+        instant = transaction.instant.requested_time
+        return Clustering(client.base_path, instant, tuple(found), result)
+
+    def _rewrite(
+        self,
+        transaction: Transaction,
+        groups: Sequence[PlannedGroup],
+        order: ClusteringConfig,
+        step: SchemaStep,
+    ) -> list[WriteStatus]:
+        """Write the new files of all groups."""
+        client = transaction.table.client
+        context = WriteContext(
+            client.base_path,
+            client.storage_options,
+            client.config,
+            step.new,
+            self.config,
+            transaction.instant.requested_time,
+            tracked=key_tracking(client, step.new, self.engine.shares_memory),
+        )
+        if self.engine.shares_memory:
+            transaction.attempts = LocalAttempts(transaction.heartbeat)
+            context = replace(context, attempts=transaction.attempts)
+        tasks = [
+            ClusterTask(
+                group.partition_path, group.files, group.outputs, order.sort_columns, order.layout
+            )
+            for group in groups
+        ]
+        begun = time.monotonic()
+        function: _Function = partial(cluster_group, context=context)
+        if self.engine.shares_memory:
+            function = _Counted(function, self.progress, len(tasks))
+        weights = [task.weight for task in tasks]
+        found = self.engine.map_tasks(tasks, function, _STAGE, weights)
+        transaction.timings["write"] = time.monotonic() - begun
+        return [status for statuses in found for status in statuses]
+
+    def _planned(self, table: OpenTable, *, found: list[PlannedGroup], at_once: bool) -> Request:
+        """Request of a new clustering, whose groups are added to a list."""
+        require_clusterable(table)
+        found.extend(groups_to_rewrite(table, self.config.clustering))
+        if not found:
+            raise _NothingToDoError
+        plan = stored_plan(found, table.client.storage.root, self.config.clustering)
+        return Request(plan_body(plan, at_once=at_once))
+
+    @property
+    def _write_config(self) -> WriteConfig:
+        # a clustering is no write that could be a repetition, and carries no caller's keys
+        return replace(self.config, extras=self.config.extras.without_idempotency())
+
+
+@contextmanager
+def _given_up_on_conflict(transaction: Transaction) -> Iterator[None]:
+    """Let a plan that another write contradicts go with its clustering."""
+    try:
+        yield
+    except CommitConflictError:
+        transaction.scheduled = None
+        raise

@@ -1,0 +1,156 @@
+"""The rows of a group of files, in a clustering's order.
+
+Small groups are sorted in memory. Of large ones only the sort columns are read at first; then each
+file is read once and its rows are spilled by the part of the order that they belong to, so that
+memory holds one file, or one part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.types as pt
+
+from hudi_core.base_file.encoded_columns import is_encoded, joined
+from hudi_core.base_file.reader import read_base_file, read_column
+from hudi_core.config.clustering import Layout
+from hudi_core.engine.base import TaskContext
+from hudi_core.model.files import BaseFile, PartitionPath
+from hudi_core.rows.context import WriteContext
+from hudi_core.rows.layout import row_order
+from hudi_core.rows.stage_files import load, spill
+
+_BATCH_ROWS: Final = 1 << 18
+"""Rows that are put into order at a time."""
+_PART_BYTES: Final = 256 << 20
+"""Bytes of files whose rows are sorted in memory; of more, so many at a time."""
+_WIDE_BYTES: Final = 1 << 30
+"""Bytes of a column of strings from which on its offsets may not fit into 32 bits."""
+_PLACE: Final = "place"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterTask:
+    """Files of a partition that one task rewrites.
+
+    Attributes
+    ----------
+    files
+        In the order in which their rows are taken where nothing sorts them.
+    outputs
+        How many files take their place; each gets as many rows as the others.
+    sort_columns, layout
+        The order of the rows; no columns for the order that they have.
+    """
+
+    partition_path: PartitionPath
+    files: tuple[BaseFile, ...]
+    outputs: int
+    sort_columns: tuple[str, ...]
+    layout: Layout
+
+    @property
+    def weight(self) -> int:
+        """Bytes that it reads, to spread tasks evenly."""
+        return sum(file.size for file in self.files)
+
+
+def rows_in_order(
+    task: TaskContext, item: ClusterTask, context: WriteContext
+) -> Iterator[pa.Table]:
+    """Yield a group's rows in the order of the new files."""
+    tables = (
+        read_base_file(context, file.path, item.partition_path, file.size).rows
+        for file in item.files
+    )
+    if not item.sort_columns:
+        yield from tables
+    elif item.weight <= _PART_BYTES:
+        rows = _joined(list(tables), context)
+        yield from _ordered(rows, row_order(rows, item.sort_columns, item.layout))
+    else:
+        yield from _in_parts(task, item, context, tables)
+
+
+def _in_parts(
+    task: TaskContext, item: ClusterTask, context: WriteContext, tables: Iterator[pa.Table]
+) -> Iterator[pa.Table]:
+    """Yield the rows of a large group, part by part."""
+    order = row_order(_sort_columns(item, context), item.sort_columns, item.layout)
+    places = np.empty(len(order), np.int64)
+    places[order.to_numpy()] = np.arange(len(order))
+    number = -(-item.weight // _PART_BYTES)
+    each = -(-len(places) // number)
+    spilled: list[list[str]] = [[] for _ in range(number)]
+    begin = 0
+    for ordinal, rows in enumerate(tables):
+        own = places[begin : begin + rows.num_rows]
+        begin += rows.num_rows
+        for part in range(number):
+            chosen = np.flatnonzero(own // each == part)
+            if len(chosen):
+                some = _placed(rows.take(pa.array(chosen)), own[chosen])
+                left = spill(context, task, f"cluster{ordinal}-{part}", some, in_memory=False)
+                spilled[part].append(str(left))
+    for names in spilled:
+        if names:
+            rows = _joined([load(context, name) for name in names], context)
+            yield from _ordered(
+                rows.drop_columns(_PLACE), pa.array(np.argsort(rows.column(_PLACE).to_numpy()))
+            )
+
+
+def _sort_columns(item: ClusterTask, context: WriteContext) -> pa.Table:
+    """The columns that decide the order, of all files."""
+    tops = dict.fromkeys(name.partition(".")[0] for name in item.sort_columns)
+    chunks = {
+        name: [
+            chunk for file in item.files for chunk in read_column(context, file.path, name).chunks
+        ]
+        for name in tops
+    }
+    types = {name: context.schema.arrow.field(name).type for name in tops}
+    return pa.table({name: pa.chunked_array(chunks[name], types[name]) for name in tops})
+
+
+def _placed(rows: pa.Table, places: npt.NDArray[np.int64]) -> pa.Table:
+    return rows.append_column(_PLACE, pa.array(places))
+
+
+def _joined(tables: Sequence[pa.Table], context: WriteContext) -> pa.Table:
+    """The rows of several files.
+
+    Strings are encoded where they are in each of them.
+    """
+    if len(tables) == 1:
+        return tables[0]
+    encoded = [{one.name for one in table.schema if is_encoded(one.type)} for table in tables]
+    schema = context.schema.with_meta()
+    if _PLACE in tables[0].column_names:
+        schema = schema.append(pa.field(_PLACE, pa.int64()))
+    return joined(tables, schema, set.intersection(*encoded))
+
+
+def _ordered(rows: pa.Table, order: pa.Array) -> Iterator[pa.Table]:
+    """Yield rows in an order of their positions."""
+    rows = _takeable(rows)
+    for start in range(0, len(order), _BATCH_ROWS):
+        yield rows.take(order.slice(start, _BATCH_ROWS))
+
+
+def _takeable(rows: pa.Table) -> pa.Table:
+    """Rows in one chunk, very long columns with 64-bit offsets."""
+    for position, field in enumerate(rows.schema):
+        if rows.column(position).nbytes < _WIDE_BYTES:
+            continue
+        if pt.is_string(field.type) or pt.is_binary(field.type):
+            wide = pa.large_string() if pt.is_string(field.type) else pa.large_binary()
+            rows = rows.set_column(
+                position, field.with_type(wide), rows.column(position).cast(wide)
+            )
+    return rows.combine_chunks()

@@ -1,0 +1,108 @@
+"""A clustering in a format's own metadata: files change, rows do not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from pyiceberg.table import StaticTable
+from pyiceberg.table.snapshots import Operation
+
+import hudi_core as hudi
+from hudi_core.errors import CommitConflictError, StorageError
+from hudi_core.plugin.host import FormatHost
+from tests.formats.history_readers import FOREIGN, content
+
+SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("n", pa.int64())])
+OPTIONS = {"hoodie.fs.fsync": "false", "hoodie.parquet.small.file.limit": "0"}
+ALLOW = {"hoodie.clustering.updates.strategy": "SparkAllowUpdateStrategy"}
+
+
+def rows(begin: int, n: int = 0) -> pa.Table:
+    return pa.table(
+        {
+            "id": [f"k{begin + one}" for one in range(4)],
+            "city": ["rome", "oslo"] * 2,
+            "n": [n or -one for one in range(4)],
+        },
+        SCHEMA,
+    )
+
+
+def made(path: Path, format_name: str) -> hudi.Table:
+    table = hudi.Table.create(
+        str(path), SCHEMA, record_key="id", partition_by="city", format=format_name, options=OPTIONS
+    )
+    for begin in (0, 4, 8):
+        table.insert(rows(begin))
+    return table
+
+
+def agree(table: hudi.Table, format_name: str) -> None:
+    expected = content(table.to_arrow().to_pylist())
+    for name, seen in FOREIGN[format_name].read(Path(table.path)).items():
+        assert seen == expected, name
+    assert table.validate(keys=True).is_valid
+
+
+def test_iceberg_gets_one_snapshot_that_replaces(tmp_path: Path) -> None:
+    table = made(tmp_path / "t", "iceberg")
+    before = StaticTable.from_metadata(table.path).snapshots()
+    done = table.cluster(sort_by="n")
+    after = StaticTable.from_metadata(table.path).snapshots()
+    [new] = [one for one in after if one not in before]
+    assert new.summary is not None
+    assert new.summary.operation is Operation.REPLACE
+    told = new.summary.additional_properties
+    assert (told["added-data-files"], told["deleted-data-files"]) == ("2", "6")
+    assert (told["total-records"], told["hudi.instant"]) == ("12", done.instant)
+    agree(table, "iceberg")
+
+
+def test_delta_gets_one_version_without_a_change_of_data(tmp_path: Path) -> None:
+    table = made(tmp_path / "t", "delta")
+    version = DeltaTable(table.path).version()
+    table.cluster(sort_by=["n", "id"], layout="z-order")
+    assert DeltaTable(table.path).version() == version + 1
+    log = Path(table.path, f"_delta_log/{version + 1:020}.json").read_text().splitlines()
+    actions: list[dict[str, Any]] = [json.loads(line) for line in log]
+    added = [one["add"] for one in actions if "add" in one]
+    removed = [one["remove"] for one in actions if "remove" in one]
+    assert (len(added), len(removed)) == (2, 6)
+    assert not any(one["dataChange"] for one in (*added, *removed))
+    agree(table, "delta")
+
+
+@pytest.mark.parametrize("format_name", ["iceberg", "delta"])
+def test_a_clustering_that_the_format_lacks_is_published_by_the_next_writer(
+    tmp_path: Path, format_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = made(tmp_path / "t", format_name)
+
+    def fail(*_: Any) -> None:
+        raise StorageError("The store of the format does not answer", "Try again later.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(FormatHost, "complete_clustering", fail)
+        with pytest.raises(hudi.HudiError, match="does not hold it yet"):
+            table.cluster(sort_by="n")
+    again = hudi.Table.open(table.path, OPTIONS)
+    assert len(again.file_slices()) == 6  # fenced
+    again.insert(rows(12))
+    assert len(again.file_slices()) == 4
+    agree(again, format_name)
+
+
+@pytest.mark.parametrize("format_name", ["iceberg", "delta"])
+def test_a_plan_out_of_date_is_given_up(tmp_path: Path, format_name: str) -> None:
+    table = made(tmp_path / "t", format_name)
+    table.cluster(schedule_only=True)
+    hudi.Table.open(table.path, OPTIONS | ALLOW).upsert(rows(0, n=5))
+    with pytest.raises(CommitConflictError):
+        table.run_clusterings()
+    assert sum(one["n"] == 5 for one in table.to_arrow().to_pylist()) == 4
+    agree(table, format_name)
