@@ -19,7 +19,7 @@ from hudi_core.model.files import (
 from hudi_core.model.instant import Action, Instant
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import TimelineView
-from hudi_core.timeline.serde import decode_clean
+from hudi_core.timeline.serde import decode_clean, decode_replace_commit
 
 _Keep = Callable[[Sequence[PartitionPath]], Sequence[PartitionPath]]
 
@@ -75,11 +75,30 @@ def require_not_cleaned(
         )
         for group in groups(sorted(wanted))
     }
-    for group, file in sorted(deleted.items()):
-        by = replaced.get(group)
-        is_gone = by is not None and by.requested_time <= time
-        if group.partition_path in wanted and not is_gone and stored.get(group, "") < file.instant:
+    lost = {
+        group: file
+        for group, file in sorted(deleted.items())
+        if group.partition_path in wanted
+        and stored.get(group, "") < file.instant
+        and ((by := replaced.get(group)) is None or by.requested_time > time)
+    }
+    gone = _replaced_before(client, time) if lost else frozenset[FileGroupId]()
+    for group, file in lost.items():
+        if group not in gone:
             raise HistoryExpiredError(file.instant, file.path)
+
+
+def _replaced_before(client: TableMetaClient, time: InstantTime) -> frozenset[FileGroupId]:
+    """File groups that archived writes took out of the table up to a time."""
+    return frozenset(
+        FileGroupId(PartitionPath(partition), FileId(file_id))
+        for archived in client.archived.load(until=time, bodies=True)
+        if archived.instant.action is Action.REPLACECOMMIT and archived.metadata is not None
+        for partition, file_ids in decode_replace_commit(
+            archived.metadata, f"{client.archived.folder}:{archived.instant}"
+        ).partition_to_replace_file_ids.items()
+        for file_id in file_ids
+    )
 
 
 def deleted_since(
