@@ -23,8 +23,7 @@ import hudi_core as hudi
 from hudi_core.errors import HudiError
 from hudi_core.storage import object_store
 from hudi_core.storage.options import StorageOptions
-from hudi_core.txn import table_lock
-from hudi_core.txn.locks import StorageLock
+from hudi_core.txn.locks import StorageLock, registry
 from tests.crash.check_table import ACKED, FAILED, OPEN, Report, check_rows, check_table
 from tests.crash.check_unfinished import check_new
 from tests.crash.mutants import changed
@@ -394,5 +393,5 @@ def _later(is_late: bool, seconds: int = 2 * LATER_S) -> Iterator[None]:
     """Look at the leases of others with a clock that is ahead."""
     clock: Callable[[], float] = lambda: time() + seconds  # noqa: E731
     late = partial(StorageLock, wall_clock=clock)
-    with changed(*([(table_lock, "StorageLock", late)] if is_late else [])):
+    with changed(*([(registry, "StorageLock", late)] if is_late else [])):
         yield
