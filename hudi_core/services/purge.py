@@ -17,7 +17,7 @@ from hudi_core.metadata.lifecycle import rebuild_metadata_table
 from hudi_core.metadata.table import StoredPartitions
 from hudi_core.model.capability import Capability
 from hudi_core.model.files import LogFileName
-from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant
+from hudi_core.model.instant import Action, Instant
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.services.convert import build_format, new_properties
 from hudi_core.services.progress import Progress, no_progress
@@ -25,6 +25,7 @@ from hudi_core.storage.properties_file import update_properties
 from hudi_core.table_handle import OpenTable
 from hudi_core.txn.clean import clean, continue_pending
 from hudi_core.txn.publication import is_two_step
+from hudi_core.txn.scheduled import is_at_work
 from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import TableLock
 from hudi_core.txn.table_service import locked_for_service
@@ -91,7 +92,7 @@ def purge_table(
         table.host.require(Capability.CONVERSION)
     with locked_for_service(table, lock, config) as locked:
         for pending in locked.timeline.pending():
-            if pending.action.completed_action in WRITE_ACTIONS:
+            if is_at_work(pending):
                 raise ConcurrentWriterError(table.client.base_path, pending.requested_time)
         state = _without_savepoints(locked, savepoints)
         state = continue_pending(state, lock)
