@@ -17,7 +17,7 @@ from hudi_core.metadata.lifecycle import rebuild_metadata_table
 from hudi_core.metadata.table import StoredPartitions
 from hudi_core.model.capability import Capability
 from hudi_core.model.files import LogFileName
-from hudi_core.model.instant import Action, Instant
+from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.services.convert import build_format, new_properties
 from hudi_core.services.progress import Progress, no_progress
@@ -91,8 +91,8 @@ def purge_table(
     if is_two_step(table):
         table.host.require(Capability.CONVERSION)
     with locked_for_service(table, lock, config) as locked:
-        for pending in locked.timeline.pending():
-            if is_at_work(pending):
+        for pending in locked.timeline.pending().where(is_at_work):
+            if pending.action.completed_action in WRITE_ACTIONS:
                 raise ConcurrentWriterError(table.client.base_path, pending.requested_time)
         state = _without_savepoints(locked, savepoints)
         state = continue_pending(state, lock)
