@@ -183,7 +183,7 @@ class Head:
         action = instant.action.completed_action
         named = self.report(instant)
         if named is None:
-            return Publication(instant.requested_time, action, str(self.version))
+            return Publication(instant.requested_time, action, str(self.version), is_expired=True)
         done = named.get(COMPLETION_TIME_KEY)
         completion = parse_instant_time(done) if done else instant.completion_time
         return Publication(instant.requested_time, action, str(named["version"]), completion)

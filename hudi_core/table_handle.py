@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from hudi_core.errors import LostCompletionError
@@ -41,15 +42,24 @@ class OpenTable:
             The format holds an instant that the Hudi timeline has as pending: its completed file is
             lost, and rows of a commit that other readers see would be missing.
         """
-        seen = self.host.get_timeline_factory().active_timeline(self.client)
+        seen = self.fenced()
+        for pending in self.lost_completions(seen):
+            raise self.lost(pending, f"the {self.host.name} format holds it")
+        return seen
+
+    def fenced(self) -> TimelineView:
+        """The timeline of :meth:`timeline`, whether completed files are lost or not."""
+        return self.host.get_timeline_factory().active_timeline(self.client)
+
+    def lost_completions(self, seen: TimelineView) -> Iterator[Instant]:
+        """The pending instants of a fenced timeline that the format holds."""
         if isinstance(seen, Timeline) and seen.ahead:
             # what completed between the looks at timeline and format is not lost
             now = self.client.active.load()
             for instant in seen.ahead:
                 found = now.find(instant.requested_time, instant.action)
                 if found is not None and not found.is_completed:
-                    raise self.lost(found, f"the {self.host.name} format holds it")
-        return seen
+                    yield found
 
     def lost(self, pending: Instant, evidence: str) -> LostCompletionError:
         """The error that names a commit whose completed file is lost.

@@ -30,8 +30,9 @@ if TYPE_CHECKING:
     )
     from hudi_core.services.opening import open_table
     from hudi_core.services.progress import no_progress
+    from hudi_core.services.timeline_states import timeline_states
     from hudi_core.table import Table
-    from hudi_core.timeline.timeline import instant_key
+    from hudi_core.txn.publication import is_two_step
     from hudi_core.txn.table_lock import table_lock
 
 __all__ = [
@@ -46,7 +47,7 @@ __all__ = [
     "Table",
     "TableKeys",
     "WriteConfig",
-    "instant_key",
+    "is_two_step",
     "list_files",
     "lister_of",
     "look_up_keys",
@@ -58,6 +59,7 @@ __all__ = [
     "read_parquet_schema",
     "require_metadata",
     "table_lock",
+    "timeline_states",
     "validate",
 ]
 
@@ -73,7 +75,7 @@ _HOMES: Final = {
     "PartitionPath": "hudi_core.model.files",
     "Table": "hudi_core.table",
     "WriteConfig": "hudi_core.config.write",
-    "instant_key": "hudi_core.timeline.timeline",
+    "is_two_step": "hudi_core.txn.publication",
     "list_files": "hudi_core.services.metadata",
     "lister_of": "hudi_core.services.metadata",
     "look_up_keys": "hudi_core.services.metadata",
@@ -85,6 +87,7 @@ _HOMES: Final = {
     "read_parquet_schema": "hudi_core.cli.schema_file",
     "require_metadata": "hudi_core.services.metadata",
     "table_lock": "hudi_core.txn.table_lock",
+    "timeline_states": "hudi_core.services.timeline_states",
     "validate": "hudi_core.metadata.validator",
 }
 

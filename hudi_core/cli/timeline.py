@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hudi_core.cli import library
 from hudi_core.cli.arguments import JsonOption, OptionsOption, PathArgument, parse_options
-from hudi_core.cli.output import Grid, answer
+from hudi_core.cli.output import Grid, Part, answer
 
 if TYPE_CHECKING:
     from hudi_core.model.instant import Instant
+    from hudi_core.services.timeline_states import InstantStates
 
 
 def timeline(
@@ -23,29 +24,28 @@ def timeline(
     option: OptionsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the instants of a table by requested time."""
-    options = parse_options(option)
-    table = library.Table.open(path, options)
-    active = table.timeline.instants
-    archived = _archived(path, options, active) if show_all else ()
-    instants = [
-        *(instant_document(instant, archived=True) for instant in archived),
-        *(instant_document(instant, archived=False) for instant in active),
-    ]
-    zone = str(table.config.zone)
-    rows = [_row(instant, "archived") for instant in archived] + [_row(one) for one in active]
-    count = f"{len(rows)} instant{'' if len(rows) == 1 else 's'}"
-    answer(
-        as_json,
-        {"path": table.path, "zone": zone, "instants": instants},
-        [
-            Grid(
-                ["instant", "action", "state", "completed"],
-                rows,
-                f"{table.config.name}: {count}, times in {zone}",
-            )
-        ],
-    )
+    """Show the instants of a table by requested time.
+
+    Where the table's format has metadata of its own: whether that has each of them too, and what
+    readers see.
+    """
+    table = library.open_table(path, parse_options(option))
+    found = library.timeline_states(table, archived=show_all)
+    config, base_path, name = table.client.config, table.client.base_path, table.host.name
+    zone = str(config.zone)
+    count = f"{len(found)} instant{'' if len(found) == 1 else 's'}"
+    title = f"{config.name}: {count}, times in {zone}"
+    if library.is_two_step(table):
+        instants = [_document(one) for one in found]
+        headings = ["instant", "action", "state", f"in {name}", "seen as", "completed"]
+        rows = [_wide_row(one) for one in found]
+    else:
+        instants = [instant_document(one.instant, archived=one.is_archived) for one in found]
+        headings = ["instant", "action", "state", "completed"]
+        rows = [_row(one) for one in found]
+    parts: list[Part] = [Grid(headings, rows, title)]
+    parts += [one.explanation for one in found if one.explanation is not None]
+    answer(as_json, {"path": base_path, "format": name, "zone": zone, "instants": instants}, parts)
 
 
 def instant_document(instant: Instant, *, archived: bool) -> dict[str, Any]:
@@ -59,19 +59,27 @@ def instant_document(instant: Instant, *, archived: bool) -> dict[str, Any]:
     }
 
 
-def _archived(
-    path: str, options: Mapping[str, str], active: Sequence[Instant]
-) -> Sequence[Instant]:
-    """Return archived instants that are no longer on the active timeline."""
-    shown = {library.instant_key(instant) for instant in active}
-    found = (one.instant for one in library.open_table(path, options).client.archived.load())
-    return [instant for instant in found if library.instant_key(instant) not in shown]
+def _document(one: InstantStates) -> dict[str, Any]:
+    return {
+        **instant_document(one.instant, archived=one.is_archived),
+        "format_state": None if one.in_format is None else one.in_format.value,
+        "format_version": one.version,
+        "seen_as": one.seen.state.value,
+        "explanation": one.explanation,
+    }
 
 
-def _row(instant: Instant, state: str | None = None) -> Sequence[str]:
+def _wide_row(one: InstantStates) -> Sequence[str]:
+    *known, completed = _row(one)
+    in_format = one.version or (None if one.in_format is None else one.in_format.value)
+    return (*known, in_format or "-", one.seen.state.value, completed)
+
+
+def _row(one: InstantStates) -> Sequence[str]:
+    instant = one.instant
     return (
         instant.requested_time,
         instant.action.value,
-        state or instant.state.value,
+        "archived" if one.is_archived else instant.state.value,
         instant.completion_time or "",
     )

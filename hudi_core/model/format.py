@@ -62,12 +62,16 @@ class Publication:
         The format's own id of the state that brought it; see :class:`FormatCommit`.
     completion_time
         As recorded in the format; ``None`` where the format records none.
+    is_expired
+        Whether the format has forgotten the state that brought it: ``version`` is that of the state
+        whose watermark covers it.
     """
 
     requested_time: InstantTime
     action: Action
     version: str
     completion_time: InstantTime | None = None
+    is_expired: bool = False
 
 
 @runtime_checkable

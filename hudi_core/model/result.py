@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from hudi_core.model.commit import CommitMetadata, WriteOperation, WriteStatus
 from hudi_core.model.extras import DELETED_ROWS_KEY
@@ -13,6 +13,26 @@ from hudi_core.model.format import FormatCommit
 from hudi_core.model.instant import Instant
 
 _COUNT: Final = re.compile("[0-9]{1,18}")
+
+
+class RowCounts(NamedTuple):
+    """The rows that a write inserted, updated and deleted."""
+
+    inserted: int
+    updated: int
+    deleted: int
+
+    @classmethod
+    def of(cls, metadata: CommitMetadata) -> RowCounts:
+        """The sums over the files of a commit."""
+        stats = metadata.stats
+        unwritten = metadata.extra_metadata.get(DELETED_ROWS_KEY, "")
+        return cls(
+            sum(stat.num_inserts or 0 for stat in stats),
+            sum(stat.num_update_writes or 0 for stat in stats),
+            sum(stat.num_deletes or 0 for stat in stats)
+            + (int(unwritten) if _COUNT.fullmatch(unwritten) else 0),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,14 +113,13 @@ def commit_result(
 ) -> CommitResult:
     """Add up what a commit did."""
     stats = metadata.stats
-    unwritten = metadata.extra_metadata.get(DELETED_ROWS_KEY, "")
+    rows = RowCounts.of(metadata)
     return CommitResult(
         instant=instant,
         operation=operation,
-        inserted=sum(stat.num_inserts or 0 for stat in stats),
-        updated=sum(stat.num_update_writes or 0 for stat in stats),
-        deleted=sum(stat.num_deletes or 0 for stat in stats)
-        + (int(unwritten) if _COUNT.fullmatch(unwritten) else 0),
+        inserted=rows.inserted,
+        updated=rows.updated,
+        deleted=rows.deleted,
         files=len(stats),
         bytes_written=sum(stat.total_write_bytes or 0 for stat in stats),
         timings=dict(timings or {}),

@@ -79,7 +79,8 @@ class Lineage:
         if found is not None or not is_over or not self.holds(instant):
             return found
         action = instant.action.completed_action
-        return Publication(instant.requested_time, action, version, instant.completion_time)
+        done = instant.completion_time
+        return Publication(instant.requested_time, action, version, done, is_expired=True)
 
 
 def fence(timeline: Timeline, publications: Sequence[PublishedInstants]) -> Timeline:

@@ -12,7 +12,7 @@ from hudi_core.model.instant_time import InstantTime, parse_instant_time
 from hudi_core.model.protocols import Storage
 from hudi_core.timeline.active import LAYOUT_1, LAYOUT_2
 from hudi_core.timeline.archive_log import read_archive_log
-from hudi_core.timeline.lsm_history import HistoryRow, read_history
+from hudi_core.timeline.lsm_history import HistoryRow, read_history, read_newest_history
 from hudi_core.timeline.timeline import Timeline
 
 
@@ -76,24 +76,59 @@ class ArchivedTimeline:
         CorruptMetadataError
             A file of the archive is damaged; it is named.
         """
-        found: dict[Instant, ArchivedInstant] = {}
-        for archived in self._read(after, until, bodies):
-            time = archived.instant.requested_time
-            if (after is None or time > after) and (until is None or time <= until):
-                found.setdefault(archived.instant, archived)
-        # one instant may be in several states (layout 1), and in two files while these are merged
-        kept = Timeline.of(found).instants
-        return tuple(found[instant] for instant in kept)
-
-    def _read(
-        self, after: InstantTime | None, until: InstantTime | None, bodies: bool
-    ) -> Iterator[ArchivedInstant]:
         if self.layout_version == LAYOUT_1:
-            entries = map(_from_entry, read_archive_log(self.storage, self.folder))
+            entries = self._read_log()
         else:
             rows = read_history(self.storage, self.folder, after, until, bodies)
             entries = map(_from_row, rows)
-        return (archived for archived in entries if archived is not None)
+        return _each_once(entries, after, until)
+
+    def newest(
+        self, count: int, after: InstantTime | None = None, *, bodies: bool = False
+    ) -> tuple[ArchivedInstant, ...]:
+        """Return the instants requested last, by requested time.
+
+        In layout 2 older files of the history are not read.
+
+        Parameters
+        ----------
+        count
+            Instants to return at most.
+        after, bodies
+            See :meth:`load`.
+
+        Raises
+        ------
+        CorruptMetadataError
+            A file of the archive is damaged; it is named.
+        """
+        if count <= 0:
+            return ()
+        if self.layout_version == LAYOUT_1:
+            entries = self._read_log()
+        else:
+            rows = read_newest_history(self.storage, self.folder, count, after, bodies)
+            entries = map(_from_row, rows)
+        return _each_once(entries, after, None)[-count:]
+
+    def _read_log(self) -> Iterator[ArchivedInstant | None]:
+        return map(_from_entry, read_archive_log(self.storage, self.folder))
+
+
+def _each_once(
+    entries: Iterable[ArchivedInstant | None], after: InstantTime | None, until: InstantTime | None
+) -> tuple[ArchivedInstant, ...]:
+    """Return the instants of a time range, by requested time."""
+    found: dict[Instant, ArchivedInstant] = {}
+    for archived in entries:
+        if archived is None:
+            continue
+        time = archived.instant.requested_time
+        if (after is None or time > after) and (until is None or time <= until):
+            found.setdefault(archived.instant, archived)
+    # one instant may be in several states (layout 1), and in two files while these are merged
+    kept = Timeline.of(found).instants
+    return tuple(found[instant] for instant in kept)
 
 
 def with_history(active: Timeline, archived: Iterable[ArchivedInstant]) -> Timeline:

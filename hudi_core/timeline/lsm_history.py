@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
 import pyarrow as pa
@@ -95,14 +95,57 @@ def read_history(
     CorruptMetadataError
         A file is damaged or missing; it is named.
     """
+
+    def read(files: Iterable[HistoryFile]) -> list[HistoryRow]:
+        wanted = [file for file in files if file.name.overlaps(after, until)]
+        return [row for file in wanted for row in read_history_file(storage, folder, file, bodies)]
+
+    return _of_present_version(storage, folder, read)
+
+
+def read_newest_history(
+    storage: Storage, folder: str, count: int, after: str | None, bodies: bool
+) -> list[HistoryRow]:
+    """Return the rows of the newest history files.
+
+    Among them are the ``count`` newest by requested time; older files are not read.
+
+    Parameters
+    ----------
+    storage, folder, after, bodies
+        See :func:`read_history`.
+    count
+        Instants to find, at least one.
+
+    Raises
+    ------
+    CorruptMetadataError
+        A file is damaged or missing; it is named.
+    """
+
+    def read(files: Iterable[HistoryFile]) -> list[HistoryRow]:
+        wanted = [file for file in files if file.name.overlaps(after, None)]
+        rows: list[HistoryRow] = []
+        found: set[tuple[str, str | None]] = set()
+        for file in sorted(wanted, key=lambda one: one.name.last, reverse=True):
+            newest = sorted((time for time, _ in found), reverse=True)[:count]
+            if len(newest) == count and newest[-1] > file.name.last:
+                break
+            rows += read_history_file(storage, folder, file, bodies)
+            found |= {(row.instant_time or "", row.action) for row in rows}
+        return rows
+
+    return _of_present_version(storage, folder, read)
+
+
+def _of_present_version(
+    storage: Storage, folder: str, read: Callable[[Iterable[HistoryFile]], list[HistoryRow]]
+) -> list[HistoryRow]:
+    """Return rows that are read from the files of the present version."""
     version = history_version(storage, folder)
     while version is not None:
         try:
-            files = read_manifest(storage, folder, version)
-            wanted = [file for file in files if file.name.overlaps(after, until)]
-            return [
-                row for file in wanted for row in read_history_file(storage, folder, file, bodies)
-            ]
+            return read(read_manifest(storage, folder, version))
         except PathNotFoundError as error:
             # deleted since the version was read, by a compaction of the history: then it has a new
             # one
