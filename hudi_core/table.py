@@ -60,6 +60,7 @@ from hudi_core.services.create import create_table
 from hudi_core.services.design import SchemaLike, as_arrow_schema, named_options
 from hudi_core.services.differences import TableValidation
 from hudi_core.services.due_clustering import cluster_after_commit
+from hudi_core.services.history import table_history
 from hudi_core.services.opening import open_table
 from hudi_core.services.progress import Progress, no_progress
 from hudi_core.services.purge import PurgeResult, purge_table
@@ -331,6 +332,32 @@ class Table:
             The metadata table is missing, damaged, or lacks a write.
         """
         return metadata_partition(self._opened.client, self._opened.timeline(), partition)
+
+    def history(self, limit: int | None = None) -> pa.Table:
+        """Return the instants and what each did, the newest first.
+
+        Parameters
+        ----------
+        limit
+            Instants to return at most; archived ones are read only where it reaches back to them.
+
+        Returns
+        -------
+        pyarrow.Table
+            Columns ``instant``, ``action``, ``operation``, ``state`` as readers of the table see
+            it, ``completion_time``, ``archived``, ``rows_inserted``, ``rows_updated``,
+            ``rows_deleted``, ``files_added``, ``files_removed``, ``bytes_written``,
+            ``partitions`` and ``extra_metadata``. The files that a write removed are no longer in
+            the latest state; those that a clean, a rollback or a restore removed are deleted.
+
+        Raises
+        ------
+        InvalidOptionError
+            The limit is negative.
+        CorruptMetadataError
+            The archive, or the metadata of an instant, is damaged.
+        """
+        return table_history(self._opened, limit)
 
     # --- its rows, now, as of a past time, and those that changed --------------------------------
 

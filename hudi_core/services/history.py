@@ -1,0 +1,232 @@
+"""The history of a table as Arrow: one row per instant, active or archived."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+
+from hudi_core.errors import InvalidOptionError
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.model.actions import RollbackMetadata
+from hudi_core.model.commit import (
+    NO_PREVIOUS_COMMIT,
+    SCHEMA_KEY,
+    CommitMetadata,
+    WriteOperation,
+    WriteStat,
+)
+from hudi_core.model.extras import OWN_PREFIX
+from hudi_core.model.files import BaseFileName
+from hudi_core.model.instant import Action, Instant
+from hudi_core.model.result import RowCounts
+from hudi_core.table_handle import OpenTable
+from hudi_core.timeline.archived import ArchivedInstant
+from hudi_core.timeline.serde import (
+    decode_clean,
+    decode_commit,
+    decode_replace_commit,
+    decode_restore,
+    decode_rollback,
+    decode_savepoint,
+)
+from hudi_core.timeline.timeline import InstantKey, Timeline, instant_key
+
+HISTORY_SCHEMA: Final = pa.schema(
+    [
+        pa.field("instant", pa.string(), nullable=False),
+        pa.field("action", pa.string(), nullable=False),
+        pa.field("operation", pa.string()),
+        pa.field("state", pa.string(), nullable=False),
+        pa.field("completion_time", pa.string()),
+        pa.field("archived", pa.bool_(), nullable=False),
+        pa.field("rows_inserted", pa.int64()),
+        pa.field("rows_updated", pa.int64()),
+        pa.field("rows_deleted", pa.int64()),
+        pa.field("files_added", pa.int64()),
+        pa.field("files_removed", pa.int64()),
+        pa.field("bytes_written", pa.int64()),
+        pa.field("partitions", pa.list_(pa.string())),
+        pa.field("extra_metadata", pa.map_(pa.string(), pa.string())),
+    ]
+)
+_NO_ROWS: Final = RowCounts(0, 0, 0)
+_REWRITES: Final = frozenset({WriteOperation.CLUSTER, WriteOperation.COMPACT})
+"""Operations that count rows which they only copy."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    """What one instant did."""
+
+    operation: str | None = None
+    rows: RowCounts = _NO_ROWS
+    files_added: int = 0
+    files_removed: int = 0
+    bytes_written: int = 0
+    partitions: Iterable[str] = ()
+    extra_metadata: Mapping[str, str] | None = None
+
+    def row(self) -> dict[str, Any]:
+        """The columns of the history that tell of it."""
+        return {
+            "operation": self.operation,
+            "rows_inserted": self.rows.inserted,
+            "rows_updated": self.rows.updated,
+            "rows_deleted": self.rows.deleted,
+            "files_added": self.files_added,
+            "files_removed": self.files_removed,
+            "bytes_written": self.bytes_written,
+            "partitions": sorted(set(self.partitions)),
+            "extra_metadata": _of_users(self.extra_metadata or {}),
+        }
+
+
+def table_history(table: OpenTable, limit: int | None = None) -> pa.Table:
+    """The instants of a table and what each did, the newest first.
+
+    Cost: one listing, the bodies of the instants returned, and the files of the archive that these
+    are in.
+
+    Parameters
+    ----------
+    limit
+        Instants to return at most; all by default.
+
+    Returns
+    -------
+    pyarrow.Table
+        Of :data:`HISTORY_SCHEMA`. Counts are null while an instant is pending, and where an archive
+        of layout 1 keeps no metadata.
+
+    Raises
+    ------
+    InvalidOptionError
+        The limit is negative.
+    CorruptMetadataError
+        The archive, or the metadata of an instant, is damaged; it is named.
+    LostCompletionError
+        See :meth:`OpenTable.timeline`.
+    """
+    if limit is not None and limit < 0:
+        raise InvalidOptionError("limit", limit, "it is negative", "Give a number of instants.")
+    client = table.client
+    active = client.timeline()
+    bodies = _archived(client, active, limit)
+    instants = [*active.instants, *(one.instant for one in bodies.values())]
+    instants.sort(key=lambda one: one.sort_key, reverse=True)
+    newest = Timeline.of(instants[:limit])
+    seen = table.seeing(newest).timeline().instants[::-1]
+    rows = client.run_map(lambda one: _row(client, one, bodies.get(instant_key(one))), seen)
+    return pa.Table.from_pylist(list(rows), HISTORY_SCHEMA)
+
+
+def _archived(
+    client: TableMetaClient, active: Timeline, limit: int | None
+) -> dict[InstantKey, ArchivedInstant]:
+    """The archived instants that may be among the newest, with their bodies."""
+    if limit is None:
+        found = client.archived.load(bodies=True)
+    else:
+        # an older instant is not among the newest
+        oldest = active.instants[-limit:][:1] if 0 < limit <= len(active) else ()
+        after = oldest[0].requested_time if oldest else None
+        found = client.archived.newest(limit, after, bodies=True)
+    on_both = set(map(instant_key, active.instants))
+    by_key = {instant_key(one.instant): one for one in found}
+    return {key: one for key, one in by_key.items() if key not in on_both}
+
+
+def _row(
+    client: TableMetaClient, instant: Instant, archived: ArchivedInstant | None
+) -> dict[str, Any]:
+    done = _done(client, instant, archived) if instant.is_completed else None
+    return {
+        "instant": instant.requested_time,
+        "action": instant.action.value,
+        "state": instant.state.value,
+        "completion_time": instant.completion_time if instant.is_completed else None,
+        "archived": archived is not None,
+        **(done.row() if done is not None else {}),
+    }
+
+
+def _done(
+    client: TableMetaClient, instant: Instant, archived: ArchivedInstant | None
+) -> _Done | None:
+    if archived is None:
+        body, where = client.active.read(instant), client.active.path(instant)
+    elif archived.metadata is not None:
+        body, where = archived.metadata, f"{client.archived.folder} ({instant})"
+    else:
+        return None
+    of_body = _OF_BODY.get(instant.action)
+    return _Done() if of_body is None else of_body(body, where)
+
+
+def _of_write(metadata: CommitMetadata) -> _Done:
+    replaced = getattr(metadata, "partition_to_replace_file_ids", {})
+    copies = metadata.operation_type in _REWRITES
+    return _Done(
+        operation=metadata.operation_type,
+        rows=_NO_ROWS if copies else RowCounts.of(metadata),
+        files_added=len(metadata.stats),
+        files_removed=sum(map(_is_update, metadata.stats)) + sum(map(len, replaced.values())),
+        bytes_written=sum(stat.total_write_bytes or 0 for stat in metadata.stats),
+        partitions=(*metadata.partition_to_write_stats, *replaced),
+        extra_metadata=metadata.extra_metadata,
+    )
+
+
+def _of_clean(body: bytes, where: str) -> _Done:
+    clean = decode_clean(body, where)
+    partitions = [
+        one.partition_path
+        for one in clean.partition_metadata.values()
+        if one.success_delete_files or one.is_partition_deleted
+    ]
+    return _Done(files_removed=clean.total_files_deleted, partitions=partitions)
+
+
+def _of_rollbacks(rollbacks: Iterable[RollbackMetadata]) -> _Done:
+    every = tuple(rollbacks)
+    return _Done(
+        files_removed=sum(one.total_files_deleted for one in every),
+        partitions=[partition for one in every for partition in one.partition_metadata],
+    )
+
+
+def _of_restore(body: bytes, where: str) -> _Done:
+    by_instant = decode_restore(body, where).hoodie_restore_metadata
+    return _of_rollbacks(one for some in by_instant.values() for one in some)
+
+
+_OF_BODY: Final[Mapping[Action, Callable[[bytes, str], _Done]]] = {
+    Action.COMMIT: lambda body, where: _of_write(decode_commit(body, where)),
+    Action.DELTACOMMIT: lambda body, where: _of_write(decode_commit(body, where)),
+    Action.REPLACECOMMIT: lambda body, where: _of_write(decode_replace_commit(body, where)),
+    Action.CLEAN: _of_clean,
+    Action.ROLLBACK: lambda body, where: _of_rollbacks([decode_rollback(body, where)]),
+    Action.RESTORE: _of_restore,
+    Action.SAVEPOINT: lambda body, where: _Done(
+        partitions=decode_savepoint(body, where).partition_metadata
+    ),
+}
+"""What a completed file says, by its action; others change the metadata table alone."""
+
+
+def _is_update(stat: WriteStat) -> bool:
+    """Whether a file takes the place of another one; a log file only adds to it."""
+    name = BaseFileName.parse((stat.path or "").rpartition("/")[2])
+    return name is not None and stat.prev_commit not in (None, "", NO_PREVIOUS_COMMIT)
+
+
+def _of_users(extra_metadata: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Extra metadata without what the table keeps for itself."""
+    return [
+        (key, value)
+        for key, value in extra_metadata.items()
+        if key != SCHEMA_KEY and not key.startswith(OWN_PREFIX)
+    ]
