@@ -60,6 +60,7 @@ from hudi_core.services.create import create_table
 from hudi_core.services.design import SchemaLike, as_arrow_schema, named_options
 from hudi_core.services.differences import TableValidation
 from hudi_core.services.due_clustering import cluster_after_commit
+from hudi_core.services.drop import DropResult, drop_table, plan_drop
 from hudi_core.services.history import table_history
 from hudi_core.services.opening import open_table
 from hudi_core.services.progress import Progress, no_progress
@@ -1148,6 +1149,23 @@ class Table:
         return roll_back_instant(
             self._opened, table_lock(self._opened, config), config, requested_time(instant) or ""
         )
+
+    def drop(self, *, dry_run: bool = False) -> DropResult:
+        """Delete the table with all its rows and history.
+
+        An entry of it in a catalog stays, to be dropped there.
+
+        Parameters
+        ----------
+        dry_run
+            Whether to say only what would be deleted.
+
+        Raises
+        ------
+        ConcurrentWriterError, LockError
+            Another writer is at work; nothing is deleted.
+        """
+        return (plan_drop if dry_run else drop_table)(self.path, self._options)
 
     def validate(
         self, *, footers: bool = True, keys: bool = False, progress: Progress = no_progress

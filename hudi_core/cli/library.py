@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from hudi_core.plugin.host import FormatHost
     from hudi_core.plugin.registry import FormatRegistry
     from hudi_core.services.adopt_source import PLAIN
+    from hudi_core.services.drop import drop_table, plan_drop
     from hudi_core.services.metadata import (
         MetadataOperator,
         list_files,
@@ -47,6 +48,7 @@ __all__ = [
     "Table",
     "TableKeys",
     "WriteConfig",
+    "drop_table",
     "is_two_step",
     "list_files",
     "lister_of",
@@ -55,6 +57,7 @@ __all__ = [
     "no_progress",
     "open_table",
     "option_key",
+    "plan_drop",
     "read_avro_schema",
     "read_parquet_schema",
     "require_metadata",
@@ -72,6 +75,8 @@ _HOMES: Final = {
     "MetadataSnapshot": "hudi_core.metadata.snapshot",
     "NOT_BUILT": "hudi_core.config.support",
     "PLAIN": "hudi_core.services.adopt_source",
+    "drop_table": "hudi_core.services.drop",
+    "plan_drop": "hudi_core.services.drop",
     "PartitionPath": "hudi_core.model.files",
     "Table": "hudi_core.table",
     "WriteConfig": "hudi_core.config.write",

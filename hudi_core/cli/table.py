@@ -20,17 +20,24 @@ from hudi_core.cli.output import Facts, Grid, answer
 from hudi_core.cli.table_adopt import adopt
 from hudi_core.cli.table_convert import convert
 from hudi_core.cli.table_document import table_document
+from hudi_core.cli.table_drop import drop
 from hudi_core.cli.table_repair import repair
+from hudi_core.cli.table_rows import count, head
 from hudi_core.cli.table_validate import validate
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-table_app = typer.Typer(no_args_is_help=True, help="Create, show, convert, repair tables.")
+table_app = typer.Typer(
+    no_args_is_help=True, help="Create, show, read, convert, repair, drop tables."
+)
 table_app.command()(adopt)
 table_app.command()(convert)
 table_app.command()(validate)
 table_app.command()(repair)
+table_app.command()(head)
+table_app.command()(count)
+table_app.command()(drop)
 
 
 @table_app.command()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from hudi_core.config.storage import StoreKeys
@@ -22,10 +23,46 @@ from hudi_core.txn.table_lock import LOCK_FILES, LOCK_FOLDER, lock_at
 _META: Final = ".hoodie"
 
 
-def drop_table(path: str, options: Mapping[str, str]) -> None:
+@dataclass(frozen=True, slots=True)
+class DropResult:
+    """What a drop deleted, or would delete.
+
+    Attributes
+    ----------
+    path, name, table_format
+        The table; its name is ``None`` where it has none.
+    files, size
+        Files in its folder, and their bytes; those of its lock are left out.
+    """
+
+    path: str
+    name: str | None
+    table_format: str
+    files: int
+    size: int
+
+
+def plan_drop(path: str, options: Mapping[str, str]) -> DropResult:
+    """What :func:`drop_table` would delete; changes nothing.
+
+    Raises
+    ------
+    NotATableError
+        There is no table at the path.
+    ConcurrentWriterError
+        A writer is at work.
+    """
+    storage, base_path = _storage_of(path, options)
+    properties = read_properties(storage)
+    _require_no_live_writers(storage, base_path, WriteConfig.from_options(options))
+    return _found(storage, properties)
+
+
+def drop_table(path: str, options: Mapping[str, str]) -> DropResult:
     """Delete a table with all its rows and history.
 
-    Runs under its lock. Empty folders may stay.
+    Runs under its lock. Empty folders may stay, and an entry of the table in a catalog does: a
+    table that is created in its place takes that over.
 
     Raises
     ------
@@ -36,17 +73,32 @@ def drop_table(path: str, options: Mapping[str, str]) -> None:
     LockError
         Another writer holds the lock; nothing is deleted.
     """
-    base_path = BasePath(parse_location(path).uri)
-    storage = open_storage(
-        base_path, StorageOptions.from_options(options), fsync=StoreKeys.fsync.read(options)
-    )
+    storage, base_path = _storage_of(path, options)
     config = WriteConfig.from_options(options)
     # there must be a table; what it is does not matter any more
-    name = read_properties(storage).get(TableKeys.name.key)
-    with lock_at(base_path, storage, config, name).held():
+    properties = read_properties(storage)
+    with lock_at(base_path, storage, config, properties.get(TableKeys.name.key)).held():
+        found = _found(storage, properties)
         empty_table(storage, base_path, config)
         # last, and not its folder: whoever waited makes the file again, and perhaps a table
         delete_files(storage, LOCK_FOLDER)
+    return found
+
+
+def _storage_of(path: str, options: Mapping[str, str]) -> tuple[Storage, BasePath]:
+    base_path = BasePath(parse_location(path).uri)
+    store = StorageOptions.from_options(options)
+    return open_storage(base_path, store, fsync=StoreKeys.fsync.read(options)), base_path
+
+
+def _found(storage: Storage, properties: Mapping[str, str]) -> DropResult:
+    files = [
+        status.size
+        for status in storage.list("", recursive=True)
+        if not status.path.startswith(f"{LOCK_FOLDER}/")
+    ]
+    name, table_format = properties.get(TableKeys.name.key), TableKeys.table_format.read(properties)
+    return DropResult(storage.root, name, table_format, len(files), sum(files))
 
 
 def empty_table(
