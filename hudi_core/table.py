@@ -586,6 +586,36 @@ class Table:
         """
         return self._feed(begin, end, columns, filter, images).to_arrow()
 
+    def diff(
+        self, before: QueryTime, after: QueryTime | None = None, columns: Columns | None = None
+    ) -> pa.Table:
+        """Return the rows in which two states of the table differ.
+
+        Their values decide: a row that was written again as it was is no difference. Files that
+        both states have are not read.
+
+        Parameters
+        ----------
+        before, after
+            The states, in any order, each as ``as_of`` takes it; the present one by default.
+        columns
+            Columns to compare and to return; ``None`` for all. Meta columns are not compared.
+
+        Returns
+        -------
+        pyarrow.Table
+            The rows, and a last column ``_change_type``: ``insert``, ``update`` (the row as it is
+            in ``after``) or ``delete`` (as it was in ``before``). A row that moved to another
+            partition is deleted there and inserted here.
+
+        Raises
+        ------
+        HistoryExpiredError
+            Clean has removed a file of one of the states.
+        """
+        old, new = requested_time(before), requested_time(after)
+        return self._snapshot().diff(old or "", new, _names(columns))
+
     def _feed(
         self,
         begin: QueryTime | None,

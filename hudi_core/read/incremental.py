@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_core.config.support import require_readable_table
-from hudi_core.errors import SchemaError, UnsupportedTableError
+from hudi_core.errors import UnsupportedTableError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.file_index import FileIndex
 from hudi_core.model.files import FileStatus
@@ -22,7 +22,12 @@ from hudi_core.model.protocols import TimelineView
 from hudi_core.read.change_feed import ChangeFeed
 from hudi_core.read.file_changes import FileChange, FileChanges
 from hudi_core.read.filters import Filter, RowFilter, require_columns, to_filter
-from hudi_core.read.net_changes import CHANGE_TYPE, NetChanges, PartitionChange
+from hudi_core.read.net_changes import (
+    CHANGE_TYPE,
+    NetChanges,
+    PartitionChange,
+    require_no_change_column,
+)
 from hudi_core.read.plan import PlannedFile, ReadPlan, ScanPlan, read_schema
 from hudi_core.read.prune import prune_named
 from hudi_core.read.pruning import PartitionPruner
@@ -147,12 +152,7 @@ class IncrementalQuery:
         row_filter
             Rows to return: as they are, and deleted ones as they were.
         """
-        if CHANGE_TYPE in self.schema.names:
-            raise SchemaError(
-                f"The table has a column {CHANGE_TYPE}, which would tell what changed",
-                "Rename the column, or read the change feed with Table.changes.",
-                column=CHANGE_TYPE,
-            )
+        require_no_change_column(self.schema)
         names = None if columns is None else [name for name in columns if name != CHANGE_TYPE]
         shown, wanted = self._shown(names, self.schema.names), to_filter(row_filter, self.schema)
         changes = self._changes.net(self._windows.writes(begin, end))

@@ -16,6 +16,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_core.errors import SchemaError
 from hudi_core.model.files import PartitionPath
 from hudi_core.read.file_changes import FileChange
 from hudi_core.read.filters import Filter
@@ -32,6 +33,22 @@ class ChangeType(StrEnum):
     INSERT = "insert"
     UPDATE = "update"
     DELETE = "delete"
+
+
+def require_no_change_column(schema: pa.Schema) -> None:
+    """Refuse a table with a column of the name that changes need.
+
+    Raises
+    ------
+    SchemaError
+        It has one.
+    """
+    if CHANGE_TYPE in schema.names:
+        raise SchemaError(
+            f"The table has a column {CHANGE_TYPE}, which would tell what changed",
+            "Rename the column, or read the change feed with Table.changes.",
+            column=CHANGE_TYPE,
+        )
 
 
 @dataclass(frozen=True, slots=True)

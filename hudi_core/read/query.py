@@ -20,12 +20,14 @@ from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import TimelineView
 from hudi_core.read.cleaned import require_not_cleaned
 from hudi_core.read.filters import Filter, RowFilter, to_filter
+from hudi_core.read.net_changes import require_no_change_column
 from hudi_core.read.path_pattern import PathPattern
 from hudi_core.read.plan import ReadPlan, planned_file, read_schema
 from hudi_core.read.prune import groups_with_values, prune, ranged_columns
 from hudi_core.read.pruning import PartitionPruner
 from hudi_core.read.query_times import snapshot_time
 from hudi_core.read.scan import file_scan, scan
+from hudi_core.read.state_diff import StateDiff
 from hudi_core.view.file_system import FileSystemView
 from hudi_core.view.replaced import replaced_groups, written_files
 
@@ -208,6 +210,30 @@ class SnapshotQuery:
             if missing <= 0:
                 break
         return pa.Table.from_batches(found, scanned.output_schema)
+
+    def diff(
+        self, before: str, after: str | None = None, columns: Sequence[str] | None = None
+    ) -> pa.Table:
+        """Return the rows in which two states differ; see :class:`StateDiff`.
+
+        Files that both states have are not read.
+
+        Parameters
+        ----------
+        before, after
+            Query times of the states, in any order; see :meth:`plan`.
+        columns
+            Names of the columns to compare and to return; ``None`` for all.
+
+        Raises
+        ------
+        SchemaError
+            A column is not in the table, or has the name of the one that tells the change.
+        """
+        require_no_change_column(self.schema)
+        old, new = self.plan(before), self.plan(after)
+        reader = StateDiff.of(file_scan(self._client, new, columns), self._client.config)
+        return reader.table(old.files, new.files)
 
     def _require_not_cleaned(self, time: InstantTime, wanted: Filter | None) -> None:
         def keep(partitions: Sequence[PartitionPath]) -> Sequence[PartitionPath]:
