@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from hudi_core.config.table import TableConfig
 from hudi_core.engine.threads import thread_pool
@@ -94,20 +93,23 @@ class StateDiff:
         is_known = places >= 0
         is_gone = np.ones(old.num_rows, bool)
         is_gone[places[is_known]] = False
+        updated = self._updated(old, new, places)
         yield self._rows(old.filter(pa.array(is_gone)), ChangeType.DELETE)
-        known = new.filter(pa.array(is_known))
-        updated = self._updated(old.take(pa.array(places[is_known])), known)
-        yield self._rows(updated, ChangeType.UPDATE)
+        yield self._rows(new.take(pa.array(updated)), ChangeType.UPDATE)
         yield self._rows(new.filter(pa.array(~is_known)), ChangeType.INSERT)
 
-    def _updated(self, old: pa.Table, new: pa.Table) -> pa.Table:
+    def _updated(self, old: pa.Table, new: pa.Table, places: Places) -> Places:
         """The rows of ``new`` that differ from those at their places in ``old``."""
+        rows = np.flatnonzero(places >= 0)
         if self.has_times:
             # a row of the same commit is a copy
-            is_written = pc.not_equal(old[COMMIT_TIME], new[COMMIT_TIME])
-            old, new = old.filter(is_written), new.filter(is_written)
+            times = _codes(pa.chunked_array([*old[COMMIT_TIME].chunks, *new[COMMIT_TIME].chunks]))
+            was, now = times[: len(old)], times[len(old) :]
+            rows = rows[was[places[rows]] != now[rows]]
         columns = list(self.compared)
-        return new.filter(pa.array(differing_rows(old.select(columns), new.select(columns))))
+        before = old.select(columns).take(pa.array(places[rows]))
+        found: Places = rows[differing_rows(before, new.select(columns).take(pa.array(rows)))]
+        return found
 
     def _rows(self, rows: pa.Table, kind: ChangeType) -> pa.Table:
         kinds = pa.repeat(pa.scalar(kind.value), rows.num_rows)
@@ -136,7 +138,7 @@ def _places(keys: pa.Table, among: pa.Table) -> Places:
     every = pa.concat_tables([among, keys])
     codes = _distinct([_codes(column) for column in every.columns])
     theirs, mine = codes[: len(among)], codes[len(among) :]
-    if any(len(np.unique(some)) < len(some) for some in (theirs, mine)):
+    if any(np.bincount(some).max(initial=0) > 1 for some in (theirs, mine)):
         numbered = np.concatenate([_numbered(some) for some in (theirs, mine)])
         codes = _distinct([codes, numbered])
         theirs, mine = codes[: len(among)], codes[len(among) :]
@@ -148,8 +150,8 @@ def _places(keys: pa.Table, among: pa.Table) -> Places:
 
 def _codes(column: pa.ChunkedArray) -> Places:
     """Numbers that are equal where the values are."""
-    encoded = column.dictionary_encode().unify_dictionaries()
-    chunks = [chunk.indices.to_numpy() for chunk in encoded.chunks]
+    # all chunks get one dictionary
+    chunks = [chunk.indices.to_numpy() for chunk in column.dictionary_encode().chunks]
     found: Places = np.concatenate([np.zeros(0, np.int64), *chunks]).astype(np.int64)
     return found
 
