@@ -63,7 +63,7 @@ from hudi_core.services.due_clustering import cluster_after_commit
 from hudi_core.services.drop import DropResult, drop_table, plan_drop
 from hudi_core.services.history import table_history
 from hudi_core.services.opening import open_table
-from hudi_core.services.progress import Progress, no_progress
+from hudi_core.services.progress import CountedMap, Progress, no_progress
 from hudi_core.services.purge import PurgeResult, purge_table
 from hudi_core.services.repair import Repair, plan_repair, repair_table
 from hudi_core.services.restore import RestoreResult, plan_restore, restore_table
@@ -883,7 +883,13 @@ class Table:
         self._opened = open_table(self.path, merged)
         return result
 
-    def clean(self, *, options: Options | None = None, dry_run: bool = False) -> CleanResult:
+    def clean(
+        self,
+        *,
+        options: Options | None = None,
+        dry_run: bool = False,
+        progress: Progress = no_progress,
+    ) -> CleanResult:
         """Delete file slices that no retained state of the table needs.
 
         A clean that died is finished first.
@@ -894,6 +900,8 @@ class Table:
             Hudi options, such as ``hoodie.cleaner.commits.retained``.
         dry_run
             Whether to say only what would be deleted.
+        progress
+            Called with the number of files dealt with so far, and of all, in each of its steps.
 
         Raises
         ------
@@ -902,12 +910,18 @@ class Table:
         ConcurrentWriterError, LockError
             Another writer is at work.
         """
-        opened, config = self._for_service(options)
+        opened, config = self._for_service(options, progress)
         if dry_run:
             return plan_table_clean(opened, config)
         return clean_table(opened, table_lock(opened, config), config)
 
-    def archive(self, *, options: Options | None = None, dry_run: bool = False) -> ArchiveResult:
+    def archive(
+        self,
+        *,
+        options: Options | None = None,
+        dry_run: bool = False,
+        progress: Progress = no_progress,
+    ) -> ArchiveResult:
         """Move old instants from the active timeline to its history.
 
         Parameters
@@ -916,13 +930,15 @@ class Table:
             Hudi options, such as ``hoodie.keep.max.commits``.
         dry_run
             Whether to say only what would be moved.
+        progress
+            See :meth:`clean`.
 
         Raises
         ------
         ConcurrentWriterError, LockError
             Another writer is at work.
         """
-        opened, config = self._for_service(options)
+        opened, config = self._for_service(options, progress)
         if dry_run:
             return plan_table_archive(opened, config)
         return archive_table(opened, table_lock(opened, config), config)
@@ -1041,9 +1057,15 @@ class Table:
         self._opened = open_table(self.path, self._options)
         return done
 
-    def _for_service(self, options: Options | None) -> tuple[OpenTable, WriteConfig]:
+    def _for_service(
+        self, options: Options | None, progress: Progress = no_progress
+    ) -> tuple[OpenTable, WriteConfig]:
         merged = self._options | options_as_strings(options or {})
-        return open_table(self.path, merged), WriteConfig.from_options(merged)
+        opened = open_table(self.path, merged)
+        if progress is not no_progress:
+            run_map = CountedMap(opened.client.run_map, progress)
+            opened = replace(opened, client=replace(opened.client, run_map=run_map))
+        return opened, WriteConfig.from_options(merged)
 
     def cluster(
         self,

@@ -13,6 +13,7 @@ from hudi_core.cli.arguments import (
     parse_options,
 )
 from hudi_core.cli.output import Grid, Part, answer
+from hudi_core.cli.progress import progress_bar
 from hudi_core.cli.timeline import instant_document
 
 _SHOWN: Final = 20
@@ -27,7 +28,8 @@ def clean(
 ) -> None:
     """Delete file slices that no retained state of the table needs."""
     table = library.Table.open(path, parse_options(option))
-    done = table.clean(dry_run=dry_run)
+    with progress_bar("files") as progress:
+        done = table.clean(dry_run=dry_run, progress=progress)
     document = {
         "path": done.path,
         "dry_run": dry_run,
@@ -63,7 +65,8 @@ def archive(
 ) -> None:
     """Move old instants from the active timeline to its history."""
     table = library.Table.open(path, parse_options(option))
-    done = table.archive(dry_run=dry_run)
+    with progress_bar("files") as progress:
+        done = table.archive(dry_run=dry_run, progress=progress)
     document = {
         "path": done.path,
         "dry_run": dry_run,

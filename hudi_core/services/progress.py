@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from hudi_core.model.client import Answer, Item, RunMap
 
 Progress = Callable[[int, int], None]
 """Is told how many things are done, and of how many."""
+
+
+_AT_A_TIME: Final = 256
+"""Items after which progress is reported: maps answer when all of theirs are done."""
 
 
 def no_progress(done: int, total: int) -> None:
@@ -34,6 +39,9 @@ class CountedMap:
     def __call__(
         self, function: Callable[[Item], Answer], items: Sequence[Item], /
     ) -> Iterable[Answer]:
-        for done, answer in enumerate(self.inner(function, items), start=1):
-            self.progress(done, len(items))
-            yield answer
+        answers: list[Answer] = []
+        for start in range(0, len(items), _AT_A_TIME):
+            for answer in self.inner(function, items[start : start + _AT_A_TIME]):
+                answers.append(answer)
+                self.progress(len(answers), len(items))
+        return answers

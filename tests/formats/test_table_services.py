@@ -77,8 +77,11 @@ def test_a_clean_says_before_what_it_does(tmp_path: Path, table_format: str) -> 
     assert planned.instant is None
     assert data_files(path) == before
     assert cleans(table) == []
-    done = table.clean(options=KEPT)
+    seen: list[tuple[int, int]] = []
+    done = table.clean(options=KEPT, progress=lambda done, total: seen.append((done, total)))
     assert done.instant is not None
+    count = len(done.files)
+    assert {(number, count) for number in range(1, count + 1)} <= set(seen)
     assert replace(done, instant=None) == planned
     gone = {one.rpartition("/")[2] for one in done.files}
     assert gone
