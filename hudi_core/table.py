@@ -59,8 +59,8 @@ from hudi_core.services.convert import Conversion, convert_table, plan_conversio
 from hudi_core.services.create import create_table
 from hudi_core.services.design import SchemaLike, as_arrow_schema, named_options
 from hudi_core.services.differences import TableValidation
-from hudi_core.services.due_clustering import cluster_after_commit
 from hudi_core.services.drop import DropResult, drop_table, plan_drop
+from hudi_core.services.due_clustering import cluster_after_commit
 from hudi_core.services.history import table_history
 from hudi_core.services.opening import open_table
 from hudi_core.services.progress import CountedMap, Progress, no_progress

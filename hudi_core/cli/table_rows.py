@@ -1,4 +1,4 @@
-"""`hudi table head` and `hudi table count`: some rows of a table, or their number."""
+"""`hudi table head` and `hudi table count`: rows, or their number."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class StateDiff:
         return self.scan.output_schema.append(pa.field(CHANGE_TYPE, pa.string(), nullable=False))
 
     def table(self, before: Sequence[PlannedFile], after: Sequence[PlannedFile]) -> pa.Table:
-        """The rows that were inserted, updated and deleted on the way from one state to the other.
+        """Rows inserted, updated and deleted from one state to the other.
 
         Updated rows are as they are after it, deleted ones as they were before.
 
@@ -99,7 +99,7 @@ class StateDiff:
         yield self._rows(new.filter(pa.array(~is_known)), ChangeType.INSERT)
 
     def _updated(self, old: pa.Table, new: pa.Table, places: Places) -> Places:
-        """The rows of ``new`` that differ from those at their places in ``old``."""
+        """Rows of ``new`` that differ from those at their places."""
         rows = np.flatnonzero(places >= 0)
         if self.has_times:
             # a row of the same commit is a copy
@@ -120,7 +120,7 @@ class StateDiff:
 def _by_partition(
     before: Sequence[PlannedFile], after: Sequence[PlannedFile]
 ) -> Iterator[tuple[list[PlannedFile], list[PlannedFile]]]:
-    """Yield the files that only one of the states has, partition by partition."""
+    """Yield files that one of the states alone has, by partition."""
     both = {file.path for file in before} & {file.path for file in after}
     found: dict[PartitionPath, tuple[list[PlannedFile], list[PlannedFile]]] = {}
     for number, files in enumerate((before, after)):

@@ -46,7 +46,7 @@ def _differing(left: pa.Array, right: pa.Array) -> Mask:
 
 
 def _differing_lists(left: pa.Array, right: pa.Array) -> Mask:
-    """Mask of the lists, or maps, that are not the same; none of them is null."""
+    """Mask of lists, or maps, that differ; none is null."""
     sizes = [np.diff(array.offsets.to_numpy()) for array in (left, right)]
     found: Mask = sizes[0] != sizes[1]
     rows = np.flatnonzero(~found)

@@ -1,4 +1,4 @@
-"""The history of a table as Arrow: one row per instant, active or archived."""
+"""The history of a table as Arrow, one row per instant."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ _OF_BODY: Final[Mapping[Action, Callable[[bytes, str], _Done]]] = {
 
 
 def _is_update(stat: WriteStat) -> bool:
-    """Whether a file takes the place of another one; a log file only adds to it."""
+    """Whether a file supersedes another one, as no log file does."""
     name = BaseFileName.parse((stat.path or "").rpartition("/")[2])
     return name is not None and stat.prev_commit not in (None, "", NO_PREVIOUS_COMMIT)
 

@@ -1,4 +1,4 @@
-"""The states of instants: on the Hudi timeline, in the table's format, and to readers."""
+"""States of instants: on the timeline, in the format, to readers."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class InstantStates:
 
 
 def timeline_states(table: OpenTable, *, archived: bool = False) -> tuple[InstantStates, ...]:
-    """The instants of a table in each of their states, by requested time.
+    """A table's instants in each of their states, by requested time.
 
     The format's metadata is read once, after the Hudi timeline.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import product
+from itertools import pairwise, permutations, product
 from pathlib import Path
 from typing import Any
 
@@ -52,17 +52,23 @@ def test_any_two_states_differ_as_their_rows_do(tmp_path: Path, table_format: st
     table.delete(batch(3, "x"))
     table.insert_overwrite(again)
     table.upsert(again)
+    table.cluster(sort_by="value")
     table.upsert(moved)
     times = [one.requested_time for one in table.timeline.completed_writes()]
     states = {time: rows_as_of(table, time) for time in times}
-    assert len(states) == 7
+    assert len(states) == 8
 
-    for before, after in product(times, times):
+    pairs = [*pairwise(times), (times[0], times[-1]), (times[-1], times[0])]
+    if table_format == "native":
+        pairs += permutations(times[::2], 2)
+    for before, after in pairs:
         diff = table.diff(before, after, SCHEMA.names)
         assert counted(diff) == compared(states[before], states[after]), (before, after)
     assert table.diff(times[0]).equals(table.diff(times[0], times[-1]))
     assert table.diff(times[3], times[4]).num_rows > 0
-    assert table.diff(times[4], times[5]).num_rows == 0
+    assert table.diff(times[4], times[6]).num_rows == 0
+    assert table.history(2)["operation"].to_pylist() == ["UPSERT", "CLUSTER"]
+    assert table.history(2)["rows_inserted"].to_pylist() == [1, 0]
     assert table.diff(times[0]).schema.names == [
         *table.to_arrow().schema.names,
         CHANGE_TYPE,
