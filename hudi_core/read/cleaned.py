@@ -89,7 +89,7 @@ def require_not_cleaned(
 
 
 def _replaced_before(client: TableMetaClient, time: InstantTime) -> frozenset[FileGroupId]:
-    """File groups that archived writes took out of the table up to a time."""
+    """File groups that archived writes replaced, up to a time."""
     return frozenset(
         FileGroupId(PartitionPath(partition), FileId(file_id))
         for archived in client.archived.load(until=time, bodies=True)

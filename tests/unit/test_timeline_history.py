@@ -128,6 +128,26 @@ def test_bounds_exclude_their_begin_and_skip_files(
         history.load()
 
 
+def test_the_newest_instants_come_without_older_files(
+    history: ArchivedTimeline, tmp_path: Path
+) -> None:
+    oldest = history_file(tmp_path, [done(1, 2), done(3, 4)])
+    wide = history_file(tmp_path, [done(5, 6), done(9, 10)], level=1)
+    within = history_file(tmp_path, [done(7, 8)])
+    manifest(tmp_path, 1, oldest, wide, within)
+    every = [one.instant for one in history.newest(9)]
+    assert every == instants(history)
+
+    (tmp_path / HISTORY / str(oldest["fileName"])).write_bytes(b"damaged")
+    for count in (0, 1, 2, 3):
+        found = [one.instant for one in history.newest(count)]
+        assert found == every[len(every) - count :]
+    assert [one.instant for one in history.newest(4, after=at(7))] == [done(9, 10)]
+    assert [one.metadata for one in history.newest(1, bodies=True)] == [b"{}"]
+    with pytest.raises(CorruptMetadataError):
+        history.newest(4)
+
+
 def test_an_instant_in_two_files_is_one(history: ArchivedTimeline, tmp_path: Path) -> None:
     low = history_file(tmp_path, [done(1, 2), done(3, 4)], level=0)
     high = history_file(tmp_path, [done(1, 2), done(5, 6)], level=1)
