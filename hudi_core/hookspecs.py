@@ -274,7 +274,7 @@ class TableFormatHooks(Protocol):
         -------
         Publication or None
             ``None``: the instant is not complete in the format. An instant up to the watermark that
-            the format has forgotten is complete, with the watermark's version.
+            the format has forgotten is complete, with the watermark's version and ``is_expired``.
         """
 
     @hookspec(firstresult=True)
