@@ -75,9 +75,11 @@ def _orphans(timeline: Timeline, data_timeline: Timeline) -> Sequence[Instant]:
     """Return the deltacommits that no instant of the table stands for.
 
     One of an instant that is still pending, although the table was recovered, is a live writer's:
-    Hudi on Spark begins it with the write and not under the table's lock.
+    Hudi on Spark begins it with the write and not under the table's lock. Nor is the one by which
+    Hudi's restore brings the list of files up to date, at a time of its own within the restore.
     """
     start = data_timeline.first
+    restores = data_timeline.completed().of_actions(Action.RESTORE).instants
     found = []
     for instant in timeline:
         time = instant.requested_time
@@ -86,7 +88,10 @@ def _orphans(timeline: Timeline, data_timeline: Timeline) -> Sequence[Instant]:
         counterpart = data_timeline.find(time)
         archived = start is not None and time < start.requested_time
         if instant.is_completed:
-            is_orphan = counterpart is None and not archived
+            is_of_restore = any(
+                one.requested_time < time < one.effective_completion_time for one in restores
+            )
+            is_orphan = counterpart is None and not archived and not is_of_restore
         else:
             is_orphan = counterpart is None or counterpart.is_completed
         if is_orphan:

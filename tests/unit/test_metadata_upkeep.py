@@ -17,6 +17,7 @@ from hudi_core.errors import (
     InvalidOptionError,
     StorageError,
 )
+from hudi_core.metadata import undo
 from hudi_core.metadata.changes import PartitionChange
 from hudi_core.metadata.index_definitions import DEFAULT_PATH, PATH_KEY, read_definitions
 from hudi_core.metadata.partition_types import COLUMN_STATS, FILES
@@ -33,9 +34,11 @@ from hudi_core.model.instant import Action, Instant, State
 from hudi_core.storage.disk import Disk
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.storage.properties_file import read_properties, update_properties
+from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.heartbeat import Heartbeat
 from tests.foreign import by_hudi_rs
 from tests.property.test_metadata_model import check_metadata, client_of
+from tests.unit.mortal_tables import at
 from tests.unit.test_secondary_index_reads import add_index
 
 SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("ts", pa.int64())])
@@ -364,3 +367,19 @@ def test_key_indexes_that_are_added_while_a_write_is_under_way_have_its_keys(
     assert report.checked.get("secondary_index_ts", 6) == 6
     hudi.Table.open(str(path), indexed).delete(rows("a", "n"))
     assert validate(client_of(path)).is_valid
+
+
+def test_what_hudis_restore_brings_up_to_date_is_no_orphan() -> None:
+    """It is a commit of the metadata table at a time of its own, within the restore."""
+
+    def done(time: int, action: Action, completion: int) -> Instant:
+        return Instant(at(time), action, State.COMPLETED, at(completion))
+
+    own = Timeline.of([done(time, Action.DELTACOMMIT, time + 1) for time in (10, 22, 40)])
+    writes = [done(10, Action.COMMIT, 11)]
+    assert [one.requested_time for one in undo._orphans(own, Timeline.of(writes))] == [
+        at(22),
+        at(40),
+    ]
+    restored = Timeline.of([*writes, done(20, Action.RESTORE, 30)])
+    assert [one.requested_time for one in undo._orphans(own, restored)] == [at(40)]
