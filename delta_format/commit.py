@@ -109,6 +109,7 @@ def step(
     *,
     of: Instant | Sequence[Instant] = (),
     operation: str = WRITE,
+    with_checkpoint: bool = False,
 ) -> None:
     """Make a version that holds no instant.
 
@@ -118,6 +119,8 @@ def step(
         Why it is made.
     of
         The instant, or instants, it is made for.
+    with_checkpoint
+        Whether a checkpoint is made of it in any case.
 
     Raises
     ------
@@ -127,8 +130,9 @@ def step(
         The store failed.
     """
     base = head.version
+    new = NewVersion(step_keys(what, of), actions, operation, with_checkpoint)
     try:
-        make_next(meta_client, head, NewVersion(step_keys(what, of), actions, operation))
+        make_next(meta_client, head, new)
     except StorageError as error:
         after = _reopen(meta_client, error)
         if after.version == base:

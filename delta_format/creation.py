@@ -32,7 +32,7 @@ from delta_format.handles import forget_handles
 from delta_format.location import LOG_FOLDER, require_same_root, root_of
 from delta_format.log import Head, completion_millis, has_log, open_log, watermark_at
 from delta_format.log_actions import LogAction
-from delta_format.options import RETENTION_DAYS
+from delta_format.options import RETENTION_DAYS, TRANSACTION_RETENTION
 from delta_format.partition import partition_columns
 from delta_format.paths import plain, spelled
 from delta_format.reports import forget_reports
@@ -313,4 +313,5 @@ def _properties(meta_client: MetaClientView) -> dict[str, str]:
         "delta.logRetentionDuration": f"interval {days} days",
         "delta.enableExpiredLogCleanup": "false",
         "delta.checkpointInterval": _CHECKPOINT_INTERVAL,
+        **TRANSACTION_RETENTION,
     }

@@ -53,6 +53,7 @@ SCHEMA_STEP: Final = "schema"
 REVERT_STEP: Final = "revert"
 FENCE_STEP: Final = "fence"
 UNSAVE_STEP: Final = "delete-savepoint"
+ARCHIVE_STEP: Final = "archive"
 REVOKED: Final = -1
 """Version of an instant's transaction once the instant is taken out of the table."""
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
+from collections.abc import Iterable
 from typing import Final
 
 from delta_format.location import LOG_FOLDER
@@ -11,6 +13,12 @@ from hudi_core.spi import CorruptMetadataError, FileStatus, MetaClientView, requ
 
 MAX_BYTES: Final = 1 << 28
 """No file of a sound log comes near this size, and deltalake reads each as a whole."""
+VERSION: Final = re.compile(r"([0-9]{20})\.json")
+CHECKPOINT: Final = re.compile(r"([0-9]{20})\.checkpoint\.parquet")
+"""In one file: of several, one may be missing."""
+_OF_VERSION: Final = re.compile(r"\.?([0-9]{20})\..+")
+"""Whatever belongs to one version: checksums of Hadoop and of Delta-Spark too."""
+_LAST_CHECKPOINT: Final = f"{LOG_FOLDER}/_last_checkpoint"
 _STAGED: Final = re.compile(r".+#[0-9]+")
 """How deltalake names a file on a disk until it is complete."""
 _DEAD_MS: Final = 24 * 3600 * 1000
@@ -20,6 +28,12 @@ _DEAD_MS: Final = 24 * 3600 * 1000
 def file_of(version: int) -> str:
     """The file of a version, relative to the table."""
     return f"{LOG_FOLDER}/{version:020}.json"
+
+
+def number_of(name: str, kind: re.Pattern[str]) -> int:
+    """The version that a file is of; -1 for one of another kind."""
+    found = kind.fullmatch(name)
+    return int(found[1]) if found else -1
 
 
 def require_readable_log(meta_client: MetaClientView, since: int | None = None) -> None:
@@ -68,3 +82,43 @@ def sweep(meta_client: MetaClientView) -> None:
     for one in meta_client.storage.list(LOG_FOLDER):
         if one.modified_ms < before and _STAGED.fullmatch(one.name):
             meta_client.storage.delete(one.path)
+
+
+def prune(meta_client: MetaClientView, files: Iterable[FileStatus], needed: int) -> None:
+    """Delete what lies before the last checkpoint that a version is read from.
+
+    Checkpoints go first, then versions, the oldest first: who reads an older version meanwhile
+    sees it, or fails; and a version is there for as long as the one before it.
+
+    Parameters
+    ----------
+    files
+        All of the log.
+    needed
+        The oldest version that must stay readable.
+
+    Raises
+    ------
+    StorageError
+        The store does not answer.
+    """
+    found = list(files)
+    checkpoints = (number_of(one.name, CHECKPOINT) for one in found)
+    first = max((one for one in checkpoints if one <= needed), default=-1)
+    old = {one.path: one.name for one in found if 0 <= number_of(one.name, _OF_VERSION) < first}
+    if not old or not _is_reached_past(meta_client, first, found):
+        return
+    versions = sorted(path for path, name in old.items() if VERSION.fullmatch(name))
+    meta_client.storage.discard(sorted(old.keys() - set(versions)))
+    meta_client.storage.discard(versions)
+
+
+def _is_reached_past(meta_client: MetaClientView, first: int, files: Iterable[FileStatus]) -> bool:
+    """Whether readers that go by the last checkpoint's mark begin no earlier."""
+    if all(one.path != _LAST_CHECKPOINT for one in files):
+        return True
+    try:
+        marked = json.loads(meta_client.storage.read(_LAST_CHECKPOINT))["version"]
+    except (ValueError, KeyError, TypeError):
+        return False
+    return isinstance(marked, int) and marked >= first

@@ -28,6 +28,10 @@ RETENTION_DAYS: Final = FormatOption(
     _MAX_DAYS,
     _days,
     "Days for which vacuums of other engines leave files alone that no version names any more, and "
-    "the log keeps its versions. Set when the log is made; the log keeps it.",
+    "their clean-ups of the log its versions. Set when the log is made; the log keeps it.",
 )
+TRANSACTION_RETENTION: Final = {
+    "delta.setTransactionRetentionDuration": f"interval {_MAX_DAYS} days"
+}
+"""Has a log lose the transactions that are dated back, and no other."""
 OPTIONS: Final = (LOCATION, RETENTION_DAYS)

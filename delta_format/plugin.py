@@ -12,6 +12,7 @@ from typing import Any
 from delta_format.change import NOTHING, change_of_write
 from delta_format.commit import Record, record
 from delta_format.creation import check, check_files, find_or_make
+from delta_format.expiry import forget
 from delta_format.found import find_table
 from delta_format.location import LOG_FOLDER
 from delta_format.log import open_log
@@ -20,7 +21,6 @@ from delta_format.options import OPTIONS
 from delta_format.schema import require_supported_columns
 from delta_format.timeline import DeltaTimelineFactory
 from delta_format.undo import (
-    forget,
     require_named_files,
     require_no_live_files,
     restore,
@@ -223,7 +223,7 @@ class DeltaTableFormat:
     def archive_instants(
         self, meta_client: MetaClientView, archived_instants: Sequence[Instant]
     ) -> None:
-        """The watermark rises."""
+        """The watermark rises, and what only archived instants needed goes."""
         forget(meta_client, archived_instants)
 
     @hookimpl

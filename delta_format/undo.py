@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
 
 import pyarrow as pa
@@ -24,7 +24,6 @@ from delta_format.log import (
     completion_millis,
     open_log,
     revoked,
-    watermark_at,
 )
 from delta_format.log_actions import LogAction, transaction
 from delta_format.snapshot import Snapshot
@@ -47,7 +46,6 @@ from hudi_core.spi import (
     parse_instant_time,
 )
 
-_ARCHIVE: Final = "archive"
 _WRITES: Final = frozenset(
     one.value for one in (Action.COMMIT, Action.DELTACOMMIT, Action.REPLACECOMMIT)
 )
@@ -96,9 +94,10 @@ def take_back(meta_client: MetaClientView, target: Instant) -> None:
 
 
 def restore(meta_client: MetaClientView, plan: RestorePlan) -> None:
-    """Return to the version before a restore's instants, in one version.
+    """Return to the state of a restore's commit, in one version.
 
-    No effect where that has happened. The instants can never be recorded again.
+    That is the version before its instants where the log does not name the commit. No effect where
+    that has happened. The instants can never be recorded again.
 
     Raises
     ------
@@ -115,9 +114,14 @@ def restore(meta_client: MetaClientView, plan: RestorePlan) -> None:
         return
     oldest: tuple[int, Instant] | None = None
     seen: set[str] = set()
+    taken: set[str] = set()
     for info in head.versions():
         time = info.get(INSTANT_KEY)
-        if time in held and info.get(ACTION_KEY) == held[time].action.completed_action.value:
+        if info.get(STEP_KEY) == REVERT_STEP:
+            taken.update(str(info.get(OF_INSTANT_KEY)).split(","))
+        elif time in taken:
+            continue
+        elif time in held and info.get(ACTION_KEY) == held[time].action.completed_action.value:
             oldest = int(info["version"]), held[time]
             seen.add(time)
         elif info.get(ACTION_KEY) in _WRITES and seen != held.keys():
@@ -126,9 +130,12 @@ def restore(meta_client: MetaClientView, plan: RestorePlan) -> None:
             break
     if oldest is None or seen != held.keys():
         raise _forgotten(head, "the log has been cleaned of their versions")
+    base = _version_of(head, plan.savepoint_to_restore_timestamp)
+    if base is None:
+        base = _before(head, *oldest)
     actions = [
         *(revoked(one, zone) for one in held.values()),
-        *_back_to(meta_client, head, _before(head, *oldest)),
+        *_back_to(meta_client, head, base),
     ]
     step(meta_client, head, REVERT_STEP, actions, of=[*held.values()], operation=_RESTORE)
 
@@ -167,6 +174,17 @@ def unsave(meta_client: MetaClientView, savepoint: Instant) -> FormatCommit:
         )
         head = open_log(meta_client)
     return FormatCommit(str(head.version), head.root)
+
+
+def _version_of(head: Head, commit: str | None) -> int | None:
+    """The version of a write.
+
+    Between it and the instants of a restore there may be others, which are archived.
+    """
+    for info in head.versions():
+        if info.get(INSTANT_KEY) == commit and info.get(ACTION_KEY) in _WRITES:
+            return int(info["version"])
+    return None
 
 
 def _instant_of(info: InstantInfo) -> Instant:
@@ -305,17 +323,3 @@ def _planned(meta_client: MetaClientView, plan: CleanerPlan) -> Iterator[str]:
     if gone:
         present = Snapshot(open_log(meta_client)).files()
         yield from (file.path for file in present if file.partition_path in gone)
-
-
-def forget(meta_client: MetaClientView, archived: Iterable[Instant]) -> None:
-    """Set the watermark to the last archived instant.
-
-    Their transactions stay, which are some bytes each; should the log lose them, the watermark
-    tells that they are complete.
-    """
-    millis = max((completion_millis(instant) for instant in archived), default=None)
-    head = open_log(meta_client)
-    if millis is None or (head.watermark is not None and millis <= head.watermark):
-        return
-    head.require_ours()
-    step(meta_client, head, _ARCHIVE, [watermark_at(millis)])

@@ -18,7 +18,7 @@ from delta_format.location import LOG_FOLDER
 from delta_format.log import Head
 from delta_format.log_actions import LogAction, lines, now_ms
 from delta_format.log_files import file_of, sweep
-from hudi_core.spi import MetaClientView, StorageError
+from hudi_core.spi import AlreadyExistsError, MetaClientView, StorageError
 
 WRITE: Final = "WRITE"
 """What engines call a version where no other name says more."""
@@ -42,11 +42,14 @@ class NewVersion:
         What it changes; empty for a version that only reports.
     operation
         How engines name it in the log's history.
+    with_checkpoint
+        Whether a checkpoint is made of it, whether or not one is due.
     """
 
     report: Mapping[str, Any]
     actions: Sequence[LogAction] = field(default=())
     operation: str = WRITE
+    with_checkpoint: bool = False
 
 
 def make_next(meta_client: MetaClientView, head: Head, new: NewVersion) -> None:
@@ -61,7 +64,11 @@ def make_next(meta_client: MetaClientView, head: Head, new: NewVersion) -> None:
     """
     base = head.version
     _put(meta_client, base + 1, new, {"readVersion": base})
-    _checkpoint(meta_client, head, base + 1)
+    if meta_client.storage.head(file_of(base)) is None:
+        # so late that others have gone on and deleted old versions, this one's among them: it is
+        # absent for that reason, and what was put is read by nobody
+        raise AlreadyExistsError(file_of(base + 1))
+    _checkpoint(meta_client, head, base + 1, is_due=new.with_checkpoint)
 
 
 def make_first(meta_client: MetaClientView, new: NewVersion) -> None:
@@ -94,13 +101,13 @@ def _put(
     meta_client.storage.put_if_absent(file_of(number), lines([info, *new.actions]))
 
 
-def _checkpoint(meta_client: MetaClientView, head: Head, number: int) -> None:
+def _checkpoint(meta_client: MetaClientView, head: Head, number: int, *, is_due: bool) -> None:
     """Make the checkpoint that is due with a version, and tidy up.
 
     No error of it is one of the commit: the log is right without a checkpoint.
     """
     try:
-        if (number + 1) % _interval(head.table.metadata().configuration):
+        if not is_due and (number + 1) % _interval(head.table.metadata().configuration):
             return
         head.table.update_incremental()
         if meta_client.base_path.startswith("/"):

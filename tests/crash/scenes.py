@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
+from deltalake import DeltaTable
 
 import hudi_core as hudi
 from hudi_core.errors import NotATableError, SchemaError
@@ -323,8 +324,13 @@ def new_table(path: str, format_name: str, options: Mapping[str, str]) -> hudi.T
 
 
 def create_old(path: Path, format_name: str) -> None:
-    """Make a table with versions to clean and instants to archive."""
+    """Make a table with versions to clean and instants to archive.
+
+    A Delta log has versions to delete.
+    """
     create(path, format_name)
+    if format_name == "delta":
+        DeltaTable(str(path)).create_checkpoint()
     kept = {**OPTIONS, "hoodie.metadata.compact.max.delta.commits": "1"}
     for _ in range(2):
         hudi.Table.open(str(path), kept).upsert(as_table(SECOND))

@@ -1,0 +1,148 @@
+"""What a Delta log loses once instants are archived, so that it does not grow with its age.
+
+In this order, each of which a crash may be the last of:
+
+1. One version raises the watermark and dates entries back: removals of files that are deleted, and
+   transactions of archived instants, for which the watermark speaks from then on. No engine takes
+   entries that are older than the log's retention into a checkpoint, so that no checkpoint has to
+   be written by hand.
+2. A checkpoint of that version: whoever opens the log sees none of these entries.
+3. Files of versions to which nobody goes back are deleted, where a checkpoint allows it.
+
+What a crash leaves over goes with the next archive. A log that was tidied up a few versions before
+waits for a later one: its transactions tell of the archived instants until then.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from delta_format.commit import step
+from delta_format.declarations import declared, next_declaration
+from delta_format.entries import LONG_AGO, Entries
+from delta_format.location import LOG_FOLDER
+from delta_format.log import (
+    ARCHIVE_STEP,
+    REVOKED,
+    STEP_KEY,
+    Head,
+    completion_millis,
+    open_log,
+    watermark_at,
+)
+from delta_format.log_actions import LogAction, transaction
+from delta_format.log_files import prune
+from delta_format.options import TRANSACTION_RETENTION
+from delta_format.paths import plain
+from delta_format.snapshot import Snapshot
+from hudi_core.spi import INSTANT_KEY, Instant, MetaClientView
+
+_EVERY: Final = 10
+"""Versions that a log is left alone after it was tidied up."""
+_SHARE: Final = 4
+"""Entries leave when they are one of so many: a checkpoint costs what it holds."""
+_MOST: Final = 100_000
+"""Entries that leave at once: their version is opened as a whole."""
+_OF_INSTANT: Final = re.compile(r"hudi:([0-9]+)")
+_UNSAFE: Final = frozenset(("", ".", ".."))
+"""Names of folders in a path that may lead out of the table."""
+_SCHEMA_AND_INSTANT: Final = 2
+"""Versions that an instant makes at most."""
+
+
+def forget(meta_client: MetaClientView, archived: Iterable[Instant]) -> None:
+    """Take archived instants out of the log, and what only they needed.
+
+    Raises
+    ------
+    CommitConflictError, CommitStateUnknownError
+        The log was changed in between, or the store failed.
+    StorageError
+        The store failed; the next archive goes on.
+    """
+    old = tuple(archived)
+    head = open_log(meta_client)
+    marks = [completion_millis(instant) for instant in old]
+    mark = max([*marks, *([] if head.watermark is None else [head.watermark])], default=None)
+    if mark is None or _is_fresh(head):
+        return
+    times = {one.requested_time for one in meta_client.timeline().instants}
+    active = times - {one.requested_time for one in old}
+    files = list(meta_client.storage.list(LOG_FOLDER))
+    entries = Entries.read(meta_client, files)
+    needed = min(_first_needed(head, active), head.version)
+    rises = [] if mark == head.watermark else [watermark_at(mark)]
+    left = _leaving(meta_client, head, entries, [*_transactions(entries, active, mark)])
+    if rises or left:
+        head.require_ours()
+        known = declared(head.table)
+        # entries are only dated back where the log says that they grow old
+        kept = {**TRANSACTION_RETENTION, **known.configuration}
+        declaration = next_declaration(head, replace(known, configuration=kept)) if left else []
+        step(
+            meta_client,
+            head,
+            ARCHIVE_STEP,
+            [*rises, *declaration, *left],
+            with_checkpoint=bool(left),
+        )
+    prune(meta_client, files, needed)
+
+
+def _is_fresh(head: Head) -> bool:
+    """Whether one of the last versions is that of an archive."""
+    for info in head.versions():
+        if head.version - info["version"] >= _EVERY:
+            break
+        if info.get(STEP_KEY) == ARCHIVE_STEP:
+            return True
+    return False
+
+
+def _first_needed(head: Head, active: Collection[str]) -> int:
+    """The version before the earliest one that holds an active instant.
+
+    A rollback and a restore go back as far as that, and a savepoint keeps its commit active.
+    """
+    versions = [one["version"] for one in head.versions() if one.get(INSTANT_KEY) in active]
+    return min(versions, default=head.version) - _SCHEMA_AND_INSTANT
+
+
+def _transactions(entries: Entries, active: Collection[str], mark: int) -> Iterator[LogAction]:
+    """Transactions of archived instants, dated back.
+
+    One that was taken out stays for ever, as no watermark speaks for it.
+    """
+    for name, version in entries.transactions.items():
+        found = _OF_INSTANT.fullmatch(name)
+        if found and found[1] not in active and REVOKED < version <= mark:
+            yield transaction(name, version, LONG_AGO)
+
+
+def _leaving(
+    meta_client: MetaClientView, head: Head, entries: Entries, transactions: list[LogAction]
+) -> list[LogAction]:
+    """The entries that leave; none where these are few of all."""
+    live = {file.spelling for file in Snapshot(head).files()}
+    removed = entries.removed - live
+    enough = -(-(len(live) + len(removed) + len(entries.transactions)) // _SHARE)
+    if len(transactions) + len(removed) < enough:
+        return []
+    found = [*transactions, *_removals(meta_client, sorted(removed))]
+    return found[:_MOST] if len(found) >= enough else []
+
+
+def _removals(meta_client: MetaClientView, removed: Sequence[str]) -> Iterator[LogAction]:
+    """Removals of files that the store does not have any more, dated back."""
+    paths = {one: plain(one) for one in removed}
+    paths = {one: path for one, path in paths.items() if not _UNSAFE & {*path.split("/")}}
+    folders = sorted({path.rpartition("/")[0] for path in paths.values()})
+    listed = meta_client.run_map(meta_client.storage.list_names, folders)
+    names = {folder: frozenset(some) for folder, some in zip(folders, listed, strict=True)}
+    for spelling, path in paths.items():
+        folder, _, name = path.rpartition("/")
+        if name not in names[folder]:
+            yield {"remove": {"path": spelling, "deletionTimestamp": LONG_AGO, "dataChange": False}}
