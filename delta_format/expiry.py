@@ -5,7 +5,8 @@ In this order, each of which a crash may be the last of:
 1. One version raises the watermark and dates entries back: removals of files that are deleted, and
    transactions of archived instants, for which the watermark speaks from then on. No engine takes
    entries that are older than the log's retention into a checkpoint, so that no checkpoint has to
-   be written by hand.
+   be written by hand. (Delta-Spark keeps a removal where it reads the one that was dated back and
+   the one before it at once. The next archive finds it.)
 2. A checkpoint of that version: whoever opens the log sees none of these entries.
 3. Files of versions to which nobody goes back are deleted, where a checkpoint allows it.
 

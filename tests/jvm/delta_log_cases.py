@@ -7,6 +7,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 import hudi_core as hudi
@@ -85,3 +86,70 @@ def test_a_log_of_an_earlier_release_is_vacuumed_after_a_repair(
     assert named == [spelled(plain(path)) for path in named]
     vacuum(delta_spark, tmp_path / "t")
     assert seen(delta_spark, tmp_path / "t") == held
+
+
+def named_by(checkpoint: Path) -> set[str]:
+    """Applications and removed files that a checkpoint names."""
+    found = pq.ParquetFile(checkpoint).read(columns=["txn.appId", "remove.path"]).to_pylist()
+    applications = {one["txn"]["appId"] for one in found if one["txn"]}
+    return applications | {one["remove"]["path"] for one in found if one["remove"]}
+
+
+def dated_back(version: Path) -> set[str]:
+    """Applications and removed files of times before the epoch, in one version."""
+    actions = map(json.loads, version.read_text(encoding="utf-8").splitlines())
+    found = (one.get("txn") or one.get("remove") or {} for one in actions)
+    return {
+        one.get("appId") or one["path"]
+        for one in found
+        if one.get("lastUpdated", one.get("deletionTimestamp", 0)) < 0
+    }
+
+
+def test_a_log_without_archived_instants(delta_spark: Engine, tmp_path: Path) -> None:
+    """Versions that are kept, and entries that are dated back."""
+    path, log = tmp_path / "t", tmp_path / "t/_delta_log"
+    table = made(path)
+    few = {
+        "hoodie.cleaner.commits.retained": "2",
+        "hoodie.keep.min.commits": "3",
+        "hoodie.keep.max.commits": "4",
+        "hoodie.metadata.compact.max.delta.commits": "1",
+    }
+    for n in range(3, 25):
+        table.upsert(rows(n, *CITIES), options=few)
+    held = dict.fromkeys(CITIES, 24)
+    assert not (log / f"{0:020}.json").exists()
+    assert seen(delta_spark, path) == held
+    assert delta_spark.sql(f"vacuum delta.`{path}` dry run") == []
+    reports = DeltaTable(table.path).history()
+    kept = [one.requested_time for one in table.timeline.completed_writes()][-2:]
+    past = [
+        (table.to_arrow(as_of=one["hudi.instant"]), one["version"])
+        for one in reports
+        if one.get("hudi.action") == "commit" and one["hudi.instant"] in kept
+    ]
+    assert len(past) == 2
+    for then, version in past:
+        found = delta_spark.sql(f"select distinct n from delta.`{path}` version as of {version}")
+        assert {n for (n,) in found} == set(then.column("n").to_pylist())
+    history = delta_spark.query(f"describe history delta.`{path}`")
+    assert history["version"].to_pylist() == [one["version"] for one in reports]
+    # as if the checkpoint after them had never come to be: what is dated back is read, and not kept
+    last = max(one for one in log.glob("*.json") if dated_back(one))
+    for checkpoint in log.glob("*.checkpoint.parquet"):
+        if checkpoint.name[:20] >= last.name[:20]:
+            checkpoint.unlink()
+    (log / "_last_checkpoint").unlink()
+    before = named_by(max(log.glob("*.checkpoint.parquet")))
+    assert before & dated_back(last)
+    assert seen(delta_spark, path) == held
+    delta_spark.write_checkpoint(path)
+    newest = max(log.glob("*.checkpoint.parquet"))
+    assert newest.name[:20] > last.name[:20]
+    # what was removed since the checkpoint before stays where Spark has read both: until next time
+    assert not named_by(newest) & before & dated_back(last)
+    assert not any(one.startswith("hudi:") for one in named_by(newest) & dated_back(last))
+    table.upsert(rows(30, *CITIES), options=few)
+    assert seen(delta_spark, path) == dict.fromkeys(CITIES, 30)
+    assert table.validate().is_valid
