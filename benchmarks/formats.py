@@ -55,7 +55,7 @@ class Found(Compared):
             some = [one for one in self.timings if one.case == HISTORY]
             of_format = [one.variant for one in some if one.variant.startswith(f"{name}: ")]
             if len(of_format) > 1:
-                found.append(Target(HISTORY, of_format[-1], of_format[0], 1.5))
+                found.append(Target(HISTORY, of_format[-1], of_format[0], 1.2))
             found.append(Target(BOTH, f"{name}: with metadata table", f"{name}: without", None))
             found.append(Target(LISTING, f"{name}: ours", f"{name}: library", None))
         run = {case for case, _ in values}

@@ -29,6 +29,7 @@ from delta_format.log import (
     ARCHIVE_STEP,
     REVOKED,
     STEP_KEY,
+    WRITES,
     Head,
     completion_millis,
     open_log,
@@ -39,7 +40,7 @@ from delta_format.log_files import prune
 from delta_format.options import TRANSACTION_RETENTION
 from delta_format.paths import plain
 from delta_format.snapshot import Snapshot
-from hudi_core.spi import INSTANT_KEY, Instant, MetaClientView
+from hudi_core.spi import ACTION_KEY, INSTANT_KEY, Instant, MetaClientView
 
 _EVERY: Final = 10
 """Versions that a log is left alone after it was tidied up."""
@@ -74,7 +75,7 @@ def forget(meta_client: MetaClientView, archived: Iterable[Instant]) -> None:
     active = times - {one.requested_time for one in old}
     files = list(meta_client.storage.list(LOG_FOLDER))
     entries = Entries.read(meta_client, files)
-    needed = min(_first_needed(head, active), head.version)
+    needed = _first_needed(head, active)
     rises = [] if mark == head.watermark else [watermark_at(mark)]
     left = _leaving(meta_client, head, entries, [*_transactions(entries, active, mark)])
     if rises or left:
@@ -104,11 +105,12 @@ def _is_fresh(head: Head) -> bool:
 
 
 def _first_needed(head: Head, active: Collection[str]) -> int:
-    """The version before the earliest one that holds an active instant.
+    """The version before the earliest one that holds an active write.
 
     A rollback and a restore go back as far as that, and a savepoint keeps its commit active.
     """
-    versions = [one["version"] for one in head.versions() if one.get(INSTANT_KEY) in active]
+    writes = (one for one in head.versions() if one.get(ACTION_KEY) in WRITES)
+    versions = [one["version"] for one in writes if one.get(INSTANT_KEY) in active]
     return min(versions, default=head.version) - _SCHEMA_AND_INSTANT
 
 

@@ -34,6 +34,7 @@ from hudi_core.spi import (
     COMPLETION_TIME_KEY,
     INSTANT_KEY,
     WATERMARK_KEY,
+    WRITE_ACTIONS,
     Action,
     CommitConflictError,
     HudiError,
@@ -54,6 +55,8 @@ REVERT_STEP: Final = "revert"
 FENCE_STEP: Final = "fence"
 UNSAVE_STEP: Final = "delete-savepoint"
 ARCHIVE_STEP: Final = "archive"
+WRITES: Final = frozenset(one.value for one in WRITE_ACTIONS)
+"""Actions that change rows, as versions report them."""
 REVOKED: Final = -1
 """Version of an instant's transaction once the instant is taken out of the table."""
 

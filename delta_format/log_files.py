@@ -88,7 +88,7 @@ def prune(meta_client: MetaClientView, files: Iterable[FileStatus], needed: int)
     """Delete what lies before the last checkpoint that a version is read from.
 
     Checkpoints go first, then versions, the oldest first: who reads an older version meanwhile
-    sees it, or fails; and a version is there for as long as the one before it.
+    sees it, or fails.
 
     Parameters
     ----------

@@ -20,6 +20,7 @@ from delta_format.log import (
     SCHEMA_STEP,
     STEP_KEY,
     UNSAVE_STEP,
+    WRITES,
     Head,
     completion_millis,
     open_log,
@@ -46,9 +47,6 @@ from hudi_core.spi import (
     parse_instant_time,
 )
 
-_WRITES: Final = frozenset(
-    one.value for one in (Action.COMMIT, Action.DELTACOMMIT, Action.REPLACECOMMIT)
-)
 _RESTORE: Final = "RESTORE"
 _SAVEPOINTS: Final = "hudi.savepoints"
 """Transaction that a log has once it had a savepoint: only then are its reports looked through."""
@@ -124,7 +122,7 @@ def restore(meta_client: MetaClientView, plan: RestorePlan) -> None:
         elif time in held and info.get(ACTION_KEY) == held[time].action.completed_action.value:
             oldest = int(info["version"]), held[time]
             seen.add(time)
-        elif info.get(ACTION_KEY) in _WRITES and seen != held.keys():
+        elif info.get(ACTION_KEY) in WRITES and seen != held.keys():
             raise _forgotten(head, f"{time}, which is to stay, came in between")
         if seen == held.keys():
             break
@@ -182,7 +180,7 @@ def _version_of(head: Head, commit: str | None) -> int | None:
     Between it and the instants of a restore there may be others, which are archived.
     """
     for info in head.versions():
-        if info.get(INSTANT_KEY) == commit and info.get(ACTION_KEY) in _WRITES:
+        if info.get(INSTANT_KEY) == commit and info.get(ACTION_KEY) in WRITES:
             return int(info["version"])
     return None
 
@@ -279,7 +277,7 @@ def _saved(meta_client: MetaClientView, head: Head) -> Iterator[Collection[str]]
             one = Instant(parse_instant_time(str(time)), Action.SAVEPOINT, State.COMPLETED, done)
             if head.holds(one):
                 saved.add(time)
-        elif action in _WRITES and time in saved:
+        elif action in WRITES and time in saved:
             yield Snapshot(open_log(meta_client, int(info["version"]))).paths()
 
 

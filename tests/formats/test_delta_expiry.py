@@ -24,6 +24,7 @@ from delta_format.log_files import CHECKPOINT, VERSION, file_of, number_of
 from delta_format.options import TRANSACTION_RETENTION
 from hudi_core.errors import CommitConflictError, HistoryExpiredError, StorageError
 from hudi_core.meta_client import TableMetaClient
+from hudi_core.model.instant import Action
 from hudi_core.services.opening import open_table
 from hudi_core.storage.posix import PosixStorage
 from tests.formats.delta_tables import READERS
@@ -161,7 +162,11 @@ def test_the_last_commit_is_rolled_back_and_older_ones_restored(long: Long) -> N
     assert agree(long.path) == long.seen[before.requested_time]
     table.restore(kept)
     assert agree(long.path) == long.seen[kept.requested_time]
-    go_on(long.path, 6)
+    restored = numbers(long.path)[-1]
+    go_on(long.path, 11)
+    # the restore itself is never archived, and keeps no version
+    assert numbers(long.path)[0] > restored
+    assert any(one.action is Action.RESTORE for one in table.timeline.instants)
     assert table.validate().differences == ()
 
 
