@@ -1,7 +1,7 @@
-"""Entries that a log carries from checkpoint to checkpoint, read from its files.
+"""Removed files and transactions that a log carries on.
 
-deltalake gives the present files alone. Removed files are entries too, and so are transactions: a
-log carries them on until they are older than it keeps them.
+They are read from its files, as deltalake gives the present files alone. They go from checkpoint to
+checkpoint until they are older than the log keeps them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""What a Delta log loses once instants are archived, so that it does not grow with its age.
+"""What a Delta log loses once instants are archived.
+
+So it does not grow with its age.
 
 In this order, each of which a crash may be the last of:
 
@@ -139,7 +141,7 @@ def _leaving(
 
 
 def _removals(meta_client: MetaClientView, removed: Sequence[str]) -> Iterator[LogAction]:
-    """Removals of files that the store does not have any more, dated back."""
+    """Removals of files that are deleted, dated back."""
     paths = {one: plain(one) for one in removed}
     paths = {one: path for one, path in paths.items() if not _UNSAFE & {*path.split("/")}}
     folders = sorted({path.rpartition("/")[0] for path in paths.values()})

@@ -31,7 +31,7 @@ def file_of(version: int) -> str:
 
 
 def number_of(name: str, kind: re.Pattern[str]) -> int:
-    """The version that a file is of; -1 for one of another kind."""
+    """The version of a file; -1 for one of another kind."""
     found = kind.fullmatch(name)
     return int(found[1]) if found else -1
 
@@ -85,7 +85,7 @@ def sweep(meta_client: MetaClientView) -> None:
 
 
 def prune(meta_client: MetaClientView, files: Iterable[FileStatus], needed: int) -> None:
-    """Delete what lies before the last checkpoint that a version is read from.
+    """Delete what no version from one on is read from.
 
     Checkpoints go first, then versions, the oldest first: who reads an older version meanwhile
     sees it, or fails.
