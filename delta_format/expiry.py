@@ -71,16 +71,19 @@ def forget(meta_client: MetaClientView, archived: Iterable[Instant]) -> None:
     head = open_log(meta_client)
     marks = [completion_millis(instant) for instant in old]
     mark = max([*marks, *([] if head.watermark is None else [head.watermark])], default=None)
-    if mark is None or _is_fresh(head):
+    instants = meta_client.timeline().instants
+    gone = {one.requested_time for one in old}
+    is_all = gone >= {one.requested_time for one in instants if one.is_completed}
+    if mark is None or (_is_fresh(head) and not is_all):
         return
-    times = {one.requested_time for one in meta_client.timeline().instants}
-    active = times - {one.requested_time for one in old}
+    active = {one.requested_time for one in instants} - gone
     files = list(meta_client.storage.list(LOG_FOLDER))
     entries = Entries.read(meta_client, files)
     needed = _first_needed(head, active)
     rises = [] if mark == head.watermark else [watermark_at(mark)]
-    left = _leaving(meta_client, head, entries, [*_transactions(entries, active, mark)])
-    if rises or left:
+    transactions = [*_transactions(entries, active, mark)]
+    left = _leaving(meta_client, head, entries, transactions, share=0 if is_all else _SHARE)
+    if rises or left or is_all:
         head.require_ours()
         known = declared(head.table)
         # entries are only dated back where the log says that they grow old
@@ -91,8 +94,11 @@ def forget(meta_client: MetaClientView, archived: Iterable[Instant]) -> None:
             head,
             ARCHIVE_STEP,
             [*rises, *declaration, *left],
-            with_checkpoint=bool(left),
+            with_checkpoint=bool(left) or is_all,
         )
+    if is_all:
+        # nothing is gone back to: the log begins with the version that was just made
+        needed, files = head.version + 1, list(meta_client.storage.list(LOG_FOLDER))
     prune(meta_client, files, needed)
 
 
@@ -128,12 +134,20 @@ def _transactions(entries: Entries, active: Collection[str], mark: int) -> Itera
 
 
 def _leaving(
-    meta_client: MetaClientView, head: Head, entries: Entries, transactions: list[LogAction]
+    meta_client: MetaClientView,
+    head: Head,
+    entries: Entries,
+    transactions: list[LogAction],
+    share: int,
 ) -> list[LogAction]:
-    """The entries that leave; none where these are few of all."""
+    """The entries that leave; none where these are few of all.
+
+    Few are less than one of ``share``; with 0 none are too few.
+    """
     live = {file.spelling for file in Snapshot(head).files()}
     removed = entries.removed - live
-    enough = -(-(len(live) + len(removed) + len(entries.transactions)) // _SHARE)
+    every = len(live) + len(removed) + len(entries.transactions)
+    enough = -(-every // share) if share else 0
     if len(transactions) + len(removed) < enough:
         return []
     found = [*transactions, *_removals(meta_client, sorted(removed))]

@@ -173,6 +173,9 @@ def _rebuilt_format(state: TableState, progress: Progress) -> tuple[str, ...]:
         return ()
     receipt = build_format(table, table.host, state.timeline, progress)
     update_properties(table.client.storage, new_properties(table, table.host, receipt))
-    left = tuple(table.as_stored().afresh.lister().leftovers())
+    now = table.as_stored()
+    # all of it has expired: no state of the format but the present one is gone back to
+    now.host.archive_instants(now.client, state.timeline.completed().instants)
+    left = tuple(now.afresh.lister().leftovers())
     list(table.client.run_map(DeleteFile(table.client.storage), left))
     return left

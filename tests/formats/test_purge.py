@@ -24,7 +24,7 @@ INDEXED = {
     "hoodie.metadata.compact.max.delta.commits": "3",
     "hoodie.table.cdc.enabled": "true",
 }
-FORMATS = ("native", "iceberg")
+FORMATS = ("native", "iceberg", "delta")
 
 
 def written(path: Path, table_format: str) -> hudi.Table:
