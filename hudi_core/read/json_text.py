@@ -19,7 +19,7 @@ import pyarrow.types as pt
 from hudi_core.schema.arrow_types import is_bytes, is_list, is_text
 from hudi_core.schema.casting import list_offsets, map_entries
 
-_NULL: Final = pa.scalar("null")
+_NULL: Final = "null"
 _ESCAPES: Final = {"\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _NOT_FINITE: Final = {"nan": '"NaN"', "-nan": '"NaN"', "inf": '"Infinity"', "-inf": '"-Infinity"'}
 
