@@ -8,7 +8,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from hudi_core.config.write import WriteConfig
-from hudi_core.errors import InstantNotFoundError, TableServiceError
+from hudi_core.errors import (
+    CommitStateUnknownError,
+    InstantNotFoundError,
+    TableServiceError,
+)
 from hudi_core.metadata.lister import table_lister
 from hudi_core.model.actions import SavepointMetadata, SavepointPartitionMetadata
 from hudi_core.model.capability import Capability
@@ -75,6 +79,8 @@ def create_savepoint(
         No such commit is on the active timeline.
     HistoryExpiredError
         A clean has deleted a file of that state.
+    TableServiceError
+        The format does not keep that state any more.
     ConcurrentWriterError, LockError, CommitStateUnknownError
         See :func:`hudi_core.txn.table_service.locked_for_service`.
     """
@@ -106,7 +112,18 @@ def create_savepoint(
         )
         saved = state.with_instant(done)
         host, client = saved.table.host, saved.client
-        publish_with_retry(saved.table, done, lambda: host.complete_savepoint(client, body, done))
+        try:
+            publish_with_retry(
+                saved.table, done, lambda: host.complete_savepoint(client, body, done)
+            )
+        except CommitStateUnknownError as unpublished:
+            refused = unpublished.__cause__
+            if not isinstance(refused, TableServiceError):
+                raise
+            # the format does not keep that state any more: it is no savepoint
+            client.active.delete(done)
+            client.active.delete_pending(done)
+            raise refused from unpublished
         return _described(saved, done)
 
 

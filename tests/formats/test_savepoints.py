@@ -146,3 +146,18 @@ def test_a_restore_that_died_is_finished_by_the_next_write(
     assert found.is_completed
     agree(path)
     assert hudi.Table.open(str(path)).validate().differences == ()
+
+
+def test_a_state_that_the_format_has_forgotten_is_no_savepoint(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    table = new_table(path, "iceberg")
+    first, *_ = table.timeline.completed_writes()
+    iceberg = open_table(table.path, {})
+    iceberg.host.archive_instants(iceberg.client, [first])
+    before = table.timeline.instants
+    with pytest.raises(TableServiceError, match="does not keep the state"):
+        table.savepoint(first)
+    assert table.timeline.instants == before
+    table.savepoint()
+    table.upsert(batch(3, "a"))
+    agree(path)
