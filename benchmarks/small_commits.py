@@ -28,8 +28,9 @@ CASES = (LOCAL, S3)
 ROWS, BATCH, COMMITS = 20_000, 1_000, 200
 DELTALAKE, PYICEBERG = "deltalake", "pyiceberg"
 NATIVE, BARE, ICEBERG, DELTA = "native", "native, no metadata table", "iceberg", "delta"
-ALLOWED = {NATIVE: 1.5, BARE: 1.0, ICEBERG: 1.8, DELTA: 1.8}
-"""Of a merge of deltalake's on a local disk."""
+SERVED = "native, with table services"
+ALLOWED = {NATIVE: 1.5, BARE: 1.0, ICEBERG: 1.8, DELTA: 1.8, SERVED: None}
+"""Of a merge of deltalake's on a local disk; ``None`` without a target."""
 _SCHEMA = pa.schema(
     {"id": pa.string(), "city": pa.string(), "ts": pa.int64(), "fare": pa.float64()}
 )
@@ -145,15 +146,23 @@ def tables(store: Store) -> dict[str, Peer]:
         BARE: _ours(store, "native", first, metadata=False),
         ICEBERG: _ours(store, "iceberg", first, metadata=True),
         DELTA: _ours(store, "delta", first, metadata=True),
+        SERVED: _ours(store, "native", first, metadata=True, services=True),
         DELTALAKE: _deltalake(store, first),
         PYICEBERG: _pyiceberg(store, first),
     }
 
 
-def _ours(store: Store, format_: str, first: pa.Table, *, metadata: bool) -> Peer:
-    options = {**store.hudi, "hoodie.metadata.enable": str(metadata).lower()}
+def _ours(
+    store: Store, format_: str, first: pa.Table, *, metadata: bool, services: bool = False
+) -> Peer:
+    # the peers neither clean nor archive
+    options = {
+        **store.hudi,
+        "hoodie.metadata.enable": str(metadata).lower(),
+        "hoodie.table.services.enabled": str(services).lower(),
+    }
     table = hudi.Table.create(
-        f"{store.root}/{format_}-{metadata}",
+        f"{store.root}/{format_}-{metadata}-{services}",
         _SCHEMA,
         name="trips",
         record_key="id",
