@@ -83,7 +83,8 @@ def forget(meta_client: MetaClientView, archived: Iterable[Instant]) -> None:
     rises = [] if mark == head.watermark else [watermark_at(mark)]
     transactions = [*_transactions(entries, active, mark)]
     left = _leaving(meta_client, head, entries, transactions, share=0 if is_all else _SHARE)
-    if rises or left or is_all:
+    starts_over = is_all and not _is_archive(head)
+    if rises or left or starts_over:
         head.require_ours()
         known = declared(head.table)
         # entries are only dated back where the log says that they grow old
@@ -94,12 +95,18 @@ def forget(meta_client: MetaClientView, archived: Iterable[Instant]) -> None:
             head,
             ARCHIVE_STEP,
             [*rises, *declaration, *left],
-            with_checkpoint=bool(left) or is_all,
+            with_checkpoint=bool(left) or starts_over,
         )
     if is_all:
         # nothing is gone back to: the log begins with the version that was just made
         needed, files = head.version + 1, list(meta_client.storage.list(LOG_FOLDER))
     prune(meta_client, files, needed)
+
+
+def _is_archive(head: Head) -> bool:
+    """Whether the newest version is that of an archive."""
+    newest = next(iter(head.versions()), None)
+    return newest is not None and newest.get(STEP_KEY) == ARCHIVE_STEP
 
 
 def _is_fresh(head: Head) -> bool:

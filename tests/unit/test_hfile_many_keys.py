@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hudi_core.errors import CorruptMetadataError
@@ -37,6 +37,7 @@ def found(reader: HFileReader, keys: list[bytes]) -> dict[bytes, bytes]:
 
 @settings(max_examples=5 * settings().max_examples)
 @given(contents, st.sets(parts, max_size=9), st.sampled_from([1, 100, 1000, 100_000]))
+@example({b"": b""}, {b"longer than the block that would hold it"}, 1)
 def test_the_same_is_found_as_key_by_key(
     content: dict[bytes, bytes], others: set[bytes], block_bytes: int
 ) -> None:

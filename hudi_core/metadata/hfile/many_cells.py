@@ -103,6 +103,8 @@ def parts(data: npt.NDArray[np.uint8], begins: Ints, length: int) -> pa.FixedSiz
     """Return parts of the data that have the same length."""
     if length == 0:
         return pa.array([b""] * len(begins), pa.binary(0))
+    if not len(begins):  # they may be longer than all of the data
+        return pa.array([], pa.binary(length))
     windows = np.ndarray(len(data) - length + 1, f"V{length}", data, strides=(1,))
     buffers = [None, pa.py_buffer(windows[begins])]
     return pa.Array.from_buffers(pa.binary(length), len(begins), buffers)
