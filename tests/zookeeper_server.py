@@ -6,12 +6,14 @@ put together here, from Python. The same process has Curator, whose locks Hudi t
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from kazoo.client import KazooClient
 from py4j.java_gateway import JavaGateway
 
 from tests.java_process import java_process, make
@@ -63,4 +65,15 @@ def zookeeper_server(folder: Path) -> Iterator[ZooKeeper]:
         try:
             yield ZooKeeper(f"127.0.0.1:{factory.getLocalPort()}", gateway)
         finally:
+            _close_clients()
             factory.shutdown()
+
+
+def _close_clients() -> None:
+    """End the sessions that tests have left: without a server they look for it for ever.
+
+    Such a search is seen in whatever test runs then.
+    """
+    for client in [one for one in gc.get_objects() if type(one) is KazooClient]:
+        client.stop()
+        client.close()

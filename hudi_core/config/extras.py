@@ -26,6 +26,8 @@ def require_library(module: str, extra: str, option: tuple[str, str], need: str)
         The library is not installed; the error names the extra.
     """
     try:
+        # a part of a library may be loaded while the library itself is not to be had
+        importlib.import_module(module.partition(".")[0])
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         raise InvalidOptionError(

@@ -92,6 +92,7 @@ def chosen(provider: str, **options: str) -> LockProvider:
     return lock_provider(place, LockConfig.from_options({f"{LOCK}provider": provider, **given}))
 
 
+@pytest.mark.impure  # sessions of other locks' tests may end meanwhile
 @pytest.mark.parametrize(
     "provider",
     ["hive_metastore", "org.apache.hudi.hive.transaction.lock.HiveMetastoreBasedLockProvider"],
