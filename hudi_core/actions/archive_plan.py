@@ -9,13 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final
 
 from hudi_core.model.instant import Action, Instant
 from hudi_core.model.instant_time import SOLO_PREFIX, InstantTime
 from hudi_core.timeline.timeline import Timeline
-
-_SERVICES: Final = (Action.CLEAN, Action.ROLLBACK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,23 +31,24 @@ class ArchiveRules:
     compaction_delta_commits
         Deltacommits since the last compaction after which the next one is due, which must be there
         to be counted; ``None`` for tables that are not compacted.
-    max_services
-        Cleans and rollbacks beyond which they are archived by themselves; ``None`` for tables whose
-        services go with the writes around them.
+    max_cleans
+        Cleans beyond which they are archived by themselves; ``None`` for tables whose cleans go
+        with the writes around them, as rollbacks always do: these tell which late files count for
+        nothing.
     """
 
     min_commits: int = 20
     max_commits: int = 30
     beyond_savepoint: bool = False
     compaction_delta_commits: int | None = None
-    max_services: int | None = None
+    max_cleans: int | None = None
 
     def is_due(self, timeline: Timeline) -> bool:
         """Whether a timeline has more instants than it should."""
         if len(timeline.completed_writes()) > self.max_commits:
             return True
-        services = timeline.completed().of_actions(*_SERVICES)
-        return self.max_services is not None and len(services) > self.max_services
+        cleans = timeline.completed().of_actions(Action.CLEAN)
+        return self.max_cleans is not None and len(cleans) > self.max_cleans
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,14 +107,15 @@ def plan_archive(
     ]
     is_long = len(writes) > rules.max_commits
     chosen = candidates[: len(writes) - rules.min_commits] if is_long else []
-    until = chosen[-1].requested_time if chosen else ""
-    if rules.max_services is not None:
-        # no reader asks them for anything that the table's state does not say
-        until = max(until, bound or timeline.latest_time() or "")
+    newest = chosen[-1].requested_time if chosen else ""
+    until = {Action.ROLLBACK: newest, Action.CLEAN: newest}
+    if rules.max_cleans is not None:
+        # who asks for them later finds them in the history
+        until[Action.CLEAN] = max(newest, bound or timeline.latest_time() or "")
     between = [
         one
-        for one in timeline.completed().of_actions(*_SERVICES)
-        if one.requested_time < until
+        for one in timeline.completed().of_actions(*until)
+        if one.requested_time < until[one.action]
         # the next clean goes on from it
         and (last_clean is None or one != last_clean.instant)
     ]

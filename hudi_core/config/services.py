@@ -74,7 +74,7 @@ class ServicesConfig(Options, group=Group.SERVICES):
         parse=boolean,
         aliases=("hoodie.clean.incremental.enabled",),
         doc="Whether a clean looks only at partitions in which something was updated or replaced "
-        "since the last one, or at all of them.",
+        "since the last one, or at all of them. Under KEEP_LATEST_FILE_VERSIONS it is always all.",
     )
     clean_trigger_strategy = ConfigKey(
         "hoodie.clean.trigger.strategy",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from hudi_core.actions.archive import archive
 from hudi_core.actions.archive_plan import ArchiveRules, LastClean, plan_archive
@@ -17,8 +18,8 @@ from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import TableLock
 from hudi_core.txn.table_service import locked_for_service, planned_for_service
 
-_SERVICES_KEPT = 10
-"""Cleans and rollbacks beyond which they are archived, however few commits there are."""
+_CLEANS_KEPT: Final = 10
+"""Cleans beyond which they are archived, however few commits there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ def _plan(state: TableState, config: ServicesConfig) -> tuple[Instant, ...]:
         config.keep_min_commits,
         config.keep_max_commits,
         beyond_savepoint=config.archive_beyond_savepoint,
-        max_services=_SERVICES_KEPT,
+        max_cleans=_CLEANS_KEPT,
     )
     if not rules.is_due(state.timeline):
         return ()

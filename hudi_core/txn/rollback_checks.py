@@ -89,7 +89,7 @@ def _require_no_savepoint(timeline: Timeline, target: Instant) -> None:
     if timeline.find(instant, Action.SAVEPOINT) is not None:
         raise TableServiceError(
             f"Instant {instant} cannot be rolled back: a savepoint holds it",
-            "Delete the savepoint with the engine that made it, then roll back.",
+            "Delete the savepoint (hudi savepoint delete), then roll back.",
             instant=instant,
         )
 

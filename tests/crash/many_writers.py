@@ -178,8 +178,8 @@ def require_right(path: Path, told: Told) -> None:
     lost = told.acked - set(keys)
     assert not lost, f"acknowledged and lost: {sorted(lost)}"
     known = {"seed", "seed2", "last", "shared0", "shared1"}
-    strange = set(keys) - told.acked - told.unknown - known
-    assert not strange, f"not acknowledged and there: {sorted(strange)}"
+    unexpected = set(keys) - told.acked - told.unknown - known
+    assert not unexpected, f"not acknowledged and there: {sorted(unexpected)}"
     for read in READERS[table.format]:
         theirs = read(path).select(["id", "part", "ts"]).to_pylist()
         assert sorted(theirs, key=repr) == own, read.__name__

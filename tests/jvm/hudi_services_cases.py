@@ -79,6 +79,7 @@ STEPS: tuple[Step, ...] = (cleaned, archived, bounded, saved, restored, purged)
 def test_hudi_goes_on_after_our_service(
     hudi_spark: Engine, tmp_path: Path, version: str, step: Step, index: dict[str, str]
 ) -> None:
+    """We clean, archive, save, restore or purge; Hudi-Spark reads and updates, and we go on."""
     path = tmp_path / "t"
     table, held = made(path, version, {**index, "hoodie.clean.automatic": "false"})
     often = {"hoodie.metadata.compact.max.delta.commits": "2"}
@@ -98,6 +99,7 @@ def test_hudi_goes_on_after_our_service(
 
 @versions
 def test_we_go_on_after_services_of_hudi(hudi_spark: Engine, tmp_path: Path, version: str) -> None:
+    """Hudi-Spark saves, cleans, restores to its savepoint and deletes it; we write in between."""
     path = tmp_path / "t"
     table, held = made(path, version)
     kept = dict(held)
@@ -133,6 +135,7 @@ def test_we_go_on_after_services_of_hudi(hudi_spark: Engine, tmp_path: Path, ver
 
 @versions
 def test_hudi_restores_to_our_savepoint(hudi_spark: Engine, tmp_path: Path, version: str) -> None:
+    """We save, and Hudi-Spark restores to it; both go on."""
     path = tmp_path / "t"
     table, held = made(path, version)
     kept = table.savepoint(user="us").instant.requested_time

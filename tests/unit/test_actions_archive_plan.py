@@ -65,6 +65,18 @@ def test_what_keeps_instants(more: list[Instant], expected: list[int]) -> None:
     assert archived([*SIX, *more]) == expected
 
 
+def test_cleans_go_at_their_own_pace_and_rollbacks_with_their_writes() -> None:
+    cleans = [done(10 * n + 5, Action.CLEAN) for n in range(1, 5)]
+    last = LastClean(cleans[-1], at(10))
+    undone = done(27, Action.ROLLBACK)
+    some = [*SIX[:4], *cleans, undone]
+    assert archived(some, ArchiveRules(2, 9, max_cleans=4), last) == []
+    assert archived(some, ArchiveRules(2, 9, max_cleans=3)) == [15, 25, 35, 45]
+    # the next clean goes on from the last one
+    rules, newest = ArchiveRules(2, 9, max_cleans=3), LastClean(cleans[-1], None)
+    assert archived(some, rules, newest) == [15, 25, 35]
+
+
 def test_beyond_savepoints_only_the_savepointed_stay() -> None:
     rules = ArchiveRules(2, 4, beyond_savepoint=True)
     saved = done(20, Action.SAVEPOINT)
