@@ -11,6 +11,7 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from tests.crash.campaign import (
     HOWS,
@@ -25,6 +26,7 @@ from tests.crash.campaign import (
     workers,
 )
 from tests.crash.counting_storage import pinned
+from tests.crash.journal import Journal
 from tests.crash.rig import Case, Verdict
 from tests.crash.s3_campaign import (
     S3_FORMATS,
@@ -56,10 +58,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         cases += s3_cases(on_store)
         if options.sample is not None:
             cases = sample(cases, options.sample)
-        verdicts: list[Verdict | S3Verdict] = []
+        journal = Journal(options.journal)
+        verdicts, left = journal.split(cases)
         try:
-            for verdict in run(pool, cases):
+            for verdict in run(pool, left):
                 verdicts.append(verdict)
+                journal.write(verdict)
                 if verdict.violations:
                     print(f"{verdict.case}: {_short(verdict)}", flush=True)
                 if not len(verdicts) % _TOLD_EVERY:
@@ -83,6 +87,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--hows", nargs="+", choices=HOWS, default=HOWS)
     parser.add_argument("--second", type=int, default=20, help="second crashes per scene")
     parser.add_argument("--sample", type=int, help="run so many of the cases, always the same")
+    parser.add_argument(
+        "--journal", type=Path, help="a file: what it says was run is not run again"
+    )
     parser.add_argument("--jobs", type=int, help="processes; by default one for each processor")
     return parser
 

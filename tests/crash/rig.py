@@ -7,6 +7,7 @@ had been used would not survive it.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import pickle
@@ -30,7 +31,8 @@ from tests.crash.watched_calls import counted
 
 Names = frozenset[str]
 PRELOADED: Final = (
-    *("native_format.plugin", "iceberg_format.plugin", "delta_format.plugin", "deltalake.fs"),
+    *("hudi_core.table", "native_format.plugin", "iceberg_format.plugin", "delta_format.plugin"),
+    *("deltalake.fs",),
     *("pyiceberg.io.pyarrow", "pyiceberg.catalog.noop", "pyiceberg.avro.decoder_fast"),
 )
 """What every process would import for itself, were it not there when it is forked."""
@@ -118,6 +120,10 @@ class Rig:
     def __post_init__(self) -> None:
         for name in PRELOADED:
             importlib.import_module(name)
+        # a collection in a forked process would copy the pages of all that is imported
+        gc.collect()
+        gc.freeze()
+        gc.disable()
 
     @property
     def path(self) -> Path:
