@@ -3,7 +3,8 @@
 Policies and their defaults are Hudi's. Beyond them, under each: the newest slice of a file group
 stays, so do slices that a savepoint or a pending compaction needs, and nothing goes that a pending
 write may have begun to read. Replaced file groups go whole, as soon as the instant that replaced
-them is earlier than all that is retained.
+them is earlier than all that is retained; until then they lose old slices like others, which Hudi
+leaves to the end.
 """
 
 from __future__ import annotations
@@ -256,14 +257,12 @@ def clean_partition(
     superfluous: list[FileSlice] = []
     for group in files.groups:
         by = replaced.get(group.id)
-        if by is None:
-            superfluous += (
-                _old_versions(group, rules.file_versions_retained, needed)
-                if earliest is None
-                else _before(group, earliest.requested_time, needed)
-            )
-        elif earliest is None or by.requested_time < earliest.requested_time:
+        if by is not None and (earliest is None or by.requested_time < earliest.requested_time):
             superfluous += group.slices
+        elif earliest is None:
+            superfluous += _old_versions(group, rules.file_versions_retained, needed)
+        else:
+            superfluous += _before(group, earliest.requested_time, needed)
     attempts = _attempts(files.listed)
     paths = {
         path

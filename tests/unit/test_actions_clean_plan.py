@@ -254,6 +254,15 @@ def test_replaced_groups_stay_until_nobody_reads_them() -> None:
     assert plan[Q] == PartitionClean((f"q/c-0_0-0-0_{at(10)}.parquet",), drop=True)
 
 
+def test_replaced_groups_lose_slices_that_nobody_reads() -> None:
+    table = Table()
+    for time in (10, 20, 30, 40):
+        table.write(time, {P: ["a"]})
+    table.write(50, {P: ["b"]}, gone={"p": ("a",)})
+    plan = table.plan(CleanRules(commits_retained=2))
+    assert plan[P].paths == tuple(f"p/a-0_0-0-0_{at(time)}.parquet" for time in (10, 20))
+
+
 def test_under_versions_replaced_groups_go_at_once() -> None:
     plan = replaced_table().plan(CleanRules(VERSIONS))
     assert [len(plan[P].paths), len(plan[Q].paths), plan[Q].drop] == [1, 1, True]
