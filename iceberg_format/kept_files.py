@@ -12,7 +12,7 @@ from uuid import UUID
 from pyiceberg.manifest import DataFile
 
 from hudi_core.spi import PartitionPath
-from iceberg_format.lineage import ancestors
+from iceberg_format.lineage import kept_line
 from iceberg_format.manifests import CACHE, ManifestStore
 
 FilesByPartition = Mapping[PartitionPath, Mapping[str, DataFile]]
@@ -66,7 +66,7 @@ def files_of_snapshots(store: ManifestStore) -> FilesByPartition:
         A manifest, or a list of manifests, cannot be read.
     """
     key = store.files.root, store.metadata.table_uuid
-    line = list(ancestors(store.metadata))
+    line = kept_line(store.metadata)
     ids = frozenset(one.snapshot_id for one in line)
     with _lock:
         known = _listings.get(key, _Listing())

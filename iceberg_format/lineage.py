@@ -95,15 +95,32 @@ def _back_from(snapshot: Snapshot | None, metadata: TableMetadata) -> Iterator[S
         snapshot = None if parent is None else by_id.get(parent)
 
 
+def kept_line(metadata: TableMetadata) -> list[Snapshot]:
+    """The current lineage and older states of savepoints, the newest first.
+
+    A clean expires the snapshots between such a state and those that readers still need.
+    """
+    line = list(ancestors(metadata))
+    if not line or summary_of(line[-1]).get(STATE_KEY) == FIRST:
+        return line
+    oldest = line[-1].sequence_number or 0
+    before = [
+        one
+        for one in metadata.snapshots
+        if (one.sequence_number or 0) < oldest and {INSTANT_KEY, STATE_KEY} & {*summary_of(one)}
+    ]
+    return line + sorted(before, key=lambda one: one.sequence_number or 0, reverse=True)
+
+
 def summary_of(snapshot: Snapshot) -> Mapping[str, str]:
     """Return the summary of a snapshot, without its operation."""
     return snapshot.summary.additional_properties if snapshot.summary else {}
 
 
 def snapshot_of(metadata: TableMetadata, instant: Instant) -> Snapshot | None:
-    """Return the snapshot of the lineage that an instant made."""
+    """The snapshot of an instant in the lineage, or in a savepoint."""
     action = instant.action.completed_action
-    for snapshot in ancestors(metadata):
+    for snapshot in kept_line(metadata):
         summary = summary_of(snapshot)
         if (summary.get(INSTANT_KEY), summary.get(ACTION_KEY)) == (instant.requested_time, action):
             return snapshot

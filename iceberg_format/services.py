@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import takewhile
+from typing import Final
 
+from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import (
     RemovePropertiesUpdate,
@@ -29,7 +31,8 @@ from iceberg_format.catalog import TableState
 from iceberg_format.commit import change_once, expiry, publish, tagged
 from iceberg_format.leftovers import delete_unreached
 from iceberg_format.lineage import (
-    ancestors,
+    completed_up_to,
+    kept_line,
     record_of,
     require_hudi_lineage,
     snapshot_of,
@@ -39,6 +42,8 @@ from iceberg_format.manifests import ManifestStore
 from iceberg_format.rollback import go_back
 from iceberg_format.table import IcebergTable, version_of
 from iceberg_format.updates import remove_tag, set_tag
+
+_TAG: Final = "savepoint-"
 
 
 def record(table: IcebergTable, instant: Instant) -> FormatCommit:
@@ -68,17 +73,21 @@ def stop_naming(table: IcebergTable, plan: CleanerPlan) -> None:
     if not doomed:
         return
     store = ManifestStore(table.files, table.folder, metadata)
-    lineage = list(ancestors(metadata))
-    naming = [
-        number
-        for number, snapshot in enumerate(lineage)
-        if any(file.file_path in doomed for file in store.live(snapshot))
-    ]
-    if not naming:
+
+    def is_naming(snapshot: Snapshot) -> bool:
+        return any(file.file_path in doomed for file in store.live(snapshot))
+
+    pinned = tagged(metadata)
+    for snapshot in metadata.snapshots:
+        if snapshot.snapshot_id in pinned and is_naming(snapshot):
+            raise _names(snapshot, "a savepoint pins a state that names")
+    lineage = kept_line(metadata)
+    first = next((number for number, one in enumerate(lineage) if is_naming(one)), None)
+    if first is None:
         return
-    if naming[0] == 0:
+    if first == 0:
         raise _names(lineage[0], "the current state of the table names")
-    _expire(table, state, lineage, naming[0])
+    _expire(table, state, lineage[first:])
 
 
 def forget(table: IcebergTable, archived: Sequence[Instant]) -> None:
@@ -88,7 +97,7 @@ def forget(table: IcebergTable, archived: Sequence[Instant]) -> None:
     if not archived:
         return
     last = max(one.effective_completion_time for one in archived)
-    lineage = list(ancestors(metadata))
+    lineage = kept_line(metadata)
     first = next(
         (
             number
@@ -158,10 +167,10 @@ def restore(table: IcebergTable, plan: RestorePlan) -> None:
     metadata = state.metadata
     require_hudi_lineage(state.foreign, table.location)
     undone = {one.commit_time for one in plan.instants_to_rollback}
-    lineage = list(ancestors(metadata))
+    lineage = kept_line(metadata)
     dropped = list(takewhile(lambda one: _instant_of(one) in {"", *undone}, lineage))
-    while dropped and not _instant_of(dropped[-1]):
-        dropped.pop()  # a state that a rollback went on from stays
+    while dropped and _is_equal_to(dropped[-1], lineage[len(dropped) :]):
+        dropped.pop()
     if not dropped:
         return
     if tagged(metadata) & {one.snapshot_id for one in dropped}:
@@ -170,19 +179,16 @@ def restore(table: IcebergTable, plan: RestorePlan) -> None:
             "Delete that savepoint first.",
         )
     to = lineage[len(dropped)] if len(dropped) < len(lineage) else None
+    if to is not None:
+        _require_state_between(table, metadata, to, undone)
     go_back(table, state, to, dropped, "restored")
 
 
-def _expire(
-    table: IcebergTable, state: TableState, lineage: Sequence[Snapshot], first: int
-) -> None:
-    """Expire the snapshots of a lineage from one on."""
-    expired = lineage[first:]
+def _expire(table: IcebergTable, state: TableState, oldest: Sequence[Snapshot]) -> None:
+    """Expire the oldest snapshots of a lineage, except pinned ones."""
     pinned = tagged(state.metadata)
-    for snapshot in expired:
-        if snapshot.snapshot_id in pinned:
-            raise _names(snapshot, "a savepoint pins a state that names")
-    up_to = max(summary_of(one).get(COMPLETION_TIME_KEY, "") for one in expired)
+    expired = [one for one in oldest if one.snapshot_id not in pinned]
+    up_to = max(summary_of(one).get(COMPLETION_TIME_KEY, "") for one in oldest)
     gone = {one.snapshot_id for one in expired}
     change_once(
         table,
@@ -208,9 +214,29 @@ def _saved(state: TableState, instant: Instant) -> Snapshot | None:
     return next((one for one in found if one is not None), None)
 
 
+def _is_equal_to(snapshot: Snapshot, older: Sequence[Snapshot]) -> bool:
+    """Whether a snapshot only repeats the next older one, after a rollback."""
+    is_nameless = not _instant_of(snapshot)
+    return is_nameless and (not older or snapshot.parent_snapshot_id == older[0].snapshot_id)
+
+
+def _require_state_between(
+    table: IcebergTable, metadata: TableMetadata, to: Snapshot, undone: Collection[str]
+) -> None:
+    """Refuse a state with other writes than those that stay."""
+    up_to = completed_up_to(metadata, to)
+    for one in table.client.timeline().completed_writes():
+        if (one.effective_completion_time > up_to) != (one.requested_time in undone):
+            raise TableServiceError(
+                f"The Iceberg table at {table.location} does not keep the state before "
+                f"{min(undone)} any more",
+                "Restore to a savepoint, or to a later instant.",
+            )
+
+
 def _instant_of(snapshot: Snapshot) -> str:
     return summary_of(snapshot).get(INSTANT_KEY, "")
 
 
 def _tag_name(instant: Instant) -> str:
-    return f"savepoint-{instant.requested_time}"
+    return f"{_TAG}{instant.requested_time}"

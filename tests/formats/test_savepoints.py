@@ -70,6 +70,27 @@ def test_a_table_goes_back_to_its_savepoint(tmp_path: Path, table_format: str) -
 
 
 @pytest.mark.parametrize("table_format", FORMATS)
+def test_cleans_pass_a_savepoint_by(tmp_path: Path, table_format: str) -> None:
+    path = tmp_path / "t"
+    table = new_table(path, table_format)
+    first = table.timeline.completed_writes()[0].requested_time
+    saved = table.savepoint().instant.requested_time
+    times = [table.upsert(batch(ts, "a", "y")).instant.requested_time for ts in range(3, 8)]
+    gone = table.clean(options={"hoodie.cleaner.commits.retained": "2"}).files
+    assert {one.rpartition("_")[2] for one in gone} == {
+        f"{time}.parquet" for time in (first, *times[:2])
+    }
+    then = bag(table.to_arrow(as_of=saved), SCHEMA.names)
+    table.rollback(times[-1])
+    assert table.restore(saved).undone
+    assert agree(path) == then
+    table.delete_savepoint(saved)
+    table.upsert(batch(9, "a", "n"))
+    agree(path)
+    assert hudi.Table.open(str(path)).validate().differences == ()
+
+
+@pytest.mark.parametrize("table_format", FORMATS)
 def test_an_index_that_cannot_go_back_is_rebuilt(tmp_path: Path, table_format: str) -> None:
     path = tmp_path / "t"
     table = filled(path, table_format, **INDEXED)
