@@ -1,0 +1,155 @@
+"""Hundreds of random commits on one table, with all services and deaths: ``make commits``.
+
+After every step this project's reader sees the rows of a dictionary; at every savepoint and at the
+end all readers of the format do, and every retained state is read. Meanwhile the table stays small.
+Prints what was done to the table of each format and seed, and its sizes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Final
+
+from tests.crash.counting_storage import Fault
+from tests.crash.random_table import (
+    PARTS,
+    REPLACING,
+    SERVICES,
+    SMALL_FILES,
+    TIGHT,
+    WRITES,
+    WRITES_WIN,
+    RandomTable,
+)
+from tests.crash.scenes import FORMATS
+
+KEYS: Final = 60
+DEATHS: Final = 0.06
+"""How many of the steps end with the death of who does them."""
+_STEPS_OF_ONE: Final = 90
+_WEIGHTS: Final = {
+    **dict.fromkeys(WRITES, 8),
+    "upsert": 40,
+    **dict.fromkeys(REPLACING, 1),
+    **dict.fromkeys(SERVICES, 1),
+    "run": 6,
+    "savepoint": 2,
+    "delete_savepoint": 2,
+    "restore": 1,
+    "convert": 0.3,
+    "rollback": 2,
+    "reopen": 2,
+}
+
+
+@dataclass
+class Bounds:
+    """How large a table may be at most, and was.
+
+    Attributes
+    ----------
+    looks
+        Live files and instants that could not be passed, at each look at the table.
+    largest
+        The most that there was of each kind.
+    """
+
+    table: RandomTable
+    looks: list[tuple[int, int]] = field(default_factory=list)
+    largest: Counter[str] = field(default_factory=Counter)
+
+    def look(self) -> None:
+        """Require that the table is small, and remember how small."""
+        sizes = self.table.sizes()
+        self.looks.append((sizes.live, self.table.held_back()))
+        recent = self.looks[-4 * self.table.retained :]  # not every state is looked at
+        live, held = max(one for one, _ in recent), max(one for _, one in recent)
+        most = self.table.kept + 10 + held
+        assert sizes.active <= most, f"{sizes.active} active instants, {most} at most"
+        most = live * (self.table.retained + 1 + held)
+        assert sizes.data_files <= most, f"{sizes.data_files} data files, {most} at most"
+        found = {**asdict(sizes), "held back": held}
+        self.largest |= Counter(found)
+
+
+def run(
+    path: Path, format_name: str, commits: int, seed: int, options: Mapping[str, str]
+) -> Bounds:
+    """Let a table live through random steps until so many of its commits are acknowledged."""
+    chance = random.Random(seed)
+    table = RandomTable(path, format_name, options)
+    bounds = Bounds(table)
+    table.write("insert", range(KEYS // 2))
+    while sum(table.done[name] for name in (*WRITES, *REPLACING)) < commits:
+        step(table, chance)
+        if len(table.saved) > 1:  # each holds services back
+            table.delete_savepoint(0)
+        if len(table.possible) == 1:
+            bounds.look()
+    table.check()
+    return bounds
+
+
+def step(table: RandomTable, chance: random.Random) -> None:
+    """Do one random thing to a table."""
+    name = chance.choices(list(_WEIGHTS), list(_WEIGHTS.values()))[0]
+    death = None
+    if chance.random() < DEATHS:
+        death = Fault(chance.randrange(1, _STEPS_OF_ONE), chance.choice(("before", "torn")))
+    keys = [chance.randrange(KEYS) for _ in range(chance.randint(1, 8))]
+    match name:
+        case "delete_partitions":
+            table.delete_partition(chance.choice(PARTS), death)
+        case "cluster":
+            table.serve(name, chance.choice(("linear", "z-order", "hilbert")), death)
+        case "savepoint":
+            table.save(chance.randrange(100), death)
+            table.check()
+        case "delete_savepoint":
+            table.delete_savepoint(chance.randrange(100), death)
+        case "restore":
+            table.restore(chance.randrange(100), death)
+        case "rollback":
+            table.roll_back(death)
+        case "convert":
+            table.convert(chance.choice(FORMATS), death)
+        case "reopen":
+            table.reopen()
+        case _ if name in SERVICES:
+            table.serve(name, "", death)
+        case _:
+            table.write(name, keys, death)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the campaign."""
+    parser = argparse.ArgumentParser(prog="make commits", description=__doc__)
+    parser.add_argument("--formats", nargs="+", choices=FORMATS, default=FORMATS)
+    parser.add_argument("--commits", type=int, default=500)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1])
+    parser.add_argument("--tight", action="store_true", help="have services come often")
+    given = parser.parse_args(arguments)
+    for format_name in given.formats:
+        for seed in given.seeds:
+            started = time.monotonic()
+            options = dict(TIGHT if given.tight else SMALL_FILES)
+            if seed % 2:
+                options |= WRITES_WIN
+            with tempfile.TemporaryDirectory(prefix="commits-") as folder:
+                bounds = run(Path(folder) / "t", format_name, given.commits, seed, options)
+            print(f"{format_name} seed {seed}: {time.monotonic() - started:.0f} s")
+            print(f"  at most {dict(bounds.largest)}")
+            print(f"  done {dict(sorted(bounds.table.done.items()))}", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,371 @@
+"""A table under random operations, services and deaths of writers, with the rows it must hold.
+
+What is done is drawn by somebody else: :mod:`tests.crash.random_commits` draws hundreds of steps
+for one table, a state machine of hypothesis short histories that it can make shorter still.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import hudi_core as hudi
+from hudi_core.errors import (
+    CommitConflictError,
+    HistoryExpiredError,
+    HudiError,
+    PendingClusteringError,
+    TableServiceError,
+)
+from hudi_core.model.files import BaseFileName
+from tests.crash.counting_storage import CountedSteps, Fault, in_fork
+from tests.crash.scenes import (
+    SCHEMA,
+    Effect,
+    Held,
+    Rows,
+    as_rows,
+    as_table,
+    dropping,
+    putting,
+    replacing,
+)
+from tests.formats.service_tables import READERS
+
+PARTS: Final = ("x", "y", "z")
+WRITES: Final = ("upsert", "insert", "bulk_insert", "delete", "insert_overwrite")
+SERVICES: Final = ("clean", "archive", "cluster", "schedule", "run", "optimize")
+REPLACING: Final = ("insert_overwrite_table", "delete_partitions")
+_HISTORY: Final = (TableServiceError, HistoryExpiredError)
+REFUSALS: Final[Mapping[str, tuple[type[HudiError], ...]]] = {
+    **dict.fromkeys((*WRITES, *REPLACING), (PendingClusteringError,)),
+    **dict.fromkeys(("savepoint", "restore", "rollback", "convert"), _HISTORY),
+    "run": (CommitConflictError,),
+}
+"""What a table may be unable to do, and stays as it is: a clustering that is scheduled stands
+against a write, a later write against that clustering, a savepoint or lost history against others.
+"""
+WRITES_WIN: Final = {"hoodie.clustering.updates.strategy": "SparkAllowUpdateStrategy"}
+"""Has a write to files of a scheduled clustering go through."""
+
+SMALL_FILES: Final = {
+    "hoodie.fs.fsync": "false",
+    "hoodie.copyonwrite.insert.auto.split": "false",
+    "hoodie.copyonwrite.insert.split.size": "3",
+}
+TIGHT: Final = {
+    **SMALL_FILES,
+    "hoodie.cleaner.commits.retained": "3",
+    "hoodie.keep.min.commits": "5",
+    "hoodie.keep.max.commits": "8",
+    "hoodie.metadata.compact.max.delta.commits": "4",
+}
+"""Has services come often."""
+
+
+def _cluster(table: hudi.Table, layout: str) -> object:
+    return table.cluster(sort_by="id,ts", layout=layout)
+
+
+def _write(name: str) -> Callable[[hudi.Table, Held], object]:
+    return lambda table, rows: getattr(table, name)(as_table(rows))
+
+
+_ACTS: Final[Mapping[str, Callable[[hudi.Table, Any], object]]] = {
+    **{name: _write(name) for name in (*WRITES, "insert_overwrite_table")},
+    "delete_partitions": lambda table, part: table.delete_partitions([{"part": part}]),
+    "clean": lambda table, _: table.clean(),
+    "archive": lambda table, _: table.archive(),
+    "optimize": lambda table, _: table.optimize(),
+    "cluster": _cluster,
+    "schedule": lambda table, _: table.cluster(schedule_only=True),
+    "run": lambda table, _: table.run_clusterings(),
+    "savepoint": lambda table, instant: table.savepoint(instant),
+    "delete_savepoint": lambda table, instant: table.delete_savepoint(instant),
+    "restore": lambda table, instant: table.restore(instant),
+    "rollback": lambda table, instant: table.rollback(instant),
+    "convert": lambda table, to: table.convert(to),
+}
+
+
+def part_of(key: str) -> str:
+    """Partition of a key, always the same: the index looks only there."""
+    return PARTS[int(key[1:]) % len(PARTS)]
+
+
+@dataclass
+class RandomTable:
+    """A table, what it may hold, and what it held.
+
+    Attributes
+    ----------
+    possible
+        What it may hold: one state, unless a writer died in between.
+    past
+        What it held after each of its writes, by requested time.
+    promised
+        Requested times of the writes whose states must still be readable.
+    saved
+        Requested times of the savepoints.
+    done
+        How often each thing was done, died, or was refused.
+    """
+
+    path: Path
+    format_name: str
+    options: Mapping[str, str] = field(default_factory=lambda: TIGHT)
+    possible: list[Held] = field(default_factory=lambda: [{}])
+    past: dict[str, Held] = field(default_factory=dict)
+    promised: set[str] = field(default_factory=set)
+    saved: set[str] = field(default_factory=set)
+    done: Counter[str] = field(default_factory=Counter)
+    _ts: int = 0
+    _may_be_saved: bool = False
+    _lost_promise: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.table = hudi.Table.create(
+            str(self.path),
+            SCHEMA,
+            name="random",
+            record_key="id",
+            partition_by="part",
+            ordering_field="ts",
+            format=self.format_name,
+            options=dict(self.options),
+        )
+
+    # --- what is done to it ----------------------------------------------------------------------
+
+    def write(self, name: str, numbers: Iterable[int], death: Fault | None = None) -> None:
+        """Write rows of some keys; those that make no sense are passed over."""
+        self._ts += 1
+        keys = {f"k{number}" for number in numbers}
+        if name in ("insert", "bulk_insert"):  # these look nothing up
+            keys = {key for key in keys if not any(key in one for one in self.possible)}
+        rows = {key: (part_of(key), self._ts) for key in sorted(keys)}
+        if rows:
+            self._do(name, rows, _effect(name, rows), death)
+
+    def delete_partition(self, part: str, death: Fault | None = None) -> None:
+        """Delete a partition that has rows in any case."""
+        if all(any(there == part for there, _ in one.values()) for one in self.possible):
+            self._do("delete_partitions", part, replacing(part, {}), death)
+
+    def serve(self, name: str, argument: str = "", death: Fault | None = None) -> None:
+        """Run a table service."""
+        self._do(name, argument, dict, death)
+
+    def save(self, which: int, death: Fault | None = None) -> None:
+        """Make a savepoint of one of the last writes."""
+        writes = sorted(self.promised)
+        if writes:
+            instant = writes[which % len(writes)]
+            self._do("savepoint", instant, dict, death, {*self.saved, instant})
+
+    def delete_savepoint(self, which: int, death: Fault | None = None) -> None:
+        """Delete one of the savepoints."""
+        saved = sorted(self.saved)
+        if saved:
+            instant = saved[which % len(saved)]
+            self._do("delete_savepoint", instant, dict, death, self.saved - {instant})
+
+    def restore(self, which: int, death: Fault | None = None) -> None:
+        """Go back to a savepoint, or to one of the last writes."""
+        known = sorted({*self.saved, *self.promised} & self.past.keys())
+        if known:
+            instant = known[which % len(known)]
+            then = self.past[instant]
+            self._do("restore", instant, lambda _: then, death)
+
+    def roll_back(self, death: Fault | None = None) -> None:
+        """Undo the last write, where it is clear which one that is."""
+        writes = [one.requested_time for one in self.table.timeline.completed_writes()[-2:]]
+        if len(self.possible) == 1 and len(writes) == 2 and writes[0] in self.past:
+            before = self.past[writes[0]]
+            self._do("rollback", writes[1], lambda _: before, death)
+
+    def convert(self, to: str, death: Fault | None = None) -> None:
+        """Change the format."""
+        self._do("convert", to, dict, death)
+
+    def reopen(self) -> None:
+        """Forget what the handle knows."""
+        self.table = hudi.Table.open(str(self.path), self.options)
+
+    def _do(
+        self,
+        name: str,
+        argument: Any,
+        effect: Effect,
+        death: Fault | None,
+        saved: set[str] | None = None,
+    ) -> None:
+        after = [effect(one) for one in self.possible]
+        if death is not None:
+            ended = in_fork(_act_and_die, str(self.path), self.options, name, argument, death)
+            if ended.is_killed:
+                self.done[f"{name}, died"] += 1
+                self.possible += after
+                self._may_be_saved = self._may_be_saved or saved is not None
+                self.reopen()
+                return
+            assert ended.status == 0, f"{name} failed in a process of its own"
+            refused = ended.answer
+            self.reopen()
+        else:
+            refused = _act(self.table, name, argument)
+        self.done[f"{name}, refused" if refused else name] += 1
+        if "pending clustering" in refused and name != "rollback":
+            self._do("run", "", dict, None)
+            self._do(name, argument, effect, None, saved)
+        elif not refused:
+            self.possible = after
+            self.saved = self.saved if saved is None else saved
+            self._look()
+
+    # --- what must be so -------------------------------------------------------------------------
+
+    def _look(self) -> None:
+        rows = _rows(self.table.to_arrow().select(SCHEMA.names).to_pylist())
+        matching = [one for one in self.possible if as_rows(one) == rows]
+        states = [sorted(as_rows(one)) for one in self.possible]
+        assert matching, f"{sorted(rows)} are none of {states}"
+        self.possible = matching[:1]
+        writes = [str(one.requested_time) for one in self.table.timeline.completed_writes()]
+        if writes:
+            self.past[writes[-1]] = self.possible[0]
+            gone = {time for time in self.past if time > writes[0]} - set(writes)
+            for time in gone:
+                del self.past[time]
+        recent: set[str] = set(writes[-self.retained :])
+        self._lost_promise |= set(writes) - recent
+        self.promised = recent - self._lost_promise
+        found: set[str] = {one.instant.requested_time for one in self.table.savepoints}
+        if self._may_be_saved:  # by a writer that died at it
+            self.saved, self._may_be_saved = found, False
+        assert self.saved == found
+
+    @property
+    def retained(self) -> int:
+        """How many commits a clean retains."""
+        return int(self.options.get("hoodie.cleaner.commits.retained", "10"))
+
+    @property
+    def kept(self) -> int:
+        """How many instants may be active before the archive moves some."""
+        return int(self.options.get("hoodie.keep.max.commits", "30"))
+
+    def check(self) -> None:
+        """Let all readers read it, its present state and its past ones."""
+        if len(self.possible) > 1:  # whoever writes next decides what became of a dead writer
+            self.write("upsert", [0])
+        now = hudi.Table.open(str(self.path))
+        expected = as_rows(self.possible[0])
+        for read in READERS[now.format]:
+            found = read(self.path).select(SCHEMA.names).to_pylist()
+            assert len(found) == len(expected), read.__name__
+            assert _rows(found) == expected, read.__name__
+        assert now.validate().differences == ()
+        self._check_past(now)
+
+    def _check_past(self, table: hudi.Table) -> None:
+        for one in table.timeline.completed_writes():
+            time = one.requested_time
+            try:
+                then = _rows(table.to_arrow(as_of=one).select(SCHEMA.names).to_pylist())
+            except HistoryExpiredError:
+                must_be_there = self.promised | self.saved
+                assert time not in must_be_there, f"{time} was to be retained"
+                continue
+            if time in self.past:
+                assert then == as_rows(self.past[time]), f"as of {time}"
+
+    def held_back(self) -> int:
+        """How many active instants neither clean nor archive may pass.
+
+        They are as old as the oldest savepoint, or as the oldest plan that nobody has run.
+        """
+        instants = self.table.timeline.instants
+        held = [one.requested_time for one in instants if not one.is_completed]
+        held += [one.instant.requested_time for one in self.table.savepoints]
+        oldest = min(held, default=None)
+        return 0 if oldest is None else sum(one.requested_time >= oldest for one in instants)
+
+    def sizes(self) -> Sizes:
+        """What there is on disk and on the timelines."""
+        meta = self.path / ".hoodie"
+        data = [one for one in self.path.rglob("*.parquet") if BaseFileName.parse(one.name)]
+        everything = [one for one in self.path.rglob("*") if one.is_file()]
+        return Sizes(
+            active=len(list((meta / "timeline").glob("*_*"))),
+            of_metadata=len(list((meta / "metadata/.hoodie/timeline").glob("*_*"))),
+            data_files=sum(".hoodie" not in one.parts for one in data),
+            live=len(self.table.file_slices()),
+            files=len(everything),
+            bytes=sum(one.stat().st_size for one in everything),
+        )
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How large a table is.
+
+    Attributes
+    ----------
+    active, of_metadata
+        Completed instants on the active timelines of the table and of its metadata table.
+    data_files, live
+        Data files on disk, and those of the latest state.
+    files, bytes
+        All files on disk.
+    """
+
+    active: int
+    of_metadata: int
+    data_files: int
+    live: int
+    files: int
+    bytes: int
+
+
+def _effect(name: str, rows: Held) -> Effect:
+    match name:
+        case "delete":
+            return dropping(*rows)
+        case "insert_overwrite":
+            parts = {part for part, _ in rows.values()}
+            return lambda held: {
+                **{key: value for key, value in held.items() if value[0] not in parts},
+                **rows,
+            }
+        case "insert_overwrite_table":
+            return lambda _: rows
+        case _:
+            return putting(rows)
+
+
+def _act(table: hudi.Table, name: str, argument: Any) -> str:
+    """Do something; return why it was refused."""
+    try:
+        _ACTS[name](table, argument)
+    except REFUSALS.get(name, ()) as error:
+        return str(error)
+    return ""
+
+
+def _act_and_die(
+    path: str, options: Mapping[str, str], name: str, argument: Any, death: Fault
+) -> str:
+    table = hudi.Table.open(path, options)
+    with CountedSteps(death):
+        return _act(table, name, argument)
+
+
+def _rows(found: Sequence[Mapping[str, Any]]) -> Rows:
+    rows = frozenset((row["id"], row["part"], row["ts"]) for row in found)
+    assert len(rows) == len(found), "a row is there twice"
+    return rows

@@ -1,0 +1,109 @@
+"""Short random histories of a table, that hypothesis makes shorter where they break a promise."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import ClassVar, Final
+
+import hypothesis.strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+
+from tests.crash.counting_storage import Fault
+from tests.crash.random_table import (
+    PARTS,
+    REPLACING,
+    SERVICES,
+    TIGHT,
+    WRITES,
+    WRITES_WIN,
+    RandomTable,
+)
+from tests.crash.scenes import FORMATS
+
+KEYS: Final = st.lists(st.integers(0, 11), min_size=1, max_size=6, unique=True)
+WHICH: Final = st.integers(0, 5)
+DEATH: Final = (
+    st.none()
+    | st.none()
+    | st.builds(Fault, st.integers(1, 90), st.sampled_from(("before", "torn")))
+)
+
+
+class TableStates(RuleBasedStateMachine):
+    """Operations, services, savepoints, conversions and deaths on one table, in any order.
+
+    Attributes
+    ----------
+    ran
+        How many histories there were, and how often each thing was done in all of them.
+    """
+
+    ran: ClassVar[Counter[str]] = Counter()
+
+    @initialize(
+        format_name=st.sampled_from(FORMATS), writes_win=st.booleans(), keys=KEYS, retained=WHICH
+    )
+    def create(self, format_name: str, writes_win: bool, keys: list[int], retained: int) -> None:
+        self.folder = tempfile.mkdtemp(prefix="states-")
+        options = dict(TIGHT) | (WRITES_WIN if writes_win else {})
+        options |= {"hoodie.cleaner.commits.retained": str(1 + retained % 3)}
+        self.table = RandomTable(Path(self.folder) / "t", format_name, options)
+        self.table.write("insert", keys)
+
+    @rule(name=st.sampled_from([*WRITES, "upsert", "upsert", REPLACING[0]]), keys=KEYS, death=DEATH)
+    def write(self, name: str, keys: list[int], death: Fault | None) -> None:
+        self.table.write(name, keys, death)
+
+    @rule(keys=KEYS, commits=st.integers(2, 6))
+    def write_on(self, keys: list[int], commits: int) -> None:
+        """Let services become due."""
+        for _ in range(commits):
+            self.table.write("upsert", keys)
+
+    @rule(part=st.sampled_from(PARTS), death=DEATH)
+    def delete_partition(self, part: str, death: Fault | None) -> None:
+        self.table.delete_partition(part, death)
+
+    @rule(name=st.sampled_from(SERVICES), death=DEATH)
+    def serve(self, name: str, death: Fault | None) -> None:
+        self.table.serve(name, "linear" if name == "cluster" else "", death)
+
+    @rule(which=WHICH, death=DEATH)
+    def save(self, which: int, death: Fault | None) -> None:
+        self.table.save(which, death)
+
+    @rule(which=WHICH, death=DEATH)
+    def delete_savepoint(self, which: int, death: Fault | None) -> None:
+        self.table.delete_savepoint(which, death)
+
+    @rule(which=WHICH, death=DEATH)
+    def restore(self, which: int, death: Fault | None) -> None:
+        self.table.restore(which, death)
+
+    @rule(death=DEATH)
+    def roll_back(self, death: Fault | None) -> None:
+        self.table.roll_back(death)
+
+    @rule(to=st.sampled_from(FORMATS), death=DEATH)
+    def convert(self, to: str, death: Fault | None) -> None:
+        self.table.convert(to, death)
+
+    @rule()
+    def reopen(self) -> None:
+        self.table.reopen()
+
+    @rule()
+    def check(self) -> None:
+        self.table.check()
+
+    def teardown(self) -> None:
+        if hasattr(self, "table"):
+            try:
+                self.table.check()
+                self.ran.update(self.table.done)
+                self.ran["histories"] += 1
+            finally:
+                shutil.rmtree(self.folder, ignore_errors=True)

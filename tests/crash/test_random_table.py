@@ -1,0 +1,49 @@
+"""A sample of random histories with all services and deaths; see ``make prove``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from tests.crash.random_commits import run
+from tests.crash.random_table import TIGHT, RandomTable
+from tests.crash.scenes import FORMATS
+from tests.crash.table_states import TableStates
+from tests.samples import IS_WHOLE
+
+pytestmark = pytest.mark.impure  # writers die in processes of their own
+
+
+@pytest.mark.parametrize("table_format", FORMATS)
+def test_a_table_stays_right_and_small(tmp_path: Path, table_format: str) -> None:
+    bounds = run(tmp_path / "t", table_format, 500 if IS_WHOLE else 15, seed=11, options=TIGHT)
+    assert bounds.largest["active"] > 8
+    assert bounds.table.done["upsert"] > 4
+
+
+def test_short_histories_keep_every_promise() -> None:
+    run_state_machine_as_test(
+        TableStates,
+        settings=settings(
+            max_examples=100 if IS_WHOLE else 3,
+            stateful_step_count=12,
+            derandomize=True,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+    assert TableStates.ran["histories"]
+
+
+def test_a_lost_row_and_a_lost_state_are_noticed(tmp_path: Path) -> None:
+    table = RandomTable(tmp_path / "t", "native")
+    table.write("insert", [1, 2])
+    table.write("upsert", [1])
+    table.possible = [{}]
+    with pytest.raises(AssertionError):
+        table.check()
+    with pytest.raises(AssertionError, match="are none of"):
+        table.write("upsert", [2])
