@@ -36,12 +36,16 @@ campaigns: setup  ## Run all tests, and all of the campaigns that make test take
 	$(RUN) -m pytest --numprocesses=logical --maxprocesses=4 --dist=worksteal --durations=25 $(ARGS)
 
 .PHONY: prove
-prove: setup  ## Let writers die at every step of every action, and check what they leave
+prove: setup  ## Let writers die at every step of every action; random histories; many writers: hours
 	$(RUN) -m tests.crash.prove $(ARGS)
 
 .PHONY: writers
-writers: setup  ## Let four writers and a cleaner work on one table, kill and stop some, and check the rows
+writers: setup  ## Let four writers and table services work on one table, kill and stop some, and check the rows
 	$(RUN) -m tests.crash.many_writers $(ARGS)
+
+.PHONY: commits
+commits: setup  ## Let a table of each format live through 500 random commits, services and deaths
+	$(RUN) -m tests.crash.random_commits $(ARGS)
 
 .PHONY: matrix
 matrix: export HUDI_MATRIX ?= complete

@@ -1,4 +1,4 @@
-"""Several writers and a cleaner on one table, in processes that are killed and stopped.
+"""Several writers and table services on one table, in processes that are killed and stopped.
 
 ``make writers`` runs the campaign; a sample is a test. Each process keeps a diary: what it began,
 and what it was told. In the end the table has every row that was acknowledged, none that failed,
@@ -8,6 +8,7 @@ each once, in every reader of its format.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import random
 import signal
@@ -15,7 +16,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -30,13 +32,16 @@ from hudi_core.errors import (
     HudiError,
     LockError,
 )
-from tests.formats.service_tables import READERS
+from tests.crash.place import LocalPlace, Place, S3Place
+from tests.crash.readers import as_tuples, by_hudi_rs, foreign_reader
+from tests.crash.s3_campaign import S3_FORMATS
+from tests.crash.s3_service import BUCKET, REGION, S3Service, s3_service
+from tests.crash.scenes import FORMATS as LOCAL_FORMATS
 
 SCHEMA: Final = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64())])
-FORMATS: Final = ("native", "iceberg", "delta")
+FORMATS: Final = (*LOCAL_FORMATS, *S3_FORMATS)
 SHARED: Final = {
     "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
-    "hoodie.write.lock.provider": "file_system",
     "hoodie.fs.fsync": "false",
     "hoodie.client.heartbeat.interval_in_ms": "500",
     "hoodie.cleaner.commits.retained": "3",
@@ -44,6 +49,16 @@ SHARED: Final = {
     "hoodie.keep.max.commits": "8",
     "hoodie.metadata.compact.max.delta.commits": "4",
 }
+_LOCKS: Final = {
+    LocalPlace: {"hoodie.write.lock.provider": "file_system"},
+    S3Place: {
+        "hoodie.write.lock.provider": "storage",
+        # a lock of a dead one is free after so long
+        "hoodie.write.lock.storage.validity.timeout.secs": "10",
+        "hoodie.write.lock.storage.renew.interval.secs": "1",
+    },
+}
+_CONFLICTS: Final = (CommitConflictError, ConcurrentWriterError, LockError)
 _RETRIES: Final = 200
 _LIMIT_S: Final = 600
 
@@ -58,40 +73,88 @@ class Told:
     conflicts: int = 0
 
 
-def create(path: Path, table_format: str) -> None:
-    """Make the table that all write to."""
-    table = hudi.Table.create(
-        str(path),
-        SCHEMA,
-        name="shared",
-        record_key="id",
-        partition_by="part",
-        ordering_field="ts",
-        format=table_format,
-        options={"hoodie.fs.fsync": "false"},
-    )
-    table.insert(_rows([("seed", "x", 0), ("seed2", "y", 0)]))
+@dataclass(frozen=True)
+class Shared:
+    """A table that many write to.
+
+    Attributes
+    ----------
+    place
+        Where it is.
+    diaries
+        Prefix of the paths of the writers' diaries.
+    """
+
+    place: Place
+    diaries: str
+
+    @classmethod
+    def at(cls, folder: Path, store: S3Service | None = None) -> Shared:
+        """A table in a folder, or in a store."""
+        if store is None:
+            return cls(LocalPlace(folder / "t"), str(folder / "writer"))
+        place = S3Place(f"s3://{BUCKET}/{folder.name}", store.endpoint, "writers", "secret", REGION)
+        return cls(place, str(folder / "writer"))
+
+    @classmethod
+    def of(cls, words: str) -> Shared:
+        """The table that :attr:`words` name."""
+        given = json.loads(words)
+        diaries = given.pop("diaries")
+        if "path" in given:
+            return cls(LocalPlace(Path(given["path"])), diaries)
+        return cls(S3Place(**given), diaries)
+
+    @property
+    def words(self) -> str:
+        """What another process is given to find it."""
+        place = self.place
+        found = {"path": place.root} if isinstance(place, LocalPlace) else vars(place)
+        return json.dumps({**found, "diaries": self.diaries})
+
+    def open(self) -> hudi.Table:
+        """Open it, as one of many."""
+        return self.place.open({**SHARED, **_LOCKS[type(self.place)]})
+
+    def create(self, table_format: str) -> None:
+        """Make it."""
+        given = self.place.given if isinstance(self.place, S3Place) else {}
+        table = hudi.Table.create(
+            self.place.root,
+            SCHEMA,
+            name="shared",
+            record_key="id",
+            partition_by="part",
+            ordering_field="ts",
+            format=table_format,
+            options={"hoodie.fs.fsync": "false", **given},
+        )
+        table.insert(_rows([("seed", "x", 0), ("seed2", "y", 0)]))
+
+    def diary(self, name: str) -> Path:
+        """The diary of a writer."""
+        return Path(f"{self.diaries}.{name}.diary")
 
 
-def work(path: str, name: str, commits: int, seed: int) -> None:
+def work(table: Shared, name: str, commits: int, seed: int) -> None:
     """Write rows one commit after the other, and keep a diary of each."""
     chance = random.Random(seed)
-    with Path(f"{path}.{name}.diary").open("a", buffering=1) as diary:
+    with table.diary(name).open("a", buffering=1) as diary:
         for number in range(commits):
             key = f"{name}-{number}"
             part = chance.choice("xyz")
             rows = _rows([(key, part, number), (f"shared{chance.randrange(2)}", "x", number)])
             diary.write(f"began {key}\n")
-            diary.write(f"{_written(path, rows)} {key}\n")
+            diary.write(f"{_written(table, rows)} {key}\n")
 
 
-def _written(path: str, rows: pa.Table) -> str:
+def _written(table: Shared, rows: pa.Table) -> str:
     for attempt in range(_RETRIES):
         try:
-            hudi.Table.open(path, SHARED).upsert(rows)
+            table.open().upsert(rows)
         except CommitStateUnknownError:
             return "unknown"
-        except (CommitConflictError, ConcurrentWriterError, LockError):
+        except _CONFLICTS:
             time.sleep(0.01 * min(attempt, 10))
         except HudiError as error:
             return f"failed:{type(error).__name__}"
@@ -100,26 +163,23 @@ def _written(path: str, rows: pa.Table) -> str:
     return "failed:retries"
 
 
-def tidy(path: str) -> None:
-    """Clean and archive beside the writers until killed."""
+def tidy(shared: Shared) -> None:
+    """Clean, archive and cluster beside the writers until killed."""
     while True:
-        try:
-            table = hudi.Table.open(path, SHARED)
-            table.clean()
-            table.archive()
-        except (CommitConflictError, ConcurrentWriterError, LockError, CommitStateUnknownError):
-            pass
+        for serve in (hudi.Table.clean, hudi.Table.archive, hudi.Table.optimize):
+            with suppress(*_CONFLICTS, CommitStateUnknownError):
+                serve(shared.open())
         time.sleep(0.05)
 
 
-def run(path: Path, table_format: str, writers: int, commits: int, seed: int) -> Told:
-    """Let writers and a cleaner work on one table; kill and stop some; check what is left."""
+def run(table: Shared, table_format: str, writers: int, commits: int, seed: int) -> Told:
+    """Let writers and services work on one table; kill and stop some; check what is left."""
     chance = random.Random(seed)
-    create(path, table_format)
-    cleaner = _started(path, "tidy")
+    table.create(table_format)
+    services = _started(table, "tidy")
     names = [f"w{number}" for number in range(writers)]
     running = {
-        name: _started(path, "work", name, str(commits), str(seed * 100 + number))
+        name: _started(table, "work", name, str(commits), str(seed * 100 + number))
         for number, name in enumerate(names)
     }
     deadline = time.monotonic() + _LIMIT_S
@@ -138,22 +198,22 @@ def run(path: Path, table_format: str, writers: int, commits: int, seed: int) ->
                 time.sleep(chance.uniform(0.05, 0.6))
                 victim.send_signal(signal.SIGCONT)
     finally:
-        for one in (*running.values(), cleaner):
+        for one in (*running.values(), services):
             if one.poll() is None:
                 one.kill()
             one.wait()
     time.sleep(1.1)  # what a dead one left of life
-    hudi.Table.open(str(path), SHARED).upsert(_rows([("last", "y", 1)]))
-    told = read_diaries(path, names)
-    require_right(path, told)
+    table.open().upsert(_rows([("last", "y", 1)]))
+    told = read_diaries(table, names)
+    require_right(table, told)
     return told
 
 
-def read_diaries(path: Path, names: Sequence[str]) -> Told:
+def read_diaries(table: Shared, names: Sequence[str]) -> Told:
     """What the writers of some names were told."""
     told = Told()
     for name in names:
-        diary = Path(f"{path}.{name}.diary")
+        diary = table.diary(name)
         began: set[str] = set()
         for line in diary.read_text().splitlines() if diary.exists() else ():
             word, _, key = line.partition(" ")
@@ -169,20 +229,21 @@ def read_diaries(path: Path, names: Sequence[str]) -> Told:
     return told
 
 
-def require_right(path: Path, told: Told) -> None:
+def require_right(shared: Shared, told: Told) -> None:
     """Check rows, readers and metadata of the table."""
-    table = hudi.Table.open(str(path), SHARED)
-    own = sorted(table.to_arrow(columns=["id", "part", "ts"]).to_pylist(), key=repr)
-    keys = [row["id"] for row in own]
+    table = shared.open()
+    own = sorted(as_tuples(table.to_arrow()))
+    keys = [key for key, *_ in own]
     assert len(set(keys)) == len(keys), "a row is there twice"
     lost = told.acked - set(keys)
     assert not lost, f"acknowledged and lost: {sorted(lost)}"
     known = {"seed", "seed2", "last", "shared0", "shared1"}
     unexpected = set(keys) - told.acked - told.unknown - known
     assert not unexpected, f"not acknowledged and there: {sorted(unexpected)}"
-    for read in READERS[table.format]:
-        theirs = read(path).select(["id", "part", "ts"]).to_pylist()
-        assert sorted(theirs, key=repr) == own, read.__name__
+    assert sorted(by_hudi_rs(shared.place)) == own, "hudi-rs"
+    foreign = foreign_reader(shared.place, table.format)
+    if foreign is not None:
+        assert sorted(foreign.by_path()) == own, table.format
     assert table.validate().differences == ()
 
 
@@ -190,50 +251,53 @@ def _rows(rows: Sequence[tuple[str, str, int]]) -> pa.Table:
     return pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in rows], SCHEMA)
 
 
-def _started(path: Path, *words: str) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "tests.crash.many_writers", "--path", str(path), *words]
+def _started(table: Shared, *words: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "tests.crash.many_writers", "--table", table.words, *words]
     return subprocess.Popen(command, env={**os.environ, "PYTHONWARNINGS": "ignore"})
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the campaign, or one of its processes."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--path")
+    parser = argparse.ArgumentParser(prog="make writers", description=__doc__)
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--writers", type=int, default=4)
     parser.add_argument("--commits", type=int, default=50)
-    parser.add_argument("--formats", nargs="+", default=FORMATS)
-    parser.add_argument("words", nargs="*")
-    options = parser.parse_args(arguments)
-    match options.words:
+    parser.add_argument("--formats", nargs="+", choices=FORMATS, default=FORMATS)
+    parser.add_argument("--table", help=argparse.SUPPRESS)
+    parser.add_argument("words", nargs="*", help=argparse.SUPPRESS)
+    given = parser.parse_args(arguments)
+    match given.words:
         case ["work", name, commits, seed]:
-            work(options.path, name, int(commits), int(seed))
+            work(Shared.of(given.table), name, int(commits), int(seed))
         case ["tidy"]:
-            tidy(options.path)
+            tidy(Shared.of(given.table))
         case _:
-            for line in campaign(vars(options)):
+            for line in campaign(given.formats, given.seeds, given.writers, given.commits):
                 print(line, flush=True)
     return 0
 
 
-def campaign(options: Mapping[str, object]) -> Iterator[str]:
-    """Run every seed in every format; one line for each."""
-    formats, seeds = options["formats"], options["seeds"]
-    writers, commits = options["writers"], options["commits"]
-    assert isinstance(formats, list | tuple)
-    assert isinstance(seeds, int)
-    assert isinstance(writers, int)
-    assert isinstance(commits, int)
-    for table_format in formats:
-        for seed in range(seeds):
-            started = time.monotonic()
-            with tempfile.TemporaryDirectory(prefix="writers-") as folder:
-                told = run(Path(folder) / "t", table_format, writers, commits, seed)
-            yield (
-                f"{table_format} seed {seed}: {len(told.acked)} acknowledged, "
-                f"{len(told.unknown)} unknown, {told.conflicts} conflicts, "
-                f"{time.monotonic() - started:.0f} s"
-            )
+def campaign(formats: Sequence[str], seeds: int, writers: int, commits: int) -> Iterator[str]:
+    """Run every seed in every format; one line for each.
+
+    Formats that end in ``@s3`` are of tables in a store of S3's protocol.
+    """
+    with ExitStack() as running:
+        store = None
+        for table_format in formats:
+            name, _, where = table_format.partition("@")
+            if where and store is None:
+                store = running.enter_context(s3_service())
+            for seed in range(seeds):
+                started = time.monotonic()
+                with tempfile.TemporaryDirectory(prefix="writers-") as folder:
+                    table = Shared.at(Path(folder), store if where else None)
+                    told = run(table, name, writers, commits, seed)
+                yield (
+                    f"{table_format} seed {seed}: {len(told.acked)} acknowledged, "
+                    f"{len(told.unknown)} unknown, {told.conflicts} conflicts, "
+                    f"{time.monotonic() - started:.0f} s"
+                )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""Every crash at every step: ``make prove``.
+"""Every crash at every step, random histories, and many writers at once: ``make prove``.
 
 Prints a table with the runs, the seconds of the processor and the violations of every action and
-format, and ends with 1 when a promise was broken or a step is not on record.
+format, and ends with 1 when a promise was broken or a step is not on record. Random histories and
+writers follow, each of which ends at the first broken promise with what led there.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ import argparse
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
+from tests.crash import many_writers, random_commits
 from tests.crash.campaign import (
     HOWS,
     STEPS_FILE,
@@ -38,16 +41,45 @@ from tests.crash.s3_campaign import (
 from tests.crash.s3_rig import S3Verdict
 from tests.crash.s3_scenes import S3_SCENES, S3Case
 from tests.crash.scenes import FORMATS, SCENES
+from tests.crash.table_states import run_histories
 
 _FORMATS = (*FORMATS, *S3_FORMATS)
 _SCENES = tuple({**SCENES, **S3_SCENES})
+_PARTS = ("crashes", "histories", "commits", "writers")
+_HISTORIES: Final = 100
+_COMMITS: Final = 500
+_SEEDS: Final = 10
 _SHOWN = 5
 _TOLD_EVERY = 500
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the campaign; return the exit status."""
+    """Run the campaigns; return the exit status."""
     options = _parser().parse_args(arguments)
+    status = crash(options) if "crashes" in options.parts else 0
+    for part in options.parts:
+        started = time.monotonic()
+        for line in _OTHERS[part]() if part in _OTHERS else ():
+            print(line, flush=True)
+        if part in _OTHERS:
+            print(f"{part}: {(time.monotonic() - started) / 60:.1f} minutes", flush=True)
+    return status
+
+
+def _histories() -> Iterator[str]:
+    done = run_histories(_HISTORIES, is_new=True)
+    yield f"{done.pop('histories')} histories of a state machine: {dict(sorted(done.items()))}"
+
+
+_OTHERS: Final[Mapping[str, Callable[[], Iterator[str]]]] = {
+    "histories": _histories,
+    "commits": lambda: random_commits.campaign(FORMATS, _COMMITS, [1]),
+    "writers": lambda: many_writers.campaign(many_writers.FORMATS, _SEEDS, 4, 50),
+}
+
+
+def crash(options: argparse.Namespace) -> int:
+    """Let writers die at every step; return the exit status."""
     started = time.monotonic()
     with workers(options.jobs) as pool:
         counted = count(pool, scenes(options.formats, options.scenes))
@@ -82,6 +114,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="make prove", description=__doc__)
+    parser.add_argument(
+        "--parts", nargs="+", choices=_PARTS, default=_PARTS, help="all but crashes have no options"
+    )
     parser.add_argument("--formats", nargs="+", choices=_FORMATS, default=_FORMATS)
     parser.add_argument("--scenes", nargs="+", choices=_SCENES, default=_SCENES)
     parser.add_argument("--hows", nargs="+", choices=HOWS, default=HOWS)

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Final
@@ -129,6 +129,23 @@ def step(table: RandomTable, chance: random.Random) -> None:
             table.write(name, keys, death)
 
 
+def campaign(
+    formats: Sequence[str], commits: int, seeds: Iterable[int], *, is_tight: bool = False
+) -> Iterator[str]:
+    """Run every seed in every format; some lines for each."""
+    for format_name in formats:
+        for seed in seeds:
+            started = time.monotonic()
+            options = dict(TIGHT if is_tight else SMALL_FILES)
+            if seed % 2:
+                options |= WRITES_WIN
+            with tempfile.TemporaryDirectory(prefix="commits-") as folder:
+                bounds = run(Path(folder) / "t", format_name, commits, seed, options)
+            yield f"{format_name} seed {seed}: {time.monotonic() - started:.0f} s"
+            yield f"  at most {dict(bounds.largest)}"
+            yield f"  done {dict(sorted(bounds.table.done.items()))}"
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the campaign."""
     parser = argparse.ArgumentParser(prog="make commits", description=__doc__)
@@ -137,17 +154,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
     parser.add_argument("--tight", action="store_true", help="have services come often")
     given = parser.parse_args(arguments)
-    for format_name in given.formats:
-        for seed in given.seeds:
-            started = time.monotonic()
-            options = dict(TIGHT if given.tight else SMALL_FILES)
-            if seed % 2:
-                options |= WRITES_WIN
-            with tempfile.TemporaryDirectory(prefix="commits-") as folder:
-                bounds = run(Path(folder) / "t", format_name, given.commits, seed, options)
-            print(f"{format_name} seed {seed}: {time.monotonic() - started:.0f} s")
-            print(f"  at most {dict(bounds.largest)}")
-            print(f"  done {dict(sorted(bounds.table.done.items()))}", flush=True)
+    for line in campaign(given.formats, given.commits, given.seeds, is_tight=given.tight):
+        print(line, flush=True)
     return 0
 
 

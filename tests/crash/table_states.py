@@ -9,7 +9,13 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 import hypothesis.strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    rule,
+    run_state_machine_as_test,
+)
 
 from tests.crash.counting_storage import Fault
 from tests.crash.random_table import (
@@ -107,3 +113,26 @@ class TableStates(RuleBasedStateMachine):
                 self.ran["histories"] += 1
             finally:
                 shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def run_histories(number: int, *, is_new: bool = False) -> Counter[str]:
+    """Run histories; return what was done in them.
+
+    Parameters
+    ----------
+    is_new
+        Whether others are drawn than the last time.
+    """
+    TableStates.ran.clear()
+    run_state_machine_as_test(
+        TableStates,
+        settings=settings(
+            max_examples=number,
+            stateful_step_count=15,
+            derandomize=not is_new,
+            deadline=None,
+            database=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+    return TableStates.ran

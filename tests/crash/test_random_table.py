@@ -5,13 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
-from hypothesis.stateful import run_state_machine_as_test
 
 from tests.crash.random_commits import run
 from tests.crash.random_table import TIGHT, RandomTable
 from tests.crash.scenes import FORMATS
-from tests.crash.table_states import TableStates
+from tests.crash.table_states import run_histories
 from tests.samples import IS_WHOLE
 
 pytestmark = pytest.mark.impure  # writers die in processes of their own
@@ -25,17 +23,7 @@ def test_a_table_stays_right_and_small(tmp_path: Path, table_format: str) -> Non
 
 
 def test_short_histories_keep_every_promise() -> None:
-    run_state_machine_as_test(
-        TableStates,
-        settings=settings(
-            max_examples=100 if IS_WHOLE else 3,
-            stateful_step_count=12,
-            derandomize=True,
-            deadline=None,
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
-    assert TableStates.ran["histories"]
+    assert run_histories(100 if IS_WHOLE else 3)["histories"]
 
 
 def test_a_lost_row_and_a_lost_state_are_noticed(tmp_path: Path) -> None:
