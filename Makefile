@@ -113,6 +113,10 @@ bench-reads: setup
 bench-clustering: setup
 	$(RUN) benchmarks/clustering.py $(ARGS)
 
+.PHONY: bench-long
+bench-long: setup
+	$(RUN) benchmarks/long_lived.py $(ARGS)
+
 .PHONY: bench-keys
 bench-keys: setup
 	$(RUN) benchmarks/long_keys.py $(ARGS)
