@@ -120,7 +120,11 @@ class TableMetaClient:
         """The instant files."""
         layout = self.config.layout_version
         below = "" if layout == LAYOUT_1 else f"/{self.config.timeline_path}"
-        return ActiveTimeline(self.storage, f"{META_FOLDER}{below}", layout)
+        folder = f"{META_FOLDER}{below}"
+        return ActiveTimeline(self.storage, folder, layout, self._archived_body)
+
+    def _archived_body(self, instant: Instant) -> bytes | None:
+        return self.archived.body(instant)
 
     @property
     def clock(self) -> TimelineClock:

@@ -8,7 +8,7 @@ loses.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Final
@@ -101,9 +101,18 @@ class ActiveTimeline:
         Path of the timeline folder in it, for example ``.hoodie/timeline``.
     layout_version
         2; 1 for tables of version 6, whose timeline is only read.
+    archived
+        Gives the body of an instant that has left this folder since it was listed; ``None`` where
+        the history has none.
     """
 
-    def __init__(self, storage: Storage, folder: str, layout_version: int = LAYOUT_2) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        folder: str,
+        layout_version: int = LAYOUT_2,
+        archived: Callable[[Instant], bytes | None] = lambda _: None,
+    ) -> None:
         if layout_version not in (LAYOUT_1, LAYOUT_2):
             raise TimelineError(
                 f"Timeline layout {layout_version} is not known",
@@ -113,6 +122,7 @@ class ActiveTimeline:
         self.storage = storage
         self.folder = folder
         self.layout_version = layout_version
+        self._archived = archived
         self._notes: dict[Instant, CommitMetadata] = {}
         self._scanned: tuple[Sequence[str], TimelineListing] | None = None
 
@@ -185,14 +195,19 @@ class ActiveTimeline:
     def read(self, instant: Instant) -> bytes:
         """Return the bytes of the file of ``instant`` in its state.
 
+        A completed instant that somebody archives meanwhile is read from the history.
+
         Raises
         ------
         InstantNotFoundError
-            There is no such file (any more: it may have been archived or rolled back).
+            There is no such file (any more: it may have been rolled back).
         """
         try:
             return self.storage.read(self.path(instant), MAX_INSTANT_BYTES)
         except PathNotFoundError as error:
+            body = self._archived(instant) if instant.is_completed else None
+            if body is not None:
+                return body
             raise InstantNotFoundError(str(instant), self._where) from error
 
     def read_commit(self, instant: Instant) -> CommitMetadata:

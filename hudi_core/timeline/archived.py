@@ -111,6 +111,13 @@ class ArchivedTimeline:
             entries = map(_from_row, rows)
         return _each_once(entries, after, None)[-count:]
 
+    def body(self, instant: Instant) -> bytes | None:
+        """Bytes of the file of an archived instant; ``None`` where it has none, or is not here."""
+        time = instant.requested_time
+        before = InstantTime(f"{int(time) - 1:0{len(time)}}")
+        found = self.load(before, time, bodies=True)
+        return next((one.metadata for one in found if one.instant == instant), None)
+
     def _read_log(self) -> Iterator[ArchivedInstant | None]:
         return map(_from_entry, read_archive_log(self.storage, self.folder))
 

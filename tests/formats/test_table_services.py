@@ -11,7 +11,12 @@ import pytest
 import hudi_core as hudi
 from hudi_core.actions.clean import request_clean
 from hudi_core.config.kinds import CleanPolicy
-from hudi_core.errors import CorruptMetadataError, HistoryExpiredError, InvalidOptionError
+from hudi_core.errors import (
+    CorruptMetadataError,
+    HistoryExpiredError,
+    InstantNotFoundError,
+    InvalidOptionError,
+)
 from hudi_core.model.actions import ActionInstant, CleanerPlan, CleanFileInfo
 from hudi_core.model.files import BaseFileName
 from hudi_core.model.instant import Action, Instant, State
@@ -224,3 +229,18 @@ def test_an_archive_says_before_what_it_does(tmp_path: Path) -> None:
     archived = open_table(str(path), {}).client.archived.load()
     assert [one.instant for one in archived] == list(done.instants)
     agree(path)
+
+
+def test_what_is_archived_while_somebody_reads_is_found_in_the_history(tmp_path: Path) -> None:
+    table = new_table(tmp_path / "t", **OFF)
+    table.delete_partitions(["oslo"])
+    client = open_table(table.path, {}).client
+    listed = [one for one in client.timeline().instants if one.is_completed]
+    bodies = [client.active.read(one) for one in listed]
+    for ts in range(3, 12):
+        table.upsert(batch(ts, "a"), options=SMALL | OFF)
+    table.clean(options=KEPT)
+    assert table.archive(options=SMALL).instants[: len(listed)] == tuple(listed)
+    assert [client.active.read(one) for one in listed] == bodies
+    with pytest.raises(InstantNotFoundError):
+        client.active.read(replace(listed[0], completion_time=listed[-1].completion_time))
