@@ -16,7 +16,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -83,10 +85,13 @@ class Shared:
         Where it is.
     diaries
         Prefix of the paths of the writers' diaries.
+    options
+        What they agree on besides; by default the lock that suits the place.
     """
 
     place: Place
     diaries: str
+    options: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def at(cls, folder: Path, store: S3Service | None = None) -> Shared:
@@ -100,21 +105,21 @@ class Shared:
     def of(cls, words: str) -> Shared:
         """The table that :attr:`words` name."""
         given = json.loads(words)
-        diaries = given.pop("diaries")
-        if "path" in given:
-            return cls(LocalPlace(Path(given["path"])), diaries)
-        return cls(S3Place(**given), diaries)
+        place = given.pop("place")
+        if "path" in place:
+            return cls(LocalPlace(Path(place["path"])), **given)
+        return cls(S3Place(**place), **given)
 
     @property
     def words(self) -> str:
         """What another process is given to find it."""
         place = self.place
         found = {"path": place.root} if isinstance(place, LocalPlace) else vars(place)
-        return json.dumps({**found, "diaries": self.diaries})
+        return json.dumps({"place": found, "diaries": self.diaries, "options": dict(self.options)})
 
     def open(self) -> hudi.Table:
         """Open it, as one of many."""
-        return self.place.open({**SHARED, **_LOCKS[type(self.place)]})
+        return self.place.open({**SHARED, **(self.options or _LOCKS[type(self.place)])})
 
     def create(self, table_format: str) -> None:
         """Make it."""
@@ -157,6 +162,7 @@ def _written(table: Shared, rows: pa.Table) -> str:
         except _CONFLICTS:
             time.sleep(0.01 * min(attempt, 10))
         except HudiError as error:
+            traceback.print_exc()
             return f"failed:{type(error).__name__}"
         else:
             return f"acked:{attempt}"
@@ -172,8 +178,21 @@ def tidy(shared: Shared) -> None:
         time.sleep(0.05)
 
 
-def run(table: Shared, table_format: str, writers: int, commits: int, seed: int) -> Told:
-    """Let writers and services work on one table; kill and stop some; check what is left."""
+def run(
+    table: Shared,
+    table_format: str,
+    writers: int,
+    commits: int,
+    seed: int,
+    guest: Callable[[], Told] = Told,
+) -> Told:
+    """Let writers and services work on one table; kill and stop some; check what is left.
+
+    Parameters
+    ----------
+    guest
+        One more writer, who works in a thread, and is neither killed nor stopped.
+    """
     chance = random.Random(seed)
     table.create(table_format)
     services = _started(table, "tidy")
@@ -183,9 +202,11 @@ def run(table: Shared, table_format: str, writers: int, commits: int, seed: int)
         for number, name in enumerate(names)
     }
     deadline = time.monotonic() + _LIMIT_S
+    pool = ThreadPoolExecutor(1)
+    guests = pool.submit(guest)
     try:
         killed = chance.choice(names)
-        while any(one.poll() is None for one in running.values()):
+        while not guests.done() or any(one.poll() is None for one in running.values()):
             assert time.monotonic() < deadline, "the writers do not come to an end"
             time.sleep(chance.uniform(0.1, 0.4))
             victim = running[chance.choice(names)]
@@ -202,9 +223,12 @@ def run(table: Shared, table_format: str, writers: int, commits: int, seed: int)
             if one.poll() is None:
                 one.kill()
             one.wait()
-    time.sleep(1.1)  # what a dead one left of life
+        pool.shutdown()
+    beat_ms = int({**SHARED, **table.options}["hoodie.client.heartbeat.interval_in_ms"])
+    time.sleep(2.2 * beat_ms / 1000)  # what a dead one left of life
     table.open().upsert(_rows([("last", "y", 1)]))
     told = read_diaries(table, names)
+    told.acked |= guests.result().acked
     require_right(table, told)
     return told
 
