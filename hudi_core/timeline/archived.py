@@ -112,7 +112,7 @@ class ArchivedTimeline:
         return _each_once(entries, after, None)[-count:]
 
     def body(self, instant: Instant) -> bytes | None:
-        """Bytes of the file of an archived instant; ``None`` where it has none, or is not here."""
+        """Bytes of an archived instant's file; ``None`` where there are none."""
         time = instant.requested_time
         before = InstantTime(f"{int(time) - 1:0{len(time)}}")
         found = self.load(before, time, bodies=True)
