@@ -74,6 +74,8 @@ from hudi_core.services.savepoint import (
     delete_savepoint,
     savepoints_of,
 )
+from hudi_core.services.upgrade import upgrade_table
+from hudi_core.services.upgrade_plan import CHANGED_OPTIONS, Upgrade, plan_upgrade
 from hudi_core.services.validate import validate_table
 from hudi_core.storage.location import PathLike, location_of
 from hudi_core.table_handle import OpenTable
@@ -1289,6 +1291,54 @@ class Table:
         done = convert_table(self.path, merged, to, progress)
         # the format is what the table says from now on
         self._options = GivenOptions(without_format(merged))
+        self._opened = open_table(self.path, self._options)
+        return done
+
+    def upgrade(
+        self,
+        to: int,
+        *,
+        options: Options | None = None,
+        dry_run: bool = False,
+        progress: Progress = no_progress,
+    ) -> Upgrade:
+        """Bring the table to version 8 or 9: up from 6 or 8, or down from 9.
+
+        A table of version 6 gets another layout of its timeline, and a history in place of its
+        archive. The metadata table is rebuilt, pending writes are rolled back, and data files stay.
+        An upgrade that died is run again. Writers that know only the former version must have
+        ended.
+
+        Parameters
+        ----------
+        to
+            The version.
+        options
+            Further Hudi options, such as ``hoodie.table.timeline.local.zone``.
+        dry_run
+            Whether to say only what would be done.
+        progress
+            Called with the number of timeline files copied so far, and of all.
+
+        Raises
+        ------
+        UnsupportedTableError
+            The table has what this release does not write, or what the version has no words for;
+            nothing has changed.
+        TableServiceError
+            Another program's upgrade was interrupted; nothing has changed.
+        TimelineError
+            The instants were made in another time zone than the one declared; nothing has changed.
+        ConcurrentWriterError, LockError
+            Another writer is at work.
+        """
+        merged = self._options | options_as_strings(options or {})
+        if dry_run:
+            return plan_upgrade(self.path, merged, to)
+        done = upgrade_table(self.path, merged, to, progress)
+        # the version is what the table says from now on
+        kept = {key: value for key, value in merged.items() if key not in CHANGED_OPTIONS}
+        self._options = GivenOptions(kept)
         self._opened = open_table(self.path, self._options)
         return done
 

@@ -12,6 +12,7 @@ from typing import Final
 from hudi_core.config.kinds import SIMPLE_FIELD, TIMESTAMP_FIELD, KeyGeneratorType
 
 _PACKAGE: Final = "org.apache.hudi.keygen."
+_AVRO: Final = "_AVRO"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +102,25 @@ KEY_GENERATOR_CLASSES: Final[Mapping[str, KeyGeneratorType]] = {
 
 KEY_GENERATOR_WORDS: Final[Mapping[str, KeyGeneratorType]] = {
     kind.value: kind for kind in KeyGeneratorType
-} | {f"{kind.value}_AVRO": kind for kind in KEY_GENERATORS}
+} | {f"{kind.value}{_AVRO}": kind for kind in KEY_GENERATORS}
 """What Hudi's words for key generator types stand for."""
+
+
+def class_of_word(word: str) -> str | None:
+    """The Java class of a key generator type; ``None`` where none is built in."""
+    kind = KEY_GENERATOR_WORDS.get(word)
+    form = None if kind is None else KEY_GENERATORS.get(kind)
+    if form is None:
+        return None
+    return f"{_PACKAGE}{form.java_name}{'Avro' if word.endswith(_AVRO) else ''}KeyGenerator"
+
+
+def word_of_class(name: str) -> str | None:
+    """The type of a key generator's Java class; ``None`` where none is built in."""
+    kind = KEY_GENERATOR_CLASSES.get(name)
+    if kind is None:
+        return None
+    return f"{kind.value}{_AVRO}" if name.endswith("AvroKeyGenerator") else kind.value
 
 
 def infer_key_generator(

@@ -22,6 +22,7 @@ DEFAULT_PATH: Final = ".hoodie/.index_defs/index.json"
 _MAX_BYTES: Final = 16 << 20
 _LIST: Final = "indexDefinitions"
 _BY_VALUE: Final = "V2"
+_OF_TWO_FORMS: Final = ("column_stats", "secondary_index")
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +163,25 @@ def with_index(
     if has_value_types(config):
         made.setdefault("version", version)
     return IndexDefinitions(definitions.path, {**definitions.raw, index: made})
+
+
+def in_version(definitions: IndexDefinitions, config: TableConfig) -> IndexDefinitions:
+    """The definitions of a table whose indexes are about to be rebuilt in another version.
+
+    Statistics and secondary indexes have another form from version 9 on.
+
+    Parameters
+    ----------
+    config
+        What the table will be.
+    """
+    typed = has_value_types(config)
+    made: dict[str, Mapping[str, Any]] = {}
+    for name, one in definitions.raw.items():
+        has_forms = one.get("indexType") in _OF_TWO_FORMS
+        version = _BY_VALUE if typed and has_forms else "V1"
+        made[name] = {**one, "version": version} if typed or "version" in one else one
+    return IndexDefinitions(definitions.path, made)
 
 
 def without_index(definitions: IndexDefinitions, index: str) -> IndexDefinitions:

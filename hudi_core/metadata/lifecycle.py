@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.stored_keys import ManagedKeys
@@ -14,6 +14,7 @@ from hudi_core.metadata.compaction import require_no_backlog
 from hudi_core.metadata.enabled import enabled_partitions, options_for
 from hudi_core.metadata.index_definitions import (
     PATH_KEY,
+    IndexDefinitions,
     put_definitions,
     read_definitions,
 )
@@ -165,6 +166,41 @@ def rebuild_metadata_table(
     CorruptMetadataError
         What tells of the indexes is damaged.
     """
+    plan = _rebuild(client, config)
+    if plan.definitions != plan.stored:
+        # at once: after a death nothing else may tell
+        put_definitions(client.storage, plan.definitions)
+    client = announce_rebuild(client)
+    return create_metadata_table(client, plan.options, plan.named), plan.gone
+
+
+def require_rebuildable(client: TableMetaClient, config: MetadataConfig) -> None:
+    """Refuse a table whose metadata table :func:`rebuild_metadata_table` would refuse.
+
+    Parameters
+    ----------
+    client, config
+        See there.
+
+    Raises
+    ------
+    UnsupportedTableError, InvalidOptionError, CorruptMetadataError
+        See there.
+    """
+    _rebuild(client, config)
+
+
+class _Rebuild(NamedTuple):
+    """How a metadata table is rebuilt: definitions now and then, options, indexes."""
+
+    stored: IndexDefinitions
+    definitions: IndexDefinitions
+    options: MetadataConfig
+    named: list[MetadataPartition]
+    gone: tuple[str, ...]
+
+
+def _rebuild(client: TableMetaClient, config: MetadataConfig) -> _Rebuild:
     names = StoredPartitions.of(client.config).all
     stored = read_definitions(client.storage, client.config)
     work = Work(client, config, stored)
@@ -177,12 +213,8 @@ def rebuild_metadata_table(
     require_maintained(kept, definitions, client.base_path)
     options = options_for(config, names, definitions)
     enabled_partitions(options, client.config)
-    if definitions != stored:
-        # at once: after a death nothing else may tell
-        put_definitions(client.storage, definitions)
-    client = announce_rebuild(client)
     named = [one for one in there if one.is_of_column]
-    return create_metadata_table(client, options, named), gone
+    return _Rebuild(stored, definitions, options, named, gone)
 
 
 def announce_rebuild(client: TableMetaClient) -> TableMetaClient:

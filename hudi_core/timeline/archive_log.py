@@ -23,24 +23,41 @@ from hudi_core.model.protocols import Storage
 
 MAX_ARCHIVE_BYTES: Final = 1024 * 1024 * 1024
 """Largest archive file that is read."""
-_NAME: Final = re.compile(r"\.commits_\.archive\.[0-9]+(_.*)?")
+_NAME: Final = re.compile(r"\.commits_\.archive\.(?P<number>[0-9]+)(_.*)?")
+_MERGE_PLAN: Final = "mergeArchivePlan"
+"""What Hudi puts beside them while it merges small ones."""
 
 
 def read_archive_log(storage: Storage, folder: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the records of every archive file of a folder.
+    """Yield the records of every archive file of a folder, the oldest file first.
 
     Raises
     ------
     CorruptMetadataError
         A file is damaged; it is named.
     """
-    for status in sorted(storage.list(folder), key=lambda file: file.path):
-        if _NAME.fullmatch(status.name):
-            data = storage.read(status.path, MAX_ARCHIVE_BYTES)
-            path = f"{storage.root}/{status.path}"
-            for block in read_log_blocks(data, path):
-                if block.type == BlockType.AVRO:
-                    yield from _records(block, path)
+    for name in _names(storage, folder):
+        data = storage.read(name, MAX_ARCHIVE_BYTES)
+        path = f"{storage.root}/{name}"
+        for block in read_log_blocks(data, path):
+            if block.type == BlockType.AVRO:
+                yield from _records(block, path)
+
+
+def archive_files(storage: Storage, folder: str) -> list[str]:
+    """Paths of an archive's files, with the plan of a merge of them."""
+    plans = (one.path for one in storage.list(folder) if one.name == _MERGE_PLAN)
+    return [*_names(storage, folder), *plans]
+
+
+def _names(storage: Storage, folder: str) -> list[str]:
+    """Paths of the archive files, by their numbers."""
+    found = [
+        (int(match["number"]), status.path)
+        for status in storage.list(folder)
+        if (match := _NAME.fullmatch(status.name))
+    ]
+    return [path for _, path in sorted(found)]
 
 
 def _records(block: LogBlock, path: str) -> Iterator[dict[str, Any]]:

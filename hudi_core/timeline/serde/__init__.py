@@ -17,7 +17,9 @@ from hudi_core.timeline.serde.codec import (
     decode_rollback_plan,
     decode_savepoint,
     encode,
+    encode_archived,
     encode_datum,
+    is_json,
 )
 from hudi_core.timeline.serde.container import MAX_INSTANT_BYTES
 
@@ -39,5 +41,7 @@ __all__ = [
     "decode_rollback_plan",
     "decode_savepoint",
     "encode",
+    "encode_archived",
     "encode_datum",
+    "is_json",
 ]

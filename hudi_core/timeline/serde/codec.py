@@ -108,6 +108,36 @@ def decode_commit(data: bytes, path: str, *, allow_empty: bool = False) -> Commi
     return _decode_commit(CommitMetadata, data, path)
 
 
+def is_json(data: bytes) -> bool:
+    """Whether a body has the form of commit metadata in layout 1."""
+    # it has no mark of its own; Avro containers never begin with a brace
+    return data.lstrip(b" \t\r\n")[:1] == b"{"
+
+
+def encode_archived(kind: type, record: object, path: str) -> bytes:
+    """The body of an instant file, from a record that an archive of layout 1 holds of it.
+
+    Parameters
+    ----------
+    kind
+        What the body holds, such as :class:`~hudi_core.model.commit.CommitMetadata`.
+    record
+        The record, or commit metadata as JSON.
+    path
+        Where it comes from, for the error.
+
+    Raises
+    ------
+    CorruptMetadataError
+        It is none of that kind.
+    """
+    if isinstance(record, str):
+        return encode(_decode_commit(kind, record.encode(), path))
+    if not isinstance(record, dict):
+        raise CorruptMetadataError(path, f"it holds no {_SCHEMAS[kind]['name']}")
+    return encode(_value(kind, record, path))
+
+
 def decode_replace_commit(data: bytes, path: str) -> ReplaceCommitMetadata:
     """Return the metadata of a completed replacecommit; see :func:`decode_commit`."""
     return _decode_commit(ReplaceCommitMetadata, data, path)
@@ -209,8 +239,7 @@ def decode_record(data: bytes, path: str) -> InstantRecord:
 
 
 def _decode_commit(kind: type[T], data: bytes, path: str) -> T:
-    # layout 1 has no mark of its own; Avro containers never begin with a brace
-    if data.lstrip(b" \t\r\n")[:1] != b"{":
+    if not is_json(data):
         return _decode(kind, data, path)
     if len(data) > MAX_INSTANT_BYTES:
         raise CorruptMetadataError(path, f"{len(data)} bytes are more than {MAX_INSTANT_BYTES}")

@@ -1,0 +1,122 @@
+"""The archive of layout 1 as rows of the history of layout 2."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Mapping
+from itertools import groupby
+from typing import Any, Final
+
+from hudi_core.errors import InvalidInstantTimeError, TableServiceError
+from hudi_core.model.actions import (
+    CleanerPlan,
+    CleanMetadata,
+    IndexCommitMetadata,
+    RequestedReplaceMetadata,
+    RestoreMetadata,
+    RollbackMetadata,
+    SavepointMetadata,
+)
+from hudi_core.model.commit import CommitMetadata, ReplaceCommitMetadata
+from hudi_core.model.instant import Action, State
+from hudi_core.model.instant_time import InstantTime, next_instant_time, parse_instant_time
+from hudi_core.model.protocols import Storage
+from hudi_core.timeline.archive_log import read_archive_log
+from hudi_core.timeline.lsm_history import HistoryRow
+from hudi_core.timeline.serde import encode_archived
+
+Entry = Mapping[str, Any]
+"""One record of an archive of layout 1: one file of one instant."""
+
+_BODIES: Final[Mapping[Action, tuple[str, type]]] = {
+    Action.COMMIT: ("hoodieCommitMetadata", CommitMetadata),
+    Action.REPLACECOMMIT: ("hoodieReplaceCommitMetadata", ReplaceCommitMetadata),
+    Action.CLEAN: ("hoodieCleanMetadata", CleanMetadata),
+    Action.ROLLBACK: ("hoodieRollbackMetadata", RollbackMetadata),
+    Action.RESTORE: ("hoodieRestoreMetadata", RestoreMetadata),
+    Action.SAVEPOINT: ("hoodieSavePointMetadata", SavepointMetadata),
+    Action.INDEXING: ("hoodieIndexCommitMetadata", IndexCommitMetadata),
+}
+"""The field that holds the body of a completed file, and what that is."""
+_PLANS: Final[Mapping[Action, tuple[str, type]]] = {
+    Action.CLEAN: ("hoodieCleanerPlan", CleanerPlan),
+    Action.REPLACECOMMIT: ("hoodieRequestedReplaceMetadata", RequestedReplaceMetadata),
+}
+"""The same of a requested file with a plan."""
+
+
+def history_rows(
+    storage: Storage, folder: str, active: Container[tuple[str, str]]
+) -> Iterator[HistoryRow]:
+    """Yield a row of each completed instant of an archive of layout 1, in the archive's order.
+
+    Parameters
+    ----------
+    storage, folder
+        Where the archive is.
+    active
+        Requested time and action of instants that are left out: they are on the active timeline
+        still, as an archival did not come to its end.
+
+    Raises
+    ------
+    CorruptMetadataError
+        A file of the archive is damaged; it is named.
+    TableServiceError
+        It holds an action that is not known.
+    """
+    path = f"{storage.root}/{folder}"
+    seen: set[tuple[str, str]] = set()
+    for key, entries in groupby(read_archive_log(storage, folder), _key):
+        if key in active or key in seen:
+            continue
+        row = _row(*key, tuple(entries), path)
+        if row is not None:
+            seen.add(key)
+            yield row
+
+
+def _key(entry: Entry) -> tuple[str, str]:
+    return str(entry.get("commitTime")), str(entry.get("actionType"))
+
+
+def _row(time: str, word: str, entries: Iterable[Entry], path: str) -> HistoryRow | None:
+    """The row of one instant; ``None`` for one that did not complete."""
+    states = {_state(entry): entry for entry in entries}
+    done = states.get(State.COMPLETED)
+    if done is None:
+        return None
+    action = Action(word) if word in list(Action) else None
+    if action not in _BODIES:
+        raise TableServiceError(
+            f"The archive {path} holds {time}.{word}, which this release cannot convert",
+            "Upgrade the table with Apache Hudi.",
+            path=path,
+        )
+    requested = states.get(State.REQUESTED, {})
+    return HistoryRow(
+        time,
+        _completion(parse_instant_time(time), done),
+        action.value,
+        _body(_BODIES.get(action), done, path),
+        _body(_PLANS.get(action), requested, path),
+    )
+
+
+def _state(entry: Entry) -> str:
+    # early releases archived completed instants only, and named no state
+    return str(entry.get("actionState") or State.COMPLETED).lower()
+
+
+def _completion(time: InstantTime, done: Entry) -> InstantTime:
+    """When an instant completed: as recorded, else right after its request."""
+    try:
+        return next_instant_time(time, parse_instant_time(str(done.get("stateTransitionTime"))))
+    except InvalidInstantTimeError:
+        return next_instant_time(time, time)
+
+
+def _body(field: tuple[str, type] | None, entry: Entry, path: str) -> bytes | None:
+    if field is None or entry.get(field[0]) is None:
+        return None
+    name, kind = field
+    return encode_archived(kind, entry[name], path)

@@ -1,0 +1,156 @@
+"""The files of a timeline of layout 1, as layout 2 has them.
+
+Layout 2 names when an instant completed. Layout 1 does not, and Hudi takes the date of the completed
+file for it, which is right as long as nobody has copied the table. So a date counts only where the
+requested file of the same instant was stored when its name says. Without such a date an instant
+completes right after its request: readers of layout 1 go by requested times, and so the order of
+the writes stays what it was.
+
+Commit metadata is JSON in layout 1 and Avro in layout 2; all else is Avro in both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant, State
+from hudi_core.model.instant_time import InstantTime, next_instant_time
+from hudi_core.model.timeline_zone import TimelineZone
+from hudi_core.timeline.active import ActiveTimeline
+from hudi_core.timeline.serde import (
+    decode_commit,
+    decode_replace_commit,
+    decode_requested_replace,
+    encode,
+    is_json,
+)
+
+_EARLY: Final = timedelta(minutes=1)
+_LATE: Final = timedelta(minutes=5)
+"""How far before and after its time a requested file may be stored: clocks of writer and store
+differ, and writers are slow."""
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLI: Final = timedelta(milliseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class MovedFile:
+    """One file of a timeline in both layouts."""
+
+    before: Instant
+    after: Instant
+
+
+def moved_files(active: ActiveTimeline, zone: TimelineZone) -> tuple[MovedFile, ...]:
+    """Every file of a timeline of layout 1 with its place in layout 2.
+
+    Costs one listing, and a read of each request for a replacement.
+
+    Parameters
+    ----------
+    active
+        The timeline, of layout 1.
+    zone
+        Time zone of its instants.
+
+    Raises
+    ------
+    CorruptMetadataError
+        The request of a replacement is damaged; it is named.
+    """
+    stored = {
+        instant: file.modified_ms
+        for file in active.storage.list(active.folder)
+        if (instant := active.parse(file.name)) is not None
+    }
+    done = completion_times(stored, zone)
+    clusterings = {one.requested_time for one in stored if _is_planned_clustering(active, one)}
+    return tuple(
+        MovedFile(one, _moved(one, done, one.requested_time in clusterings))
+        for one in sorted(stored, key=lambda one: one.sort_key)
+    )
+
+
+def completion_times(
+    stored: Mapping[Instant, int], zone: TimelineZone
+) -> dict[Instant, InstantTime]:
+    """When each completed instant of layout 1 completed; each time once.
+
+    Parameters
+    ----------
+    stored
+        When the files of the instants were stored, in milliseconds since the epoch.
+    zone
+        Time zone of the instants.
+    """
+    dates = {one: _EPOCH + ms * _MILLI for one, ms in stored.items()}
+    originals = {
+        one.requested_time: date
+        for one, date in dates.items()
+        if one.state is State.REQUESTED
+        and -_EARLY <= date - zone.utc_datetime(one.requested_time) <= _LATE
+    }
+    if list(originals[time] for time in sorted(originals)) != sorted(originals.values()):
+        originals = {}  # copied, and just now
+    found: dict[Instant, InstantTime] = {}
+    taken: set[InstantTime] = set()
+    for one in sorted(filter(lambda one: one.is_completed, dates), key=lambda one: one.sort_key):
+        time = one.requested_time
+        wanted = zone.digits(dates[one]) if time in originals else time
+        wanted = next_instant_time(time, wanted)
+        while wanted in taken:
+            wanted = next_instant_time(wanted, wanted)
+        found[one] = wanted
+        taken.add(wanted)
+    return found
+
+
+def _is_planned_clustering(active: ActiveTimeline, instant: Instant) -> bool:
+    """Whether a file requests a clustering, which layout 1 names like other replacements."""
+    if instant.action is not Action.REPLACECOMMIT or instant.state is not State.REQUESTED:
+        return False
+    path = f"{active.storage.root}/{active.path(instant)}"
+    return decode_requested_replace(active.read(instant), path).clustering_plan is not None
+
+
+def _moved(
+    instant: Instant, done: Mapping[Instant, InstantTime], is_clustering: bool
+) -> Instant:
+    if instant.is_completed:
+        return instant.to(State.COMPLETED, done[instant])
+    if is_clustering and instant.action is Action.REPLACECOMMIT:
+        return replace(instant, action=Action.CLUSTERING)
+    return instant
+
+
+@dataclass(frozen=True, slots=True)
+class CopyFile:
+    """Copies one file of a timeline into another layout; a value for engines."""
+
+    before: ActiveTimeline
+    after: ActiveTimeline
+
+    def __call__(self, file: MovedFile) -> None:
+        """Copy it.
+
+        Raises
+        ------
+        CorruptMetadataError
+            It is damaged; it is named.
+        """
+        body = _body(self.before, file.before)
+        self.after.storage.put_if_absent(self.after.path(file.after), body)
+
+
+def _body(active: ActiveTimeline, instant: Instant) -> bytes:
+    """The bytes of a file in layout 2."""
+    data = active.read(instant)
+    if instant.action not in WRITE_ACTIONS or not is_json(data):
+        return data
+    path = f"{active.storage.root}/{active.path(instant)}"
+    if instant.is_completed and instant.action is Action.REPLACECOMMIT:
+        return encode(decode_replace_commit(data, path))
+    return encode(decode_commit(data, path))
