@@ -126,7 +126,7 @@ def _refuse(instants: Sequence[Instant], active: ActiveTimeline) -> None:
     if active.layout_version != LAYOUT_2:
         raise TableServiceError(
             f"{where} has timeline layout {active.layout_version}, whose archive is only read",
-            "Upgrade the table to version 8 or 9 with Apache Hudi.",
+            "Run `hudi table upgrade PATH --to 8` (or 9) first.",
             path=where,
         )
     for instant in instants:

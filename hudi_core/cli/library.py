@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from hudi_core.services.opening import open_table
     from hudi_core.services.progress import no_progress
     from hudi_core.services.timeline_states import timeline_states
+    from hudi_core.services.upgrade import upgrade_table
+    from hudi_core.services.upgrade_plan import plan_upgrade
     from hudi_core.table import Table
     from hudi_core.txn.publication import is_two_step
     from hudi_core.txn.table_lock import table_lock
@@ -58,11 +60,13 @@ __all__ = [
     "open_table",
     "option_key",
     "plan_drop",
+    "plan_upgrade",
     "read_avro_schema",
     "read_parquet_schema",
     "require_metadata",
     "table_lock",
     "timeline_states",
+    "upgrade_table",
     "validate",
 ]
 
@@ -77,6 +81,7 @@ _HOMES: Final = {
     "PLAIN": "hudi_core.services.adopt_source",
     "drop_table": "hudi_core.services.drop",
     "plan_drop": "hudi_core.services.drop",
+    "plan_upgrade": "hudi_core.services.upgrade_plan",
     "PartitionPath": "hudi_core.model.files",
     "Table": "hudi_core.table",
     "WriteConfig": "hudi_core.config.write",
@@ -93,6 +98,7 @@ _HOMES: Final = {
     "require_metadata": "hudi_core.services.metadata",
     "table_lock": "hudi_core.txn.table_lock",
     "timeline_states": "hudi_core.services.timeline_states",
+    "upgrade_table": "hudi_core.services.upgrade",
     "validate": "hudi_core.metadata.validator",
 }
 

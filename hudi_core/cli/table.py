@@ -23,16 +23,18 @@ from hudi_core.cli.table_document import table_document
 from hudi_core.cli.table_drop import drop
 from hudi_core.cli.table_repair import repair
 from hudi_core.cli.table_rows import count, head
+from hudi_core.cli.table_upgrade import upgrade
 from hudi_core.cli.table_validate import validate
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 table_app = typer.Typer(
-    no_args_is_help=True, help="Create, show, read, convert, repair, drop tables."
+    no_args_is_help=True, help="Create, show, read, convert, upgrade, repair, drop tables."
 )
 table_app.command()(adopt)
 table_app.command()(convert)
+table_app.command()(upgrade)
 table_app.command()(validate)
 table_app.command()(repair)
 table_app.command()(head)

@@ -95,7 +95,7 @@ def _unreadable(config: TableConfig) -> Iterator[tuple[str, str]]:
 
 def _unwritable(config: TableConfig) -> Iterator[tuple[str, str]]:
     if config.version == 6:
-        yield "has table version 6", "Upgrade it to version 8 or 9 with Apache Hudi."
+        yield "has table version 6", "Run `hudi table upgrade PATH --to 8` (or 9) first."
     for name in config.metadata_partitions:
         if name.startswith(_EXPRESSION_INDEX):
             yield (

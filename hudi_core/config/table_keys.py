@@ -63,7 +63,8 @@ class TableKeys(Options, group=Group.TABLE):
         default=8,
         parse=integer(0, 99),
         aliases=("hoodie.table.version",),
-        doc="Version of the table's layout on storage: 8 or 9 for new tables; 6 is read.",
+        doc="Version of the table's layout on storage: 8 or 9 for new tables; 6 is read, "
+        "and `hudi table upgrade` changes it.",
         hudi_default="9",
         reason="Version 8 is the newest that Hudi 1.0, 1.1 and 1.2, hudi-rs and Trino all read.",
         stored_as="hoodie.table.version",

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from hudi_core.config.key_generators import KEY_GENERATORS, class_of_word, word_of_class
+from hudi_core.config.key_generators import class_of_word, word_of_class
 from hudi_core.config.kinds import (
     MERGE_STRATEGY_IDS,
     PAYLOAD_STRATEGY_ID,

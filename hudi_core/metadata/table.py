@@ -121,7 +121,7 @@ def require_readable(client: TableMetaClient) -> None:
             client.base_path,
             f"has version {client.config.version}, whose metadata tables are not read: "
             "the folders of the table are listed instead",
-            "Upgrade the table to version 8 or 9 with Apache Hudi.",
+            "Run `hudi table upgrade PATH --to 8` (or 9) first.",
         )
 
 

@@ -201,7 +201,7 @@ def _finish(path: str, options: Mapping[str, str], config: WriteConfig, lock: Ta
     state = recover(TableState.load(table), config)
     lock.require_lease()
     if StoredPartitions.of(state.client.config).is_rebuilding:
-        options = MetadataConfig.from_options(state.client.options)
-        for name in rebuild_metadata_table(state.client, options)[1]:
+        layout = MetadataConfig.from_options(state.client.options)
+        for name in rebuild_metadata_table(state.client, layout)[1]:
             _log.warning("nothing tells what %s is an index of; it is gone", name)
     table.client.storage.delete(MARK)

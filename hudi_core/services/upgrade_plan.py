@@ -252,7 +252,9 @@ def _key_encoding(
     # told apart as in version 8, the files read where they are
     config = replace(made.config, version=8, layout_version=client.config.layout_version)
     schema = client.schema
-    found = proven(replace(client, config=config), slices, schema, WriteConfig.from_options(options))
+    found = proven(
+        replace(client, config=config), slices, schema, WriteConfig.from_options(options)
+    )
     return {key: form_to_keep(found, schema)[key]}
 
 
@@ -266,8 +268,9 @@ def _require_no_other_upgrade(
     if is_marked or not made.active.load().instants:
         return
     raise TableServiceError(
-        f"The timeline of the table at {client.base_path} lies in two places, {client.active.folder}"
-        f" and {made.active.folder}: another program's upgrade was interrupted",
+        f"The timeline of the table at {client.base_path} lies in two places, "
+        f"{client.active.folder} and {made.active.folder}: another program's upgrade was "
+        "interrupted",
         "Finish that upgrade with the program that began it, such as Apache Hudi.",
         base_path=client.base_path,
     )

@@ -355,7 +355,7 @@ class ActiveTimeline:
         if self.layout_version == LAYOUT_1:
             raise TimelineError(
                 f"{instant} cannot be written to {self._where}, which has timeline layout 1",
-                "Upgrade the table to version 8 or 9 with Apache Hudi; layout 1 is only read.",
+                "Run `hudi table upgrade PATH --to 8` (or 9) first; layout 1 is only read.",
                 instant=str(instant),
             )
 

@@ -85,8 +85,8 @@ def _row(time: str, word: str, entries: Iterable[Entry], path: str) -> HistoryRo
     done = states.get(State.COMPLETED)
     if done is None:
         return None
-    action = Action(word) if word in list(Action) else None
-    if action not in _BODIES:
+    action = next((one for one in _BODIES if one == word), None)
+    if action is None:
         raise TableServiceError(
             f"The archive {path} holds {time}.{word}, which this release cannot convert",
             "Upgrade the table with Apache Hudi.",

@@ -1,10 +1,10 @@
 """The files of a timeline of layout 1, as layout 2 has them.
 
-Layout 2 names when an instant completed. Layout 1 does not, and Hudi takes the date of the completed
-file for it, which is right as long as nobody has copied the table. So a date counts only where the
-requested file of the same instant was stored when its name says. Without such a date an instant
-completes right after its request: readers of layout 1 go by requested times, and so the order of
-the writes stays what it was.
+Layout 2 names when an instant completed. Layout 1 does not, and Hudi takes the date of the
+completed file for it, which is right as long as nobody has copied the table. So a date counts only
+where the requested file of the same instant was stored when its name says. Without such a date an
+instant completes right after its request: readers of layout 1 go by requested times, and so the
+order of the writes stays what it was.
 
 Commit metadata is JSON in layout 1 and Avro in layout 2; all else is Avro in both.
 """
@@ -93,7 +93,7 @@ def completion_times(
         if one.state is State.REQUESTED
         and -_EARLY <= date - zone.utc_datetime(one.requested_time) <= _LATE
     }
-    if list(originals[time] for time in sorted(originals)) != sorted(originals.values()):
+    if [originals[time] for time in sorted(originals)] != sorted(originals.values()):
         originals = {}  # copied, and just now
     found: dict[Instant, InstantTime] = {}
     taken: set[InstantTime] = set()
@@ -116,9 +116,7 @@ def _is_planned_clustering(active: ActiveTimeline, instant: Instant) -> bool:
     return decode_requested_replace(active.read(instant), path).clustering_plan is not None
 
 
-def _moved(
-    instant: Instant, done: Mapping[Instant, InstantTime], is_clustering: bool
-) -> Instant:
+def _moved(instant: Instant, done: Mapping[Instant, InstantTime], is_clustering: bool) -> Instant:
     if instant.is_completed:
         return instant.to(State.COMPLETED, done[instant])
     if is_clustering and instant.action is Action.REPLACECOMMIT:
