@@ -107,7 +107,9 @@ BY_COMMIT: Final = {MODE: "COMMIT_TIME_ORDERING", STRATEGY: COMMIT, OLD_STRATEGY
         (
             "PartialUpdateAvroPayload",
             {
-                **{MODE: "CUSTOM", STRATEGY: BY_PAYLOAD, OLD_STRATEGY: BY_PAYLOAD},
+                MODE: "CUSTOM",
+                STRATEGY: BY_PAYLOAD,
+                OLD_STRATEGY: BY_PAYLOAD,
                 PAYLOAD: MODEL + "PartialUpdateAvroPayload",
             },
         ),
@@ -140,8 +142,10 @@ def test_a_payload_class_of_the_first_releases() -> None:
         (
             "AWSDmsAvroPayload",
             {
-                **{MODE: "COMMIT_TIME_ORDERING", OLD_STRATEGY: COMMIT},
-                **{MARKER + "field": "Op", MARKER + "marker": "D"},
+                MODE: "COMMIT_TIME_ORDERING",
+                OLD_STRATEGY: COMMIT,
+                MARKER + "field": "Op",
+                MARKER + "marker": "D",
             },
         ),
     ],
