@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from hudi_core.config.properties import CHECKSUM_KEY, parse_properties
+from hudi_core.model.instant import Action, file_name_v1, parse_file_name_v2
 from hudi_core.storage.posix import PosixStorage
+from hudi_core.storage.properties_file import update_properties
 from hudi_core.timeline.archived import ArchivedTimeline
-from hudi_core.timeline.serde import decode_record
+from hudi_core.timeline.serde import decode_commit, decode_record
+from hudi_core.timeline.serde.records import to_record
 
 FILE: Final = Path(__file__).with_name("version_6.zip")
 TABLE: Final = "table"
@@ -92,6 +96,24 @@ def _plain(value: Any) -> Any:
         case bytes():
             return value.hex()
     return value
+
+
+def to_version_6(path: Path) -> None:
+    """Make a table of version 8 that has neither archive nor pending instants one of version 6."""
+    meta = path / ".hoodie"
+    for file in sorted((meta / "timeline").iterdir()):
+        instant = parse_file_name_v2(file.name)
+        if instant is None:
+            continue
+        body = file.read_bytes()
+        if body and instant.is_completed and instant.action is Action.COMMIT:
+            body = json.dumps(to_record(decode_commit(body, file.name))).encode()
+        (meta / file_name_v1(instant)).write_bytes(body)
+    shutil.rmtree(meta / "timeline")
+    storage = PosixStorage(str(path), fsync=False)
+    update_properties(
+        storage, {"hoodie.table.version": "6", "hoodie.timeline.layout.version": "1"}
+    )
 
 
 def unpack(folder: Path) -> Path:

@@ -24,6 +24,7 @@ from hudi_core.metadata.table import StoredPartitions
 from hudi_core.services.restore import RestoreResult
 from tests.crash.found_folders import MAKERS, PARTITION, PLAIN
 from tests.crash.metadata_scenes import operator
+from tests.version_6 import to_version_6
 
 SCHEMA: Final = pa.schema(
     [
@@ -188,7 +189,7 @@ class Folder:
 
 @dataclass(frozen=True, slots=True)
 class NewTable:
-    """A table that is to be made."""
+    """A table that each step opens: it is to be made, or changes its version."""
 
     path: str
     format_name: str
@@ -204,6 +205,10 @@ class NewTable:
     def upsert(self, rows: pa.Table) -> hudi.CommitResult:
         """Write to it."""
         return hudi.Table.open(self.path, dict(self.options)).upsert(rows)
+
+    def upgrade(self, to: int) -> None:
+        """Bring it to another version."""
+        hudi.Table.open(self.path, dict(self.options)).upgrade(to)
 
 
 def _is_table(path: Path) -> bool:
@@ -257,6 +262,7 @@ ACTIONS: Final[Mapping[str, Action]] = {
     "restore": Action(_restore, putting({"b": ("x", 0)}), is_finished_by_others=True),
     "cluster": Action(lambda table: table.cluster(sort_by=["ts", "id"], layout="hilbert"), dict),
     "run_clustering": Action(lambda table: table.run_clusterings(), dict),
+    "upgrade": Action(lambda found: found.upgrade(9), dict, is_finished_by_others=True),
     "other": Action(lambda table: table.upsert(as_table(OTHER)), putting(OTHER)),
 }
 
@@ -344,6 +350,12 @@ def create_saved(path: Path, format_name: str) -> None:
     hudi.Table.open(str(path), OPTIONS).savepoint()
 
 
+def create_version_6(path: Path, format_name: str) -> None:
+    """Make a table of version 6, whose metadata table nobody reads any more."""
+    create(path, format_name)
+    to_version_6(path)
+
+
 def create_compacted(path: Path, format_name: str) -> None:
     """Make a table whose indexes cannot go back behind its last commits."""
     create(path, format_name)
@@ -405,6 +417,8 @@ class Scene:
         comes after does it again, before anything else.
     is_new
         Whether there is no table before the action is done.
+    is_opened_again
+        Whether each step opens the table, as its version changes.
     """
 
     action: str
@@ -415,12 +429,13 @@ class Scene:
     source: str | None = None
     is_broken: bool = False
     is_new: bool = False
+    is_opened_again: bool = False
 
     def opened(self, path: Path, format_name: str) -> Any:
         """Return what the action is done to."""
         if self.source is not None:
             return Folder(path, format_name)
-        if self.is_new:
+        if self.is_new or self.is_opened_again:
             return NewTable(str(path), format_name, OPTIONS)
         return hudi.Table.open(str(path), OPTIONS)
 
@@ -502,6 +517,11 @@ SCENES: Final[Mapping[str, Scene]] = {
             ("recover_metadata", "link metadata/.hoodie/timeline/N_N.deltacommit", ("delta",)),
         )
     },
+    # the formats are not told of it
+    "upgrade": Scene("upgrade", (), ("native", "iceberg"), is_opened_again=True),
+    "upgrade_old": Scene(
+        "upgrade", (), ("native",), made=create_version_6, is_broken=True, is_opened_again=True
+    ),
     "create": _creating("create", FORMATS),
     # as another table than the one whose creator died
     "create_anew": _creating(
