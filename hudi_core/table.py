@@ -1302,12 +1302,12 @@ class Table:
         dry_run: bool = False,
         progress: Progress = no_progress,
     ) -> Upgrade:
-        """Bring the table to version 8 or 9: up from 6 or 8, or down from 9.
+        """Bring the table to version 8 or 9.
 
-        A table of version 6 gets another layout of its timeline, and a history in place of its
-        archive. The metadata table is rebuilt, pending writes are rolled back, and data files stay.
-        An upgrade that died is run again. Writers that know only the former version must have
-        ended.
+        It comes up from 6 or 8, or down from 9. A table of version 6 gets another layout of its
+        timeline, and a history in place of its archive. The metadata table is rebuilt, pending
+        writes are rolled back, and data files stay. An upgrade that died is run again. Writers that
+        know only the former version must have ended.
 
         Parameters
         ----------

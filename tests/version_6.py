@@ -111,9 +111,7 @@ def to_version_6(path: Path) -> None:
         (meta / file_name_v1(instant)).write_bytes(body)
     shutil.rmtree(meta / "timeline")
     storage = PosixStorage(str(path), fsync=False)
-    update_properties(
-        storage, {"hoodie.table.version": "6", "hoodie.timeline.layout.version": "1"}
-    )
+    update_properties(storage, {"hoodie.table.version": "6", "hoodie.timeline.layout.version": "1"})
 
 
 def unpack(folder: Path) -> Path:

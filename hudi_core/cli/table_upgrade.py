@@ -32,9 +32,10 @@ def upgrade(
     dry_run: DryRunOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Bring a table of version 6 to 8 or 9, or from 8 to 9 and back.
+    """Bring the table to version 8 or 9.
 
-    Writers that know only the former version must have ended. An upgrade that died is run again.
+    It comes from version 6, or from the other one of these. Writers that know only the former
+    version must have ended. An upgrade that died is run again.
     """
     options = parse_options(option)
     if dry_run:

@@ -107,7 +107,7 @@ KEY_GENERATOR_WORDS: Final[Mapping[str, KeyGeneratorType]] = {
 
 
 def class_of_word(word: str) -> str | None:
-    """The Java class of a key generator type; ``None`` where none is built in."""
+    """The Java class of a built-in key generator type, else ``None``."""
     kind = KEY_GENERATOR_WORDS.get(word)
     form = None if kind is None else KEY_GENERATORS.get(kind)
     if form is None:
@@ -116,7 +116,7 @@ def class_of_word(word: str) -> str | None:
 
 
 def word_of_class(name: str) -> str | None:
-    """The type of a key generator's Java class; ``None`` where none is built in."""
+    """The type of a built-in key generator's Java class, else ``None``."""
     kind = KEY_GENERATOR_CLASSES.get(name)
     if kind is None:
         return None

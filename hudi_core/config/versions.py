@@ -1,4 +1,4 @@
-"""The properties of a table in another version, as Hudi's upgrades leave them.
+"""Properties of tables in another version, as Hudi's upgrades leave them.
 
 Versions differ in the timeline's layout (6 against 8) and in how a table says by which rule its
 rows are merged: by a payload class up to version 8, by properties alone from version 9 on. The
@@ -56,7 +56,9 @@ _OLD_PACKAGE: Final = "com.uber.hoodie."
 
 
 def properties_in(properties: Mapping[str, str], to: int, base_path: str) -> Properties:
-    """Every property of a table once it has another version, without its checksum.
+    """Every property of a table once it has another version.
+
+    The checksum is left out.
 
     Parameters
     ----------
@@ -152,7 +154,7 @@ def _from_8_to_9(properties: Properties, base_path: str) -> Properties:
 
 
 def _partial_update(payload: Payload) -> Properties:
-    """What a payload class does beside choosing a version, as properties of version 9."""
+    """What a payload class does beside choosing, as properties."""
     found = {}
     mode, marker = partial_update_of(payload), delete_of(payload)
     if mode is not PartialUpdateMode.NONE:
@@ -196,11 +198,11 @@ def _from_9_to_8(properties: Properties, base_path: str) -> Properties:
 def _require_sayable(
     properties: Mapping[str, str], payload: Payload | None, base_path: str
 ) -> None:
-    """Refuse a table of version 9 whose merging version 8 has no words for."""
-    said = {} if payload is None else _partial_update(payload)
+    """Refuse a table whose merging version 8 has no words for."""
+    expressed = {} if payload is None else _partial_update(payload)
     for key in (_PARTIAL, _UNAVAILABLE):
         text = properties.get(key)
-        if text and text != PartialUpdateMode.NONE and key not in said:
+        if text and text != PartialUpdateMode.NONE and key not in expressed:
             raise UnsupportedTableError(
                 base_path,
                 f"merges partial updates ({key}={text}), which tables of version 8 do by a "
@@ -210,7 +212,7 @@ def _require_sayable(
 
 
 def _known(text: str | None) -> Payload | None:
-    """The payload class of a name; ``None`` for one of a user's own."""
+    """The built-in payload class of a name, else ``None``."""
     return Payload(text) if text in list(Payload) else None
 
 

@@ -166,7 +166,7 @@ def with_index(
 
 
 def in_version(definitions: IndexDefinitions, config: TableConfig) -> IndexDefinitions:
-    """The definitions of a table whose indexes are about to be rebuilt in another version.
+    """The definitions for a rebuild of the indexes in another version.
 
     Statistics and secondary indexes have another form from version 9 on.
 

@@ -1,4 +1,4 @@
-"""Bringing a table to another version: 6 to 8 or 9, and 8 to 9 and back.
+"""Upgrades of tables to version 8 or 9, and downgrades to 8.
 
 At each step the table is whole in the one version or in the other, so that a run that died is
 simply run again:
@@ -69,7 +69,9 @@ _MARKED: Final = b"An upgrade of this table is under way: `hudi table upgrade` e
 def upgrade_table(
     path: str, options: Mapping[str, str], to: int, progress: Progress = no_progress
 ) -> Upgrade:
-    """Bring a table to another version; run again, it goes on where it died.
+    """Bring a table to another version.
+
+    Run again, it goes on where it died.
 
     Parameters
     ----------
@@ -117,7 +119,10 @@ def upgrade_table(
 
 
 def _require_no_writers(table: OpenTable, config: WriteConfig) -> None:
-    """Refuse a table with live writers, who would complete in the former version."""
+    """Refuse a table with live writers.
+
+    They would complete in the former version.
+    """
     for pending in table.client.timeline().pending().where(is_at_work):
         if is_writing(table, pending, config):
             raise ConcurrentWriterError(table.client.base_path, pending.requested_time)
@@ -169,7 +174,7 @@ def _batches(rows: Iterable[HistoryRow]) -> Iterator[list[HistoryRow]]:
 
 
 def _change_version(client: TableMetaClient, work: UpgradeWork) -> None:
-    """Give the metadata table up, and store the properties of the new version."""
+    """Give the metadata table up, and store the new properties."""
     storage = client.storage
     client = client.as_stored()
     if StoredPartitions.of(client.config).all:
@@ -185,7 +190,7 @@ def _change_version(client: TableMetaClient, work: UpgradeWork) -> None:
 
 
 def _forget_former_timeline(client: TableMetaClient) -> None:
-    """Delete what the new timeline is a copy of, where the copy is the timeline now."""
+    """Delete the files of which the timeline is a copy by now."""
     storage = client.storage
     if storage.head(MARK) is None:
         return

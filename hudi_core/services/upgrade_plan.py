@@ -107,9 +107,10 @@ def open_for_upgrade(path: str, options: Mapping[str, str]) -> OpenTable:
 
 
 def plan_upgrade(path: str, options: Mapping[str, str], to: int) -> Upgrade:
-    """Plan of a change of version; nothing is written, and no lock is taken.
+    """Plan of a change of version.
 
-    What the change would refuse is refused, but for writers who come meanwhile.
+    Nothing is written, and no lock is taken. What the change would refuse is refused, but for
+    writers who come meanwhile.
 
     Parameters
     ----------
@@ -192,9 +193,9 @@ def plan_work(table: OpenTable, options: Mapping[str, str], to: int) -> UpgradeW
 
 
 def _without_archived(client: TableMetaClient, timeline: Timeline) -> Timeline:
-    """A timeline without what looks pending and is in the archive of layout 1.
+    """A timeline without what looks pending and is archived.
 
-    An archival that died has deleted the completed file before the others.
+    An archival of layout 1 that died has deleted the completed file before the others.
     """
     if client.config.layout_version != LAYOUT_1 or not timeline.pending().instants:
         return timeline
@@ -216,7 +217,10 @@ def _changes(
 
 
 def _with_types(client: TableMetaClient, options: Mapping[str, str]) -> dict[str, str]:
-    """The properties, with the types of partition fields that version 6 does not store."""
+    """The properties, with types of partition fields.
+
+    Version 6 does not store them.
+    """
     config = client.config
     properties = dict(config.raw)
     if config.keygen_type is not KeyGeneratorType.CUSTOM or all(config.partition_types):
@@ -238,10 +242,11 @@ def _with_types(client: TableMetaClient, options: Mapping[str, str]) -> dict[str
 def _key_encoding(
     table: OpenTable, made: TableMetaClient, options: Mapping[str, str]
 ) -> dict[str, str]:
-    """The property that says how keys of one field are spelled, where several ways are known.
+    """The property of the spelling of keys of one field.
 
-    Version 9 knows one way unless the property says otherwise; of earlier versions the stored keys
-    tell. Hudi refuses such tables, unless it is told that the way was always the same.
+    There are several ways. Version 9 knows one way unless the property says otherwise; of earlier
+    versions the stored keys tell. Hudi refuses such tables, unless it is told that the way was
+    always the same.
     """
     client, key = table.client, ManagedKeys.complex_encoding.key
     if not client.config.may_name_one_key or key in client.config.raw:
@@ -261,7 +266,7 @@ def _key_encoding(
 def _require_no_other_upgrade(
     client: TableMetaClient, made: TableMetaClient, *, is_marked: bool
 ) -> None:
-    """Refuse a table that an upgrade of another program has left half done.
+    """Refuse a table that another program's upgrade has left half done.
 
     That moves files, so that neither layout has all of them.
     """

@@ -29,7 +29,7 @@ _MERGE_PLAN: Final = "mergeArchivePlan"
 
 
 def read_archive_log(storage: Storage, folder: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the records of every archive file of a folder, the oldest file first.
+    """Yield the records of an archive's files, the oldest file first.
 
     Raises
     ------
@@ -45,7 +45,7 @@ def read_archive_log(storage: Storage, folder: str) -> Iterator[Mapping[str, Any
 
 
 def archive_files(storage: Storage, folder: str) -> list[str]:
-    """Paths of an archive's files, with the plan of a merge of them."""
+    """Paths of an archive's files, and of the plan to merge them."""
     plans = (one.path for one in storage.list(folder) if one.name == _MERGE_PLAN)
     return [*_names(storage, folder), *plans]
 

@@ -1,4 +1,4 @@
-"""The archive of layout 1 as rows of the history of layout 2."""
+"""The archive of layout 1 as rows of a history."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _PLANS: Final[Mapping[Action, tuple[str, type]]] = {
 def history_rows(
     storage: Storage, folder: str, active: Container[tuple[str, str]]
 ) -> Iterator[HistoryRow]:
-    """Yield a row of each completed instant of an archive of layout 1, in the archive's order.
+    """Yield a row of each completed instant, in the archive's order.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The files of a timeline of layout 1, as layout 2 has them.
+"""Files of a timeline of layout 1, as layout 2 has them.
 
 Layout 2 names when an instant completed. Layout 1 does not, and Hudi takes the date of the
 completed file for it, which is right as long as nobody has copied the table. So a date counts only
@@ -45,7 +45,7 @@ class MovedFile:
 
 
 def moved_files(active: ActiveTimeline, zone: TimelineZone) -> tuple[MovedFile, ...]:
-    """Every file of a timeline of layout 1 with its place in layout 2.
+    """Every file of a timeline with its place in layout 2.
 
     Costs one listing, and a read of each request for a replacement.
 
@@ -109,7 +109,10 @@ def completion_times(
 
 
 def _is_planned_clustering(active: ActiveTimeline, instant: Instant) -> bool:
-    """Whether a file requests a clustering, which layout 1 names like other replacements."""
+    """Whether a file requests a clustering.
+
+    Layout 1 names it like other replacements.
+    """
     if instant.action is not Action.REPLACECOMMIT or instant.state is not State.REQUESTED:
         return False
     path = f"{active.storage.root}/{active.path(instant)}"
@@ -126,7 +129,7 @@ def _moved(instant: Instant, done: Mapping[Instant, InstantTime], is_clustering:
 
 @dataclass(frozen=True, slots=True)
 class CopyFile:
-    """Copies one file of a timeline into another layout; a value for engines."""
+    """Copies a file into another layout; a value for engines."""
 
     before: ActiveTimeline
     after: ActiveTimeline

@@ -363,6 +363,26 @@ def test_up_to_9_and_down_to_8(tmp_path: Path, format_name: str) -> None:
         )
 
 
+def test_on_an_object_store(captured: Path, s3: Any) -> None:
+    root = s3.new_root()
+    for file in captured.rglob("*"):
+        if file.is_file():
+            name = f"{root.removeprefix('s3://')}/{file.relative_to(captured)}"
+            with s3.filesystem.open_output_stream(name) as stream:
+                stream.write(file.read_bytes())
+    options = {**s3.given, **UTC}
+    expected = rows(opened(captured).to_arrow(COLUMNS).to_pylist())
+    hudi.Table.open(root, options).upgrade(9)
+    table = hudi.Table.open(root, options)
+    assert rows(table.to_arrow(COLUMNS).to_pylist()) == expected
+    assert table.validate().is_valid
+    # objects have been stored anew, and so have no dates that count
+    done = [(one.requested_time, one.completion_time) for one in table.timeline.instants]
+    assert all(int(end or 0) - int(begin) <= 2 for begin, end in done)
+    names = [name.rpartition("/.hoodie/")[2] for name in s3.objects(root)]
+    assert not [name for name in names if name[:1].isdigit() or ".commits_" in name]
+
+
 def test_command(path: Path) -> None:
     run = CliRunner().invoke
     zone = ["-o", "hoodie.table.timeline.local.zone=UTC"]

@@ -115,7 +115,7 @@ def is_json(data: bytes) -> bool:
 
 
 def encode_archived(kind: type, record: object, path: str) -> bytes:
-    """The body of an instant file, from a record that an archive of layout 1 holds of it.
+    """The body of an instant file, from its record in an archive.
 
     Parameters
     ----------
