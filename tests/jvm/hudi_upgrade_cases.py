@@ -155,7 +155,7 @@ def test_down_to_8_and_up_to_9(hudi_spark: Engine, tmp_path: Path, name: str) ->
         agree(hudi_spark, path, model, f"version {to}")
         written_on(hudi_spark, path, replace(shape, version=str(to)), model, 50 + 10 * turn)
     now = hudi.Table.open(str(path)).config.raw
-    merging = {key for key in (*properties, *now) if "merge" in key or "payload" in key}
+    merging = {key for key in (*properties, *now) if "merge" in key or "ordering" in key}
     assert {
         key: now.get(key) for key in merging - {"hoodie.compaction.record.merger.strategy"}
     } == {
