@@ -256,6 +256,23 @@ class ResourceLimitError(HudiError):
     retryable = True
 
 
+class TaskFailedError(HudiError):
+    """An engine gave up on a task: the processes that ran it died, or it broke.
+
+    Of Spark, after as many attempts as ``spark.task.maxFailures`` allows.
+    """
+
+    retryable = True
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"The engine gave up on a task: {reason}",
+            "Nothing of it is visible, and the same call may succeed. Where executors keep dying, "
+            "their logs say of what; for want of memory see docs/cluster.md.",
+            reason=reason,
+        )
+
+
 class StorageError(HudiError):
     """The store did not do what was requested."""
 

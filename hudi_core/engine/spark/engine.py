@@ -11,7 +11,9 @@ from typing import Any, Final, TypeVar
 from urllib.parse import unquote
 
 import pyarrow as pa
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import TaskContext as SparkTask
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
@@ -21,7 +23,7 @@ from hudi_core.engine.base import InputFunction, TaskContext, TaskFunction, bins
 from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.spark.schema import to_arrow
 from hudi_core.engine.spark.shipping import guarded
-from hudi_core.errors import ConfigError, HudiError, SchemaError
+from hudi_core.errors import ConfigError, HudiError, SchemaError, TaskFailedError
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -144,7 +146,8 @@ class SparkEngine:
                     yield _packed(task.task, result)
 
         frame = self._session.createDataFrame(jobs).repartitionById(len(spread), "bin")
-        rows = frame.mapInArrow(guarded(run), f"task int, {_RESULT}").collect()
+        with _typed_failures():
+            rows = frame.mapInArrow(guarded(run), f"task int, {_RESULT}").collect()
         done = {row.task: _result(row.result) for row in rows}
         return [done[task] for task in range(len(tasks))]
 
@@ -199,6 +202,27 @@ def _is_final(error: HudiError, attempts: int) -> bool:
     """Whether Spark will not, or need not, rerun a failed task."""
     task = SparkTask.get()
     return isinstance(error, _FINAL) or task is None or task.attemptNumber() + 1 >= attempts
+
+
+@contextmanager
+def _typed_failures() -> Iterator[None]:
+    """Give a job that Spark gave up the type of such errors.
+
+    For jobs over staged rows: what fails there is none of the caller's own functions.
+    """
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        raise TaskFailedError(_reason(error)) from error
+
+
+def _reason(error: PySparkException | Py4JError) -> str:
+    """The line of an error that says most, without the traces of Python and Java."""
+    if isinstance(error, Py4JJavaError):
+        text = str(error.java_exception.getMessage()).strip().splitlines()[0]
+    else:
+        text = (str(error).strip().splitlines() or [type(error).__name__])[-1]
+    return text.strip().rstrip(".")
 
 
 def _result(data: bytes) -> Any:
