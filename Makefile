@@ -65,6 +65,10 @@ interop: setup  ## Let Hudi-Spark, Iceberg-Spark and Delta-Spark (by Maven) read
 	$(RUN) -m pytest -v --numprocesses=logical --maxprocesses=2 --dist=loadfile --durations=25 \
 	  -o python_files='*_cases.py' tests/jvm $(ARGS)
 
+.PHONY: cluster
+cluster: setup  ## Write, clean, cluster and restore on a Spark cluster of this machine; kill executors and drivers
+	$(RUN) -m pytest -v --durations=25 -o python_files='*_cases.py' tests/cluster $(ARGS)
+
 .PHONY: model
 model: export HUDI_MODEL = 3
 model: setup  ## Take every path of the two-step commit with three writers; make test takes two

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,12 +10,13 @@ import pytest
 
 from tests.cluster.sessions import session
 from tests.cluster.standalone import Cluster, cluster
+from tests.cluster.written import S3Bucket
+from tests.crash.place import LocalPlace, Place
+from tests.crash.s3_service import s3_service
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tests.crash.place import Place
-    from tests.moto_s3 import S3Service
 
 _LINES = pytest.StashKey[list[str]]()
 
@@ -49,9 +49,7 @@ def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="module")
-def spark(
-    standalone: Cluster, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[SparkSession]:
+def spark(standalone: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Give a session whose executors are processes of the workers."""
     standalone.wait_until_idle()
     found = session(standalone.url, tmp_path_factory.mktemp("driver"))
@@ -60,12 +58,14 @@ def spark(
     found.stop()
 
 
-@pytest.fixture
-def place(request: pytest.FixtureRequest, s3: S3Service, tmp_path: Path) -> Place:
-    """Give a place for a table, in the store that the case is called with."""
-    from tests.cluster.written import s3_place  # noqa: PLC0415 - imports PySpark
-    from tests.crash.place import LocalPlace  # noqa: PLC0415
+@pytest.fixture(scope="session")
+def bucket() -> Iterator[S3Bucket]:
+    """Give a bucket in a store in a process of its own, as readers in Rust keep Python waiting."""
+    with s3_service() as service:
+        yield S3Bucket(service.endpoint)
 
-    if request.param == "local":
-        return LocalPlace(tmp_path / "t")
-    return s3_place(s3.endpoint, s3.new_root(f"tables/{uuid.uuid4().hex}"))
+
+@pytest.fixture
+def place(request: pytest.FixtureRequest, bucket: S3Bucket, tmp_path: Path) -> Place:
+    """Give a place for a table, in the store that the case is called with."""
+    return LocalPlace(tmp_path / "t") if request.param == "local" else bucket.new_place()

@@ -1,10 +1,8 @@
-"""Reads, streams of changes and Spark's own words on a cluster; what tasks get and where they run."""
+"""Reads on a cluster, changes, and Spark's own words; and where tasks run."""
 
 from __future__ import annotations
 
 import os
-from functools import partial
-from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -12,8 +10,7 @@ from pyspark.sql import SparkSession
 import hudi_core as hudi
 from hudi_core.engine.base import TaskContext
 from hudi_core.engine.spark import SparkEngine
-from hudi_core.errors import HudiError
-from tests.cluster.standalone import Cluster, kill_tree, killed
+from tests.cluster.standalone import Cluster
 from tests.cluster.written import FORMATS, STORES, frame, made, require_right
 from tests.crash.check_table import ACKED, Tried
 from tests.crash.place import Place, S3Place
@@ -26,9 +23,7 @@ def process_of(task: TaskContext, number: int) -> tuple[int, int]:
     return number, os.getpid()
 
 
-def test_tasks_run_in_processes_of_both_executors(
-    spark: SparkSession, standalone: Cluster
-) -> None:
+def test_tasks_run_in_processes_of_both_executors(spark: SparkSession, standalone: Cluster) -> None:
     found = SparkEngine(spark).map_tasks(list(range(16)), process_of, 0)
     assert [number for number, _ in found] == list(range(16))
     executors = standalone.executors()
@@ -43,9 +38,7 @@ def test_tasks_run_in_processes_of_both_executors(
 
 @pytest.mark.parametrize("format_name", FORMATS)
 @pytest.mark.parametrize("place", STORES, indirect=True)
-def test_executors_read_what_there_is(
-    format_name: str, place: Place, spark: SparkSession
-) -> None:
+def test_executors_read_what_there_is(format_name: str, place: Place, spark: SparkSession) -> None:
     table = made(place, format_name)
     before = table.timeline.completed_writes()[-1]
     table.upsert(frame(spark, CHANGED))

@@ -7,6 +7,8 @@ import sys
 import time
 from pathlib import Path
 
+from pyspark.sql import SparkSession
+
 from hudi_core.errors import CommitStateUnknownError, ConcurrentWriterError, HudiError
 from tests.cluster.sessions import session
 from tests.cluster.written import SERVICES, drawn
@@ -27,7 +29,7 @@ def main(asked: str) -> None:
     spark.stop()
 
 
-def _done(place: Place, spark: object, seed: int, number: int) -> str:
+def _done(place: Place, spark: SparkSession, seed: int, number: int) -> str:
     while True:
         try:
             drawn(seed, number).run(place.open({**OPTIONS, **SERVICES}), spark)

@@ -22,9 +22,10 @@ from tests.cluster.written import (
 )
 from tests.crash.check_table import ACKED, Tried
 from tests.crash.place import Place
-from tests.crash.scenes import BASE, Effect, Held, as_rows, dropping, putting, replacing
+from tests.crash.scenes import Effect, Held, dropping, putting, replacing
 
-CHANGED: Held = {"a": ("x", 5), "c": ("y", 5), **{f"n{at}": ("xyz"[at % 3], 5) for at in range(40)}}
+SPREAD: Held = {f"n{at}": ("xyz"[at % 3], 5) for at in range(40)}
+CHANGED: Held = {"a": ("x", 5), "c": ("y", 5), **SPREAD}
 NEW: Held = {f"m{at}": ("xyz"[at % 3], 5) for at in range(40)}
 REPLACED: Held = {f"q{at}": ("x", 5) for at in range(40)}
 GONE: Held = {"a": ("x", 9), "c": ("y", 9)}
@@ -47,9 +48,7 @@ OPERATIONS: dict[str, tuple[Operation, Effect]] = {
     ),
     "bulk_insert": (written("bulk_insert", NEW), putting(NEW)),
     "bulk_insert_sorted": (
-        written(
-            "bulk_insert", NEW, options={"hoodie.bulkinsert.sort.mode": "GLOBAL_SORT"}
-        ),
+        written("bulk_insert", NEW, options={"hoodie.bulkinsert.sort.mode": "GLOBAL_SORT"}),
         putting(NEW),
     ),
     "delete": (written("delete", GONE), dropping(*GONE)),

@@ -11,14 +11,17 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import psutil
 import pyspark
+
+T = TypeVar("T")
 
 HOST: Final = "127.0.0.1"
 SPARK_HOME: Final = Path(pyspark.__file__).parent
@@ -27,6 +30,13 @@ PYTHON: Final = Path(__file__).parents[1] / "spark_workers" / "python"
 _URL: Final = re.compile(r"Starting Spark master at (spark://\S+)")
 _REGISTERED: Final = "Successfully registered with master"
 _PATIENCE_S: Final = 120
+_LASTING: Final = """
+import ctypes, os, signal, sys
+PR_SET_PDEATHSIG = 1
+ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+"""Runs a program that the kernel ends with the process of the tests, however that ends."""
 
 
 @dataclass
@@ -55,7 +65,12 @@ class Cluster:
 
     def wait_for_executors(self, number: int) -> list[psutil.Process]:
         """The executors, once there are so many."""
-        return _waited(lambda: found if len(found := self.executors()) >= number else None)
+
+        def ask() -> list[psutil.Process] | None:
+            found = self.executors()
+            return found if len(found) >= number else None
+
+        return _waited(ask)
 
     def wait_until_idle(self) -> None:
         """Wait for the executors of a dead application to be gone."""
@@ -90,7 +105,7 @@ def cluster(folder: Path, workers: int = 2) -> Iterator[Cluster]:
 
     def start(name: str, *words: str) -> Path:
         log = folder / f"{name}.log"
-        command = [str(SPARK_HOME / "bin" / "spark-class"), *words]
+        command = [sys.executable, "-c", _LASTING, str(SPARK_HOME / "bin" / "spark-class"), *words]
         with log.open("wb") as output:
             started.append(
                 subprocess.Popen(
@@ -120,13 +135,13 @@ def cluster(folder: Path, workers: int = 2) -> Iterator[Cluster]:
             for number in range(workers)
         ]
         for one in logs:
-            _waited(lambda one=one: _REGISTERED in one.read_text(errors="replace") or None)
+            _waited(partial(_said, one, _REGISTERED))
         running.workers = [psutil.Process(one.pid) for one in started[1:]]
         yield running
     finally:
         _stop([psutil.Process(one.pid) for one in started if one.poll() is None])
-        for one in started:
-            one.wait(_PATIENCE_S)
+        for process in started:
+            process.wait(_PATIENCE_S)
 
 
 def killed(process: psutil.Process) -> bool:
@@ -142,6 +157,10 @@ def kill_tree(process: psutil.Process) -> None:
     """Kill a process at once, with all that it started."""
     for one in [process, *_children(process, recursive=True)]:
         killed(one)
+
+
+def _said(log: Path, words: str) -> bool | None:
+    return words in log.read_text(errors="replace") or None
 
 
 def _stop(processes: list[psutil.Process]) -> None:
@@ -164,7 +183,7 @@ def _words(process: psutil.Process) -> list[str]:
         return []
 
 
-def _waited(ask):
+def _waited(ask: Callable[[], T | None]) -> T:
     deadline = time.monotonic() + _PATIENCE_S
     while time.monotonic() < deadline:
         if (found := ask()) is not None:

@@ -6,6 +6,7 @@ Rows, effects and promises are those of the crash rig; here tasks run on executo
 from __future__ import annotations
 
 import os
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -21,6 +22,7 @@ from hudi_core.engine.base import InputFunction, TaskContext, TaskFunction
 from hudi_core.engine.spark import SparkEngine
 from tests.crash.check_table import ACKED, Tried, check_table
 from tests.crash.place import Place, S3Place
+from tests.crash.s3_service import BUCKET, REGION
 from tests.crash.scenes import (
     BASE,
     CANARY,
@@ -54,9 +56,22 @@ SERVICES: Final = {
 _PARTS: Final = ("x", "y", "z")
 
 
-def s3_place(endpoint: str, root: str) -> S3Place:
-    """A folder in a bucket; the secret is one that no file may hold."""
-    return S3Place(root, endpoint, "cluster", CANARY, "us-east-1")
+@dataclass(frozen=True, slots=True)
+class S3Bucket:
+    """A bucket for tables.
+
+    Attributes
+    ----------
+    endpoint
+        URL of its store.
+    """
+
+    endpoint: str
+
+    def new_place(self) -> S3Place:
+        """A folder in it; the secret that opens it is one that no file may hold."""
+        root = f"s3://{BUCKET}/{uuid.uuid4().hex}/t"
+        return S3Place(root, self.endpoint, "cluster", CANARY, REGION)
 
 
 def made(place: Place, format_name: str) -> hudi.Table:
@@ -162,7 +177,7 @@ def drawn(seed: int, number: int) -> Step:
     if kind == "cluster":
         return Step(name, _cluster, dict)
     if kind == "delete":
-        gone = {key: ("x", 1 << 40) for key in ("a", "c", *(f"u{at}" for at in range(0, 40, 3)))}
+        gone = dict.fromkeys(("a", "c", *(f"u{at}" for at in range(0, 40, 3))), ("x", 1 << 40))
         # in whatever partition they are
         return Step(name, _everywhere(gone), dropping(*gone))
     if kind == "insert_overwrite":
