@@ -30,6 +30,7 @@ from tests.crash.scenes import OPTIONS, as_table, putting
 SEED = int(os.environ.get("HUDI_SEED", "15"))
 STEPS = int(os.environ.get("HUDI_STEPS", "8"))
 LONGEST_S = 3.0
+PAUSE_S = 3.5
 
 
 @dataclass
@@ -85,7 +86,7 @@ class Strikes:
             return
         _send(below, signal.SIGSTOP)
         try:
-            time.sleep(2.5)
+            time.sleep(PAUSE_S)
         finally:
             _send(below, signal.SIGCONT)
 

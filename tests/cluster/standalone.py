@@ -24,6 +24,8 @@ import pyspark
 T = TypeVar("T")
 
 HOST: Final = "127.0.0.1"
+WORKER_HOSTS: Final = ("127.0.0.1", "127.0.0.2")
+"""Spark runs a task a second time beside itself on another host only."""
 SPARK_HOME: Final = Path(pyspark.__file__).parent
 EXECUTOR: Final = "CoarseGrainedExecutorBackend"
 PYTHON: Final = Path(__file__).parents[1] / "spark_workers" / "python"
@@ -82,8 +84,8 @@ class Cluster:
 
 
 @contextmanager
-def cluster(folder: Path, workers: int = 2) -> Iterator[Cluster]:
-    """Run a master and its workers, each with one core; all are stopped at the end.
+def cluster(folder: Path) -> Iterator[Cluster]:
+    """Run a master and two workers, each with one core; all are stopped at the end.
 
     Parameters
     ----------
@@ -95,7 +97,6 @@ def cluster(folder: Path, workers: int = 2) -> Iterator[Cluster]:
         **os.environ,
         "SPARK_SCALA_VERSION": "2.13",
         "SPARK_HOME": str(SPARK_HOME),
-        "SPARK_LOCAL_IP": HOST,
         "SPARK_LOCAL_DIRS": str(folder / "spill"),
         "PYSPARK_PYTHON": str(PYTHON),
         "SPARK_DAEMON_MEMORY": "256m",
@@ -103,9 +104,10 @@ def cluster(folder: Path, workers: int = 2) -> Iterator[Cluster]:
         "SPARK_MASTER_OPTS": "-Dspark.deploy.maxExecutorRetries=-1",
     }
 
-    def start(name: str, *words: str) -> Path:
+    def start(name: str, host: str, *words: str) -> Path:
         log = folder / f"{name}.log"
         command = [sys.executable, "-c", _LASTING, str(SPARK_HOME / "bin" / "spark-class"), *words]
+        command += ["--host", host, "--port", "0", "--webui-port", "0"]
         with log.open("wb") as output:
             started.append(
                 subprocess.Popen(
@@ -113,26 +115,24 @@ def cluster(folder: Path, workers: int = 2) -> Iterator[Cluster]:
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=subprocess.STDOUT,
-                    env=environment,
+                    env={**environment, "SPARK_LOCAL_IP": host},
                     cwd=folder,
                 )
             )
         return log
 
     try:
-        master = "org.apache.spark.deploy.master.Master"
-        log = start("master", master, "--host", HOST, "--port", "0", "--webui-port", "0")
+        log = start("master", HOST, "org.apache.spark.deploy.master.Master")
         found = _waited(lambda: _URL.search(log.read_text(errors="replace")))
         running = Cluster(found[1])
         logs = [
             start(
                 f"worker-{number}",
-                "org.apache.spark.deploy.worker.Worker",
-                *("--host", HOST, "--port", "0", "--webui-port", "0"),
+                host,
+                *("org.apache.spark.deploy.worker.Worker", running.url),
                 *("--cores", "1", "--memory", "1g", "--work-dir", str(folder / f"work-{number}")),
-                running.url,
             )
-            for number in range(workers)
+            for number, host in enumerate(WORKER_HOSTS)
         ]
         for one in logs:
             _waited(partial(_said, one, _REGISTERED))
