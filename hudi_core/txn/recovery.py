@@ -149,9 +149,10 @@ def _expire_dead_writers(table: OpenTable, config: WriteConfig, timeline: Timeli
             continue  # not ours
         interval, misses = config.heartbeat_interval_ms, config.heartbeat_misses
         if time not in pending and not heartbeat.is_alive(storage, time, interval, misses):
+            # first: tasks take its absence for the end of their write
+            heartbeat.remove_heartbeat(storage, time)
             _delete_uncounted(table, time, timeline)
             Markers(storage, time).delete_all()
-            heartbeat.remove_heartbeat(storage, time)
 
 
 def _delete_uncounted(table: OpenTable, time: InstantTime, timeline: Timeline) -> None:

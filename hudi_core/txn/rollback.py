@@ -69,6 +69,9 @@ def roll_back(
         It was pending, and its writer has completed it meanwhile; nothing has changed.
     """
     client = state.client
+    if not target.is_completed:
+        # tasks on other machines may outlive their writer: from now on no file of theirs counts
+        Markers(client.scratch, target.requested_time).seal()
     files = files_written(state.table, target)
     requested = client.clock.next_time(state.timeline)
     begun = begin(client, target, files, requested)  # step plan-rollback
@@ -211,8 +214,9 @@ class _Hooks(RollbackHooks):
 
 
 def _remove_signs_of_life(client: TableMetaClient, target: Instant) -> None:
-    Markers(client.storage, target.requested_time).delete_all()
+    # the seal last: while there is a heartbeat, it is what keeps tasks from adding files
     remove_heartbeat(client.storage, target.requested_time)
+    Markers(client.storage, target.requested_time).delete_all()
 
 
 def _leave_format(table: OpenTable, target: Instant) -> None:

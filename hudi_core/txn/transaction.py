@@ -447,6 +447,9 @@ class Transaction:
         # to what it leaves
         storage, time_ = self.table.client.scratch, self.instant.requested_time
         markers: list[str] = []
+        if self.attempts is None:
+            # without it tasks elsewhere know that the write is over, once the seal is gone, too
+            self.heartbeat.stop()
         try:
             if self.lost:
                 storage.delete_tree(f"{temp_folder(time_)}/{STAGE}")

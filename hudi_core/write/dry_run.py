@@ -142,7 +142,8 @@ def expected_requests(
 
     Those between its tasks are left out.
 
-    Tasks elsewhere look at heartbeat and seal after each file, and their markers are listed.
+    Tasks elsewhere look at heartbeat and seal before and after each file, and their markers are
+    listed.
 
     Those of native tables; a format's own metadata, and the metadata table, come on top. Writes and
     deletes are exact as long as no task is repeated, reads and lists are estimates.

@@ -25,6 +25,8 @@ def mark(
 
     Raises
     ------
+    IncompleteCommitError
+        The write takes no more files: a faster attempt at the task was counted, or it was undone.
     PartitionValueError
         The partition is new, and lies within another one or has one within.
     """
@@ -35,6 +37,9 @@ def mark(
         path = join_path(partition_path, file_name)
         context.attempts.mark(path, markers.path(partition_path, file_name, kind))
     markers.create(partition_path, file_name, kind)
+    if context.attempts is None and not markers.is_open():
+        # who sealed the write may have listed its markers before there was this one
+        raise _takes_no_more(context)
     if kind is MarkerKind.MERGE:
         return
     storage = open_storage(context.base_path, context.storage_options, fsync=context.write.fsync)
@@ -73,11 +78,15 @@ def open_base_file(
     if not (markers.is_open() if attempts is None else attempts.is_open(markers.is_open)):
         # this attempt was lost: the write went on, or was undone, without it
         storage.delete(path)
-        raise IncompleteCommitError(
-            f"Instant {context.instant} takes no further files",
-            "Another attempt at this task was faster, or the write failed; nothing is to be done.",
-            instant=context.instant,
-        )
+        raise _takes_no_more(context)
+
+
+def _takes_no_more(context: WriteContext) -> IncompleteCommitError:
+    return IncompleteCommitError(
+        f"Instant {context.instant} takes no further files",
+        "Another attempt at this task was faster, or the write failed; nothing is to be done.",
+        instant=context.instant,
+    )
 
 
 def _options(context: WriteContext) -> BaseFileOptions:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +11,14 @@ import pyarrow as pa
 import pytest
 
 import hudi_core as hudi
+from hudi_core.base_file.writer import BaseFileWriter
 from hudi_core.engine.base import TaskContext
 from hudi_core.errors import IncompleteCommitError
 from hudi_core.services.opening import open_table
 from hudi_core.txn import rollback
+from hudi_core.txn.markers import Marker, Markers
 from hudi_core.txn.state import TableState
+from hudi_core.txn.transaction import Transaction
 from hudi_core.write import merge_handle
 from tests.foreign import by_hudi_rs
 
@@ -99,6 +104,116 @@ def test_the_next_writer_deletes_what_a_killed_attempt_left(tmp_path: Path) -> N
     assert foreign_keys(table) == ["c"]
 
 
+class Elsewhere(Speculative):
+    """Keeps its tasks apart, as one does whose tasks run in other processes."""
+
+    shares_memory = False
+
+
+class KilledError(Exception):
+    """The process of a task is gone."""
+
+
+@pytest.fixture
+def killed_amid_files(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Have attempts die when their file is there, before they look for the seal; from a call on."""
+
+    plain = BaseFileWriter.close
+
+    def die(writer: BaseFileWriter) -> None:
+        plain(writer)
+        raise KilledError
+
+    def begin() -> None:
+        monkeypatch.setattr(BaseFileWriter, "close", die)
+        monkeypatch.setattr(BaseFileWriter, "abort", lambda _: None)
+
+    return begin
+
+
+def test_an_attempt_begins_no_file_once_the_commit_has_looked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed_amid_files: Callable[[], None]
+) -> None:
+    table = hudi.Table.create(str(tmp_path / "t"), SCHEMA, record_key="id")
+    engine = Elsewhere()
+    plain = Markers.list
+
+    def look(markers: Markers) -> set[Marker]:
+        found = plain(markers)
+        killed_amid_files()
+        for function, context, task in engine.late:
+            with contextlib.suppress(IncompleteCommitError, KilledError):
+                function(context, task)
+        return found
+
+    monkeypatch.setattr(Markers, "list", look)
+    table.upsert(rows("a", "b"), engine=engine)
+    monkeypatch.undo()
+    table.upsert(rows("c"))
+    assert foreign_keys(table) == ["a", "b", "c"]
+    assert {path.name for path in Path(table.path).glob("*.parquet")} == named(table)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_write_stays_closed_when_its_markers_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: bool
+) -> None:
+    table = hudi.Table.create(str(tmp_path / "t"), SCHEMA, record_key="id")
+    plain, closed = Markers.delete_all, list[bool]()
+
+    def delete_all(markers: Markers) -> None:
+        plain(markers)
+        closed.append(not markers.is_open())
+
+    monkeypatch.setattr(Markers, "delete_all", delete_all)
+    if fails:
+        monkeypatch.setattr(Transaction, "commit", interrupted)
+    with pytest.raises(KeyboardInterrupt) if fails else contextlib.nullcontext():
+        table.upsert(rows("a", "b"), engine=Elsewhere())
+    assert closed
+    assert all(closed)
+    assert data_files(table) == (0 if fails else 1)
+
+
+def interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def named(table: hudi.Table) -> set[str]:
+    commits = table.timeline.completed_writes()
+    return {
+        Path(stat.path).name
+        for one in commits
+        for stat in open_table(table.path, {}).client.read_commit(one).stats
+    }
+
+
+def test_an_attempt_ends_no_file_once_a_rollback_has_looked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = hudi.Table.create(str(tmp_path / "t"), SCHEMA, record_key="id")
+    table.upsert(rows("a"))
+    engine = RolledBackElsewhere(table.path)
+    plain, late = rollback.files_written, list[bool]()
+
+    def look(*given: Any) -> Any:
+        found = plain(*given)
+        for function, context, task in engine.late:
+            with pytest.raises(IncompleteCommitError, match="takes no further files"):
+                function(context, task)
+            late.append(True)
+        return found
+
+    monkeypatch.setattr(rollback, "files_written", look)
+    # or what was staged for it is gone already
+    with pytest.raises((IncompleteCommitError, FileNotFoundError)):
+        table.upsert(rows("a", "b"), engine=engine)
+    assert late
+    assert data_files(table) == 1
+    table.upsert(rows("c"))
+    assert foreign_keys(table) == ["a", "c"]
+
+
 class RolledBack(hudi.LocalEngine):
     """Another writer rolls this one back before its files are written."""
 
@@ -108,6 +223,24 @@ class RolledBack(hudi.LocalEngine):
 
     def map_tasks(self, tasks: Any, function: Any, stage: int, weights: Any = None) -> Any:
         if getattr(function, "func", None) is merge_handle.write_group:
+            other = open_table(self.path, {})
+            (pending,) = other.client.timeline().pending()
+            rollback.roll_back(TableState.load(other), pending)
+        return super().map_tasks(tasks, function, stage, weights)
+
+
+class RolledBackElsewhere(Elsewhere):
+    """Another writer takes this one for dead while its tasks are at work in other processes."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        self.path = path
+
+    def map_tasks(self, tasks: Any, function: Any, stage: int, weights: Any = None) -> Any:
+        if getattr(function, "func", None) is merge_handle.write_group:
+            self.late = [
+                (function, TaskContext(at, stage, 7), task) for at, task in enumerate(tasks)
+            ]
             other = open_table(self.path, {})
             (pending,) = other.client.timeline().pending()
             rollback.roll_back(TableState.load(other), pending)
