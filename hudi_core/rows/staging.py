@@ -26,6 +26,7 @@ from hudi_core.rows.context import WriteContext
 from hudi_core.schema.table_schema import TableSchema
 from hudi_core.schema.truncation import without_nanoseconds
 from hudi_core.storage.data_files import data_filesystem
+from hudi_core.storage.shared import require_shared
 from hudi_core.storage.temp_folders import STAGE, temp_folder
 
 _FLUSH_ROWS: Final = 65_536
@@ -92,6 +93,8 @@ def stage_rows(
 
     Raises
     ------
+    ConfigError
+        The task runs on a machine that does not have the table.
     SchemaError
         Rows that do not fit the schema, a null or empty record key, a partition value without a
         safe path.
@@ -249,6 +252,7 @@ class _FileSink:
     """
 
     def __init__(self, context: WriteContext, schema: pa.Schema, task: TaskContext) -> None:
+        require_shared(context.base_path)
         self._location = f"{stage_folder(context)}/{task.stage}-{task.task}-{task.attempt}.arrow"
         filesystem, root = data_filesystem(context.base_path, context.storage_options)
         path = f"{root}/{self._location}"

@@ -14,6 +14,7 @@ from hudi_core.rows.context import WriteContext
 from hudi_core.storage.data_files import data_filesystem
 from hudi_core.storage.layout import layout_of
 from hudi_core.storage.open import open_storage
+from hudi_core.storage.shared import require_shared
 from hudi_core.txn.markers import MarkerKind, Markers
 from hudi_core.write.nesting import can_nest, require_unnested_partition
 
@@ -25,6 +26,8 @@ def mark(
 
     Raises
     ------
+    ConfigError
+        The task runs on a machine that does not have the table.
     IncompleteCommitError
         The write takes no more files: a faster attempt at the task was counted, or it was undone.
     PartitionValueError
@@ -36,6 +39,8 @@ def mark(
     if context.attempts is not None:
         path = join_path(partition_path, file_name)
         context.attempts.mark(path, markers.path(partition_path, file_name, kind))
+    else:
+        require_shared(context.base_path)
     markers.create(partition_path, file_name, kind)
     if context.attempts is None and not markers.is_open():
         # who sealed the write may have listed its markers before there was this one

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ import pytest
 import hudi_core as hudi
 from hudi_core.base_file.writer import BaseFileWriter
 from hudi_core.engine.base import TaskContext
-from hudi_core.errors import IncompleteCommitError
+from hudi_core.errors import ConfigError, IncompleteCommitError
 from hudi_core.services.opening import open_table
 from hudi_core.txn import rollback
 from hudi_core.txn.markers import Marker, Markers
@@ -182,7 +184,7 @@ def interrupted(*_: object) -> None:
 def named(table: hudi.Table) -> set[str]:
     commits = table.timeline.completed_writes()
     return {
-        Path(stat.path).name
+        Path(stat.path or "").name
         for one in commits
         for stat in open_table(table.path, {}).client.read_commit(one).stats
     }
@@ -212,6 +214,31 @@ def test_an_attempt_ends_no_file_once_a_rollback_has_looked(
     assert data_files(table) == 1
     table.upsert(rows("c"))
     assert foreign_keys(table) == ["a", "c"]
+
+
+class OnAnotherMachine(Elsewhere):
+    """Its tasks have another disk, where nothing is at the table's path."""
+
+    def map_input(self, data: Any, function: Any, stage: int) -> Any:
+        return super().map_input(data, self.moved(function), stage)
+
+    def map_tasks(self, tasks: Any, function: Any, stage: int, weights: Any = None) -> Any:
+        return super().map_tasks(tasks, self.moved(function), stage, weights)
+
+    def moved(self, function: Any) -> Any:
+        context = function.keywords["context"]
+        there = replace(context, base_path=f"{context.base_path}-there")
+        return partial(function.func, **{**function.keywords, "context": there})
+
+
+@pytest.mark.parametrize("operation", ["upsert", "bulk_insert"])
+def test_a_disk_that_only_the_driver_has_is_refused(tmp_path: Path, operation: str) -> None:
+    table = hudi.Table.create(str(tmp_path / "t"), SCHEMA, record_key="id")
+    with pytest.raises(ConfigError, match="all executors find it under one path"):
+        getattr(table, operation)(rows("a"), engine=OnAnotherMachine())
+    assert not (tmp_path / "t-there").exists()
+    table.insert(rows("c"))
+    assert foreign_keys(table) == ["c"]
 
 
 class RolledBack(hudi.LocalEngine):
