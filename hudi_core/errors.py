@@ -257,9 +257,9 @@ class ResourceLimitError(HudiError):
 
 
 class TaskFailedError(HudiError):
-    """An engine gave up on a task: the processes that ran it died, or it broke.
+    """A task that an engine gave up.
 
-    Of Spark, after as many attempts as ``spark.task.maxFailures`` allows.
+    The processes that ran it died, or it broke; with Spark after as many attempts as ``spark.task.maxFailures`` allows.
     """
 
     retryable = True

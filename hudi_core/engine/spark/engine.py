@@ -217,7 +217,7 @@ def _typed_failures() -> Iterator[None]:
 
 
 def _reason(error: PySparkException | Py4JError) -> str:
-    """The line of an error that says most, without the traces of Python and Java."""
+    """Most telling line of an error, without its traces."""
     if isinstance(error, Py4JJavaError):
         text = str(error.java_exception.getMessage()).strip().splitlines()[0]
     else:
