@@ -259,7 +259,8 @@ class ResourceLimitError(HudiError):
 class TaskFailedError(HudiError):
     """A task that an engine gave up.
 
-    The processes that ran it died, or it broke; with Spark after as many attempts as ``spark.task.maxFailures`` allows.
+    The processes that ran it died, or it broke; with Spark after as many attempts as
+    ``spark.task.maxFailures`` allows.
     """
 
     retryable = True
