@@ -19,7 +19,15 @@ import pytest
 
 from tests.cluster.sessions import counted_events
 from tests.cluster.standalone import Cluster, kill_tree, killed
-from tests.cluster.written import FORMATS, SERVICES, STORES, drawn, made, require_right
+from tests.cluster.written import (
+    FORMATS,
+    SERVICES,
+    STORES,
+    drawn,
+    made,
+    require_right,
+    require_right_rows,
+)
 from tests.crash.check_table import ACKED, FAILED, OPEN, Tried
 from tests.crash.place import Place, S3Place
 from tests.crash.scenes import OPTIONS, as_table, putting
@@ -57,14 +65,15 @@ def test_drivers_are_killed(
         try:
             strike(process, diary, chance, ways, standalone)
         finally:
-            kill_tree(psutil.Process(process.pid)) if process.poll() is None else None
+            if process.poll() is None:
+                kill_tree(psutil.Process(process.pid))
             process.wait(60)
         for number, word in read(diary).items():
             step = drawn(SEED, number)
             tried[number] = Tried(step.name, step.effect, word)
         standalone.wait_until_idle()
         # what a dead driver has begun is there wholly, or not at all
-        require_right(place, list(tried.values()), at_rest=False)
+        require_right_rows(place, list(tried.values()))
     seconds = time.monotonic() - began
 
     last = Tried("last", putting({"last": ("y", 8)}), ACKED)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,18 +20,16 @@ from pyspark.sql import DataFrame, SparkSession
 import hudi_core as hudi
 from hudi_core.engine.base import InputFunction, TaskContext, TaskFunction
 from hudi_core.engine.spark import SparkEngine
-from tests.crash.check_table import ACKED, Tried, check_table
+from tests.crash.check_table import Tried, check_rows, check_table
 from tests.crash.place import Place, S3Place
 from tests.crash.s3_service import BUCKET, REGION
 from tests.crash.scenes import (
-    BASE,
     CANARY,
     FIRST,
     OPTIONS,
     SECOND,
     Effect,
     Held,
-    as_rows,
     as_table,
     dropping,
     new_table,
@@ -51,6 +49,8 @@ SERVICES: Final = {
     "hoodie.metadata.compact.max.delta.commits": "4",
     "hoodie.client.heartbeat.interval_in_ms": "1000",
     "hoodie.client.heartbeat.tolerable.misses": "2",
+    "hoodie.write.lock.storage.validity.timeout.secs": "10",
+    "hoodie.write.lock.storage.renew.interval.secs": "1",
 }
 """Has commits clean and archive, and the dead be known soon."""
 _PARTS: Final = ("x", "y", "z")
@@ -88,9 +88,15 @@ def frame(spark: SparkSession, held: Held, tasks: int = 3) -> DataFrame:
     return spark.createDataFrame(as_table(held)).repartition(tasks)
 
 
-def require_right(place: Place, tried: Sequence[Tried], *, at_rest: bool = True) -> None:
-    """Check every promise, in every reader of the table's format."""
-    report = check_table(place, tried, at_rest=at_rest)
+def require_right(place: Place, tried: Sequence[Tried]) -> None:
+    """Check every promise, in every reader of the table's format, once a write has completed."""
+    report = check_table(place, tried, at_rest=True)
+    assert not report.violations, "\n".join(report.violations)
+
+
+def require_right_rows(place: Place, tried: Sequence[Tried]) -> None:
+    """Check what readers see right after a writer has died, who may hold its lease yet."""
+    report = check_rows(place, tried, at_rest=False)
     assert not report.violations, "\n".join(report.violations)
 
 
@@ -223,12 +229,3 @@ def slowly(rows: DataFrame, seconds: float = 0.2) -> DataFrame:
         yield from batches
 
     return rows.mapInArrow(wait, rows.schema)
-
-
-def expected(done: Sequence[Tried]) -> frozenset[tuple[str, str, int]]:
-    """Rows after what is known to be done."""
-    held: Mapping[str, tuple[str, int]] = BASE
-    for one in done:
-        if one.told == ACKED:
-            held = one.effect(held)
-    return as_rows(held)
