@@ -103,7 +103,7 @@ def test_rows_and_filters(delta_spark: Engine, tmp_path: Path, partitioned: bool
 def test_history_and_time_travel(delta_spark: Engine, tmp_path: Path) -> None:
     """Each version of an instant is the state of that instant, and details add up."""
     path = tmp_path / "table"
-    for _ in life(new_table(path)):
+    for _ in life(new_table(path, more={"hoodie.cleaner.commits.retained": "30"})):
         pass
     table = hudi.Table.open(str(path))
     versions = {
