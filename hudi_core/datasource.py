@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from hudi_core.config.read import ReadConfig
 from hudi_core.config.resolve import options_as_strings
+from hudi_core.config.validators import ValidatorsConfig
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.base import Engine
 from hudi_core.engine.choice import engine_for
@@ -39,10 +40,11 @@ from hudi_core.services.replace import fitting_rows
 from hudi_core.storage.location import PathLike, location_of
 from hudi_core.storage.options import StorageOptions
 from hudi_core.storage.temp_folders import INCOMING_FOLDER
-from hudi_core.table import Options, Table
+from hudi_core.table import Extras, Options, Table
 from hudi_core.table_handle import OpenTable
 from hudi_core.write.auto_record_keys import default_operation
 from hudi_core.write.repetition import repetition_of, stored_result
+from hudi_core.write.validation import Validator
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -59,6 +61,7 @@ def write(
     *,
     extra_metadata: Mapping[str, str] | None = None,
     idempotency: tuple[str, int] | None = None,
+    validators: Sequence[Validator] = (),
 ) -> CommitResult | None:
     """Write rows with Hudi's options, creating the table where there is none.
 
@@ -85,6 +88,8 @@ def write(
         Name of an application and number of the write: see
         :class:`~hudi_core.table.Table`. A repetition returns the result of its
         first time, whatever ``mode`` says. A table that is dropped takes what it knew with it.
+    validators
+        What must hold of the table after the write: see :class:`~hudi_core.table.Table`.
 
     Returns
     -------
@@ -94,8 +99,8 @@ def write(
     path = location_of(path)
     given = options_as_strings(options or {})
     config = WriteConfig.from_options(given)
-    extras = extra_metadata, idempotency
-    config = replace(config, extras=config.extras.given(*extras))
+    extras = Extras(extra_metadata, idempotency, validators)
+    config = replace(config, extras=config.extras.given(extra_metadata, idempotency))
     operation = config.operation if WriteConfig.operation.is_given(given) else None
     overwrites = operation is not None and operation.is_replacing and not operation.deletes
     engine = engine or engine_for(data)
@@ -114,6 +119,18 @@ def write(
             operation.option,
             f"rows cannot be deleted with mode={mode!r}",
             "Use 'append'.",
+        )
+    if (
+        exists
+        and mode == "overwrite"
+        and not overwrites
+        and (validators or config.validators.kinds)
+    ):
+        raise InvalidOptionError(
+            ValidatorsConfig.kinds.key,
+            ",".join(kind.value for kind in config.validators.kinds),
+            "mode='overwrite' drops the table before the rows of the new one are validated",
+            "Use the operation insert_overwrite_table.",
         )
     if not exists or (mode == "overwrite" and not overwrites):
         data = engine.take(data)  # its columns are asked for, and its rows after that

@@ -225,6 +225,30 @@ class PendingClusteringError(CommitConflictError):
         )
 
 
+class CommitValidationError(CommitError):
+    """A validator refused the state that a commit was about to publish.
+
+    Parameters
+    ----------
+    base_path
+        The table.
+    validator
+        Which one: its query, or the name of its function.
+    reason
+        What did not hold.
+    """
+
+    def __init__(self, base_path: str, validator: str, reason: str) -> None:
+        self.base_path, self.validator, self.reason = base_path, validator, reason
+        super().__init__(
+            f"The commit to {base_path} was refused by the validator {validator!r}: {reason}",
+            "Nothing of this write is visible; put its rows right, or the validator.",
+            base_path=base_path,
+            validator=validator,
+            reason=reason,
+        )
+
+
 class CommitStateUnknownError(CommitError):
     """Whether the commit took place is unknown; nothing was deleted."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
 
 import pyarrow as pa
 
@@ -83,6 +83,7 @@ from hudi_core.txn.table_lock import table_lock
 from hudi_core.write.auto_record_keys import default_operation
 from hudi_core.write.client import WriteClient
 from hudi_core.write.replacing import PartitionLike
+from hudi_core.write.validation import Validation, Validator
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -97,9 +98,18 @@ Columns = str | Sequence[str]
 """Names of columns; a text is one name."""
 Images = Literal["json", "struct"]
 """Forms of the rows in a change feed."""
-Extras = tuple[Mapping[str, str] | None, tuple[str, int] | None]
-"""The arguments ``extra_metadata`` and ``idempotency`` of an operation."""
 _ALL_GROUPS: Final = 1_000_000_000
+
+
+class Extras(NamedTuple):
+    """Further arguments of every operation on rows; see :class:`Table`."""
+
+    extra_metadata: Mapping[str, str] | None = None
+    idempotency: tuple[str, int] | None = None
+    validators: Sequence[Validator] = ()
+
+
+_NO_EXTRAS: Final = Extras()
 
 
 class Table:
@@ -118,6 +128,11 @@ class Table:
         application has written that number before, or a greater one, nothing is written, and the
         result of that write is returned with ``is_repetition``. So a write whose outcome is unknown
         can be made again as it is. A write that was rolled back counts as not made.
+    ``validators``
+        Functions that look at the table as the write would leave it, before anybody sees it: each
+        gets its rows, as a dataset that Arrow and DuckDB query, and the
+        :class:`~hudi_core.model.result.ProposedCommit`. Where one returns ``False`` or raises, the
+        write is rolled back with a :class:`~hudi_core.errors.CommitValidationError`.
 
     Most queries take the same three arguments:
 
@@ -654,12 +669,15 @@ class Table:
         engine: Engine | None = None,
         extra_metadata: Mapping[str, str] | None = None,
         idempotency: tuple[str, int] | None = None,
+        validators: Sequence[Validator] = (),
     ) -> CommitResult:
         """Add rows; small files are filled up first.
 
         Keys are not looked up, unless ``hoodie.datasource.insert.dup.policy`` asks for it.
         """
-        return self._write(INSERT, data, options, engine, (extra_metadata, idempotency))
+        return self._write(
+            INSERT, data, options, engine, Extras(extra_metadata, idempotency, validators)
+        )
 
     def bulk_insert(
         self,
@@ -669,9 +687,12 @@ class Table:
         engine: Engine | None = None,
         extra_metadata: Mapping[str, str] | None = None,
         idempotency: tuple[str, int] | None = None,
+        validators: Sequence[Validator] = (),
     ) -> CommitResult:
         """Add rows to new files only: the fastest way in."""
-        return self._write(BULK_INSERT, data, options, engine, (extra_metadata, idempotency))
+        return self._write(
+            BULK_INSERT, data, options, engine, Extras(extra_metadata, idempotency, validators)
+        )
 
     def upsert(
         self,
@@ -681,13 +702,16 @@ class Table:
         engine: Engine | None = None,
         extra_metadata: Mapping[str, str] | None = None,
         idempotency: tuple[str, int] | None = None,
+        validators: Sequence[Validator] = (),
     ) -> CommitResult:
         """Insert rows with new keys, and update the others by ordering field.
 
         Rows may lack columns where ``hoodie.table.partial.update.mode=KEEP_VALUES``: updated rows
         keep their values, new rows get nulls.
         """
-        return self._write(UPSERT, data, options, engine, (extra_metadata, idempotency))
+        return self._write(
+            UPSERT, data, options, engine, Extras(extra_metadata, idempotency, validators)
+        )
 
     def delete(
         self,
@@ -697,12 +721,15 @@ class Table:
         engine: Engine | None = None,
         extra_metadata: Mapping[str, str] | None = None,
         idempotency: tuple[str, int] | None = None,
+        validators: Sequence[Validator] = (),
     ) -> CommitResult:
         """Remove the rows with the keys in ``data``.
 
         It needs just the columns of key and partition.
         """
-        return self._write(DELETE, data, options, engine, (extra_metadata, idempotency))
+        return self._write(
+            DELETE, data, options, engine, Extras(extra_metadata, idempotency, validators)
+        )
 
     def insert_overwrite(
         self,
@@ -712,12 +739,15 @@ class Table:
         engine: Engine | None = None,
         extra_metadata: Mapping[str, str] | None = None,
         idempotency: tuple[str, int] | None = None,
+        validators: Sequence[Validator] = (),
     ) -> CommitResult:
         """Replace the rows of the partitions that the rows belong to.
 
         Other partitions stay.
         """
-        return self._write(INSERT_OVERWRITE, data, options, engine, (extra_metadata, idempotency))
+        return self._write(
+            INSERT_OVERWRITE, data, options, engine, Extras(extra_metadata, idempotency, validators)
+        )
 
     def insert_overwrite_table(
         self,
@@ -727,10 +757,15 @@ class Table:
         engine: Engine | None = None,
         extra_metadata: Mapping[str, str] | None = None,
         idempotency: tuple[str, int] | None = None,
+        validators: Sequence[Validator] = (),
     ) -> CommitResult:
         """Replace all rows of the table; its history stays."""
         return self._write(
-            INSERT_OVERWRITE_TABLE, data, options, engine, (extra_metadata, idempotency)
+            INSERT_OVERWRITE_TABLE,
+            data,
+            options,
+            engine,
+            Extras(extra_metadata, idempotency, validators),
         )
 
     def delete_partitions(
@@ -740,6 +775,7 @@ class Table:
         options: Options | None = None,
         extra_metadata: Mapping[str, str] | None = None,
         idempotency: tuple[str, int] | None = None,
+        validators: Sequence[Validator] = (),
     ) -> CommitResult:
         """Drop all rows of some partitions.
 
@@ -753,7 +789,9 @@ class Table:
         UnknownPartitionError
             One of them holds no rows; nothing is deleted.
         """
-        writer = self._writer(options, engine_for(None), (extra_metadata, idempotency))
+        writer = self._writer(
+            options, engine_for(None), Extras(extra_metadata, idempotency, validators)
+        )
         return self._done(writer, lambda: writer.delete_partitions(partitions))
 
     def plan(
@@ -792,7 +830,7 @@ class Table:
         data: Any,
         operation: Operation | None,
         engine: Engine,
-        extras: Extras = (None, None),
+        extras: Extras = _NO_EXTRAS,
     ) -> CommitResult:
         """Run the operation in the options; ``None`` picks the best match."""
         writer = self._writer(None, engine, extras)
@@ -828,15 +866,21 @@ class Table:
         return result
 
     def _writer(
-        self, options: Options | None, engine: Engine, extras: Extras = (None, None)
+        self, options: Options | None, engine: Engine, extras: Extras = _NO_EXTRAS
     ) -> WriteClient:
         merged, opened = self._options | options_as_strings(options or {}), self._opened
         if merged != opened.client.options:
             opened = open_table(self.path, merged, opened.client.config.raw)
         config = WriteConfig.from_options(merged)
-        config = replace(config, extras=config.extras.given(*extras))
+        config = replace(config, extras=config.extras.given(*extras[:2]))
         services = InlineServices(config.services)
-        return WriteClient(opened, table_lock(opened, config), engine, config, services)
+        lock, validation = (
+            table_lock(opened, config),
+            Validation(config.validators, extras.validators),
+        )
+        writer = WriteClient(opened, lock, engine, config, services)
+        writer.validation = None if validation.is_empty else validation
+        return writer
 
     # --- operating a table ------------------------------------------------------------------------
 

@@ -23,6 +23,7 @@ from hudi_core.config.storage import StoreKeys
 from hudi_core.config.stored_keys import ManagedKeys
 from hudi_core.config.table_keys import TableKeys
 from hudi_core.config.timebased import TimeKeys
+from hudi_core.config.validators import ValidatorsConfig
 from hudi_core.config.write import WriteConfig
 
 OPTIONS: Final[tuple[type[Options], ...]] = (
@@ -32,6 +33,7 @@ OPTIONS: Final[tuple[type[Options], ...]] = (
     IndexConfig,
     WriteConfig,
     CommitConfig,
+    ValidatorsConfig,
     SchemaConfig,
     ClusteringConfig,
     ReadConfig,

@@ -25,6 +25,7 @@ from hudi_core.config.parsers import boolean, integer, names, number, optional
 from hudi_core.config.schema import SchemaConfig
 from hudi_core.config.services import ServicesConfig
 from hudi_core.config.storage import StoreKeys
+from hudi_core.config.validators import ValidatorsConfig
 from hudi_core.errors import InvalidOptionError
 from hudi_core.model.extras import CommitExtras
 from hudi_core.model.operation import OPERATIONS, UPSERT, Operation
@@ -300,6 +301,7 @@ class WriteConfig(Options, group=Group.WRITE):
     metadata: MetadataConfig = MetadataConfig.from_options({})
     services: ServicesConfig = ServicesConfig()
     clustering: ClusteringConfig = ClusteringConfig()
+    validators: ValidatorsConfig = ValidatorsConfig()
     fsync: bool = StoreKeys.fsync.default
     extras: CommitExtras = CommitExtras()
 
@@ -344,6 +346,7 @@ class WriteConfig(Options, group=Group.WRITE):
             "metadata": MetadataConfig.from_options(options),
             "services": ServicesConfig.from_options(options),
             "clustering": ClusteringConfig.from_options(options),
+            "validators": ValidatorsConfig.from_options(options),
             "fsync": StoreKeys.fsync.read(options),
             "extras": commit_extras(options),
         }

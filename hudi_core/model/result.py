@@ -36,6 +36,39 @@ class RowCounts(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class ProposedCommit:
+    """What a write is about to commit.
+
+    Attributes
+    ----------
+    operation
+        As commits record it, such as ``UPSERT``.
+    inserted, updated, deleted
+        See :class:`CommitResult`.
+    files, bytes_written
+        Data files written, and their bytes.
+    metadata
+        The commit metadata.
+    """
+
+    operation: str
+    inserted: int
+    updated: int
+    deleted: int
+    files: int
+    bytes_written: int
+    metadata: CommitMetadata = field(repr=False)
+
+    @classmethod
+    def of(cls, metadata: CommitMetadata) -> ProposedCommit:
+        """The sums over the files of a commit."""
+        stats = metadata.stats
+        written = sum(stat.total_write_bytes or 0 for stat in stats)
+        operation = metadata.operation_type or ""
+        return cls(operation, *RowCounts.of(metadata), len(stats), written, metadata)
+
+
+@dataclass(frozen=True, slots=True)
 class CommitResult:
     """A completed write.
 

@@ -70,6 +70,10 @@ AfterCommit = Callable[[TableState, TableLock], TableState]
 """Runs table services on a table whose lock is held; returns the table after them."""
 
 
+CommitCheck = Callable[[OpenTable, TimelineView, CommitMetadata], None]
+"""Looks at what a commit would publish on a timeline; raises where it must not complete."""
+
+
 def no_services(state: TableState, _: TableLock) -> TableState:
     """The table as it is."""
     return state
@@ -164,6 +168,9 @@ class Transaction:
         The table's files that the write builds on, as far as it has listed them.
     scheduled
         The plan that stays when this attempt at it fails; ``None`` where nothing stays.
+    check
+        What else must hold of the commit. It runs before the lock is taken, and again under it
+        where another write completed since :attr:`began`.
     """
 
     table: OpenTable
@@ -180,6 +187,7 @@ class Transaction:
     attempts: LocalAttempts | None = None
     view: FileSystemView | None = None
     scheduled: bytes | None = None
+    check: CommitCheck | None = None
     _may_be_complete: bool = False
 
     def commit(self, metadata: CommitMetadata, statuses: Sequence[WriteStatus]) -> Committed:
@@ -202,6 +210,8 @@ class Transaction:
         CommitConflictError
             Another writer changed a file group that this write touches, or the columns of the
             table. Nothing is visible: what was complete already was rolled back.
+        CommitValidationError
+            A validator refuses the commit. Nothing is visible.
         CorruptMetadataError
             The format's metadata lacks what the write replaces. Nothing is visible.
         IncompleteCommitError
@@ -213,6 +223,9 @@ class Transaction:
             this again with the same arguments, or leave it to the next writer.
         """
         started = time.monotonic()
+        if self.check is not None and not self._may_be_complete:
+            self.check(self.table, self.began, metadata)
+            self.timings["validate"] = time.monotonic() - started
         with self.lock.held() as hold:
             held = self._newly_held()
             parent = parent_of(self.table.holding(held))
@@ -235,6 +248,8 @@ class Transaction:
             metadata = with_extras(table.client, self.extras, self.instant, now, metadata)
             # step decide
             require_no_conflicts(table, metadata, self.instant, self.began, now.seen)
+            if self.check is not None and not self._is_as_begun(now.seen):
+                self.check(table, now.seen, metadata)
             if self.schema_step is not None:
                 planned = self.table.client.config
                 state = commit_schema(state, planned, self.schema_step, now.seen)
@@ -294,15 +309,18 @@ class Transaction:
         """Record the commit in the metadata table, if any."""
         if state.metadata is None:
             return state
-        is_same = tuple(seen.completed_writes()) == tuple(self.began.completed_writes())
         session = MetadataSession(state.metadata, self.metadata)
-        view = self.view if is_same else None
+        view = self.view if self._is_as_begun(seen) else None
         base = None if self.schema_step is None else self.schema_step.base
         return state.with_metadata(
             record_commit(
                 session, self.instant.requested_time, metadata, statuses, base=base, view=view
             )
         )
+
+    def _is_as_begun(self, seen: TimelineView) -> bool:
+        """Whether no other write completed since this one began."""
+        return tuple(seen.completed_writes()) == tuple(self.began.completed_writes())
 
     def _run_services(self, state: TableState) -> None:
         """Run the table services that are due, the metadata table's first.

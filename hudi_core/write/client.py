@@ -78,6 +78,7 @@ from hudi_core.write.replacing import (
 )
 from hudi_core.write.schema_plan import plan_schema, unchanged
 from hudi_core.write.steps import WriteSteps
+from hudi_core.write.validation import Validation
 
 _Prepared = tuple[WriteContext, TableSchema, SchemaStep, ProvenLayout]
 """All that a write knows before it begins: the context of its tasks, but for the time; the columns
@@ -99,6 +100,8 @@ class WriteClient:
         The write's options.
     after_commit
         The table services that follow the commit.
+    validation
+        What must hold of the state that the write would publish; ``None`` where nothing has to.
     """
 
     table: OpenTable
@@ -106,6 +109,7 @@ class WriteClient:
     engine: Engine
     config: WriteConfig
     after_commit: AfterCommit = no_services
+    validation: Validation | None = None
 
     def write(self, data: Any, operation: Operation) -> CommitResult:
         """Write the rows and commit; a repetition returns the first result.
@@ -129,7 +133,7 @@ class WriteClient:
         )
         table, client = transaction.table, transaction.table.client
         with undone_on_failure(transaction):
-            transaction.schema_step = step
+            self._watch(transaction, step)
             if context.uses_record_index:
                 require_record_index(client, context.write.index.index_type)
             tracked = key_tracking(client, context.schema, self.engine.shares_memory)
@@ -185,6 +189,8 @@ class WriteClient:
 
         def plan(table: OpenTable) -> tuple[SchemaStep, list[PartitionPath]]:
             step = unchanged(table)
+            if self.validation is not None:
+                self.validation.require_runnable(step)
             paths = self._paths_of(table, named, step.new)
             view = table.views().view()
             require_known(view, paths)
@@ -195,7 +201,7 @@ class WriteClient:
         transaction, (step, paths) = self._begun(operation, plan)
         client = transaction.table.client
         with undone_on_failure(transaction):
-            transaction.schema_step = step
+            self._watch(transaction, step)
             transaction.attempts = LocalAttempts(transaction.heartbeat)  # no task writes a file
             view = transaction.table.views().view(transaction.began)
             replaced = replaced_groups(view, operation, paths)
@@ -208,6 +214,12 @@ class WriteClient:
             committed = transaction.commit(metadata, ())
         transaction.timings["total"] = time.monotonic() - started
         return committed.result(operation.recorded, transaction.timings)
+
+    def _watch(self, transaction: Transaction, step: SchemaStep) -> None:
+        """Give a write its columns and its validators."""
+        transaction.schema_step = step
+        if self.validation is not None:
+            transaction.check = partial(self.validation.require_valid, schema=step.new)
 
     def _once(self, operation: Operation, do: Callable[[], CommitResult]) -> CommitResult:
         """Result of a write, or of the earlier one it repeats."""
@@ -302,6 +314,8 @@ class WriteClient:
         require_known_zone(client.config, client.base_path)
         config = write_config_for(client.config, self.config, operation, incoming.names)
         step = plan_schema(table, incoming, config, operation)
+        if self.validation is not None:
+            self.validation.require_runnable(step)
         layout = proven_layout(table, config, operation, step.base)
         client = layout.table.client
         keep_values = config.partial_update_mode is PartialUpdateMode.KEEP_VALUES

@@ -67,7 +67,7 @@ def test_spark_hands_names_over_in_lower_case() -> None:
 @pytest.mark.parametrize(
     ("name", "text", "why"),
     [
-        ("hoodie.precommit.validators", "com.acme.Check", "not validated"),
+        ("hoodie.precommit.validators", "com.acme.Check", "is none of"),
         ("hoodie.prewrite.validators", "com.acme.Check", "not validated"),
         ("hoodie.write.schema", '{"type":"record"}', "columns that they have"),
         ("hoodie.avro.schema", '{"type":"record"}', "columns that they have"),
@@ -146,7 +146,7 @@ def test_what_would_change_the_rows_of_a_read_is_refused(name: str, text: str) -
 
 
 def test_nothing_is_written_where_an_option_is_refused(tmp_path: Path) -> None:
-    options = {"hoodie.precommit.validators": "com.acme.Check"}
+    options = {"hoodie.prewrite.validators": "com.acme.Check"}
     for attempt in (
         lambda: hudi.Table.create(str(tmp_path), ROWS.schema, record_key="id", options=options),
         lambda: hudi.write(ROWS, str(tmp_path), options=options),

@@ -1,0 +1,88 @@
+"""The table as an incomplete commit would leave it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+
+import pyarrow as pa
+
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.model.commit import CommitMetadata
+from hudi_core.model.conflicts import outgoing_groups
+from hudi_core.model.file_index import FileIndex
+from hudi_core.model.files import BaseFileName, FileGroupId, FileId, PartitionPath
+from hudi_core.model.protocols import TimelineView
+from hudi_core.read.filters import Filter, RowFilter
+from hudi_core.read.path_pattern import PathPattern
+from hudi_core.read.plan import PlannedFile, ReadPlan, planned_file
+from hudi_core.read.query import SnapshotQuery
+from hudi_core.schema.table_schema import TableSchema
+
+
+class ProposedQuery(SnapshotQuery):
+    """Reads one table at a state that nobody else sees yet.
+
+    Files of a partition that a filter leaves out are not read; of the new files no statistics are
+    looked at but those in their footers.
+
+    Parameters
+    ----------
+    client, index, timeline
+        See :class:`SnapshotQuery`: the state that the commit builds on.
+    metadata
+        What the commit is about to record. Its files are there.
+    schema
+        The columns after it.
+    """
+
+    def __init__(
+        self,
+        client: TableMetaClient,
+        index: FileIndex,
+        timeline: TimelineView,
+        metadata: CommitMetadata,
+        schema: TableSchema,
+    ) -> None:
+        super().__init__(client, index, timeline)
+        self._metadata = metadata
+        self._proposed = schema
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The columns, meta columns first."""
+        return self._proposed.with_meta()
+
+    def plan(
+        self,
+        as_of: str | None = None,
+        row_filter: RowFilter | Filter | None = None,
+        within: PathPattern | None = None,
+    ) -> ReadPlan:
+        """The files to read; see :meth:`SnapshotQuery.plan`."""
+        before = super().plan(as_of, row_filter, within)
+        gone = outgoing_groups(self._metadata)
+        stay = [
+            file
+            for file in before.files
+            if FileGroupId(file.partition_path, file.file_id) not in gone
+        ]
+        files = sorted(
+            (*stay, *self._added()), key=lambda file: (file.partition_path, file.file_id)
+        )
+        return ReadPlan(tuple(files), before.schema)
+
+    def _added(self) -> Iterator[PlannedFile]:
+        for partition, stats in self._metadata.partition_to_write_stats.items():
+            path = PartitionPath(partition)
+            for stat in stats:
+                name = BaseFileName.parse((stat.path or "").rpartition("/")[2])
+                if stat.path and name is not None and stat.num_writes:
+                    yield planned_file(
+                        self._client,
+                        FileGroupId(path, FileId(stat.file_id or "")),
+                        path=stat.path,
+                        size=stat.file_size_in_bytes or 0,
+                        instant=name.instant,
+                        partition_values=self._pruner.values(path),
+                    )
