@@ -17,6 +17,7 @@ from hudi_core.config.clustering import ClusteringConfig
 from hudi_core.config.key import GivenOptions
 from hudi_core.config.resolve import options_as_strings
 from hudi_core.config.table import TableConfig
+from hudi_core.config.ttl import TtlConfig
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.base import Engine
 from hudi_core.engine.choice import engine_for
@@ -63,6 +64,7 @@ from hudi_core.services.drop import DropResult, drop_table, plan_drop
 from hudi_core.services.due_clustering import cluster_after_commit
 from hudi_core.services.history import table_history
 from hudi_core.services.opening import open_table
+from hudi_core.services.partition_ttl import Expiry, expire_after_commit, expire_partitions
 from hudi_core.services.progress import CountedMap, Progress, no_progress
 from hudi_core.services.purge import PurgeResult, purge_table
 from hudi_core.services.repair import Repair, plan_repair, repair_table
@@ -862,6 +864,8 @@ class Table:
             result = write()
         finally:
             self._opened = writer.table
+        expire_after_commit(writer)
+        self._opened = writer.table
         cluster_after_commit(writer.table, writer.lock, writer.config, writer.engine)
         return result
 
@@ -960,6 +964,44 @@ class Table:
         if dry_run:
             return plan_table_clean(opened, config)
         return clean_table(opened, table_lock(opened, config), config)
+
+    def expire_partitions(
+        self,
+        days: int | None = None,
+        *,
+        options: Options | None = None,
+        dry_run: bool = False,
+    ) -> Expiry:
+        """Delete partitions that nobody wrote to for some days.
+
+        One commit deletes all of them; past states stay readable until a clean. A partition that
+        somebody writes to meanwhile stays.
+
+        Parameters
+        ----------
+        days
+            How many; ``hoodie.partition.ttl.strategy.days.retain`` by default.
+        options
+            Hudi options ``hoodie.partition.ttl.*``: from when on the age of a partition counts, and
+            which partitions may expire.
+        dry_run
+            Whether to say only which would be deleted.
+
+        Raises
+        ------
+        InvalidOptionError
+            No number of days is given.
+        PartitionValueError
+            The table has no partitions.
+        CommitConflictError, CommitStateUnknownError, LockError
+            See :mod:`hudi_core.txn.transaction`.
+        """
+        given = {} if days is None else {TtlConfig.days_retained.key: days}
+        writer = self._writer({**(options or {}), **given}, engine_for(None))
+        try:
+            return expire_partitions(writer, writer.config.ttl, dry_run=dry_run)
+        finally:
+            self._opened = writer.table
 
     def archive(
         self,

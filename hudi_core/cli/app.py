@@ -16,7 +16,7 @@ from hudi_core.cli.purge import purge
 from hudi_core.cli.rollback import rollback
 from hudi_core.cli.root import RootGroup
 from hudi_core.cli.savepoint import restore, savepoint_app
-from hudi_core.cli.services import archive, clean
+from hudi_core.cli.services import archive, clean, ttl
 from hudi_core.cli.table import table_app
 from hudi_core.cli.terminal import write_line
 from hudi_core.cli.timeline import timeline
@@ -65,6 +65,7 @@ app.command()(rollback)
 app.command()(restore)
 app.command()(clean)
 app.command()(archive)
+app.command()(ttl)
 app.command()(purge)
 app.command()(cluster)
 app.command()(optimize)

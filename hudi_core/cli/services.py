@@ -1,8 +1,10 @@
-"""`hudi clean` and `hudi archive`: table services on demand."""
+"""`hudi clean`, `hudi archive` and `hudi ttl`: services on demand."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Annotated, Final
+
+import typer
 
 from hudi_core.cli import library
 from hudi_core.cli.arguments import (
@@ -81,3 +83,42 @@ def archive(
     else:
         text = f"{done.path}: archived {count}; {done.active} stay active."
     answer(as_json, document, [text])
+
+
+def ttl(
+    path: PathArgument,
+    *,
+    days: Annotated[
+        int | None, typer.Option("--days", help="Days that a partition is kept.", min=1)
+    ] = None,
+    dry_run: DryRunOption = False,
+    option: OptionsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Delete partitions that nobody wrote to for some days.
+
+    Options -o hoodie.partition.ttl.* say from when on the age counts, and of which partitions.
+    """
+    table = library.Table.open(path, parse_options(option))
+    done = table.expire_partitions(days, dry_run=dry_run)
+    instant = done.commit.instant if done.commit else None
+    document = {
+        "path": done.path,
+        "dry_run": dry_run,
+        "strategy": done.strategy.value,
+        "days": done.days,
+        "partitions": list(done.partitions),
+        "commit": instant_document(instant, archived=False) if instant else None,
+    }
+    count = f"{len(done.partitions)} partition{'' if len(done.partitions) == 1 else 's'}"
+    did = "would delete" if dry_run else "deleted"
+    if not done.partitions:
+        parts: list[Part] = [f"{done.path}: no partition is older than {done.days} days."]
+    else:
+        rows = [[one] for one in done.partitions[:_SHOWN]]
+        parts = [Grid(["partition"], rows, f"{done.path}: {did} {count}")]
+        if len(done.partitions) > _SHOWN:
+            parts.append(f"... and {len(done.partitions) - _SHOWN} more (--json lists all).")
+        if dry_run:
+            parts.append("Nothing was changed (--dry-run).")
+    answer(as_json, document, parts)

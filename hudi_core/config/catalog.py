@@ -23,6 +23,7 @@ from hudi_core.config.storage import StoreKeys
 from hudi_core.config.stored_keys import ManagedKeys
 from hudi_core.config.table_keys import TableKeys
 from hudi_core.config.timebased import TimeKeys
+from hudi_core.config.ttl import TtlConfig
 from hudi_core.config.validators import ValidatorsConfig
 from hudi_core.config.write import WriteConfig
 
@@ -38,6 +39,7 @@ OPTIONS: Final[tuple[type[Options], ...]] = (
     ClusteringConfig,
     ReadConfig,
     ServicesConfig,
+    TtlConfig,
     LockConfig,
     *SERVER_LOCKS.values(),
     StoreKeys,

@@ -25,6 +25,7 @@ from hudi_core.config.parsers import boolean, integer, names, number, optional
 from hudi_core.config.schema import SchemaConfig
 from hudi_core.config.services import ServicesConfig
 from hudi_core.config.storage import StoreKeys
+from hudi_core.config.ttl import TtlConfig
 from hudi_core.config.validators import ValidatorsConfig
 from hudi_core.errors import InvalidOptionError
 from hudi_core.model.extras import CommitExtras
@@ -302,6 +303,7 @@ class WriteConfig(Options, group=Group.WRITE):
     services: ServicesConfig = ServicesConfig()
     clustering: ClusteringConfig = ClusteringConfig()
     validators: ValidatorsConfig = ValidatorsConfig()
+    ttl: TtlConfig = TtlConfig()
     fsync: bool = StoreKeys.fsync.default
     extras: CommitExtras = CommitExtras()
 
@@ -347,6 +349,7 @@ class WriteConfig(Options, group=Group.WRITE):
             "services": ServicesConfig.from_options(options),
             "clustering": ClusteringConfig.from_options(options),
             "validators": ValidatorsConfig.from_options(options),
+            "ttl": TtlConfig.from_options(options),
             "fsync": StoreKeys.fsync.read(options),
             "extras": commit_extras(options),
         }

@@ -177,21 +177,35 @@ class WriteClient:
         CommitConflictError, CommitStateUnknownError, LockError
             See :mod:`hudi_core.txn.transaction`.
         """
-        operation = DELETE_PARTITION
-        return self._once(operation, lambda: self._delete_partitions(partitions, operation))
-
-    def _delete_partitions(
-        self, partitions: Iterable[PartitionLike], operation: Operation
-    ) -> CommitResult:
-        started = time.monotonic()
-        self._require(operation)
         named = list(partitions)
 
-        def plan(table: OpenTable) -> tuple[SchemaStep, list[PartitionPath]]:
+        def choose(table: OpenTable) -> Sequence[PartitionPath]:
+            return self._paths_of(table, named, unchanged(table).new)
+
+        return self._once(DELETE_PARTITION, lambda: self._delete_partitions(choose))
+
+    def delete_chosen_partitions(
+        self, choose: Callable[[OpenTable], Sequence[PartitionPath]]
+    ) -> CommitResult:
+        """Replace all file groups of partitions that a function chooses.
+
+        It is called with the table that the write builds on, under the table's lock; what it raises
+        ends the write before anything of it is there.
+        """
+        return self._once(DELETE_PARTITION, lambda: self._delete_partitions(choose))
+
+    def _delete_partitions(
+        self, choose: Callable[[OpenTable], Sequence[PartitionPath]]
+    ) -> CommitResult:
+        started = time.monotonic()
+        operation = DELETE_PARTITION
+        self._require(operation)
+
+        def plan(table: OpenTable) -> tuple[SchemaStep, Sequence[PartitionPath]]:
             step = unchanged(table)
             if self.validation is not None:
                 self.validation.require_runnable(step)
-            paths = self._paths_of(table, named, step.new)
+            paths = choose(table)
             view = table.views().view()
             require_known(view, paths)
             gone = {one.group for one in replaced_slices(view, operation, paths)}

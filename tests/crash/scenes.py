@@ -22,6 +22,7 @@ import hudi_core as hudi
 from hudi_core.errors import NotATableError, SchemaError
 from hudi_core.metadata.table import StoredPartitions
 from hudi_core.services.restore import RestoreResult
+from tests.clock_set_back import clock_set_back
 from tests.crash.found_folders import MAKERS, PARTITION, PLAIN
 from tests.crash.metadata_scenes import operator
 from tests.version_6 import to_version_6
@@ -232,6 +233,7 @@ ACTIONS: Final[Mapping[str, Action]] = {
     "delete_partitions": Action(
         lambda table: table.delete_partitions([{"part": "x"}]), replacing("x", {})
     ),
+    "expire": Action(lambda table: table.expire_partitions(10), replacing("x", {})),
     "rollback": Action(_rollback, putting({"b": ("x", 0)}), is_finished_by_others=True),
     "to_native": _conversion("native"),
     "to_iceberg": _conversion("iceberg"),
@@ -342,6 +344,13 @@ def create_old(path: Path, format_name: str) -> None:
         hudi.Table.open(str(path), kept).upsert(as_table(SECOND))
     hudi.Table.open(str(path), kept).clean(options=RETAINED)
     hudi.Table.open(str(path), kept).upsert(as_table(SECOND))
+
+
+def create_expired(path: Path, format_name: str) -> None:
+    """Make a table one of whose partitions has expired."""
+    with clock_set_back(30):
+        create(path, format_name)
+    hudi.Table.open(str(path), OPTIONS).upsert(as_table({"d": ("y", 0)}))
 
 
 def create_saved(path: Path, format_name: str) -> None:
@@ -488,6 +497,7 @@ SCENES: Final[Mapping[str, Scene]] = {
     "archive": Scene("archive", made=create_old),
     "upsert_services": Scene("upsert_services", made=create_old),
     "recover_clean": Scene("other", (Wound("clean", "remove data"),), made=create_old),
+    "expire": Scene("expire", made=create_expired),
     "savepoint": Scene("savepoint"),
     "delete_savepoint": Scene("delete_savepoint", made=create_saved),
     "restore": Scene("restore"),
