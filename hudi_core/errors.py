@@ -249,6 +249,30 @@ class CommitValidationError(CommitError):
         )
 
 
+class StageConflictError(CommitConflictError):
+    """A stage does not fit the table any more: it has changed since.
+
+    Parameters
+    ----------
+    base_path, stage
+        The table and the stage.
+    reason
+        What has changed.
+    """
+
+    retryable = False
+
+    def __init__(self, base_path: str, stage: str, reason: str) -> None:
+        self.base_path, self.stage, self.reason = base_path, stage, reason
+        super().__init__(
+            f"Stage {stage} of {base_path} cannot be published: {reason}",
+            "Nothing was published. Drop the stage and stage its rows again.",
+            base_path=base_path,
+            stage=stage,
+            reason=reason,
+        )
+
+
 class CommitStateUnknownError(CommitError):
     """Whether the commit took place is unknown; nothing was deleted."""
 
@@ -395,6 +419,20 @@ class UnknownPartitionError(PartitionValueError):
 
 class TableServiceError(HudiError):
     """A table service (rollback, clean, clustering, ...) cannot do what was requested."""
+
+
+class UnknownStageError(TableServiceError):
+    """There is no such stage: it was published, dropped, or has expired."""
+
+    def __init__(self, base_path: str, stage: str) -> None:
+        self.base_path, self.stage = base_path, stage
+        super().__init__(
+            f"The table at {base_path} has no stage {stage}: it was published or dropped, or it "
+            "has expired",
+            f"`hudi stage list {base_path}` shows its stages.",
+            base_path=base_path,
+            stage=stage,
+        )
 
 
 class NotATableError(HudiError):

@@ -76,6 +76,15 @@ from hudi_core.services.savepoint import (
     delete_savepoint,
     savepoints_of,
 )
+from hudi_core.services.stage import (
+    Stage,
+    find_stage,
+    publish_stage,
+    stage_write,
+    staged_operation,
+    stages_of,
+)
+from hudi_core.services.stage_record import StageRecord
 from hudi_core.services.upgrade import upgrade_table
 from hudi_core.services.upgrade_plan import CHANGED_OPTIONS, Upgrade, plan_upgrade
 from hudi_core.services.validate import validate_table
@@ -795,6 +804,71 @@ class Table:
             options, engine_for(None), Extras(extra_metadata, idempotency, validators)
         )
         return self._done(writer, lambda: writer.delete_partitions(partitions))
+
+    def stage(
+        self,
+        data: Any,
+        operation: str = "upsert",
+        *,
+        options: Options | None = None,
+        engine: Engine | None = None,
+        extra_metadata: Mapping[str, str] | None = None,
+        validators: Sequence[Validator] = (),
+    ) -> Stage:
+        """Stage a write: rows to be checked, then published or dropped.
+
+        Nothing of it is in the table before :meth:`Stage.publish`, which fails where another write
+        has changed what the stage builds on. A stage expires after
+        ``hoodie.stage.hours.retained``.
+
+        Parameters
+        ----------
+        data
+            The rows.
+        operation
+            Name of the method, such as ``"upsert"``.
+
+        Raises
+        ------
+        InvalidOptionError
+            The operation takes no rows.
+        CommitValidationError
+            A validator refuses the table as it would be. Nothing was staged.
+        """
+        wanted, engine = staged_operation(operation), engine or engine_for(data)
+        data = engine.take(data)
+        writer = self._writer(options, engine, Extras(extra_metadata, None, validators))
+        given = self._options | options_as_strings(options or {})
+        return self._staged(stage_write(writer, data, wanted, given))
+
+    def stages(self) -> tuple[Stage, ...]:
+        """The stages that can be published, the oldest first.
+
+        Raises
+        ------
+        CorruptMetadataError
+            The record of one is damaged.
+        """
+        return tuple(map(self._staged, stages_of(self._opened)))
+
+    def find_stage(self, stage: str) -> Stage:
+        """The stage with an id.
+
+        Raises
+        ------
+        UnknownStageError
+            There is none: it was published, dropped, or has expired.
+        """
+        return self._staged(find_stage(self._opened, stage))
+
+    def _staged(self, record: StageRecord) -> Stage:
+        return Stage(record, lambda: self._opened.as_stored().afresh, self._publish)
+
+    def _publish(self, stage: Stage, data: Any, validators: Sequence[Validator]) -> CommitResult:
+        engine, record = engine_for(data), stage.record
+        data = engine.take(data)
+        writer = self._writer(record.options, engine, Extras(None, None, validators))
+        return self._done(writer, lambda: publish_stage(writer, record, data))
 
     def plan(
         self,

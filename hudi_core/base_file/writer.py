@@ -34,6 +34,7 @@ from hudi_core.errors import StorageError
 from hudi_core.hashing.bloom import TYPE_CODE
 from hudi_core.model.stats import FileStats
 from hudi_core.schema.table_schema import RECORD_KEY, TableSchema
+from hudi_core.storage.disk import sync_file
 
 MODEL_FOOTER: Final = "writer.model.name"
 
@@ -217,7 +218,7 @@ class BaseFileWriter:
             size = int(stream.tell())
             stream.close()
             if self._options.fsync and self._filesystem.type_name == "local":
-                _fsync(self.path)
+                sync_file(self.path)
         stats = self._statistics.finish(self._footers[0])
         return BaseFileResult(size, self._rows, stats, self._keys.min_key, self._keys.max_key)
 
@@ -309,12 +310,3 @@ class BaseFileWriter:
                 "Check free space and permissions, then write again.",
                 path=self.path,
             ) from error
-
-
-def _fsync(path: str) -> None:
-    for each in (path, os.path.dirname(path)):
-        descriptor = os.open(each, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -83,6 +83,13 @@ class ServicesConfig(Options, group=Group.SERVICES):
         choices=("NUM_COMMITS",),
         doc="What makes a clean due.",
     )
+    stage_hours_retained: Option[int] = Option(
+        "hoodie.stage.hours.retained",
+        default=168,
+        parse=_COUNT,
+        doc="Hours after which a stage that was not published expires. The next stage, and cleans, "
+        "delete its files.",
+    )
     archive_automatic: Option[bool] = Option(
         "hoodie.archive.automatic",
         default=True,

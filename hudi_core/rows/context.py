@@ -11,7 +11,7 @@ from hudi_core.config.merge_rules import MergeRules, merge_rules
 from hudi_core.config.table import TableConfig
 from hudi_core.config.write import WriteConfig
 from hudi_core.keygen import KeyGenerator, key_generator
-from hudi_core.model.files import BasePath
+from hudi_core.model.files import BasePath, PartitionPath, join_path
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.operation import Operation
 from hudi_core.schema.table_schema import TableSchema
@@ -75,6 +75,9 @@ class WriteContext:
     attempts, fetched
         Attempts at tasks, and the data files that tasks hand to each other, where all of them run
         in one process.
+    preview
+        Folder below the table for all files of a write that only shows what it would do; ``None``
+        for one that commits.
     """
 
     base_path: BasePath
@@ -87,6 +90,11 @@ class WriteContext:
     knows_partitions: bool = True
     attempts: Attempts | None = None
     fetched: FetchedFiles | None = None
+    preview: str | None = None
+
+    def data_path(self, partition_path: PartitionPath, file_name: str) -> str:
+        """The path of a new data file, relative to the table."""
+        return join_path(self.preview or "", join_path(partition_path, file_name))
 
     def key_generator(self, schema: TableSchema) -> KeyGenerator:
         """The key generator of incoming rows with these columns."""

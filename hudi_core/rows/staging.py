@@ -72,7 +72,7 @@ class StagedPart:
 
 def stage_folder(context: WriteContext) -> str:
     """Return the folder of staged files, relative to the base path."""
-    return f"{temp_folder(context.instant)}/{STAGE}"
+    return f"{context.preview or temp_folder(context.instant)}/{STAGE}"
 
 
 def stage_rows(

@@ -15,6 +15,7 @@ from hudi_core.metadata.lister import table_lister
 from hudi_core.model.actions import CleanerPlan
 from hudi_core.model.instant import Action, Instant
 from hudi_core.model.instant_time import InstantTime
+from hudi_core.services.stage_record import delete_expired_stages
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.serde import decode_savepoint
 from hudi_core.txn.clean import clean, continue_pending
@@ -73,6 +74,7 @@ def clean_table(table: OpenTable, lock: TableLock, config: WriteConfig) -> Clean
         last = last_clean(state.client, state.timeline)
         plan = _plan(state, config.services, last)
         instant = None if plan is None else clean(state, lock, plan)[1]
+        delete_expired_stages(state.client.storage, config.services.stage_hours_retained)
         return _result(state, config.services, last, plan, instant)
 
 
@@ -106,7 +108,11 @@ def clean_if_due(state: TableState, lock: TableLock, config: ServicesConfig) -> 
         if new < config.clean_max_commits:
             return state
     plan = _plan(state, config, last)
-    return state if plan is None else clean(state, lock, plan)[0]
+    if plan is None:
+        return state
+    state = clean(state, lock, plan)[0]
+    delete_expired_stages(state.client.storage, config.stage_hours_retained)
+    return state
 
 
 def _plan(state: TableState, config: ServicesConfig, last: DoneClean | None) -> CleanerPlan | None:

@@ -21,6 +21,7 @@ from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.services.convert import build_format, new_properties
 from hudi_core.services.progress import Progress, no_progress
+from hudi_core.services.stage_record import delete_expired_stages, stage_ids
 from hudi_core.storage.properties_file import update_properties
 from hudi_core.table_handle import OpenTable
 from hudi_core.txn.clean import clean, continue_pending
@@ -82,7 +83,8 @@ def purge_table(
     Raises
     ------
     TableServiceError
-        A savepoint that is not given keeps past files; it is named. Nothing was deleted.
+        A savepoint that is not given keeps past files, or a stage has rows; it is named. Nothing
+        was deleted.
     UnsupportedCapabilityError
         The format's metadata cannot be rebuilt. Nothing was deleted.
     ConcurrentWriterError, LockError, CommitStateUnknownError
@@ -94,6 +96,7 @@ def purge_table(
         for pending in locked.timeline.pending().where(is_at_work):
             if pending.action.completed_action in WRITE_ACTIONS:
                 raise ConcurrentWriterError(table.client.base_path, pending.requested_time)
+        _require_no_stages(locked, config)
         state = _without_savepoints(locked, savepoints)
         state = continue_pending(state, lock)
         state, done, files = _cleaned(state, lock, older_than)
@@ -106,6 +109,20 @@ def purge_table(
         lock.require_lease()
         left = _rebuilt_format(state, progress)
         return PurgeResult(state.client.base_path, done, (*files, *changes), left)
+
+
+def _require_no_stages(state: TableState, config: WriteConfig) -> None:
+    """Refuse to leave copies of rows in stages."""
+    storage = state.client.storage
+    delete_expired_stages(storage, config.services.stage_hours_retained)
+    stages = stage_ids(storage)
+    if stages:
+        raise TableServiceError(
+            f"Stages of the table at {state.client.base_path} hold copies of rows: "
+            f"{', '.join(stages)}",
+            "Publish or drop them first.",
+            stages=stages,
+        )
 
 
 def _without_savepoints(state: TableState, given: Collection[InstantTime]) -> TableState:

@@ -60,6 +60,13 @@ class Disk:
                     raise
 
 
+def sync_file(path: str) -> None:
+    """Put a file that another library wrote on the disk, and its name."""
+    for each in (path, os.path.dirname(path)):
+        with open_descriptor(each, os.O_RDONLY | os.O_CLOEXEC) as descriptor:
+            os.fsync(descriptor)
+
+
 @contextlib.contextmanager
 def open_descriptor(path: str, flags: int) -> Iterator[int]:
     """Open a file for the length of the block."""

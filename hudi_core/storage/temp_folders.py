@@ -10,6 +10,8 @@ TEMP_FOLDER: Final = ".hoodie/.temp"
 """Holds one folder per write."""
 INCOMING_FOLDER: Final = f"{TEMP_FOLDER}/.incoming"
 """Holds one folder per job whose rows wait for the write that takes them in."""
+STAGES_FOLDER: Final = ".hoodie/.stage"
+"""Holds one folder per stage: rows that wait for their publication."""
 STAGE: Final = ".stage"
 """Folder of staged rows below the temporary folder of a write."""
 

@@ -26,7 +26,6 @@ from hudi_core.model.files import (
     PartitionPath,
     WriteToken,
     derive_file_id,
-    join_path,
 )
 from hudi_core.rows.context import WriteContext
 from hudi_core.rows.deciding import deleted, marks_deletes
@@ -158,7 +157,7 @@ class _TaskWriter:
         result = file.writer.close()
         stat = WriteStat(
             file_id=file.name.file_id,
-            path=join_path(path, str(file.name)),
+            path=self._context.data_path(path, str(file.name)),
             prev_commit=NO_PREVIOUS_COMMIT,
             num_writes=result.rows,
             num_inserts=result.rows,

@@ -38,8 +38,9 @@ from hudi_core.model.dry_run import DryRun
 from hudi_core.model.extras import DELETED_ROWS_KEY
 from hudi_core.model.files import PartitionPath
 from hudi_core.model.instant import Action
-from hudi_core.model.instant_time import EARLIEST
+from hudi_core.model.instant_time import EARLIEST, InstantTime
 from hudi_core.model.operation import DELETE_PARTITION, Operation
+from hudi_core.model.protocols import TimelineView
 from hudi_core.model.result import CommitResult
 from hudi_core.rows.context import WriteContext
 from hudi_core.rows.deciding import require_delete_markers, require_merge_columns
@@ -84,6 +85,27 @@ _Prepared = tuple[WriteContext, TableSchema, SchemaStep, ProvenLayout]
 """All that a write knows before it begins: the context of its tasks, but for the time; the columns
 that are staged; the change of the table's columns; the table's layout."""
 Plan = TypeVar("Plan")
+Guard = Callable[[OpenTable, TimelineView], None]
+"""Raises where a write must not build on a table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What a write would commit.
+
+    Attributes
+    ----------
+    began
+        The timeline that it builds on.
+    metadata
+        What it would record, with the paths of the files as they are now.
+    step
+        Its change of the columns.
+    """
+
+    began: TimelineView
+    metadata: CommitMetadata
+    step: SchemaStep
 
 
 @dataclass(slots=True)
@@ -102,6 +124,9 @@ class WriteClient:
         The table services that follow the commit.
     validation
         What must hold of the state that the write would publish; ``None`` where nothing has to.
+    guard
+        What must hold of the table that the write builds on, and where others commit meanwhile,
+        then again: it gets the table and its fenced timeline, under the lock, and raises.
     """
 
     table: OpenTable
@@ -110,6 +135,7 @@ class WriteClient:
     config: WriteConfig
     after_commit: AfterCommit = no_services
     validation: Validation | None = None
+    guard: Guard | None = None
 
     def write(self, data: Any, operation: Operation) -> CommitResult:
         """Write the rows and commit; a repetition returns the first result.
@@ -232,8 +258,17 @@ class WriteClient:
     def _watch(self, transaction: Transaction, step: SchemaStep) -> None:
         """Give a write its columns and its validators."""
         transaction.schema_step = step
-        if self.validation is not None:
-            transaction.check = partial(self.validation.require_valid, schema=step.new)
+        guard, validation = self.guard, self.validation
+        if guard is None and validation is None:
+            return
+
+        def check(table: OpenTable, seen: TimelineView, metadata: CommitMetadata) -> None:
+            if guard is not None:
+                guard(table, seen)
+            if validation is not None:
+                validation.require_valid(table, seen, metadata, step.new)
+
+        transaction.check = check
 
     def _once(self, operation: Operation, do: Callable[[], CommitResult]) -> CommitResult:
         """Result of a write, or of the earlier one it repeats."""
@@ -277,6 +312,49 @@ class WriteClient:
             GroupsUnderClustering.of(self.table, plan.began),
         )
         return plan_write(steps, data, self.config.metadata)
+
+    def preview(
+        self, data: Any, operation: Operation, instant: InstantTime, folder: str
+    ) -> Preview:
+        """Do all of :meth:`write` but the commit, with files in a folder of their own.
+
+        Parameters
+        ----------
+        instant
+            Stands in the files for the time of the write.
+        folder
+            Where they go, relative to the table.
+
+        Raises
+        ------
+        SchemaError
+            The rows do not fit the table, or it has no record key to do this by.
+        CommitValidationError
+            A validator refuses the state that the write would publish.
+        """
+        self._require(operation)
+        incoming, began = self.engine.schema_of(data), self.table.timeline()
+        context, staged, step, _ = self._prepared(self.table, incoming, operation)
+        client = self.table.client
+        if context.uses_record_index and not self._builds_record_index:
+            require_record_index(client, context.write.index.index_type)
+        # what others read of changes is written with the commit
+        silent = replace(context.table, logs_changes=False)
+        context = replace(context, table=silent, instant=instant, preview=folder)
+        view = self.table.views().view(began)
+        session = DryRunTransaction(self.table, began)
+        groups = GroupsUnderClustering.of(self.table, began)
+        config = context.write
+        steps = WriteSteps(self.engine, config, session, context, staged, operation, view, groups)
+        statuses = steps.run(data)
+        replaced = None
+        if operation.is_replacing:
+            replaced = replaced_groups(view, operation, steps.partitions)
+        name = client.config.name
+        metadata = commit_metadata(statuses, step.new, name, operation.recorded, replaced)
+        if self.validation is not None:
+            self.validation.require_valid(self.table, began, metadata, step.new)
+        return Preview(began, metadata, step)
 
     def plan_deletion(self, partitions: Iterable[PartitionLike]) -> DryRun:
         """Plan of :meth:`delete_partitions`; nothing is written."""
@@ -376,6 +454,8 @@ class WriteClient:
 
         def check(table: OpenTable) -> Request | None:
             self._require_new_write(table)
+            if self.guard is not None:
+                self.guard(table, table.timeline())
             planned.append(plan(table))
             return None
 

@@ -24,6 +24,8 @@ def mark(
 ) -> None:
     """Create the marker of a file before the file exists.
 
+    One of a preview has none.
+
     Raises
     ------
     ConfigError
@@ -33,6 +35,8 @@ def mark(
     PartitionValueError
         The partition is new, and lies within another one or has one within.
     """
+    if context.preview is not None:
+        return
     # a rollback after a power failure does not rely on markers, so they need not be flushed
     storage = open_storage(context.base_path, context.storage_options, fsync=False)
     markers = Markers(storage, context.instant)
@@ -68,7 +72,7 @@ def open_base_file(
     A file that is not closed in full is never named in a commit.
     """
     filesystem, root = data_filesystem(context.base_path, context.storage_options)
-    path = layout_of(context.table.raw).physical(join_path(partition_path, file_name))
+    path = layout_of(context.table.raw).physical(context.data_path(partition_path, file_name))
     writer = BaseFileWriter(
         filesystem, f"{root}/{path}", context.schema, context.table.name, _options(context)
     )
@@ -77,6 +81,8 @@ def open_base_file(
     except BaseException:
         writer.abort()
         raise
+    if context.preview is not None:
+        return
     storage = open_storage(context.base_path, context.storage_options, fsync=False)
     markers = Markers(storage, context.instant)
     attempts = context.attempts

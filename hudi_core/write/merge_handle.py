@@ -23,7 +23,7 @@ from hudi_core.index.base import join_keys
 from hudi_core.index.incoming import key_names, record_keys
 from hudi_core.index.tagging import Tagged
 from hudi_core.model.commit import WriteStat, WriteStatus
-from hudi_core.model.files import BaseFileName, WriteToken, join_path
+from hudi_core.model.files import BaseFileName, WriteToken
 from hudi_core.model.operation import Operation
 from hudi_core.rows.combine import distinct, winners
 from hudi_core.rows.context import WriteContext
@@ -137,7 +137,8 @@ def write_group(
             log.write(merged, stored.rows, ready)
         result = output.close()
     changes = leave_changes(context, task, merged, stored.rows, ready)
-    status = _status(group, name, merged, len(inserts), result)
+    path = context.data_path(group.partition_path, str(name))
+    status = _status(group, path, merged, len(inserts), result)
     if log.sizes:
         status = replace(status, stat=replace(status.stat, cdc_stats=log.sizes))
     return replace(status, changed_keys=changes)
@@ -233,14 +234,14 @@ def _renamed(stored: pa.Table, file_name: str) -> pa.Table:
 
 def _status(
     group: GroupWrite,
-    name: BaseFileName,
+    path: str,
     merged: Merged,
     inserts: int,
     result: BaseFileResult,
 ) -> WriteStatus:
     stat = WriteStat(
         file_id=group.file_id,
-        path=join_path(group.partition_path, str(name)),
+        path=path,
         prev_commit=group.prev_commit,
         num_writes=result.rows,
         num_deletes=merged.deletes,

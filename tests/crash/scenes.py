@@ -129,6 +129,11 @@ class Action:
     column: str | None = None
 
 
+def _publish(table: hudi.Table) -> None:
+    for one in table.stages():
+        one.publish()
+
+
 def _rollback(table: hudi.Table) -> hudi.Instant:
     return table.rollback(table.timeline.completed_writes()[-1])
 
@@ -233,6 +238,7 @@ ACTIONS: Final[Mapping[str, Action]] = {
     "delete_partitions": Action(
         lambda table: table.delete_partitions([{"part": "x"}]), replacing("x", {})
     ),
+    "publish": Action(_publish, putting(NEW)),
     "expire": Action(lambda table: table.expire_partitions(10), replacing("x", {})),
     "rollback": Action(_rollback, putting({"b": ("x", 0)}), is_finished_by_others=True),
     "to_native": _conversion("native"),
@@ -344,6 +350,12 @@ def create_old(path: Path, format_name: str) -> None:
         hudi.Table.open(str(path), kept).upsert(as_table(SECOND))
     hudi.Table.open(str(path), kept).clean(options=RETAINED)
     hudi.Table.open(str(path), kept).upsert(as_table(SECOND))
+
+
+def create_staged(path: Path, format_name: str) -> None:
+    """Make a table with a stage, whose rows would be there twice."""
+    create(path, format_name)
+    hudi.Table.open(str(path), OPTIONS).stage(as_table(NEW), "bulk_insert")
 
 
 def create_expired(path: Path, format_name: str) -> None:
@@ -497,6 +509,7 @@ SCENES: Final[Mapping[str, Scene]] = {
     "archive": Scene("archive", made=create_old),
     "upsert_services": Scene("upsert_services", made=create_old),
     "recover_clean": Scene("other", (Wound("clean", "remove data"),), made=create_old),
+    "publish": Scene("publish", made=create_staged, is_repeated=True),
     "expire": Scene("expire", made=create_expired),
     "savepoint": Scene("savepoint"),
     "delete_savepoint": Scene("delete_savepoint", made=create_saved),

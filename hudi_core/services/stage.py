@@ -1,0 +1,330 @@
+"""Stages: writes that are checked before they are published, as one instant, or dropped.
+
+A stage keeps its rows as they came, and the files that a write of them would leave: those show the
+table as it would be. Publication is an ordinary write of the same rows, which makes those files
+again under the instant that it takes then: files, and the rows in them, name their instant, and one
+that was taken when the rows were staged would change what readers as of a time in between see. So
+nothing of a stage is on the timeline before its publication, no recovery meets it, and locks,
+markers, indexes and the table's format have nothing new to learn. That the files come out as they
+were checked is ensured: a stage is refused where what it builds on has changed since.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from hudi_core.config.catalog import OPTIONS
+from hudi_core.config.key import Group
+from hudi_core.engine.choice import is_spark_frame
+from hudi_core.errors import (
+    InvalidOptionError,
+    StorageError,
+    UnknownStageError,
+)
+from hudi_core.model.operation import DELETE_PARTITION, Operation, operation_named
+from hudi_core.model.protocols import TimelineView
+from hudi_core.model.result import CommitResult, ProposedCommit
+from hudi_core.read.filters import RowFilter
+from hudi_core.read.proposed import ProposedQuery
+from hudi_core.schema.table_schema import TableSchema
+from hudi_core.services.stage_checks import STAGE_KEY, PublishedError, require_publishable
+from hudi_core.services.stage_record import (
+    StageRecord,
+    delete_expired_stages,
+    delete_stage,
+    stage_folder,
+    stage_records,
+)
+from hudi_core.services.stage_rows import StageRows
+from hudi_core.table_handle import OpenTable
+from hudi_core.txn.idempotency import Done
+from hudi_core.txn.schema_step import last_write
+from hudi_core.write.client import WriteClient
+from hudi_core.write.repetition import stored_result
+from hudi_core.write.validation import Validator
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from hudi_core.read.dataset import HudiDataset
+
+_log = logging.getLogger(__name__)
+
+_STORED: Final = frozenset(
+    name for one in OPTIONS if one.group is Group.WRITE for key in one.keys for name in key.names
+)
+"""Options that a stage keeps for its publication; the others come with the table that is opened."""
+
+Publish = Callable[["Stage", Any, Sequence[Validator]], CommitResult]
+"""Writes the rows of a stage that it is given."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Rows that wait for their publication.
+
+    Made by :meth:`hudi_core.table.Table.stage`, and found again by ``Table.stages``.
+
+    Attributes
+    ----------
+    record
+        What was staged, on which state, and until when.
+    """
+
+    record: StageRecord
+    _table: Callable[[], OpenTable]
+    _publish: Publish
+
+    def __repr__(self) -> str:
+        done, until = self.commit, self.record.expires.isoformat(timespec="seconds")
+        return (
+            f"Stage({self.id!r}, {self.operation!r}, inserted={done.inserted}, "
+            f"updated={done.updated}, deleted={done.deleted}, expires={until})"
+        )
+
+    @property
+    def id(self) -> str:
+        """Its name."""
+        return self.record.id
+
+    @property
+    def operation(self) -> str:
+        """Name of the method of ``Table`` that publication amounts to."""
+        return self.record.operation.method
+
+    @property
+    def created(self) -> datetime:
+        """When the rows were staged."""
+        return self.record.created
+
+    @property
+    def expires(self) -> datetime:
+        """Until when they can be published."""
+        return self.record.expires
+
+    @cached_property
+    def commit(self) -> ProposedCommit:
+        """What publication commits; the files are those of the stage."""
+        return ProposedCommit.of(self.record.metadata)
+
+    def to_arrow(
+        self,
+        columns: str | Sequence[str] | None = None,
+        filter: RowFilter | None = None,  # noqa: A002 - as Table's
+    ) -> pa.Table:
+        """Return the rows of the table as it would be after publication.
+
+        Raises
+        ------
+        StageConflictError
+            It cannot be published any more.
+        """
+        names = [columns] if isinstance(columns, str) else columns
+        return self._query().to_table(names, filter)
+
+    def count(self, filter: RowFilter | None = None) -> int:  # noqa: A002
+        """Return the number of rows that the table would have.
+
+        Raises
+        ------
+        StageConflictError
+            It cannot be published any more.
+        """
+        return self._query().count(filter)
+
+    def scan(self, filter: RowFilter | None = None) -> HudiDataset:  # noqa: A002
+        """Return the table as it would be as a lazy dataset, for DuckDB, polars and Arrow.
+
+        Raises
+        ------
+        StageConflictError
+            It cannot be published any more.
+        """
+        from hudi_core.read.dataset import HudiDataset  # noqa: PLC0415 - pyarrow.dataset's pandas
+
+        return HudiDataset(self._query(), None, filter)
+
+    def publish(
+        self, spark: SparkSession | None = None, *, validators: Sequence[Validator] = ()
+    ) -> CommitResult:
+        """Write the rows, as one instant, and delete the stage.
+
+        A publication that died, or whose outcome is unknown, may be done again: what was published
+        is not published twice.
+
+        Parameters
+        ----------
+        spark
+            The session that writes the rows; without one this process does.
+        validators
+            What must hold of the table after it; see :class:`~hudi_core.table.Table`. Validators
+            that options named when the rows were staged run again.
+
+        Raises
+        ------
+        StageConflictError
+            What the stage builds on has changed since, or the stage has expired. It stays.
+        UnknownStageError
+            It was published or dropped.
+        CommitConflictError, CommitStateUnknownError, CommitValidationError, LockError
+            See :mod:`hudi_core.txn.transaction`. The stage stays.
+        """
+        rows = _rows_of(self._table(), self.record)
+        names = self.record.rows
+        data = rows.reader(names) if spark is None else rows.frame(spark, names)
+        return self._publish(self, data, validators)
+
+    def drop(self) -> None:
+        """Delete the stage; nothing of it was ever in the table."""
+        delete_stage(self._table().client.storage, self.id)
+
+    def _query(self) -> ProposedQuery:
+        opened = self._table()
+        opened = opened.seeing(opened.client.timeline())
+        seen = opened.timeline()
+        record = StageRecord.load(opened.client.storage, self.id)
+        require_publishable(opened, seen, record)
+        text, config = record.metadata.schema_json or record.columns, opened.client.config
+        schema = TableSchema.from_avro(text, None, config.last_column_id)
+        return ProposedQuery(opened.client, opened.lister(), seen, record.metadata, schema)
+
+
+def staged_operation(name: str) -> Operation:
+    """The operation of a name, which takes rows.
+
+    Raises
+    ------
+    InvalidOptionError
+        There is none, or it takes no rows.
+    """
+    operation = operation_named(name)
+    if operation is DELETE_PARTITION:
+        reason, hint = (
+            "it takes no rows",
+            "Delete partitions at once; their files stay for a while.",
+        )
+        raise InvalidOptionError("operation", name, reason, hint)
+    return operation
+
+
+def stage_write(
+    writer: WriteClient, data: Any, operation: Operation, options: Mapping[str, str]
+) -> StageRecord:
+    """Stage rows.
+
+    Parameters
+    ----------
+    writer
+        Its engine takes the rows.
+    options
+        The options of the write; those that its publication needs are kept, and no secrets.
+
+    Raises
+    ------
+    SchemaError
+        The rows do not fit the table, or it has no record key to do this by.
+    CommitValidationError
+        A validator refuses the table as it would be. Nothing of the stage is left.
+    """
+    opened = writer.table.as_stored().afresh
+    writer.table = table = opened.seeing(opened.client.timeline())
+    client, config = table.client, writer.config
+    delete_expired_stages(client.storage, config.services.stage_hours_retained)
+    # of two at the same time each has a folder
+    instant = client.clock.next_time(client.timeline())
+    stage = f"{instant}-{secrets.token_hex(4)}"
+    folder, schema = stage_folder(stage), writer.engine.schema_of(data)
+    rows = StageRows(client.base_path, client.storage_options, folder, schema, config.fsync)
+    try:
+        names = tuple(writer.engine.map_input(data, rows.save, 0))
+        # the rows are evaluated once: what is checked is what is published
+        is_frame = is_spark_frame(data)
+        again = rows.frame(data.sparkSession, names) if is_frame else rows.reader(names)
+        preview = writer.preview(again, operation, instant, f"{folder}/data")
+        created = datetime.now(UTC)
+        record = StageRecord(
+            stage,
+            operation,
+            {key: text for key, text in options.items() if key in _STORED},
+            config.extras.metadata,
+            created,
+            created + timedelta(hours=config.services.stage_hours_retained),
+            last_write(preview.began),
+            client.schema_text_at(preview.began),
+            names,
+            schema,
+            preview.metadata,
+        )
+        record.put(client.storage)
+    except BaseException:
+        try:
+            delete_stage(client.storage, stage)
+        except StorageError:
+            _log.warning("stage %s of %s stays behind", stage, client.base_path, exc_info=True)
+        raise
+    client.storage.delete_tree(f"{folder}/data/.stage")  # spilled by tasks
+    return record
+
+
+def stages_of(table: OpenTable) -> tuple[StageRecord, ...]:
+    """The stages of a table that can be published, the oldest first."""
+    return tuple(one for one in stage_records(table.client.storage) if not one.is_expired())
+
+
+def publish_stage(writer: WriteClient, record: StageRecord, data: Any) -> CommitResult:
+    """Write the rows of a stage and delete it; see :meth:`Stage.publish`."""
+    storage = writer.table.client.storage
+    # one that was deleted since is named as such, not by a file that is missing
+    record = StageRecord.load(storage, record.id)
+    extras = writer.config.extras
+    kept = {**extras.metadata, **record.extra_metadata, STAGE_KEY: record.id}
+    writer.config = replace(writer.config, extras=replace(extras, metadata=kept))
+    hours = writer.config.services.stage_hours_retained
+    extended: list[StageRecord] = []
+
+    def guard(table: OpenTable, seen: TimelineView) -> None:
+        require_publishable(table, seen, extended[0] if extended else record)
+        if not extended:
+            # nobody deletes it for its age while it is being published
+            until = max(record.expires, datetime.now(UTC) + timedelta(hours=hours))
+            extended.append(replace(record, expires=until))
+            extended[0].put(storage)
+
+    writer.guard = guard
+    try:
+        result = writer.write(data, record.operation)
+    except PublishedError as done:
+        found = Done(1, done.instant)
+        result = stored_result(writer.table, found, record.operation.recorded)
+    try:
+        delete_stage(storage, record.id)
+    except StorageError:
+        _log.warning("stage %s stays behind, published", record.id, exc_info=True)
+    return result
+
+
+def find_stage(table: OpenTable, stage: str) -> StageRecord:
+    """The stage of a name.
+
+    Raises
+    ------
+    UnknownStageError
+        There is none.
+    """
+    record = StageRecord.load(table.client.storage, stage)
+    if record.is_expired():
+        raise UnknownStageError(table.client.base_path, stage)
+    return record
+
+
+def _rows_of(table: OpenTable, record: StageRecord) -> StageRows:
+    client = table.client
+    return StageRows(client.base_path, client.storage_options, record.folder, record.schema)

@@ -1,0 +1,402 @@
+"""Stages: writes that are checked, then published as one instant, or dropped."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+from typer.testing import CliRunner
+
+import hudi_core as hudi
+from hudi_core.cli import app
+from hudi_core.errors import (
+    CommitValidationError,
+    CorruptMetadataError,
+    InvalidOptionError,
+    SchemaError,
+    StageConflictError,
+    TableServiceError,
+    UnknownStageError,
+)
+from hudi_core.services.stage import Stage
+from tests.formats.service_tables import SCHEMA, agree, bag, batch, new_table
+
+FORMATS = ("native", "iceberg", "delta")
+NOTED = batch(5, "a", "c").append_column("note", pa.array(["x", "y"]))
+SORTED = {"hoodie.bulkinsert.sort.mode": "GLOBAL_SORT"}
+RECORD_INDEX = {
+    "hoodie.metadata.enable": "true",
+    "hoodie.metadata.record.index.enable": "true",
+    "hoodie.index.type": "RECORD_INDEX",
+}
+
+
+@pytest.fixture(params=FORMATS)
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> hudi.Table:
+    return new_table(tmp_path / "t", request.param)
+
+
+@pytest.fixture
+def native(tmp_path: Path) -> hudi.Table:
+    return new_table(tmp_path / "t")
+
+
+def folder(table: hudi.Table) -> Path:
+    return Path(table.path) / ".hoodie/.stage"
+
+
+def tree(table: hudi.Table) -> set[Path]:
+    """All of a table but its stages and locks."""
+    apart = {".stage", ".locks"}
+    return {one for one in Path(table.path).rglob("*") if not apart & set(one.parts)}
+
+
+def rows(stage: Stage) -> Counter[str]:
+    return bag(stage.to_arrow(), SCHEMA.names)
+
+
+def test_nobody_sees_a_stage_before_its_publication(table: hudi.Table) -> None:
+    path, before = Path(table.path), tree(table)
+    old, writes = agree(path), table.timeline.completed_writes()
+    staged = table.stage(batch(5, "a", "n"), extra_metadata={"job": "7"})
+    assert tree(table) == before
+    assert agree(path) == old
+    assert table.timeline.instants == hudi.Table.open(table.path).timeline.instants
+    assert (staged.commit.inserted, staged.commit.updated) == (1, 1)
+
+    would_be = rows(staged)
+    assert (staged.count(), sum(would_be.values())) == (5, 5)
+    result = staged.publish()
+    assert (result.inserted, result.updated, result.is_repetition) == (1, 1, False)
+    assert result.metadata.extra_metadata["job"] == "7"
+    assert agree(path) == would_be
+    assert len(table.timeline.completed_writes()) == len(writes) + 1
+    # of publication's time, like those of any write
+    times = table.to_arrow(["id", "_hoodie_commit_time"], filter=[("ts", "=", 5)])
+    assert set(times["_hoodie_commit_time"].to_pylist()) == {result.instant.requested_time}
+    assert bag(table.to_arrow(as_of=writes[-1]), SCHEMA.names) == old
+    assert list(folder(table).glob("*")) == []
+    with pytest.raises(UnknownStageError, match="published or dropped"):
+        staged.publish()
+    table.upsert(batch(6, "a"))
+
+
+@pytest.mark.parametrize(
+    ("table", "operation", "given", "options"),
+    [
+        ("delta", "insert", batch(5, "c", "z"), {}),
+        (
+            "native",
+            "bulk_insert",
+            batch(5, "c", "z"),
+            {"hoodie.bulkinsert.sort.mode": "GLOBAL_SORT"},
+        ),
+        ("iceberg", "upsert", batch(5, "a", "b", "c"), {"hoodie.index.type": "GLOBAL_BLOOM"}),
+        *(
+            (name, "upsert", batch(5, "a", "c").append_column("note", NOTES), {})
+            for name in FORMATS
+        ),
+        ("native", "upsert", batch(5, "a", "c"), RECORD_INDEX),
+        ("native", "delete", batch(5, "a", "x").select(["id", "city"]), {}),
+        *((name, "insert_overwrite", batch(5, "c"), {}) for name in FORMATS),
+        ("iceberg", "insert_overwrite_table", batch(5, "c"), {}),
+        ("native", "insert", SCHEMA.empty_table(), {}),
+    ],
+    indirect=["table"],
+)
+def test_publication_gives_what_was_shown(
+    table: hudi.Table, operation: str, given: pa.Table, options: dict[str, str]
+) -> None:
+    if options is RECORD_INDEX:
+        table.upsert(batch(4, "b"), options=options)
+    before = tree(table)
+    staged = table.stage(given, operation, options=options)
+    assert tree(table) == before
+    names = [name for name in staged.to_arrow().column_names if name[:8] != "_hoodie_"]
+    would_be = bag(staged.to_arrow(), names)
+    # by a handle that knows nothing of the options, and from a stream
+    [found] = hudi.Table.open(table.path).stages()
+    assert (found.id, found.operation) == (staged.id, operation)
+    found.publish()
+    agree(Path(table.path))
+    now = hudi.Table.open(table.path)
+    assert bag(now.to_arrow(), names) == would_be
+    assert now.validate(keys=True).differences == ()
+
+
+def test_a_dataset_is_queried_before_the_publication(native: hudi.Table) -> None:
+    staged = native.stage(
+        pa.RecordBatchReader.from_batches(SCHEMA, batch(5, "a", "n").to_batches())
+    )
+    with duckdb.connect() as connection:
+        connection.register("trips", staged.scan())
+        assert connection.sql("select max(ts), count(*) from trips").fetchall() == [(5, 5)]
+    assert staged.to_arrow("id", filter=[("ts", ">", 4)])["id"].to_pylist() == ["n", "a"]
+    assert staged.count([("city", "=", "rome")]) == 2
+    staged.drop()
+    with pytest.raises(UnknownStageError):
+        staged.count()
+    assert native.stages() == ()
+    assert list(folder(native).glob("*")) == []
+
+
+def _rename(table: hudi.Table) -> None:
+    table.alter(add_columns={"note": pa.string()})
+
+
+def _archive(table: hudi.Table) -> None:
+    often = {
+        "hoodie.cleaner.commits.retained": "1",
+        "hoodie.keep.min.commits": "2",
+        "hoodie.keep.max.commits": "3",
+        "hoodie.metadata.compact.max.delta.commits": "1",
+    }
+    for at in range(6):
+        table.insert_overwrite(batch(5, f"z{at}"), options=often)
+    assert table.history().to_pylist()[-1]["archived"]
+
+
+CONFLICTS: list[tuple[str, tuple[str, ...], Callable[[hudi.Table], Any], str]] = [
+    ("upsert", ("a",), lambda table: table.upsert(batch(9, "b")), "file group"),
+    ("upsert", ("c", "a"), lambda table: table.delete(batch(9, "a")), "file group"),
+    ("upsert", ("a",), lambda table: table.cluster(sort_by="ts"), "file group"),
+    ("upsert", ("a",), lambda table: table.delete_partitions(["rome"]), "file group"),
+    ("upsert", ("y",), lambda table: table.rollback(table.timeline.instants[-1]), "file group"),
+    ("upsert", ("y",), lambda table: table.restore(table.timeline.instants[0]), "file group"),
+    ("insert_overwrite", ("c",), lambda table: table.bulk_insert(batch(9, "d")), "overwrites"),
+    ("insert", ("c",), _rename, "columns"),
+    ("insert", ("c",), _archive, "archived"),
+]
+
+
+@pytest.mark.parametrize(("operation", "keys", "meanwhile", "reason"), CONFLICTS)
+def test_what_changed_since_is_a_conflict(
+    native: hudi.Table,
+    operation: str,
+    keys: tuple[str, ...],
+    meanwhile: Callable[[hudi.Table], Any],
+    reason: str,
+) -> None:
+    staged = native.stage(batch(5, *keys), operation)
+    meanwhile(hudi.Table.open(native.path))
+    now = agree(Path(native.path))
+    with pytest.raises(StageConflictError, match="stage its rows again") as caught:
+        staged.publish()
+    assert reason in caught.value.reason
+    assert not caught.value.retryable
+    with pytest.raises(StageConflictError):
+        staged.to_arrow()
+    assert agree(Path(native.path)) == now
+    assert [one.id for one in native.stages()] == [staged.id]
+
+
+def test_a_key_that_others_inserted_is_a_conflict(table: hudi.Table) -> None:
+    new_files = {"hoodie.parquet.small.file.limit": "0"}
+    staged = table.stage(batch(5, "n"), options=new_files)
+    other = table.stage(batch(5, "o"), options=new_files)
+    hudi.Table.open(table.path).upsert(batch(9, "n"), options=new_files)
+    with pytest.raises(StageConflictError, match="both added record key 'n'"):
+        staged.publish()
+    # in the same partition, and nothing in common
+    other.publish()
+    assert sum(agree(Path(table.path)).values()) == 6
+
+
+def test_other_writes_go_on(table: hudi.Table) -> None:
+    staged = table.stage(batch(5, "a"))
+    for _ in range(2):
+        table.upsert(batch(9, "x"))
+    table.clean(options={"hoodie.cleaner.commits.retained": "1"})
+    would_be = rows(staged)
+    staged.publish()
+    assert agree(Path(table.path)) == would_be
+    assert {row["id"]: row["ts"] for row in table.to_arrow().to_pylist()} == {
+        "a": 5,
+        "b": 1,
+        "x": 9,
+        "y": 2,
+    }
+
+
+def test_what_was_published_is_not_published_twice(table: hudi.Table, tmp_path: Path) -> None:
+    """As after a crash between the commit and the deletion of the stage."""
+    staged = table.stage(batch(5, "c"), "bulk_insert")
+    shutil.copytree(folder(table), tmp_path / "kept")
+    first = staged.publish()
+    shutil.copytree(tmp_path / "kept", folder(table), dirs_exist_ok=True)
+    again = hudi.Table.open(table.path).find_stage(staged.id).publish()
+    assert again.is_repetition
+    assert again.instant == first.instant
+    assert sum(agree(Path(table.path)).values()) == 5
+    assert table.stages() == ()
+
+
+def test_two_publish_one_stage_at_once(native: hudi.Table) -> None:
+    together = {"hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"}
+    table = hudi.Table.open(native.path, together)
+    staged = table.stage(batch(5, "c"), "bulk_insert")
+    first: list[Any] = []
+
+    def publish_first(rows: object, commit: object) -> None:
+        if not first:
+            first.append(None)
+            first[0] = hudi.Table.open(native.path, together).find_stage(staged.id).publish()
+
+    second = staged.publish(validators=[publish_first])
+    assert second.is_repetition
+    assert second.instant == first[0].instant
+    assert sum(agree(Path(native.path)).values()) == 5
+
+
+def test_validators_run_before_and_again(native: hudi.Table) -> None:
+    at_most = {
+        "hoodie.precommit.validators": "single_value",
+        "hoodie.precommit.validators.single.value.sql.queries": (
+            "select count(*) <= 5 from <TABLE_NAME>#true"
+        ),
+    }
+    with pytest.raises(CommitValidationError):
+        native.stage(batch(5, "c", "d"), options=at_most)
+    with pytest.raises(CommitValidationError):
+        native.stage(batch(5, "c"), validators=[lambda rows, commit: False])
+    assert list(folder(native).glob("*")) == []
+    staged = native.stage(batch(5, "c"), options=at_most)
+    native.bulk_insert(batch(5, "z"))
+    with pytest.raises(CommitValidationError, match="it returns false, not true"):
+        staged.publish()
+    native.delete(batch(5, "z"))
+    staged.publish()
+    assert native.count() == 5
+
+
+def test_a_stage_expires(native: hudi.Table) -> None:
+    hours = {"hoodie.stage.hours.retained": "3"}
+    staged = native.stage(batch(5, "c"), options=hours)
+    assert timedelta(hours=2.9) < staged.expires - datetime.now(UTC) <= timedelta(hours=3)
+    kept = native.stage(batch(5, "d"))
+    _age(native, staged)
+    with pytest.raises(StageConflictError, match="it expired at"):
+        staged.publish()
+    with pytest.raises(UnknownStageError):
+        native.find_stage(staged.id)
+    assert [one.id for one in native.stages()] == [kept.id]
+    # of one that its writer did not finish
+    shutil.copytree(folder(native) / kept.id, folder(native) / "20200101000000000-0123abcd")
+    (folder(native) / "20200101000000000-0123abcd/stage.json").unlink()
+    (folder(native) / f"{kept.id[:17]}-0123abcd/rows").mkdir(parents=True)
+    native.clean()
+    assert {one.name[-8:] for one in folder(native).iterdir()} == {kept.id[-8:], "0123abcd"}
+    assert not (folder(native) / "20200101000000000-0123abcd").exists()
+    _age(native, kept)
+    native.stage(batch(5, "e")).drop()
+    assert [one.name for one in folder(native).iterdir()] == [f"{kept.id[:17]}-0123abcd"]
+
+
+def test_a_commit_that_cleans_deletes_expired_stages(native: hudi.Table) -> None:
+    staged = native.stage(batch(5, "c"))
+    _age(native, staged)
+    few = {"hoodie.cleaner.commits.retained": "1"}
+    native.upsert(batch(6, "a"), options=few)
+    native.upsert(batch(7, "a"), options=few)
+    assert list(folder(native).glob("*")) == []
+
+
+def _age(table: hudi.Table, stage: Stage) -> None:
+    """Let a stage expire."""
+    path = folder(table) / stage.id / "stage.json"
+    document = json.loads(path.read_text())
+    document["expires"] = (datetime.now(UTC) - timedelta(seconds=1)).isoformat()
+    path.write_text(json.dumps(document))
+
+
+def test_what_cannot_be_staged_leaves_nothing(native: hudi.Table) -> None:
+    for operation, given, error in (
+        ("delete_partitions", ["rome"], InvalidOptionError),
+        ("merge", batch(5, "a"), InvalidOptionError),
+        ("upsert", batch(5, "a").drop_columns(["id"]), SchemaError),
+        ("upsert", batch(5, "a").set_column(0, "id", pa.array([None], pa.string())), SchemaError),
+    ):
+        with pytest.raises(error):
+            native.stage(given, operation)
+    assert list(folder(native).glob("*")) == []
+
+
+def test_no_secret_is_stored(native: hudi.Table) -> None:
+    secret = {"fs.s3a.access.key": "canary", "fs.s3a.secret.key": "canary-7"}
+    given = {"hoodie.combine.before.upsert": "false"}
+    staged = hudi.Table.open(native.path, secret).stage(batch(5, "c"), options=given)
+    text = (folder(native) / staged.id / "stage.json").read_text()
+    assert "canary" not in text
+    assert json.loads(text)["options"] == given
+
+
+def test_rows_in_stages_are_not_forgotten_by_a_purge(native: hudi.Table) -> None:
+    staged = native.stage(batch(5, "c"))
+    with pytest.raises(TableServiceError, match=staged.id):
+        native.purge()
+    staged.drop()
+    native.purge()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("version", 2),
+        ("rows", ["../../../../etc/passwd"]),
+        ("operation", "merge"),
+        ("expires", "2026-01-01T00:00:00"),
+        ("metadata", "AAAA"),
+        ("schema", "AAAA"),
+    ],
+)
+def test_a_damaged_record_is_named(native: hudi.Table, name: str, value: object) -> None:
+    staged = native.stage(batch(5, "c"))
+    path = folder(native) / staged.id / "stage.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), name: value}))
+    with pytest.raises(CorruptMetadataError, match=r"stage\.json"):
+        native.stages()
+    with pytest.raises(UnknownStageError):
+        native.find_stage("../../timeline")
+    staged.drop()
+    assert native.stages() == ()
+
+
+def test_the_commands(table: hudi.Table) -> None:
+    def run(*arguments: str) -> str:
+        found = CliRunner().invoke(app, ["stage", *arguments])
+        assert found.exit_code == 0, found.output
+        return found.stdout
+
+    one, two = table.stage(batch(5, "a", "n")), table.stage(batch(5, "z"))
+    listed = json.loads(run("list", table.path, "--json"))["stages"]
+    assert [stage["stage"] for stage in listed] == [one.id, two.id]
+    assert "upsert" in run("list", table.path)
+    assert json.loads(run("publish", table.path, one.id, "--json"))["updated"] == 1
+    assert two.id in run("drop", table.path, two.id)
+    assert "0 stages" in run("list", table.path)
+    assert CliRunner().invoke(app, ["stage", "publish", table.path, one.id]).exit_code == 1
+    assert sum(agree(Path(table.path)).values()) == 5
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("table", ["iceberg"], indirect=True)
+def test_spark_stages_and_publishes(spark: SparkSession, table: hudi.Table) -> None:
+    columns = table.read(spark, SCHEMA.names).schema
+    frame = spark.createDataFrame(batch(5, "a", "n").to_pandas(), columns)
+    before = tree(table)
+    seen = []
+    staged = table.stage(frame, validators=[lambda rows, commit: seen.append(rows.count_rows())])
+    assert (tree(table), seen) == (before, [5])
+    would_be = rows(staged)
+    assert staged.publish(spark, validators=[lambda rows, commit: True]).updated == 1
+    assert agree(Path(table.path)) == would_be
+    assert list(folder(table).glob("*")) == []
