@@ -101,10 +101,7 @@ def test_nobody_sees_a_stage_before_its_publication(table: hudi.Table) -> None:
             {"hoodie.bulkinsert.sort.mode": "GLOBAL_SORT"},
         ),
         ("iceberg", "upsert", batch(5, "a", "b", "c"), {"hoodie.index.type": "GLOBAL_BLOOM"}),
-        *(
-            (name, "upsert", batch(5, "a", "c").append_column("note", NOTES), {})
-            for name in FORMATS
-        ),
+        *((name, "upsert", NOTED, {}) for name in FORMATS),
         ("native", "upsert", batch(5, "a", "c"), RECORD_INDEX),
         ("native", "delete", batch(5, "a", "x").select(["id", "city"]), {}),
         *((name, "insert_overwrite", batch(5, "c"), {}) for name in FORMATS),
