@@ -250,7 +250,7 @@ class CommitValidationError(CommitError):
 
 
 class StageConflictError(CommitConflictError):
-    """A stage does not fit the table any more: it has changed since.
+    """What a stage builds on has changed since.
 
     Parameters
     ----------

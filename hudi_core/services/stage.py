@@ -1,4 +1,4 @@
-"""Stages: writes that are checked before they are published, as one instant, or dropped.
+"""Stages: writes that are checked, then published or dropped.
 
 A stage keeps its rows as they came, and the files that a write of them would leave: those show the
 table as it would be. Publication is an ordinary write of the same rows, which makes those files
@@ -141,7 +141,9 @@ class Stage:
         return self._query().count(filter)
 
     def scan(self, filter: RowFilter | None = None) -> HudiDataset:  # noqa: A002
-        """Return the table as it would be as a lazy dataset, for DuckDB, polars and Arrow.
+        """Return the rows of :meth:`to_arrow` as a lazy dataset.
+
+        DuckDB, polars and Arrow itself query it.
 
         Raises
         ------

@@ -66,7 +66,7 @@ def require_publishable(table: OpenTable, seen: TimelineView, record: StageRecor
 
 
 def _obstacle(table: OpenTable, seen: TimelineView, record: StageRecord) -> str | None:
-    """Why a stage does not fit the table any more; ``None`` where it does."""
+    """Why a stage cannot be published; ``None`` where it can."""
     if record.is_expired():
         return f"it expired at {record.expires.isoformat(timespec='seconds')}"
     client, base = table.client, record.base

@@ -1,4 +1,4 @@
-"""The record of a stage: what was staged, on which state, and until when.
+"""The record of a stage: rows, operation, base, expiry.
 
 A stage is a folder below ``.hoodie/.stage``: its rows as they came (``rows``), the files that a
 write of them would leave (``data``), and this record, which is put last. A folder without one is
@@ -218,6 +218,9 @@ def delete_expired_stages(storage: Storage, hours: int) -> None:
 
 
 def delete_stage(storage: Storage, stage: str) -> None:
-    """Delete all of a stage, its record first: from then on it is none."""
+    """Delete a stage.
+
+    Its record goes first: without it the rest counts for nobody.
+    """
     storage.delete(f"{stage_folder(stage)}/{_RECORD}")
     storage.delete_tree(stage_folder(stage))

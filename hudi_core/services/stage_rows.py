@@ -20,7 +20,7 @@ from hudi_core.storage.options import StorageOptions
 
 @dataclass(frozen=True, slots=True)
 class StageRows:
-    """Where the rows of a stage are; a frozen value that tasks get.
+    """Where the rows of a stage are; tasks get it.
 
     Attributes
     ----------

@@ -61,7 +61,7 @@ class Disk:
 
 
 def sync_file(path: str) -> None:
-    """Put a file that another library wrote on the disk, and its name."""
+    """Flush a file that another library wrote, and its name."""
     for each in (path, os.path.dirname(path)):
         with open_descriptor(each, os.O_RDONLY | os.O_CLOEXEC) as descriptor:
             os.fsync(descriptor)

@@ -316,7 +316,9 @@ class WriteClient:
     def preview(
         self, data: Any, operation: Operation, instant: InstantTime, folder: str
     ) -> Preview:
-        """Do all of :meth:`write` but the commit, with files in a folder of their own.
+        """Do all of :meth:`write` but the commit.
+
+        Its files go to a folder of their own.
 
         Parameters
         ----------

@@ -167,6 +167,23 @@ def test_save_modes(s3: Any) -> None:
     assert len(hudi.Table.open(path, s3.given).timeline.completed_writes()) == 1
 
 
+def test_a_stage(s3: Any) -> None:
+    path = s3.new_root()
+    table = new_table(s3, path)
+    table.insert(rows(range(10), 1))
+    staged = table.stage(rows(range(5, 15), 2))
+    before = theirs(s3, path)
+    assert len(before) == table.count() == 10
+    [found] = hudi.Table.open(path, s3.given).stages()
+    would_be = found.to_arrow().select(SCHEMA.names).sort_by("id")
+    assert (found.id, found.count()) == (staged.id, 15)
+    found.publish(validators=[lambda rows, commit: rows.count_rows() == 15])
+    assert table.to_arrow(SCHEMA.names).sort_by("id") == would_be
+    assert len(theirs(s3, path)) == 15
+    table.stage(rows(range(3), 3)).drop()
+    assert table.stages() == ()
+
+
 def test_a_second_live_writer_is_seen_and_refused(s3: Any) -> None:
     path = s3.new_root()
     table = new_table(s3, path)
