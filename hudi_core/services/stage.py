@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from hudi_core.config.catalog import OPTIONS
 from hudi_core.config.key import Group
+from hudi_core.config.merge_keys import MergeKeys
 from hudi_core.engine.choice import is_spark_frame
 from hudi_core.errors import (
     InvalidOptionError,
@@ -58,8 +59,9 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+_OF_WRITES: Final = (key for one in OPTIONS if one.group is Group.WRITE for key in one.keys)
 _STORED: Final = frozenset(
-    name for one in OPTIONS if one.group is Group.WRITE for key in one.keys for name in key.names
+    name for key in (*_OF_WRITES, MergeKeys.partial_update_mode) for name in key.names
 )
 """Options that a stage keeps for its publication; the others come with the table that is opened."""
 

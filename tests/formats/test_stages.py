@@ -32,6 +32,7 @@ from tests.formats.service_tables import SCHEMA, agree, bag, batch, new_table
 
 FORMATS = ("native", "iceberg", "delta")
 NOTED = batch(5, "a", "c").append_column("note", pa.array(["x", "y"]))
+KEPT = {"hoodie.table.partial.update.mode": "KEEP_VALUES"}
 SORTED = {"hoodie.bulkinsert.sort.mode": "GLOBAL_SORT"}
 RECORD_INDEX = {
     "hoodie.metadata.enable": "true",
@@ -103,6 +104,7 @@ def test_nobody_sees_a_stage_before_its_publication(table: hudi.Table) -> None:
         ("iceberg", "upsert", batch(5, "a", "b", "c"), {"hoodie.index.type": "GLOBAL_BLOOM"}),
         *((name, "upsert", NOTED, {}) for name in FORMATS),
         ("native", "upsert", batch(5, "a", "c"), RECORD_INDEX),
+        ("native", "upsert", batch(5, "a").drop_columns(["value"]), KEPT),
         ("native", "delete", batch(5, "a", "x").select(["id", "city"]), {}),
         *((name, "insert_overwrite", batch(5, "c"), {}) for name in FORMATS),
         ("iceberg", "insert_overwrite_table", batch(5, "c"), {}),
