@@ -45,9 +45,9 @@ from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import TableLock
 from hudi_core.txn.table_service import locked_for_service
 from hudi_core.txn.transaction import Request, Transaction, begin, schedule
-from hudi_core.write.client import commit_metadata, undone_on_failure
 from hudi_core.write.clustered_rows import ClusterTask
 from hudi_core.write.clustering import cluster_group
+from hudi_core.write.ending import commit_metadata, undone_on_failure
 from hudi_core.write.key_changes import key_tracking
 from hudi_core.write.schema_plan import unchanged
 

@@ -8,8 +8,7 @@ frozen values.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -21,18 +20,13 @@ from hudi_core.config.support import require_known_zone
 from hudi_core.config.table import TableConfig
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.base import Engine
-from hudi_core.errors import CommitStateUnknownError, HudiError
 from hudi_core.index.record_index import require_record_index
 from hudi_core.metadata.partition_types import RECORD_INDEX
 from hudi_core.metadata.table import StoredPartitions
 from hudi_core.model.actions import RequestedReplaceMetadata
 from hudi_core.model.capability import Capability
 from hudi_core.model.commit import (
-    SCHEMA_KEY,
     CommitMetadata,
-    ReplaceCommitMetadata,
-    WriteOperation,
-    WriteStatus,
 )
 from hudi_core.model.dry_run import DryRun
 from hudi_core.model.extras import DELETED_ROWS_KEY
@@ -63,6 +57,7 @@ from hudi_core.write.dry_run import (
     plan_deletion,
     plan_write,
 )
+from hudi_core.write.ending import commit_metadata, undone_on_failure
 from hudi_core.write.input_schema import staged_schema
 from hudi_core.write.key_changes import key_tracking
 from hudi_core.write.layout_proof import ProvenLayout, proven_layout
@@ -474,61 +469,3 @@ class WriteClient:
         transaction.after_commit = self.after_commit
         self.table = transaction.table.afresh
         return transaction, planned[0]
-
-
-@contextmanager
-def undone_on_failure(transaction: Transaction) -> Iterator[None]:
-    """Roll back the write on failure, unless it may be complete."""
-    try:
-        yield
-    except BaseException as error:
-        if _may_be_complete(transaction, error):
-            transaction.leave()
-            raise  # undoing it would lose rows
-        try:
-            transaction.abort()
-        except HudiError as undo:
-            # what went wrong first is what the caller must hear of; the next writer repairs
-            error.add_note(f"Undoing the write failed as well: {undo}")
-        raise
-
-
-def _may_be_complete(transaction: Transaction, error: BaseException) -> bool:
-    """Whether an error leaves this write's outcome open.
-
-    Of this write, not of one before it.
-    """
-    if not isinstance(error, CommitStateUnknownError):
-        return False
-    return error.facts.get("instant") in (None, transaction.instant.requested_time)
-
-
-def commit_metadata(
-    statuses: Sequence[WriteStatus],
-    schema: TableSchema,
-    table_name: str,
-    operation: WriteOperation,
-    replaced: Mapping[str, tuple[str, ...]] | None = None,
-) -> CommitMetadata:
-    """Return the body of the completed instant.
-
-    Parameters
-    ----------
-    replaced
-        Ids of the file groups that a replacing write takes out of the table, by partition path.
-    """
-    by_partition: dict[str, list[WriteStatus]] = {}
-    for status in statuses:
-        by_partition.setdefault(status.partition_path, []).append(status)
-    stats = {
-        path: tuple(status.stat for status in by_partition[path]) for path in sorted(by_partition)
-    }
-    extra = {SCHEMA_KEY: schema.to_avro(table_name)}
-    if replaced is None:
-        return CommitMetadata(stats, extra_metadata=extra, operation_type=operation.value)
-    return ReplaceCommitMetadata(
-        stats,
-        extra_metadata=extra,
-        operation_type=operation.value,
-        partition_to_replace_file_ids=replaced,
-    )
