@@ -244,7 +244,7 @@ def stage_write(
     delete_expired_stages(client.storage, config.services.stage_hours_retained)
     # of two at the same time each has a folder
     instant = client.clock.next_time(client.timeline())
-    stage = f"{instant}-{secrets.token_hex(4)}"
+    stage = f"{instant}-{secrets.randbelow(10**8):08d}"
     folder, schema = stage_folder(stage), writer.engine.schema_of(data)
     rows = StageRows(client.base_path, client.storage_options, folder, schema, config.fsync)
     try:

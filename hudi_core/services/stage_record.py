@@ -34,7 +34,7 @@ from hudi_core.timeline.serde import decode_commit, decode_replace_commit, encod
 _RECORD: Final = "stage.json"
 _MAX_BYTES: Final = 1 << 28
 _VERSION: Final = 1
-_ID: Final = re.compile(r"([0-9]{17})-[0-9a-f]{8}")
+_ID: Final = re.compile(r"([0-9]{17})-[0-9]{8}")
 _LARGEST_OFFSET: Final = 26
 """Hours between the clocks of two zones, at most."""
 _ROWS: Final = re.compile(r"[0-9]+-[0-9]+\.arrow")

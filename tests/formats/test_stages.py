@@ -289,15 +289,15 @@ def test_a_stage_expires(native: hudi.Table) -> None:
         native.find_stage(staged.id)
     assert [one.id for one in native.stages()] == [kept.id]
     # of one that its writer did not finish
-    shutil.copytree(folder(native) / kept.id, folder(native) / "20200101000000000-0123abcd")
-    (folder(native) / "20200101000000000-0123abcd/stage.json").unlink()
-    (folder(native) / f"{kept.id[:17]}-0123abcd/rows").mkdir(parents=True)
+    shutil.copytree(folder(native) / kept.id, folder(native) / "20200101000000000-01234567")
+    (folder(native) / "20200101000000000-01234567/stage.json").unlink()
+    (folder(native) / f"{kept.id[:17]}-01234567/rows").mkdir(parents=True)
     native.clean()
-    assert {one.name[-8:] for one in folder(native).iterdir()} == {kept.id[-8:], "0123abcd"}
-    assert not (folder(native) / "20200101000000000-0123abcd").exists()
+    assert {one.name[-8:] for one in folder(native).iterdir()} == {kept.id[-8:], "01234567"}
+    assert not (folder(native) / "20200101000000000-01234567").exists()
     _age(native, kept)
     native.stage(batch(5, "e")).drop()
-    assert [one.name for one in folder(native).iterdir()] == [f"{kept.id[:17]}-0123abcd"]
+    assert [one.name for one in folder(native).iterdir()] == [f"{kept.id[:17]}-01234567"]
 
 
 def test_a_commit_that_cleans_deletes_expired_stages(native: hudi.Table) -> None:
