@@ -103,7 +103,7 @@ def upgrade_table(
         recover_properties(open_for_upgrade(path, options).client.storage)
         table = open_for_upgrade(path, options)
         if table.client.config.version in WRITABLE_VERSIONS:
-            _forget_former_timeline(table.client)
+            _forget_former_timeline(table.client, lock)
         work = plan_work(table, options, to)
         if work.plan.before != to:
             _require_no_writers(table, config)
@@ -111,8 +111,7 @@ def upgrade_table(
                 _copy_timeline(table.client, work, progress)
             else:
                 recover(TableState.load(table), config)
-            lock.require_lease()
-            _change_version(table.client, work)
+            _change_version(table.client, work, lock)
         if work.plan.is_needed:
             _finish(path, options, config, lock)
     return work.plan
@@ -173,9 +172,10 @@ def _batches(rows: Iterable[HistoryRow]) -> Iterator[list[HistoryRow]]:
         yield batch
 
 
-def _change_version(client: TableMetaClient, work: UpgradeWork) -> None:
+def _change_version(client: TableMetaClient, work: UpgradeWork, lock: TableLock) -> None:
     """Give the metadata table up, and store the new properties."""
     storage = client.storage
+    lock.require_lease()
     client = client.as_stored()
     if StoredPartitions.of(client.config).all:
         client = announce_rebuild(client)
@@ -186,23 +186,25 @@ def _change_version(client: TableMetaClient, work: UpgradeWork) -> None:
     if client.config.layout_version == LAYOUT_1:
         # no reader of the new version meets one of another layout
         storage.delete_tree(METADATA_FOLDER)
+    lock.require_lease()  # in a store that took minutes, and another run begins with other copies
     update_properties(storage, {key: after for key, (_, after) in work.plan.properties.items()})
 
 
-def _forget_former_timeline(client: TableMetaClient) -> None:
+def _forget_former_timeline(client: TableMetaClient, lock: TableLock) -> None:
     """Delete the files of which the timeline is a copy by now."""
     storage = client.storage
     if storage.head(MARK) is None:
         return
     left = [one.path for one in storage.list(META_FOLDER) if parse_file_name_v1(one.name)]
     left += archive_files(storage, f"{META_FOLDER}/{client.config.archive_folder}")
+    lock.require_lease()
     list(client.run_map(DeleteFile(storage), left))
 
 
 def _finish(path: str, options: Mapping[str, str], config: WriteConfig, lock: TableLock) -> None:
     """Make the rest good once the table has its version."""
     table = open_for_upgrade(path, options)
-    _forget_former_timeline(table.client)
+    _forget_former_timeline(table.client, lock)
     state = recover(TableState.load(table), config)
     lock.require_lease()
     if StoredPartitions.of(state.client.config).is_rebuilding:

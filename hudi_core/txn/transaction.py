@@ -533,6 +533,9 @@ def begin(
             requested = Instant(time_, action, State.REQUESTED)
         # the heart beats before the instant can be seen, so that nobody takes it for dead
         time_ = requested.requested_time
+        if request.scheduled is not None:
+            # who undid an earlier run may have died before the seal went that ended it
+            Markers(client.storage, time_).delete_all()
         heartbeat = Heartbeat(client.scratch, time_, config.heartbeat_interval_ms)
         heartbeat.start()
         try:

@@ -155,7 +155,8 @@ def test_executors_are_killed(
         f"{counts[ACKED]} acknowledged, {counts[FAILED]} failed, {counts[OPEN]} unknown; "
         + ", ".join(f"{count} x {kind}" for kind, count in sorted(strikes.done.items()))
     )
-    assert counts[ACKED]
+    assert counts[ACKED] >= STEPS / 2, "Spark makes lost tasks good"
+    assert sum(strikes.done.values()) >= STEPS / 2, "too few were struck"
 
 
 def opened(place: Place) -> hudi.Table:

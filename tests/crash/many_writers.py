@@ -34,6 +34,7 @@ from hudi_core.errors import (
     HudiError,
     LockError,
 )
+from hudi_core.model.instant import Action
 from tests.crash.place import LocalPlace, Place, S3Place
 from tests.crash.readers import as_tuples, by_hudi_rs, foreign_reader
 from tests.crash.s3_campaign import S3_FORMATS
@@ -60,6 +61,7 @@ _LOCKS: Final = {
         "hoodie.write.lock.storage.renew.interval.secs": "1",
     },
 }
+_SERVED: Final = (Action.CLEAN, Action.REPLACECOMMIT)
 _CONFLICTS: Final = (CommitConflictError, ConcurrentWriterError, LockError)
 _RETRIES: Final = 200
 _LIMIT_S: Final = 600
@@ -67,11 +69,21 @@ _LIMIT_S: Final = 600
 
 @dataclass
 class Told:
-    """What writers were told of their rows."""
+    """What writers were told of their rows.
+
+    Attributes
+    ----------
+    acked, unknown
+        Keys that only one writer writes.
+    newest
+        By key that all write, the newest acknowledged ordering value.
+    conflicts
+        How often a write was made again.
+    """
 
     acked: set[str] = field(default_factory=set)
-    failed: set[str] = field(default_factory=set)
     unknown: set[str] = field(default_factory=set)
+    newest: dict[str, int] = field(default_factory=dict)
     conflicts: int = 0
 
 
@@ -146,11 +158,11 @@ def work(table: Shared, name: str, commits: int, seed: int) -> None:
     chance = random.Random(seed)
     with table.diary(name).open("a", buffering=1) as diary:
         for number in range(commits):
-            key = f"{name}-{number}"
+            key, shared = f"{name}-{number}", f"shared{chance.randrange(2)}"
             part = chance.choice("xyz")
-            rows = _rows([(key, part, number), (f"shared{chance.randrange(2)}", "x", number)])
-            diary.write(f"began {key}\n")
-            diary.write(f"{_written(table, rows)} {key}\n")
+            rows = _rows([(key, part, number), (shared, "x", number)])
+            diary.write(f"began {key} {shared} {number}\n")
+            diary.write(f"{_written(table, rows)} {key} {shared} {number}\n")
 
 
 def _written(table: Shared, rows: pa.Table) -> str:
@@ -218,12 +230,15 @@ def run(
                 victim.send_signal(signal.SIGSTOP)
                 time.sleep(chance.uniform(0.05, 0.6))
                 victim.send_signal(signal.SIGCONT)
+        assert services.poll() is None, "the services ended by themselves"
     finally:
         for one in (*running.values(), services):
             if one.poll() is None:
                 one.kill()
             one.wait()
         pool.shutdown()
+    served = [one for one in table.open().timeline.instants if one.action in _SERVED]
+    assert served or commits < 20, "the services did nothing"
     beat_ms = int({**SHARED, **table.options}["hoodie.client.heartbeat.interval_in_ms"])
     time.sleep(2.2 * beat_ms / 1000)  # what a dead one left of life
     table.open().upsert(_rows([("last", "y", 1)]))
@@ -240,15 +255,19 @@ def read_diaries(table: Shared, names: Sequence[str]) -> Told:
         diary = table.diary(name)
         began: set[str] = set()
         for line in diary.read_text().splitlines() if diary.exists() else ():
-            word, _, key = line.partition(" ")
+            word, key, shared, number = line.split(" ")
             kind, _, detail = word.partition(":")
             if kind == "began":
                 began.add(key)
                 continue
             began.discard(key)
             assert kind != "failed", f"{key}: {detail}"
-            (told.acked if kind == "acked" else told.unknown).add(key)
-            told.conflicts += int(detail or 0) if kind == "acked" else 0
+            if kind == "acked":
+                told.acked.add(key)
+                told.conflicts += int(detail)
+                told.newest[shared] = max(told.newest.get(shared, 0), int(number))
+            else:
+                told.unknown.add(key)
         told.unknown |= began
     return told
 
@@ -262,6 +281,9 @@ def require_right(shared: Shared, told: Told) -> None:
     lost = told.acked - set(keys)
     assert not lost, f"acknowledged and lost: {sorted(lost)}"
     known = {"seed", "seed2", "last", "shared0", "shared1"}
+    ordering = {key: ts for key, _, ts in own}
+    late = {key for key, ts in told.newest.items() if ordering.get(key, -1) < ts}
+    assert not late, f"acknowledged updates are lost: {sorted(late)}"
     unexpected = set(keys) - told.acked - told.unknown - known
     assert not unexpected, f"not acknowledged and there: {sorted(unexpected)}"
     assert sorted(by_hudi_rs(shared.place)) == own, "hudi-rs"

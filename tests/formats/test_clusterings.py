@@ -14,7 +14,11 @@ from pyiceberg.table.snapshots import Operation
 
 import hudi_core as hudi
 from hudi_core.errors import CommitConflictError, StorageError
+from hudi_core.model.instant_time import InstantTime
 from hudi_core.plugin.host import FormatHost
+from hudi_core.services.opening import open_table
+from hudi_core.timeline.active import ActiveTimeline
+from hudi_core.txn.markers import Markers
 from tests.formats.history_readers import FOREIGN, content
 
 SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("n", pa.int64())])
@@ -106,3 +110,22 @@ def test_a_plan_out_of_date_is_given_up(tmp_path: Path, format_name: str) -> Non
         table.run_clusterings()
     assert sum(one["n"] == 5 for one in table.to_arrow().to_pylist()) == 4
     agree(table, format_name)
+
+
+def test_a_run_takes_away_the_seal_of_an_earlier_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = made(tmp_path / "t", "native")
+    time = InstantTime(table.cluster(schedule_only=True).instant or "")
+    markers = Markers(open_table(table.path, {}).client.storage, time)
+    markers.seal()  # whoever undid that run died before this went
+    found: list[bool] = []
+    to_inflight = ActiveTimeline.to_inflight
+
+    def begun(self: ActiveTimeline, *given: Any) -> Any:
+        found.append(markers.is_open())
+        return to_inflight(self, *given)
+
+    monkeypatch.setattr(ActiveTimeline, "to_inflight", begun)
+    table.run_clusterings()
+    assert found[0], "of the clustering itself"

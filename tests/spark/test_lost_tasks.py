@@ -9,11 +9,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 import hudi_core as hudi
 from hudi_core.engine.base import TaskContext
 from hudi_core.engine.spark import SparkEngine
+from hudi_core.engine.spark.engine import _typed_failures
 from hudi_core.errors import TaskFailedError
 from hudi_core.write.clustering import cluster_group
 from tests.foreign import by_hudi_rs
@@ -53,6 +55,13 @@ def test_a_task_that_spark_gives_up_has_an_error_of_ours(
         engine.map_tasks([1, 2], task, 0)
     assert caught.value.retryable
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("message", "reason"), [("", "Py4JJavaError"), ("one\ntwo", "one")])
+def test_an_error_of_java_needs_no_message(spark: SparkSession, message: str, reason: str) -> None:
+    java = spark.sparkContext._jvm.java  # type: ignore[union-attr]
+    with pytest.raises(TaskFailedError, match=f": {reason}\\."), _typed_failures():
+        raise Py4JJavaError("", java.lang.RuntimeException(message))
 
 
 def test_a_clustering_whose_tasks_die_leaves_the_commit_before_it(

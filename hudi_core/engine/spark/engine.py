@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 from urllib.parse import unquote
@@ -219,10 +219,13 @@ def _typed_failures() -> Iterator[None]:
 def _reason(error: PySparkException | Py4JError) -> str:
     """Most telling line of an error, without its traces."""
     if isinstance(error, Py4JJavaError):
-        text = str(error.java_exception.getMessage()).strip().splitlines()[0]
+        message = None
+        with suppress(Py4JError):  # the JVM may be gone
+            message = error.java_exception.getMessage()
+        lines = str(message or "").strip().splitlines()
     else:
-        text = (str(error).strip().splitlines() or [type(error).__name__])[-1]
-    return text.strip().rstrip(".")
+        lines = str(error).strip().splitlines()[-1:]
+    return lines[0].strip().rstrip(".") if lines else type(error).__name__
 
 
 def _result(data: bytes) -> Any:
