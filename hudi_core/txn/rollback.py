@@ -70,8 +70,10 @@ def roll_back(
     """
     client = state.client
     if not target.is_completed:
+        markers = Markers(client.scratch, target.requested_time)
+        markers.list()  # a forged one is refused before anything is written
         # tasks on other machines may outlive their writer: from now on no file of theirs counts
-        Markers(client.scratch, target.requested_time).seal()
+        markers.seal()
     files = files_written(state.table, target)
     requested = client.clock.next_time(state.timeline)
     begun = begin(client, target, files, requested)  # step plan-rollback
