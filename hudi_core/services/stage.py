@@ -17,13 +17,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from hudi_core.config.catalog import OPTIONS
-from hudi_core.config.key import Group
-from hudi_core.config.merge_keys import MergeKeys
 from hudi_core.engine.choice import is_spark_frame
 from hudi_core.errors import (
     InvalidOptionError,
@@ -37,6 +34,7 @@ from hudi_core.read.filters import RowFilter
 from hudi_core.read.proposed import ProposedQuery
 from hudi_core.schema.table_schema import TableSchema
 from hudi_core.services.stage_checks import STAGE_KEY, PublishedError, require_publishable
+from hudi_core.services.stage_options import kept_options
 from hudi_core.services.stage_record import (
     StageRecord,
     delete_expired_stages,
@@ -58,12 +56,6 @@ if TYPE_CHECKING:
     from hudi_core.read.dataset import HudiDataset
 
 _log = logging.getLogger(__name__)
-
-_OF_WRITES: Final = (key for one in OPTIONS if one.group is Group.WRITE for key in one.keys)
-_STORED: Final = frozenset(
-    name for key in (*_OF_WRITES, MergeKeys.partial_update_mode) for name in key.names
-)
-"""Options that a stage keeps for its publication; the others come with the table that is opened."""
 
 Publish = Callable[["Stage", Any, Sequence[Validator]], CommitResult]
 """Writes the rows of a stage that it is given."""
@@ -169,8 +161,9 @@ class Stage:
         spark
             The session that writes the rows; without one this process does.
         validators
-            What must hold of the table after it; see :class:`~hudi_core.table.Table`. Validators
-            that options named when the rows were staged run again.
+            What must hold of the table after it; see :class:`~hudi_core.table.Table`. Those of the
+            options that the table was opened with run as well. Those of the stage have run when its
+            rows were staged, and are not stored with it.
 
         Raises
         ------
@@ -257,7 +250,7 @@ def stage_write(
         record = StageRecord(
             stage,
             operation,
-            {key: text for key, text in options.items() if key in _STORED},
+            kept_options(options),
             config.extras.metadata,
             created,
             created + timedelta(hours=config.services.stage_hours_retained),

@@ -25,9 +25,11 @@ from hudi_core.errors import (
     UnknownStageError,
 )
 from hudi_core.model.commit import CommitMetadata
+from hudi_core.model.extras import checked_metadata
 from hudi_core.model.instant_time import InstantTime, parse_instant_time
 from hudi_core.model.operation import Operation, operation_named
 from hudi_core.model.protocols import Storage
+from hudi_core.services.stage_options import kept_options
 from hudi_core.storage.temp_folders import STAGES_FOLDER
 from hudi_core.timeline.serde import decode_commit, decode_replace_commit, encode
 
@@ -51,7 +53,7 @@ class StageRecord:
     operation
         What is done with the rows.
     options, extra_metadata
-        Options of the write, and texts that its commit keeps.
+        Options that say how the rows are written, and texts that the commit keeps.
     created, expires
         When the rows were staged, and until when they can be published.
     base
@@ -152,8 +154,8 @@ class StageRecord:
         return cls(
             stage,
             operation,
-            {str(key): str(text) for key, text in document["options"].items()},
-            {str(key): str(text) for key, text in document["extra_metadata"].items()},
+            kept_options({str(key): str(text) for key, text in document["options"].items()}),
+            checked_metadata(dict(document["extra_metadata"])),
             _aware(document["created"]),
             _aware(document["expires"]),
             None if document["base"] is None else parse_instant_time(document["base"]),

@@ -44,6 +44,8 @@ and the commit; refuses it by returning ``False`` or raising."""
 
 _BEFORE: Final = "state_before"
 _AFTER: Final = "state_after"
+_CLOSED: Final = {"enable_external_access": "false", "lock_configuration": "true"}
+"""Settings of DuckDB: queries see the table, and no files, network or extensions."""
 _KEYS: Final = {
     ValidatorKind.EQUALITY: ValidatorsConfig.equality.key,
     ValidatorKind.INEQUALITY: ValidatorsConfig.inequality.key,
@@ -82,7 +84,7 @@ class Validation:
         if not self.config.sql_checks:
             return
         duckdb = _duckdb(self.config)
-        with duckdb.connect() as connection:
+        with duckdb.connect(config=_CLOSED) as connection:
             connection.register(_BEFORE, step.base.with_meta().empty_table())
             connection.register(_AFTER, step.new.with_meta().empty_table())
             for check in self.config.sql_checks:
@@ -133,7 +135,7 @@ class Validation:
             return
         duckdb = _duckdb(self.config)
         before = HudiDataset(SnapshotQuery(client, index, seen))
-        with duckdb.connect() as connection:
+        with duckdb.connect(config=_CLOSED) as connection:
             connection.register(_BEFORE, before)
             connection.register(_AFTER, after)
             for check in self.config.sql_checks:

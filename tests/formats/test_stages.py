@@ -270,11 +270,35 @@ def test_validators_run_before_and_again(native: hudi.Table) -> None:
     assert list(folder(native).glob("*")) == []
     staged = native.stage(batch(5, "c"), options=at_most)
     native.bulk_insert(batch(5, "z"))
+    # those of the publisher run, and none that a file of the table names
+    strict = hudi.Table.open(native.path, at_most).find_stage(staged.id)
     with pytest.raises(CommitValidationError, match="it returns false, not true"):
-        staged.publish()
-    native.delete(batch(5, "z"))
-    staged.publish()
-    assert native.count() == 5
+        strict.publish()
+    native.stages()[0].publish()
+    assert native.count() == 6
+
+
+def test_options_of_a_record_are_those_of_rows_alone(native: hudi.Table) -> None:
+    """Whoever can write below the table must not steer what publishers do."""
+    given = {"hoodie.parquet.small.file.limit": "0"}
+    staged = native.stage(batch(5, "c"), options=given)
+    forged = {
+        "hoodie.cleaner.commits.retained": "1",
+        "hoodie.write.lock.provider": "in_process",
+        "hoodie.write.auto.upgrade": "true",
+        "hoodie.client.heartbeat.interval_in_ms": "1",
+        "hoodie.datasource.write.commitmeta.key.prefix": "fs.s3a.",
+        "hoodie.precommit.validators": "single_value",
+        "hoodie.precommit.validators.single.value.sql.queries": "select 1 from <TABLE_NAME>#2",
+    }
+    _change(native, staged, "options", {**forged, **given})
+    secret = {"fs.s3a.endpoint": "canary"}
+    found = hudi.Table.open(native.path, secret).find_stage(staged.id)
+    assert found.record.options == given
+    files = {one for one in tree(native) if one.suffix == ".parquet"}
+    done = found.publish()
+    assert tree(native) > files
+    assert "canary" not in str(done.metadata.extra_metadata)
 
 
 def test_a_stage_expires(native: hudi.Table) -> None:
@@ -311,10 +335,13 @@ def test_a_commit_that_cleans_deletes_expired_stages(native: hudi.Table) -> None
 
 def _age(table: hudi.Table, stage: Stage) -> None:
     """Let a stage expire."""
+    _change(table, stage, "expires", (datetime.now(UTC) - timedelta(seconds=1)).isoformat())
+
+
+def _change(table: hudi.Table, stage: Stage, name: str, value: object) -> None:
+    """Change the record of a stage, as whoever can write below the table can."""
     path = folder(table) / stage.id / "stage.json"
-    document = json.loads(path.read_text())
-    document["expires"] = (datetime.now(UTC) - timedelta(seconds=1)).isoformat()
-    path.write_text(json.dumps(document))
+    path.write_text(json.dumps({**json.loads(path.read_text()), name: value}))
 
 
 def test_what_cannot_be_staged_leaves_nothing(native: hudi.Table) -> None:
@@ -355,12 +382,12 @@ def test_rows_in_stages_are_not_forgotten_by_a_purge(native: hudi.Table) -> None
         ("expires", "2026-01-01T00:00:00"),
         ("metadata", "AAAA"),
         ("schema", "AAAA"),
+        ("extra_metadata", {"schema": "{}"}),
     ],
 )
 def test_a_damaged_record_is_named(native: hudi.Table, name: str, value: object) -> None:
     staged = native.stage(batch(5, "c"))
-    path = folder(native) / staged.id / "stage.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), name: value}))
+    _change(native, staged, name, value)
     with pytest.raises(CorruptMetadataError, match=r"stage\.json"):
         native.stages()
     with pytest.raises(UnknownStageError):

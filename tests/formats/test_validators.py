@@ -91,6 +91,53 @@ def test_queries(native: hudi.Table, kind: ValidatorKind, query: str, holds: boo
     assert native.count() == 4
 
 
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ("select count(*) from <TABLE_NAME>, read_text('/etc/hostname')#5", "disabled"),
+        ("select count(*) from <TABLE_NAME>, '/etc/hostname'#5", "does not exist"),
+    ],
+)
+def test_queries_see_the_table_alone(native: hudi.Table, query: str, reason: str) -> None:
+    with pytest.raises((InvalidOptionError, CommitValidationError), match=reason):
+        native.upsert(batch(3, "c"), options=asked(ValidatorKind.SINGLE_VALUE, query))
+    assert native.count() == 4
+
+
+def test_each_of_several_queries_counts(native: hudi.Table) -> None:
+    """They are separated by semicolons; an empty one is none."""
+    one, two, three = (
+        "select count(*) from <TABLE_NAME>#5",
+        "select max(ts) from <TABLE_NAME>#3",
+        "select min(id) from <TABLE_NAME>#a",
+    )
+    held = asked(ValidatorKind.SINGLE_VALUE, one, f" {two} ", "", three)
+    assert native.upsert(batch(3, "c"), options=held).inserted == 1
+    for query, reason in (
+        ("select count(*) from <TABLE_NAME>", "it returns 6, not 5"),
+        ("select max(ts) from <TABLE_NAME>", "it returns 4, not 3"),
+    ):
+        with pytest.raises(CommitValidationError, match=reason) as caught:
+            native.upsert(batch(4, "d" if "count" in query else "c"), options=held)
+        assert caught.value.facts["validator"] == query
+    same, other = (ValidatorKind.EQUALITY, ValidatorKind.INEQUALITY)
+    with pytest.raises(CommitValidationError, match="not there after it"):
+        native.upsert(
+            batch(4, "c"),
+            options=asked(
+                same, "select count(*) from <TABLE_NAME>", "select sum(ts) from <TABLE_NAME>"
+            ),
+        )
+    with pytest.raises(CommitValidationError, match="the same before and after"):
+        native.upsert(
+            batch(4, "c"),
+            options=asked(
+                other, "select sum(ts) from <TABLE_NAME>", "select count(*) from <TABLE_NAME>"
+            ),
+        )
+    assert native.count() == 5
+
+
 def test_every_operation_is_validated(table: hudi.Table) -> None:
     rows = agree(Path(table.path))
     same = {"options": asked(ValidatorKind.EQUALITY, "select count(*), sum(ts) from <TABLE_NAME>")}
