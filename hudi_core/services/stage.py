@@ -27,13 +27,19 @@ from hudi_core.errors import (
     StorageError,
     UnknownStageError,
 )
+from hudi_core.model.commit import CommitMetadata
 from hudi_core.model.operation import DELETE_PARTITION, Operation, operation_named
 from hudi_core.model.protocols import TimelineView
 from hudi_core.model.result import CommitResult, ProposedCommit
 from hudi_core.read.filters import RowFilter
 from hudi_core.read.proposed import ProposedQuery
 from hudi_core.schema.table_schema import TableSchema
-from hudi_core.services.stage_checks import STAGE_KEY, PublishedError, require_publishable
+from hudi_core.services.stage_checks import (
+    STAGE_KEY,
+    PublishedError,
+    require_as_checked,
+    require_publishable,
+)
 from hudi_core.services.stage_options import kept_options
 from hudi_core.services.stage_record import (
     StageRecord,
@@ -287,8 +293,10 @@ def publish_stage(writer: WriteClient, record: StageRecord, data: Any) -> Commit
     hours = writer.config.services.stage_hours_retained
     extended: list[StageRecord] = []
 
-    def guard(table: OpenTable, seen: TimelineView) -> None:
+    def guard(table: OpenTable, seen: TimelineView, mine: CommitMetadata | None) -> None:
         require_publishable(table, seen, extended[0] if extended else record)
+        if mine is not None:
+            require_as_checked(storage.root, record, mine)
         if not extended:
             # nobody deletes it for its age while it is being published
             until = max(record.expires, datetime.now(UTC) + timedelta(hours=hours))

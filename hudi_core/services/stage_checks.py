@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from hudi_core.errors import CommitConflictError, HudiError, StageConflictError
-from hudi_core.model.commit import NO_PREVIOUS_COMMIT
+from hudi_core.model.commit import NO_PREVIOUS_COMMIT, CommitMetadata, WriteStat
 from hudi_core.model.conflicts import completed_since
 from hudi_core.model.extras import OWN_PREFIX
 from hudi_core.model.files import FileGroupId, FileId, PartitionPath
@@ -65,6 +66,37 @@ def require_publishable(table: OpenTable, seen: TimelineView, record: StageRecor
         raise StageConflictError(table.client.base_path, record.id, error.what) from error
 
 
+def require_as_checked(base_path: str, record: StageRecord, metadata: CommitMetadata) -> None:
+    """Refuse a publication that changes or deletes rows the stage did not find.
+
+    Keys that were not there when the rows were staged leave no file in the stage, so that nobody
+    could look at what a deletion of them, or a change, does to rows that others inserted since.
+
+    Parameters
+    ----------
+    metadata
+        What the publication is about to commit.
+
+    Raises
+    ------
+    StageConflictError
+        It changes rows of a file group that the stage did not build on.
+    """
+    found = {group for group, _ in _stats(record.metadata)}
+    for group, stat in _stats(metadata):
+        if group not in found and (stat.num_deletes or stat.num_update_writes):
+            what = "delete" if stat.num_deletes else "change"
+            shown = f"file group {group.file_id} of partition {group.partition_path!r}"
+            reason = f"it would {what} rows that others inserted since with its keys, in {shown}"
+            raise StageConflictError(base_path, record.id, reason)
+
+
+def _stats(metadata: CommitMetadata) -> Iterator[tuple[FileGroupId, WriteStat]]:
+    for path, stats in metadata.partition_to_write_stats.items():
+        for stat in stats:
+            yield FileGroupId(PartitionPath(path), FileId(stat.file_id or "")), stat
+
+
 def _obstacle(table: OpenTable, seen: TimelineView, record: StageRecord) -> str | None:
     """Why a stage cannot be published; ``None`` where it can."""
     if record.is_expired():
@@ -84,9 +116,8 @@ def _changed_group(table: OpenTable, seen: TimelineView, record: StageRecord) ->
     """Name a file group that is not as the stage found it."""
     metadata, operation = record.metadata, record.operation
     built_on = {
-        FileGroupId(PartitionPath(path), FileId(stat.file_id or "")): stat.prev_commit
-        for path, stats in metadata.partition_to_write_stats.items()
-        for stat in stats
+        group: stat.prev_commit
+        for group, stat in _stats(metadata)
         if stat.prev_commit not in (None, "", NO_PREVIOUS_COMMIT)
     }
     if not (built_on or operation.is_replacing):

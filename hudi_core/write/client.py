@@ -80,8 +80,8 @@ _Prepared = tuple[WriteContext, TableSchema, SchemaStep, ProvenLayout]
 """All that a write knows before it begins: the context of its tasks, but for the time; the columns
 that are staged; the change of the table's columns; the table's layout."""
 Plan = TypeVar("Plan")
-Guard = Callable[[OpenTable, TimelineView], None]
-"""Raises where a write must not build on a table."""
+Guard = Callable[[OpenTable, TimelineView, CommitMetadata | None], None]
+"""Raises where a write must not build on a table, or commit what it is about to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +120,9 @@ class WriteClient:
     validation
         What must hold of the state that the write would publish; ``None`` where nothing has to.
     guard
-        What must hold of the table that the write builds on, and where others commit meanwhile,
-        then again: it gets the table and its fenced timeline, under the lock, and raises.
+        What must hold of the table that the write builds on, under the lock; of what it is about to
+        commit; and where others commit meanwhile, then again under the lock. It gets the table, its
+        fenced timeline and what is about to be committed, ``None`` before the write, and raises.
     """
 
     table: OpenTable
@@ -259,7 +260,7 @@ class WriteClient:
 
         def check(table: OpenTable, seen: TimelineView, metadata: CommitMetadata) -> None:
             if guard is not None:
-                guard(table, seen)
+                guard(table, seen, metadata)
             if validation is not None:
                 validation.require_valid(table, seen, metadata, step.new)
 
@@ -452,7 +453,7 @@ class WriteClient:
         def check(table: OpenTable) -> Request | None:
             self._require_new_write(table)
             if self.guard is not None:
-                self.guard(table, table.timeline())
+                self.guard(table, table.timeline(), None)
             planned.append(plan(table))
             return None
 

@@ -210,6 +210,42 @@ def test_a_key_that_others_inserted_is_a_conflict(table: hudi.Table) -> None:
     assert sum(agree(Path(table.path)).values()) == 6
 
 
+MARKED = batch(9, "n", "a").append_column("_hoodie_is_deleted", pa.array([True, False]))
+
+
+@pytest.mark.parametrize(
+    ("operation", "given", "is_held"),
+    [
+        ("delete", batch(9, "n"), False),
+        ("delete", batch(9, "n", "x"), False),
+        ("delete", batch(9, "n"), True),
+        ("upsert", MARKED, False),
+    ],
+)
+def test_rows_that_nobody_checked_are_not_deleted(
+    native: hudi.Table, operation: str, given: pa.Table, is_held: bool
+) -> None:
+    """Others insert a key that was not there to be deleted."""
+    alone = {"hoodie.parquet.small.file.limit": "0"}
+    if operation == "upsert":
+        columns = batch(1, "z").append_column("_hoodie_is_deleted", pa.array([False]))
+        native.upsert(columns)
+    staged = native.stage(given, operation, options=alone)
+    other = hudi.Table.open(native.path)
+    if is_held:  # the row comes into a file group of before
+        other.upsert(batch(5, "n"))
+    else:
+        other.upsert(batch(5, "n"), options=alone)
+    now = agree(Path(native.path))
+    with pytest.raises(StageConflictError, match="delete rows that others inserted since"):
+        staged.publish()
+    assert agree(Path(native.path)) == now
+    # once it has gone nothing is in the way
+    other.delete(batch(5, "n"))
+    staged.publish()
+    assert "n" not in native.to_arrow("id")["id"].to_pylist()
+
+
 def test_other_writes_go_on(table: hudi.Table) -> None:
     staged = table.stage(batch(5, "a"))
     for _ in range(2):
