@@ -84,7 +84,7 @@ from hudi_core.services.stage import (
     staged_operation,
     stages_of,
 )
-from hudi_core.services.stage_record import StageRecord
+from hudi_core.services.stage_record import StageRecord, drop_stage
 from hudi_core.services.upgrade import upgrade_table
 from hudi_core.services.upgrade_plan import CHANGED_OPTIONS, Upgrade, plan_upgrade
 from hudi_core.services.validate import validate_table
@@ -844,10 +844,7 @@ class Table:
     def stages(self) -> tuple[Stage, ...]:
         """The stages that can be published, the oldest first.
 
-        Raises
-        ------
-        CorruptMetadataError
-            The record of one is damaged.
+        A warning names those whose record is damaged; :meth:`drop_stage` deletes them.
         """
         return tuple(map(self._staged, stages_of(self._opened)))
 
@@ -858,8 +855,23 @@ class Table:
         ------
         UnknownStageError
             There is none: it was published, dropped, or has expired.
+        CorruptMetadataError
+            Its record is damaged.
         """
         return self._staged(find_stage(self._opened, stage))
+
+    def drop_stage(self, stage: str) -> None:
+        """Delete the stage with an id, whatever state it is in.
+
+        Unlike :meth:`Stage.drop` it takes stages too that have expired, that their writer did not
+        finish, or whose record is damaged.
+
+        Raises
+        ------
+        UnknownStageError
+            There is none.
+        """
+        drop_stage(self._opened.client.storage, stage)
 
     def _staged(self, record: StageRecord) -> Stage:
         return Stage(record, lambda: self._opened.as_stored().afresh, self._publish)

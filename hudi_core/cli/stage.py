@@ -70,9 +70,9 @@ def drop(
     option: OptionsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Delete a stage; nothing of it was ever in the table."""
+    """Delete a stage, be it expired, unfinished or damaged."""
     table = library.Table.open(path, parse_options(option))
-    table.find_stage(stage).drop()
+    table.drop_stage(stage)
     answer(as_json, {"path": table.path, "dropped": stage}, [f"{table.path}: {stage} is dropped."])
 
 

@@ -278,7 +278,10 @@ def stage_write(
 
 
 def stages_of(table: OpenTable) -> tuple[StageRecord, ...]:
-    """The stages of a table that can be published, the oldest first."""
+    """The stages of a table that can be published, the oldest first.
+
+    Logs damaged ones.
+    """
     return tuple(one for one in stage_records(table.client.storage) if not one.is_expired())
 
 

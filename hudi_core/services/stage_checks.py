@@ -67,7 +67,7 @@ def require_publishable(table: OpenTable, seen: TimelineView, record: StageRecor
 
 
 def require_as_checked(base_path: str, record: StageRecord, metadata: CommitMetadata) -> None:
-    """Refuse a publication that changes or deletes rows the stage did not find.
+    """Refuse a publication that changes rows the stage did not find.
 
     Keys that were not there when the rows were staged leave no file in the stage, so that nobody
     could look at what a deletion of them, or a change, does to rows that others inserted since.

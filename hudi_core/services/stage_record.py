@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import json
+import logging
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -26,17 +27,19 @@ from hudi_core.errors import (
 )
 from hudi_core.model.commit import CommitMetadata
 from hudi_core.model.extras import checked_metadata
-from hudi_core.model.instant_time import InstantTime, parse_instant_time
+from hudi_core.model.instant_time import InstantTime, instant_time_of, parse_instant_time
 from hudi_core.model.operation import Operation, operation_named
 from hudi_core.model.protocols import Storage
 from hudi_core.services.stage_options import kept_options
 from hudi_core.storage.temp_folders import STAGES_FOLDER
 from hudi_core.timeline.serde import decode_commit, decode_replace_commit, encode
 
+_log = logging.getLogger(__name__)
+
 _RECORD: Final = "stage.json"
 _MAX_BYTES: Final = 1 << 28
 _VERSION: Final = 1
-_ID: Final = re.compile(r"([0-9]{17})-[0-9]{8}")
+_ID: Final = re.compile(r"[0-9]{17}-[0-9]{8}")
 _LARGEST_OFFSET: Final = 26
 """Hours between the clocks of two zones, at most."""
 _ROWS: Final = re.compile(r"[0-9]+-[0-9]+\.arrow")
@@ -134,6 +137,8 @@ class StageRecord:
             LookupError,
             TypeError,
             AttributeError,
+            RecursionError,
+            OSError,
             InvalidInstantTimeError,
             InvalidOptionError,
             pa.ArrowException,
@@ -145,6 +150,7 @@ class StageRecord:
     def _parsed(cls, stage: str, document: Any, path: str) -> StageRecord:
         if document["version"] != _VERSION:
             raise ValueError(f"version {document['version']}")
+        parse_instant_time(stage.partition("-")[0])
         operation, rows = operation_named(document["operation"]), tuple(document["rows"])
         for name in rows:
             if _ROWS.fullmatch(name) is None:
@@ -187,20 +193,21 @@ def stage_ids(storage: Storage) -> list[str]:
 def stage_records(storage: Storage) -> Iterator[StageRecord]:
     """Yield the stages of a table, the oldest first.
 
-    Raises
-    ------
-    CorruptMetadataError
-        The record of one is damaged.
+    Logs those that are damaged.
     """
     for name in stage_ids(storage):
         try:
             yield StageRecord.load(storage, name)
         except UnknownStageError:
             continue  # unfinished, or gone since
+        except CorruptMetadataError as error:
+            _log.warning("stage %s is passed over: %s", name, error)
 
 
 def delete_expired_stages(storage: Storage, hours: int) -> None:
     """Delete the stages of a table that have expired.
+
+    Logs those that are damaged.
 
     Parameters
     ----------
@@ -208,15 +215,30 @@ def delete_expired_stages(storage: Storage, hours: int) -> None:
         Age from which on an unfinished stage, which tells no expiry, goes.
     """
     # the times of the table, which its stages are named by, may be in any zone
-    oldest = datetime.now(UTC) - timedelta(hours=hours + _LARGEST_OFFSET)
+    oldest = instant_time_of(datetime.now(UTC) - timedelta(hours=hours + _LARGEST_OFFSET))
     for name in stage_ids(storage):
         try:
             gone = StageRecord.load(storage, name).is_expired()
         except UnknownStageError:
-            made = datetime.strptime(name[:14], "%Y%m%d%H%M%S").replace(tzinfo=UTC)
-            gone = made < oldest
+            gone = name < oldest
+        except CorruptMetadataError as error:
+            _log.warning("stage %s is kept, whose expiry is not known: %s", name, error)
+            continue
         if gone:
             delete_stage(storage, name)
+
+
+def drop_stage(storage: Storage, stage: str) -> None:
+    """Delete a stage, be it expired, unfinished or damaged.
+
+    Raises
+    ------
+    UnknownStageError
+        There is none.
+    """
+    if stage not in stage_ids(storage):
+        raise UnknownStageError(storage.root, stage)
+    delete_stage(storage, stage)
 
 
 def delete_stage(storage: Storage, stage: str) -> None:

@@ -421,15 +421,52 @@ def test_rows_in_stages_are_not_forgotten_by_a_purge(native: hudi.Table) -> None
         ("extra_metadata", {"schema": "{}"}),
     ],
 )
-def test_a_damaged_record_is_named(native: hudi.Table, name: str, value: object) -> None:
+def test_a_damaged_record_is_named(
+    native: hudi.Table, caplog: pytest.LogCaptureFixture, name: str, value: object
+) -> None:
     staged = native.stage(batch(5, "c"))
     _change(native, staged, name, value)
     with pytest.raises(CorruptMetadataError, match=r"stage\.json"):
-        native.stages()
-    with pytest.raises(UnknownStageError):
-        native.find_stage("../../timeline")
-    staged.drop()
+        native.find_stage(staged.id)
     assert native.stages() == ()
+    assert f"stage {staged.id} is passed over" in caplog.text
+    for unknown in ("../../timeline", f"{staged.id}/rows", ".", staged.id[:-1]):
+        with pytest.raises(UnknownStageError):
+            native.find_stage(unknown)
+        with pytest.raises(UnknownStageError):
+            native.drop_stage(unknown)
+    assert native.timeline.instants
+    native.drop_stage(staged.id)
+    assert list(folder(native).glob("*")) == []
+
+
+def test_damaged_stages_hinder_nobody(native: hudi.Table, caplog: pytest.LogCaptureFixture) -> None:
+    sound, damaged = native.stage(batch(5, "c")), native.stage(batch(5, "d"))
+    (folder(native) / damaged.id / "stage.json").write_text("[" * 100_000)
+    # names that are no dates: with a record, and as their writer left them
+    forged, unfinished = "20261399000000000-01234567", "99999999999999999-01234567"
+    shutil.copytree(folder(native) / sound.id, folder(native) / forged)
+    (folder(native) / unfinished / "rows").mkdir(parents=True)
+
+    assert [one.id for one in native.stages()] == [sound.id]
+    expired = native.stage(batch(5, "e"))
+    _age(native, expired)
+    native.clean()
+    assert not (folder(native) / expired.id).exists()
+    few = {"hoodie.cleaner.commits.retained": "1"}
+    native.upsert(batch(6, "a"), options=few)
+    assert f"stage {damaged.id} is kept" in caplog.text
+    assert f"stage {forged} is kept" in caplog.text
+    with pytest.raises(TableServiceError) as caught:
+        native.purge()
+    assert caught.value.facts["stages"] == sorted([sound.id, damaged.id, forged, unfinished])
+    for one in (damaged.id, forged, unfinished):
+        dropped = CliRunner().invoke(app, ["stage", "drop", native.path, one])
+        assert dropped.exit_code == 0, dropped.output
+    # an expired one is dropped as well
+    _age(native, sound)
+    native.drop_stage(sound.id)
+    native.purge()
 
 
 def test_the_commands(table: hudi.Table) -> None:
