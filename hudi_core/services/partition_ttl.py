@@ -107,9 +107,9 @@ def expire_after_commit(writer: WriteClient) -> None:
     has_partitions = bool(writer.table.client.config.partition_fields)
     if not (config.services.enabled and ttl.inline and ttl.days_retained > 0 and has_partitions):
         return
-    # what the caller says of its commit, and wants to hold after it, is not meant of this one
+    # what the caller says of its commit, and wants to hold of it, is not meant of this one
     plain = replace(config, extras=CommitExtras())
-    service = replace(writer, config=plain, validation=None)
+    service = replace(writer, config=plain, validation=None, guard=None)
     try:
         expire_partitions(service, ttl)
     except HudiError:

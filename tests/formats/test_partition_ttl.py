@@ -101,6 +101,14 @@ def test_after_a_commit(table: hudi.Table) -> None:
     assert ("job", "7") not in by_instant[expiry.requested_time]["extra_metadata"]
 
 
+def test_after_a_publication(table: hudi.Table) -> None:
+    staged = hudi.Table.open(table.path, INLINE).stage(batch(4, "y"))
+    hudi.Table.open(table.path, INLINE).find_stage(staged.id).publish()
+    upsert, expiry = table.timeline.completed_writes()[-2:]
+    assert [one.action.value for one in (upsert, expiry)] == ["commit", "replacecommit"]
+    assert cities(table) == {"oslo"}
+
+
 def test_not_after_every_commit(native: hudi.Table) -> None:
     for options in (
         {TtlConfig.inline.key: "true"},
