@@ -16,6 +16,7 @@ from hudi_core.model.files import BasePath
 from hudi_core.storage.data_files import data_filesystem
 from hudi_core.storage.disk import sync_file
 from hudi_core.storage.options import StorageOptions
+from hudi_core.storage.shared import require_shared
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,14 @@ class StageRows:
     fsync: bool = True
 
     def save(self, task: TaskContext, batches: Iterator[pa.RecordBatch]) -> Iterator[str]:
-        """Write the rows of one input task; yields the file's name."""
+        """Write the rows of one input task; yields the file's name.
+
+        Raises
+        ------
+        ConfigError
+            The task runs on a machine that does not have the table.
+        """
+        require_shared(self.base_path)
         filesystem, path = self._path(f"{task.task}-{task.attempt}.arrow")
         is_local = isinstance(filesystem, pafs.LocalFileSystem)
         if is_local:

@@ -4,31 +4,34 @@ from __future__ import annotations
 
 import os
 import platform
-from typing import Final
 
 from hudi_core.errors import ConfigError
 from hudi_core.storage.location import parse_location
-
-_META_FOLDER: Final = ".hoodie"
+from hudi_core.storage.properties_file import BACKUP_PATH, PROPERTIES_PATH
 
 
 def require_shared(root: str) -> None:
     """Refuse work on a table that this machine does not have.
 
     A task on another machine than the driver's would write to a disk of its own, where nobody looks
-    for its files. One look at the disk, and none at object stores.
+    for its files. One or two looks at the disk, and none at object stores.
 
     Parameters
     ----------
     root
-        Base path of the table, which is there.
+        Base path or ``file:`` URI of the table, whose properties are there.
 
     Raises
     ------
     ConfigError
         There is no table at the local path.
     """
-    if parse_location(root).is_local and not os.path.isdir(os.path.join(root, _META_FOLDER)):
+    location = parse_location(root)
+    if not location.is_local:
+        return
+    # the folder alone may be what an earlier task has made here
+    paths = (PROPERTIES_PATH, BACKUP_PATH)
+    if not any(os.path.isfile(os.path.join(location.key, path)) for path in paths):
         host = platform.node()
         raise ConfigError(
             f"The table at {root} is not there on {host}, where an executor runs",

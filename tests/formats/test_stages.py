@@ -18,8 +18,10 @@ from typer.testing import CliRunner
 
 import hudi_core as hudi
 from hudi_core.cli import app
+from hudi_core.engine.base import TaskContext
 from hudi_core.errors import (
     CommitValidationError,
+    ConfigError,
     CorruptMetadataError,
     InvalidOptionError,
     SchemaError,
@@ -27,7 +29,11 @@ from hudi_core.errors import (
     TableServiceError,
     UnknownStageError,
 )
+from hudi_core.model.files import BasePath
 from hudi_core.services.stage import Stage
+from hudi_core.services.stage_rows import StageRows
+from hudi_core.storage.options import StorageOptions
+from hudi_core.storage.shared import require_shared
 from tests.formats.service_tables import SCHEMA, agree, bag, batch, new_table
 
 FORMATS = ("native", "iceberg", "delta")
@@ -407,6 +413,22 @@ def test_rows_in_stages_are_not_forgotten_by_a_purge(native: hudi.Table) -> None
         native.purge()
     staged.drop()
     native.purge()
+
+
+def test_rows_are_not_saved_on_another_disk(native: hudi.Table, tmp_path: Path) -> None:
+    """As by a task on a machine that lacks the table."""
+    there, other = native.path, tmp_path / "other"
+    rows = StageRows(BasePath(str(other)), StorageOptions(), ".hoodie/.stage/s", SCHEMA)
+    with pytest.raises(ConfigError, match="is not there on"):
+        list(rows.save(TaskContext(0, 0, 0), iter(())))
+    assert not other.exists()
+    # the folder of the table's metadata alone, as an earlier task may have made it, is no table
+    (other / ".hoodie").mkdir(parents=True)
+    for root in (str(other), f"file://{other}"):
+        with pytest.raises(ConfigError, match="is not there on"):
+            require_shared(root)
+    for root in (there, f"file://{there}", f"file:{there}", "s3://bucket/t"):
+        require_shared(root)
 
 
 @pytest.mark.parametrize(
