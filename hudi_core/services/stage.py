@@ -39,6 +39,7 @@ from hudi_core.services.stage_checks import (
     PublishedError,
     require_as_checked,
     require_publishable,
+    require_unpublished,
 )
 from hudi_core.services.stage_options import kept_options
 from hudi_core.services.stage_record import (
@@ -294,17 +295,20 @@ def publish_stage(writer: WriteClient, record: StageRecord, data: Any) -> Commit
     kept = {**extras.metadata, **record.extra_metadata, STAGE_KEY: record.id}
     writer.config = replace(writer.config, extras=replace(extras, metadata=kept))
     hours = writer.config.services.stage_hours_retained
-    extended: list[StageRecord] = []
 
     def guard(table: OpenTable, seen: TimelineView, mine: CommitMetadata | None) -> None:
-        require_publishable(table, seen, extended[0] if extended else record)
-        if mine is not None:
-            require_as_checked(storage.root, record, mine)
-        if not extended:
+        nonlocal record
+        require_publishable(table, seen, record)
+        if mine is None:
             # nobody deletes it for its age while it is being published
-            until = max(record.expires, datetime.now(UTC) + timedelta(hours=hours))
-            extended.append(replace(record, expires=until))
-            extended[0].put(storage)
+            record = record.extended(storage, datetime.now(UTC) + timedelta(hours=hours))
+            return
+        require_as_checked(storage.root, record, mine)
+        if not record.is_stored(storage):
+            # perhaps after the timeline was read
+            now = table.afresh
+            require_unpublished(now, now.seeing(now.client.timeline()).timeline(), record)
+            raise UnknownStageError(storage.root, record.id)
 
     writer.guard = guard
     try:

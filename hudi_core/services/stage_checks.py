@@ -48,14 +48,7 @@ def require_publishable(table: OpenTable, seen: TimelineView, record: StageRecor
         Somebody changed file groups or columns that it builds on, or inserted its keys, since; or
         it has expired; or it is not known any more what happened since.
     """
-    base = record.base
-    known = (one for one in seen.instants if one.is_completed)
-    older = [one for one in known if base is not None and one.effective_completion_time <= base]
-    began = Timeline.of(older)
-    for one in completed_since(began, seen):
-        notes = table.client.active.read_notes(one)
-        if notes.extra_metadata.get(STAGE_KEY) == record.id:
-            raise PublishedError(one.requested_time)
+    began = require_unpublished(table, seen, record)
     reason = _obstacle(table, seen, record)
     if reason is not None:
         raise StageConflictError(table.client.base_path, record.id, reason)
@@ -95,6 +88,25 @@ def _stats(metadata: CommitMetadata) -> Iterator[tuple[FileGroupId, WriteStat]]:
     for path, stats in metadata.partition_to_write_stats.items():
         for stat in stats:
             yield FileGroupId(PartitionPath(path), FileId(stat.file_id or "")), stat
+
+
+def require_unpublished(table: OpenTable, seen: TimelineView, record: StageRecord) -> Timeline:
+    """The instants that a stage builds on, unless it was published.
+
+    Raises
+    ------
+    PublishedError
+        One since then published it.
+    """
+    base = record.base
+    known = (one for one in seen.instants if one.is_completed)
+    older = [one for one in known if base is not None and one.effective_completion_time <= base]
+    began = Timeline.of(older)
+    for one in completed_since(began, seen):
+        notes = table.client.active.read_notes(one)
+        if notes.extra_metadata.get(STAGE_KEY) == record.id:
+            raise PublishedError(one.requested_time)
+    return began
 
 
 def _obstacle(table: OpenTable, seen: TimelineView, record: StageRecord) -> str | None:

@@ -12,7 +12,7 @@ import json
 import logging
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -23,6 +23,7 @@ from hudi_core.errors import (
     InvalidInstantTimeError,
     InvalidOptionError,
     PathNotFoundError,
+    PreconditionFailedError,
     UnknownStageError,
 )
 from hudi_core.model.commit import CommitMetadata
@@ -98,7 +99,35 @@ class StageRecord:
         return datetime.now(UTC) > self.expires
 
     def put(self, storage: Storage) -> None:
-        """Store the record, over one of the same stage."""
+        """Store the record of a new stage."""
+        storage.put(f"{self.folder}/{_RECORD}", self._encoded())
+
+    def extended(self, storage: Storage, until: datetime) -> StageRecord:
+        """The record with a later expiry, stored; never one that was deleted meanwhile.
+
+        Raises
+        ------
+        UnknownStageError
+            It was published or dropped.
+        """
+        path = f"{self.folder}/{_RECORD}"
+        later = replace(self, expires=max(self.expires, until))
+        data = later._encoded()
+        while True:
+            try:
+                storage.compare_and_set(path, data, storage.version(path)[1])
+            except PathNotFoundError as error:
+                storage.delete_tree(self.folder)  # an attempt to store it may have made it again
+                raise UnknownStageError(storage.root, self.id) from error
+            except PreconditionFailedError:
+                continue  # deleted, or extended by another who publishes it
+            return later
+
+    def is_stored(self, storage: Storage) -> bool:
+        """Whether it was neither published nor dropped."""
+        return storage.head(f"{self.folder}/{_RECORD}") is not None
+
+    def _encoded(self) -> bytes:
         document = {
             "version": _VERSION,
             "operation": self.operation.method,
@@ -112,7 +141,7 @@ class StageRecord:
             "schema": base64.b64encode(self.schema.serialize().to_pybytes()).decode(),
             "metadata": base64.b64encode(encode(self.metadata)).decode(),
         }
-        storage.put(f"{self.folder}/{_RECORD}", json.dumps(document).encode())
+        return json.dumps(document).encode()
 
     @classmethod
     def load(cls, storage: Storage, stage: str) -> StageRecord:

@@ -30,6 +30,8 @@ from hudi_core.errors import (
     UnknownStageError,
 )
 from hudi_core.model.files import BasePath
+from hudi_core.services import stage as stage_service
+from hudi_core.services import stage_checks
 from hudi_core.services.stage import Stage
 from hudi_core.services.stage_rows import StageRows
 from hudi_core.storage.options import StorageOptions
@@ -295,6 +297,47 @@ def test_two_publish_one_stage_at_once(native: hudi.Table) -> None:
     second = staged.publish(validators=[publish_first])
     assert second.is_repetition
     assert second.instant == first[0].instant
+    assert sum(agree(Path(native.path)).values()) == 5
+
+
+@pytest.mark.parametrize("step", ["require_publishable", "require_as_checked"])
+def test_what_is_dropped_meanwhile_is_not_published(
+    native: hudi.Table, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    staged = native.stage(batch(5, "c"))
+    require = getattr(stage_service, step)
+
+    def dropped(*arguments: Any) -> None:
+        require(*arguments)
+        staged.drop()
+
+    now, writes = agree(Path(native.path)), native.timeline.completed_writes()
+    monkeypatch.setattr(stage_service, step, dropped)
+    with pytest.raises(UnknownStageError, match="published or dropped"):
+        staged.publish()
+    assert list(folder(native).glob("*")) == []
+    assert agree(Path(native.path)) == now
+    assert native.timeline.completed_writes() == writes
+
+
+def test_what_another_publishes_meanwhile_is_published_once(
+    native: hudi.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other is done, and has deleted the stage, after the timeline was read."""
+    together = {"hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"}
+    staged = hudi.Table.open(native.path, together).stage(batch(5, "c"), "bulk_insert")
+    require = stage_checks.require_as_checked
+    first: list[Any] = []
+
+    def published(*arguments: Any) -> None:
+        require(*arguments)
+        if not first:
+            first.append(None)
+            first[0] = hudi.Table.open(native.path, together).find_stage(staged.id).publish()
+
+    monkeypatch.setattr(stage_service, "require_as_checked", published)
+    second = staged.publish()
+    assert (second.is_repetition, second.instant) == (True, first[0].instant)
     assert sum(agree(Path(native.path)).values()) == 5
 
 
