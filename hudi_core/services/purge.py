@@ -84,7 +84,7 @@ def purge_table(
     ------
     TableServiceError
         A savepoint that is not given keeps past files, or a stage has rows; it is named. Nothing
-        was deleted.
+        was deleted, unless the stage came meanwhile: then only its files may hold deleted rows.
     UnsupportedCapabilityError
         The format's metadata cannot be rebuilt. Nothing was deleted.
     ConcurrentWriterError, LockError, CommitStateUnknownError
@@ -108,6 +108,7 @@ def purge_table(
             state = state.with_client(rebuild_metadata_table(state.client, options)[0])
         lock.require_lease()
         left = _rebuilt_format(state, progress)
+        _require_no_new_stages(state)
         return PurgeResult(state.client.base_path, done, (*files, *changes), left)
 
 
@@ -121,6 +122,21 @@ def _require_no_stages(state: TableState, config: WriteConfig) -> None:
             f"Stages of the table at {state.client.base_path} hold copies of rows: "
             f"{', '.join(stages)}",
             "Publish or drop them first.",
+            stages=stages,
+        )
+
+
+def _require_no_new_stages(state: TableState) -> None:
+    """Refuse to call rows erased that a stage may have copied meanwhile.
+
+    Stages are written without the table's lock, from the files as they were.
+    """
+    stages = stage_ids(state.client.storage)
+    if stages:
+        raise TableServiceError(
+            f"Rows were staged while the table at {state.client.base_path} was purged, so that "
+            f"files of stages may hold rows that were deleted: {', '.join(stages)}",
+            "All else is erased. Publish or drop these stages, then purge the table again.",
             stages=stages,
         )
 

@@ -458,6 +458,21 @@ def test_rows_in_stages_are_not_forgotten_by_a_purge(native: hudi.Table) -> None
     native.purge()
 
 
+@pytest.mark.parametrize("table", ["delta"], indirect=True)
+def test_what_is_staged_during_a_purge_is_named(table: hudi.Table) -> None:
+    staged: list[Stage] = []
+
+    def progress(*_: int) -> None:
+        if not staged:
+            staged.append(hudi.Table.open(table.path).stage(batch(5, "a")))
+
+    with pytest.raises(TableServiceError, match="then purge the table again") as caught:
+        table.purge(progress=progress)
+    assert caught.value.facts["stages"] == [staged[0].id]
+    table.drop_stage(staged[0].id)
+    table.purge()
+
+
 def test_rows_are_not_saved_on_another_disk(native: hudi.Table, tmp_path: Path) -> None:
     """As by a task on a machine that lacks the table."""
     there, other = native.path, tmp_path / "other"
