@@ -103,7 +103,7 @@ class StageRecord:
         storage.put(f"{self.folder}/{_RECORD}", self._encoded())
 
     def extended(self, storage: Storage, until: datetime) -> StageRecord:
-        """The record with a later expiry, stored; never one that was deleted meanwhile.
+        """The record with a later expiry, stored in place of this one.
 
         Raises
         ------
