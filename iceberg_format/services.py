@@ -33,6 +33,7 @@ from iceberg_format.leftovers import delete_unreached
 from iceberg_format.lineage import (
     completed_up_to,
     kept_line,
+    newest_completion,
     record_of,
     require_hudi_lineage,
     snapshot_of,
@@ -102,7 +103,7 @@ def forget(table: IcebergTable, archived: Sequence[Instant]) -> None:
         (
             number
             for number, snapshot in enumerate(lineage)
-            if number and summary_of(snapshot).get(COMPLETION_TIME_KEY, "") <= last
+            if number and newest_completion(snapshot) <= last
         ),
         len(lineage),
     )

@@ -16,7 +16,7 @@ from hudi_core.model.actions import InstantInfo, RestorePlan
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.services.opening import open_table
 from hudi_core.timeline.serde import decode_restore, encode
-from tests.formats.iceberg_tables import Iceberg
+from tests.formats.iceberg_tables import Iceberg, summary
 from tests.formats.service_tables import SCHEMA, agree, bag, batch, new_table
 
 FORMATS = ("native", "iceberg", "delta")
@@ -182,3 +182,30 @@ def test_a_state_that_the_format_has_forgotten_is_no_savepoint(tmp_path: Path) -
     table.savepoint()
     table.upsert(batch(3, "a"))
     agree(path)
+
+
+def test_an_archive_after_a_rollback_forgets_only_what_it_archives(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    options = {
+        "hoodie.cleaner.commits.retained": "4",
+        "hoodie.keep.min.commits": "6",
+        "hoodie.keep.max.commits": "7",
+        "hoodie.clean.automatic": "false",
+        "hoodie.archive.automatic": "false",
+    }
+    table = new_table(path, "iceberg")
+    last = ""
+    for ts in range(3, 12):
+        last = table.upsert(batch(ts, "a")).instant.requested_time
+    table.clean(options=options)
+    table.rollback(last)
+    table.upsert(batch(12, "a"))
+    assert table.archive(options=options)
+    *_, saved, _ = table.timeline.completed_writes()
+    kept = {summary(one).get("hudi.instant") for one in Iceberg(path).lineage}
+    retained = table.timeline.completed_writes()[-4:]
+    assert kept >= {one.requested_time for one in retained}
+    then = bag(table.to_arrow(as_of=saved), SCHEMA.names)
+    table.savepoint(saved)
+    table.restore(saved)
+    assert agree(path) == then
