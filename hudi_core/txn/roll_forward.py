@@ -49,6 +49,7 @@ from hudi_core.txn.publication import (
     receipt_of,
     with_parent_version,
 )
+from hudi_core.txn.refused_plan import asking_format
 from hudi_core.txn.state import TableState
 
 _log = logging.getLogger(__name__)
@@ -295,7 +296,8 @@ def _complete_restore(table: OpenTable, instant: Instant) -> FormatCommit:
         if stored
         else RestorePlan(body.restore_instant_info)
     )
-    host.before_restore(client, plan, instant.to(State.INFLIGHT))
+    with asking_format(table, instant, is_new=False):
+        host.before_restore(client, plan, instant.to(State.INFLIGHT))
     return host.complete_restore(client, body, instant)
 
 

@@ -7,17 +7,25 @@ from pathlib import Path
 import pytest
 
 import hudi_core as hudi
+from hudi_core.actions.rollback import begin
+from hudi_core.config.table_keys import NATIVE
 from hudi_core.errors import (
     HistoryExpiredError,
+    HudiError,
     InstantNotFoundError,
     TableServiceError,
 )
 from hudi_core.model.actions import InstantInfo, RestorePlan
 from hudi_core.model.instant import Action, Instant, State
+from hudi_core.services.convert import load_format
 from hudi_core.services.opening import open_table
+from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.serde import decode_restore, encode
+from hudi_core.txn.restore import restore
+from hudi_core.txn.rollback import files_written
+from hudi_core.txn.state import TableState
 from tests.formats.iceberg_tables import Iceberg, summary
-from tests.formats.service_tables import SCHEMA, agree, bag, batch, new_table
+from tests.formats.service_tables import SCHEMA, agree, bag, batch, instants, new_table
 
 FORMATS = ("native", "iceberg", "delta")
 KEPT = {"hoodie.cleaner.commits.retained": "1"}
@@ -209,3 +217,55 @@ def test_an_archive_after_a_rollback_forgets_only_what_it_archives(tmp_path: Pat
     table.savepoint(saved)
     table.restore(saved)
     assert agree(path) == then
+
+
+def without_past(path: Path) -> hudi.Table:
+    """An Iceberg table that has forgotten all but its present state."""
+    table = new_table(path, "iceberg")
+    table.upsert(batch(3, "a"))
+    iceberg = open_table(table.path, {})
+    iceberg.host.archive_instants(iceberg.client, table.timeline.completed_writes()[:-1])
+    return table
+
+
+def test_what_the_format_refuses_leaves_no_plan(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    table = without_past(path)
+    before = instants(path)
+    _, second, last = table.timeline.completed_writes()
+    with pytest.raises(TableServiceError, match=r"does not keep|no state to go back to"):
+        table.restore(second)
+    assert instants(path) == before
+    with pytest.raises(TableServiceError, match=r"the state before it|no state to go back to"):
+        table.rollback(last)
+    assert instants(path) == before
+    table.upsert(batch(4, "a"))
+    agree(path)
+
+
+@pytest.mark.parametrize("begun", ["restore", "rollback", "restore, done"])
+def test_a_refused_plan_of_another_writer_goes_with_a_forced_repair(
+    tmp_path: Path, begun: str
+) -> None:
+    path = tmp_path / "t"
+    table = without_past(path)
+    _, second, last = table.timeline.completed_writes()
+    then = bag(table.to_arrow(as_of=second), SCHEMA.names)
+    opened = open_table(table.path, {})
+    client, time = opened.client, opened.client.clock.next_time(opened.client.timeline())
+    plan = RestorePlan((InstantInfo(last.requested_time, last.action.value),))
+    if begun == "rollback":
+        begin(client, last, files_written(opened, last), time)
+    elif begun == "restore":
+        asked = Instant(time, Action.RESTORE, State.REQUESTED)
+        client.active.create_requested(asked, encode(plan))
+    else:  # by an engine that knows nothing of the format
+        restore(TableState.load(OpenTable(client.as_stored(), load_format(NATIVE))), plan)
+    with pytest.raises(HudiError, match=rf"{begun[:7]}.*table repair .* --force"):
+        table.upsert(batch(4, "a"))
+    table = hudi.Table.open(str(path))
+    assert table.repair(force=True).left == ()
+    assert agree(path) == then
+    table.upsert(batch(5, "a"))
+    agree(path)
+    assert hudi.Table.open(str(path)).validate().differences == ()
