@@ -269,3 +269,27 @@ def test_a_refused_plan_of_another_writer_goes_with_a_forced_repair(
     table.upsert(batch(5, "a"))
     agree(path)
     assert hudi.Table.open(str(path)).validate().differences == ()
+
+
+@pytest.mark.parametrize("table_format", ["iceberg", "delta"])
+def test_a_converted_table_goes_back_to_its_conversion_and_no_further(
+    tmp_path: Path, table_format: str
+) -> None:
+    path = tmp_path / "t"
+    new_table(path).convert(table_format)
+    table = hudi.Table.open(str(path))
+    first, present = table.timeline.completed_writes()
+    then = agree(path)
+    with pytest.raises(TableServiceError):
+        table.restore(first)
+    assert agree(path) == then
+    table.savepoint(present)
+    table.upsert(batch(3, "a"))
+    with pytest.raises(TableServiceError, match="later commits"):
+        table.restore(first)
+    table.restore(present)
+    assert agree(path) == then
+    table.delete_savepoint(present.requested_time)
+    table.upsert(batch(4, "a"))
+    agree(path)
+    assert hudi.Table.open(str(path)).validate().differences == ()
