@@ -1,4 +1,4 @@
-"""Plans of rollbacks and restores that the table's format refuses."""
+"""Rollbacks, restores and savepoints that the table's format refuses."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from hudi_core.table_handle import OpenTable
 
 @contextmanager
 def asking_format(table: OpenTable, plan: Instant, *, is_new: bool) -> Iterator[None]:
-    """A format's hook before a plan's deletions, which may refuse the plan.
+    """A format's hook that may refuse a plan, or a savepoint.
 
-    A format that refuses has changed nothing. A plan that stayed would be run again, and refused
-    again, by every later write.
+    A format that refuses has changed nothing. What stayed on the timeline would be given to it
+    again, and refused again, by every later write.
 
     Parameters
     ----------
     table
         Under its lock.
     plan
-        The rollback or restore; nothing of it has been done yet if it is new.
+        The action; nothing of it has been done yet if it is new.
     is_new
-        Whether this very call made the plan; it is removed then. One of another writer stays, who
-        may have deleted files.
+        Whether this very call made the plan; it is removed then. One of another writer, who may
+        have deleted files, stays.
 
     Raises
     ------

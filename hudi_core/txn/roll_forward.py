@@ -18,7 +18,7 @@ from typing import Final
 import pyarrow as pa
 
 from hudi_core.errors import CommitConflictError, IncompleteCommitError
-from hudi_core.model.actions import RestorePlan
+from hudi_core.model.actions import RestorePlan, SavepointMetadata
 from hudi_core.model.capability import Capability
 from hudi_core.model.commit import CommitMetadata, WriteStatus
 from hudi_core.model.conflicts import completed_since
@@ -281,7 +281,15 @@ def _service_call(table: OpenTable, instant: Instant) -> Callable[[], FormatComm
         return partial(host.complete_clean, client, decode_clean(data, where), instant)
     if instant.action is Action.RESTORE:
         return partial(_complete_restore, table, instant)
-    return partial(host.complete_savepoint, client, decode_savepoint(data, where), instant)
+    return partial(_complete_savepoint, table, instant, decode_savepoint(data, where))
+
+
+def _complete_savepoint(
+    table: OpenTable, instant: Instant, body: SavepointMetadata
+) -> FormatCommit:
+    """Publish a savepoint, whose state the format may have forgotten."""
+    with asking_format(table, instant, is_new=False):
+        return table.host.complete_savepoint(table.client, body, instant)
 
 
 def _complete_restore(table: OpenTable, instant: Instant) -> FormatCommit:

@@ -9,7 +9,9 @@ import pytest
 import hudi_core as hudi
 from hudi_core.actions.rollback import begin
 from hudi_core.config.table_keys import NATIVE
+from hudi_core.config.write import WriteConfig
 from hudi_core.errors import (
+    CommitStateUnknownError,
     HistoryExpiredError,
     HudiError,
     InstantNotFoundError,
@@ -19,11 +21,13 @@ from hudi_core.model.actions import InstantInfo, RestorePlan
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.services.convert import load_format
 from hudi_core.services.opening import open_table
+from hudi_core.services.savepoint import create_savepoint
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.serde import decode_restore, encode
 from hudi_core.txn.restore import restore
 from hudi_core.txn.rollback import files_written
 from hudi_core.txn.state import TableState
+from hudi_core.txn.table_lock import table_lock
 from tests.formats.iceberg_tables import Iceberg, summary
 from tests.formats.service_tables import SCHEMA, agree, bag, batch, instants, new_table
 
@@ -291,5 +295,26 @@ def test_a_converted_table_goes_back_to_its_conversion_and_no_further(
     assert agree(path) == then
     table.delete_savepoint(present.requested_time)
     table.upsert(batch(4, "a"))
+    agree(path)
+    assert hudi.Table.open(str(path)).validate().differences == ()
+
+
+def test_a_refused_savepoint_of_another_engine_goes_with_a_forced_repair(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    table = without_past(path)
+    first, *_ = table.timeline.completed_writes()
+    then = agree(path)
+    blind, config = open_table(table.path, {}), WriteConfig.from_options({})
+    blind = OpenTable(blind.client.as_stored(), load_format(NATIVE))
+    create_savepoint(blind, table_lock(blind, config), config, of=first.requested_time)
+    with pytest.raises(CommitStateUnknownError, match=r"savepoint.*table repair .* --force"):
+        table.upsert(batch(4, "a"))
+    table = hudi.Table.open(str(path))
+    table.repair(force=True)
+    assert agree(path) == then
+    table.upsert(batch(5, "a"))
+    assert len(table.savepoints) == 1
+    table.delete_savepoint(first.requested_time)
+    table.upsert(batch(6, "a"))
     agree(path)
     assert hudi.Table.open(str(path)).validate().differences == ()
