@@ -486,8 +486,9 @@ class TableFormatHooks(Protocol):
         the files of before. Where it does not, the format makes a new state that changes nothing: a
         request for step 2 that is still travelling then fails its compare-and-set. From then on the
         format takes the target never again (``IncompleteCommitError``). Idempotent: called again
-        after a crash. Refuses (``TableServiceError``) when later instants build on the
-        target. Added to RFC-93, whose hook comes after the deletion.
+        after a crash. Refuses (``TableServiceError``), having changed nothing, when later instants
+        build on the target; a plan made just now is removed then. Added to RFC-93, whose hook comes
+        after the deletion.
 
         Called before there is a plan for a target that is pending publication and cannot be
         published: it is only to be fenced off. Where the lineage holds it by now, its writer may
@@ -559,7 +560,9 @@ class TableFormatHooks(Protocol):
 
         Called under the lock when the plan is on the timeline, once for the whole restore: one
         change of the format, however many instants it takes out. A restore only goes forward: after
-        a crash the same plan is given again. Added to RFC-93.
+        a crash the same plan is given again. Refuses (``TableServiceError``), having changed
+        nothing, when the format does not keep that state; a plan made just now is removed then.
+        Added to RFC-93.
 
         ``instant`` is the inflight restore.
         """

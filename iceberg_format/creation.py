@@ -234,16 +234,16 @@ def _with_snapshot(
     snapshot_id = new_snapshot_id(metadata, f"first {uuid.uuid4()}")
     files = store.rewrite(None, snapshot_id, first.files, frozenset())
     operation, counts = change_summary(first.files, (), {})
+    more = {WATERMARK_KEY: first.watermark} if first.watermark else {}
     snapshot = make_snapshot(
         store,
         None,
         files.manifests,
         snapshot_id=snapshot_id,
-        summary=Summary(operation, **counts, **{STATE_KEY: FIRST}),
+        summary=Summary(operation, **counts, **{STATE_KEY: FIRST}, **more),
         timestamp_ms=metadata.last_updated_ms,
         schema_id=metadata.current_schema_id,
     )
-    more = {WATERMARK_KEY: first.watermark} if first.watermark else {}
     if first.files:
         more[_NAMES] = name_mapping(metadata.schema())
     main = SnapshotRef.model_validate({"snapshot-id": snapshot_id, "type": "branch"})

@@ -66,16 +66,20 @@ def watermark_of(metadata: TableMetadata) -> str:
     oldest = next(iter(deque(ancestors(metadata), maxlen=1)), None)
     if oldest is None or summary_of(oldest).get(STATE_KEY) == FIRST:
         return noted
-    return max(noted, _completed_up_to(oldest))
+    return max(noted, newest_completion(oldest))
 
 
 def completed_up_to(metadata: TableMetadata, snapshot: Snapshot) -> str:
     """Return the newest completion time in a snapshot, or empty."""
-    found = (_completed_up_to(one) for one in _back_from(snapshot, metadata))
+    found = (newest_completion(one) for one in _back_from(snapshot, metadata))
     return next(filter(None, found), metadata.properties.get(WATERMARK_KEY, ""))
 
 
-def _completed_up_to(snapshot: Snapshot) -> str:
+def newest_completion(snapshot: Snapshot) -> str:
+    """Completion time of a snapshot's instant, or of the state it repeats.
+
+    Empty where it repeats one that holds no instant.
+    """
     summary = summary_of(snapshot)
     return summary.get(COMPLETION_TIME_KEY, "") or summary.get(WATERMARK_KEY, "")
 

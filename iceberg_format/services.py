@@ -6,7 +6,6 @@ from collections.abc import Collection, Sequence
 from itertools import takewhile
 from typing import Final
 
-from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import (
     RemovePropertiesUpdate,
@@ -33,6 +32,7 @@ from iceberg_format.leftovers import delete_unreached
 from iceberg_format.lineage import (
     completed_up_to,
     kept_line,
+    newest_completion,
     record_of,
     require_hudi_lineage,
     snapshot_of,
@@ -44,6 +44,7 @@ from iceberg_format.table import IcebergTable, version_of
 from iceberg_format.updates import remove_tag, set_tag
 
 _TAG: Final = "savepoint-"
+_WRITES: Final = (Action.COMMIT, Action.REPLACECOMMIT, Action.DELTACOMMIT)
 
 
 def record(table: IcebergTable, instant: Instant) -> FormatCommit:
@@ -102,7 +103,7 @@ def forget(table: IcebergTable, archived: Sequence[Instant]) -> None:
         (
             number
             for number, snapshot in enumerate(lineage)
-            if number and summary_of(snapshot).get(COMPLETION_TIME_KEY, "") <= last
+            if number and newest_completion(snapshot) <= last
         ),
         len(lineage),
     )
@@ -123,7 +124,7 @@ def tag(table: IcebergTable, instant: Instant) -> FormatCommit:
     """
 
     def updates(state: TableState) -> tuple[TableUpdate, ...]:
-        found = _saved(state, instant)
+        found = _saved(table, state, instant)
         if found is None:
             raise TableServiceError(
                 f"The Iceberg table at {table.location} does not keep the state of instant "
@@ -171,6 +172,9 @@ def restore(table: IcebergTable, plan: RestorePlan) -> None:
     dropped = list(takewhile(lambda one: _instant_of(one) in {"", *undone}, lineage))
     while dropped and _is_equal_to(dropped[-1], lineage[len(dropped) :]):
         dropped.pop()
+    to = lineage[len(dropped)] if len(dropped) < len(lineage) else None
+    if to is not None:
+        _require_state_between(table, state, to, undone)
     if not dropped:
         return
     if tagged(metadata) & {one.snapshot_id for one in dropped}:
@@ -178,9 +182,6 @@ def restore(table: IcebergTable, plan: RestorePlan) -> None:
             "A later savepoint pins a state that the restore would take out",
             "Delete that savepoint first.",
         )
-    to = lineage[len(dropped)] if len(dropped) < len(lineage) else None
-    if to is not None:
-        _require_state_between(table, metadata, to, undone)
     go_back(table, state, to, dropped, "restored")
 
 
@@ -207,11 +208,21 @@ def _names(snapshot: Snapshot, who: str) -> TableServiceError:
     )
 
 
-def _saved(state: TableState, instant: Instant) -> Snapshot | None:
-    writes = (Action.COMMIT, Action.REPLACECOMMIT, Action.DELTACOMMIT)
-    time = parse_instant_time(instant.requested_time)
-    found = (snapshot_of(state.metadata, Instant(time, one, State.COMPLETED)) for one in writes)
-    return next((one for one in found if one is not None), None)
+def _saved(table: IcebergTable, state: TableState, savepoint: Instant) -> Snapshot | None:
+    """The snapshot of a savepoint's commit, or one that repeats its state."""
+    time = parse_instant_time(savepoint.requested_time)
+    found = (snapshot_of(state.metadata, Instant(time, one, State.COMPLETED)) for one in _WRITES)
+    named = next((one for one in found if one is not None), None)
+    if named is not None:
+        return named
+    writes = table.client.timeline().completed_writes()
+    for snapshot in kept_line(state.metadata):
+        up_to = "" if _instant_of(snapshot) else newest_completion(snapshot)
+        held = [one for one in writes if one.effective_completion_time <= up_to]
+        last = max(held, key=lambda one: one.effective_completion_time, default=None)
+        if last is not None and last.requested_time == time:
+            return snapshot
+    return None
 
 
 def _is_equal_to(snapshot: Snapshot, older: Sequence[Snapshot]) -> bool:
@@ -221,11 +232,15 @@ def _is_equal_to(snapshot: Snapshot, older: Sequence[Snapshot]) -> bool:
 
 
 def _require_state_between(
-    table: IcebergTable, metadata: TableMetadata, to: Snapshot, undone: Collection[str]
+    table: IcebergTable, state: TableState, to: Snapshot, undone: Collection[str]
 ) -> None:
-    """Refuse a state with other writes than those that stay."""
-    up_to = completed_up_to(metadata, to)
-    for one in table.client.timeline().completed_writes():
+    """Refuse a state with other writes than those that stay.
+
+    A conversion or a repair leaves one state for all commits before it. What the table does not
+    hold may have come later.
+    """
+    up_to = completed_up_to(state.metadata, to)
+    for one in filter(state.lineage.holds, table.client.timeline().completed_writes()):
         if (one.effective_completion_time > up_to) != (one.requested_time in undone):
             raise TableServiceError(
                 f"The Iceberg table at {table.location} does not keep the state before "

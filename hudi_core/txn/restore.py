@@ -38,6 +38,7 @@ from hudi_core.timeline.serde import decode_restore, decode_restore_plan, encode
 from hudi_core.txn.heartbeat import remove_heartbeat
 from hudi_core.txn.markers import Markers
 from hudi_core.txn.publication import publish_with_retry
+from hudi_core.txn.refused_plan import asking_format
 from hudi_core.txn.state import TableState
 from hudi_core.view.storage_lister import StorageLister
 
@@ -60,12 +61,15 @@ class Restored(NamedTuple):
 
 
 def restore(state: TableState, plan: RestorePlan) -> Restored:
-    """Run a new restore; see :func:`continue_restore`."""
+    """Run a new restore; see :func:`continue_restore`.
+
+    Its plan is removed again where the format refuses it.
+    """
     client = state.client
     requested = client.clock.next_time(state.timeline)
     instant = Instant(requested, Action.RESTORE, State.REQUESTED)
     client.active.create_requested(instant, encode(plan))
-    return continue_restore(state.with_instant(instant), instant)
+    return continue_restore(state.with_instant(instant), instant, is_new=True)
 
 
 def continue_restores(state: TableState) -> TableState:
@@ -82,8 +86,14 @@ def tidy_restores(state: TableState) -> TableState:
     return state
 
 
-def continue_restore(state: TableState, instant: Instant) -> Restored:
+def continue_restore(state: TableState, instant: Instant, *, is_new: bool = False) -> Restored:
     """Bring a restore whose plan is on the timeline to its end.
+
+    Parameters
+    ----------
+    is_new
+        Whether the caller has just made the plan; see
+        :func:`~hudi_core.txn.refused_plan.asking_format`.
 
     Raises
     ------
@@ -103,7 +113,8 @@ def continue_restore(state: TableState, instant: Instant) -> Restored:
     if instant.state is State.REQUESTED:
         instant = active.to_inflight(instant)
         state = state.with_instant(instant)
-    host.before_restore(state.client, plan, instant)
+    with asking_format(state.table, instant, is_new=is_new):
+        host.before_restore(state.client, plan, instant)
     targets = _targets(state, plan)
     files = _files(state.client, targets)
     state = _ready_for_rebuild(state, targets)

@@ -18,7 +18,7 @@ from typing import Final
 import pyarrow as pa
 
 from hudi_core.errors import CommitConflictError, IncompleteCommitError
-from hudi_core.model.actions import RestorePlan
+from hudi_core.model.actions import RestorePlan, SavepointMetadata
 from hudi_core.model.capability import Capability
 from hudi_core.model.commit import CommitMetadata, WriteStatus
 from hudi_core.model.conflicts import completed_since
@@ -49,6 +49,7 @@ from hudi_core.txn.publication import (
     receipt_of,
     with_parent_version,
 )
+from hudi_core.txn.refused_plan import asking_format
 from hudi_core.txn.state import TableState
 
 _log = logging.getLogger(__name__)
@@ -280,7 +281,15 @@ def _service_call(table: OpenTable, instant: Instant) -> Callable[[], FormatComm
         return partial(host.complete_clean, client, decode_clean(data, where), instant)
     if instant.action is Action.RESTORE:
         return partial(_complete_restore, table, instant)
-    return partial(host.complete_savepoint, client, decode_savepoint(data, where), instant)
+    return partial(_complete_savepoint, table, instant, decode_savepoint(data, where))
+
+
+def _complete_savepoint(
+    table: OpenTable, instant: Instant, body: SavepointMetadata
+) -> FormatCommit:
+    """Publish a savepoint, whose state the format may have forgotten."""
+    with asking_format(table, instant, is_new=False):
+        return table.host.complete_savepoint(table.client, body, instant)
 
 
 def _complete_restore(table: OpenTable, instant: Instant) -> FormatCommit:
@@ -295,7 +304,8 @@ def _complete_restore(table: OpenTable, instant: Instant) -> FormatCommit:
         if stored
         else RestorePlan(body.restore_instant_info)
     )
-    host.before_restore(client, plan, instant.to(State.INFLIGHT))
+    with asking_format(table, instant, is_new=False):
+        host.before_restore(client, plan, instant.to(State.INFLIGHT))
     return host.complete_restore(client, body, instant)
 
 

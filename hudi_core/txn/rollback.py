@@ -39,6 +39,7 @@ from hudi_core.table_handle import OpenTable
 from hudi_core.txn.heartbeat import heartbeat_path, is_of_this_boot, remove_heartbeat
 from hudi_core.txn.markers import Markers
 from hudi_core.txn.publication import is_two_step, publish_with_retry
+from hudi_core.txn.refused_plan import asking_format
 from hudi_core.txn.rollback_checks import require_can_be_rolled_back
 from hudi_core.txn.state import TableState
 from hudi_core.view.storage_lister import StorageLister
@@ -67,6 +68,8 @@ def roll_back(
     ------
     ConcurrentWriterError
         It was pending, and its writer has completed it meanwhile; nothing has changed.
+    TableServiceError
+        The format cannot go back behind it. Nothing was deleted, and there is no plan any more.
     """
     client = state.client
     if not target.is_completed:
@@ -78,7 +81,7 @@ def roll_back(
     requested = client.clock.next_time(state.timeline)
     begun = begin(client, target, files, requested)  # step plan-rollback
     _require_still_pending(state.table, begun.instant, target)
-    state, completed = _run(state.with_instant(begun.instant), begun, published)
+    state, completed = _run(state.with_instant(begun.instant), begun, published, is_new=True)
     assert completed is not None  # noqa: S101 - the plan names the target
     return state, completed
 
@@ -106,6 +109,11 @@ def resume(state: TableState, rollback: Rollback) -> tuple[TableState, Instant |
     tuple
         The table after it, and the completed rollback; ``None`` when it was dropped, because its
         plan names no instant, or a completed write that must stay by now and has lost nothing yet.
+
+    Raises
+    ------
+    TableServiceError
+        The format cannot go back behind it. Nothing was deleted by this call.
     """
     table, target = state.table, rollback.target
     published = None
@@ -148,7 +156,7 @@ def drop_unwritten(state: TableState, target: Instant, *, is_scheduled: bool = F
 
 
 def _run(
-    state: TableState, rollback: Rollback, published: Publication | None
+    state: TableState, rollback: Rollback, published: Publication | None, *, is_new: bool = False
 ) -> tuple[TableState, Instant | None]:
     # nothing is recorded of a rollback that is complete
     is_complete = rollback.instant.is_completed
@@ -156,7 +164,7 @@ def _run(
     client = state.client if tables is None else tables.client
     definitions = state.definitions if tables is None else tables.definitions
     recorded = None if tables is None else tables.definitions
-    hooks = _Hooks(state.table, recorded, published, is_complete)
+    hooks = _Hooks(state.table, recorded, published, rollback.instant, is_new)
     client, completed = run(client, rollback, client.clock.next_time, hooks)
     return state.with_client(client, definitions), completed
 
@@ -173,23 +181,27 @@ class _Hooks(RollbackHooks):
         Its indexes; ``None`` where it has no metadata table.
     published
         How the format holds the target although the timeline has it as pending.
-    is_again
-        Whether the rollback was complete before, so that the format may hold it.
+    begun
+        The rollback, as it was found; the format may hold one that was complete before.
+    is_new
+        Whether it was planned just now.
     """
 
     table: OpenTable
     definitions: IndexDefinitions | None
     published: Publication | None
-    is_again: bool
+    begun: Instant
+    is_new: bool
 
     def before_delete(self, client: TableMetaClient, target: Instant) -> None:
         """Let the format stop naming the target's files."""
         table = replace(self.table, client=client)
         if self.published is not None:
             completion = self.published.completion_time or target.requested_time
-            _leave_format(table, target.to(State.COMPLETED, completion))
-        elif target.is_completed:
-            _leave_format(table, target)
+            target = target.to(State.COMPLETED, completion)
+        if target.is_completed:
+            with asking_format(table, self.begun, is_new=self.is_new):
+                _leave_format(table, target)
 
     def after_delete(self, client: TableMetaClient, metadata: RollbackMetadata) -> TableMetaClient:
         """Record the deletions in the metadata table."""
@@ -204,7 +216,7 @@ class _Hooks(RollbackHooks):
     ) -> None:
         """Publish the completed rollback in the format."""
         table, host = replace(self.table, client=client), self.table.host
-        if self.is_again and host.find_publication(client, rollback) is not None:
+        if self.begun.is_completed and host.find_publication(client, rollback) is not None:
             return
         publish_with_retry(
             table, rollback, lambda: host.complete_rollback(client, metadata, rollback)

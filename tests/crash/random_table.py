@@ -22,7 +22,7 @@ from hudi_core.errors import (
 )
 from hudi_core.model.files import BaseFileName
 from tests.crash.counting_storage import CountedSteps, Fault, in_fork
-from tests.crash.readers import by_hudi_rs, foreign_reader
+from tests.crash.readers import ForeignReader, by_hudi_rs, foreign_reader
 from tests.crash.scenes import (
     SCHEMA,
     Effect,
@@ -48,6 +48,8 @@ REFUSALS: Final[Mapping[str, tuple[type[HudiError], ...]]] = {
 """What a table may be unable to do, and stays as it is: a clustering that is scheduled stands
 against a write, a later write against that clustering, a savepoint or lost history against others.
 """
+_STATED: Final = ("has savepoints of later commits", "were under way together with")
+"""Reasons for which a state that was promised may not be restored."""
 WRITES_WIN: Final = {"hoodie.clustering.updates.strategy": "SparkAllowUpdateStrategy"}
 """Has a write to files of a scheduled clustering go through."""
 
@@ -125,6 +127,8 @@ class RandomTable:
     _ts: int = 0
     _may_be_saved: bool = False
     _lost_promise: set[str] = field(default_factory=set)
+    _unknown_to_format: set[str] = field(default_factory=set)
+    _unnamed: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.table = hudi.Table.create(
@@ -164,7 +168,9 @@ class RandomTable:
         writes = sorted(self.promised)
         if writes:
             instant = writes[which % len(writes)]
-            self._do("savepoint", instant, dict, death, {*self.saved, instant})
+            must = self._must_be_known(instant)
+            refused = self._do("savepoint", instant, dict, death, {*self.saved, instant})
+            assert not (must and refused), f"{instant} was to be saved: {refused}"
 
     def delete_savepoint(self, which: int, death: Fault | None = None) -> None:
         """Delete one of the savepoints."""
@@ -178,8 +184,10 @@ class RandomTable:
         known = sorted({*self.saved, *self.promised} & self.past.keys())
         if known:
             instant = known[which % len(known)]
-            then = self.past[instant]
-            self._do("restore", instant, lambda _: then, death)
+            then, must = self.past[instant], self._must_be_known(instant)
+            refused = self._do("restore", instant, lambda _: then, death)
+            is_wrong = must and refused and not any(why in refused for why in _STATED)
+            assert not is_wrong, f"{instant} was to be restored: {refused}"
 
     def roll_back(self, death: Fault | None = None) -> None:
         """Undo the last write, where it is clear which one that is."""
@@ -189,12 +197,28 @@ class RandomTable:
             self._do("rollback", writes[1], lambda _: before, death)
 
     def convert(self, to: str, death: Fault | None = None) -> None:
-        """Change the format."""
-        self._do("convert", to, dict, death)
+        """Change the format, which then knows the present state, and by no name."""
+        is_same = to == self.table.format
+        if self._do("convert", to, dict, death) or is_same:
+            return
+        writes = self.table.timeline.completed_writes()
+        before = {one.requested_time for one in writes}
+        self._unnamed |= before
+        if len(self.possible) == 1:
+            before.remove(max(writes, key=lambda one: one.effective_completion_time).requested_time)
+        self._unknown_to_format |= before
 
     def reopen(self) -> None:
         """Forget what the handle knows."""
         self.table = hudi.Table.open(str(self.path), self.options)
+
+    def _must_be_known(self, instant: str) -> bool:
+        """Whether a promised state can be saved and restored in any case.
+
+        What a writer did that died may be finished before, and may take the state out.
+        """
+        is_known = self.table.format == "native" or instant not in self._unknown_to_format
+        return is_known and len(self.possible) == 1
 
     def _do(
         self,
@@ -203,7 +227,8 @@ class RandomTable:
         effect: Effect,
         death: Fault | None,
         saved: set[str] | None = None,
-    ) -> None:
+    ) -> str:
+        """Do something; return why it was refused, and is no more."""
         after = [effect(one) for one in self.possible]
         if death is not None:
             ended = in_fork(_act_and_die, str(self.path), self.options, name, argument, death)
@@ -212,20 +237,35 @@ class RandomTable:
                 self.possible += after
                 self._may_be_saved = self._may_be_saved or saved is not None
                 self.reopen()
-                return
+                return ""
             assert ended.status == 0, f"{name} failed in a process of its own"
-            refused = ended.answer
+            refused: str = ended.answer
             self.reopen()
         else:
             refused = _act(self.table, name, argument)
         self.done[f"{name}, refused" if refused else name] += 1
         if "pending clustering" in refused and name != "rollback":
             self._do("run", "", dict, None)
-            self._do(name, argument, effect, None, saved)
-        elif not refused:
-            self.possible = after
-            self.saved = self.saved if saved is None else saved
-            self._look()
+            return self._do(name, argument, effect, None, saved)
+        if refused:
+            self._go_on()
+            return refused
+        self.possible = after
+        self.saved = self.saved if saved is None else saved
+        self._look()
+        return ""
+
+    def _go_on(self) -> None:
+        """Write after something was refused: nothing of it may stand in the way."""
+        self._ts += 1
+        rows = {"k0": (part_of("k0"), self._ts)}
+        refused = _act(self.table, "upsert", rows)
+        if "pending clustering" in refused:
+            self.table.run_clusterings()
+            refused = _act(self.table, "upsert", rows)
+        assert not refused, refused
+        self.possible = [putting(rows)(one) for one in self.possible]
+        self._look()
 
     # --- what must be so -------------------------------------------------------------------------
 
@@ -273,6 +313,18 @@ class RandomTable:
             assert sorted(rows) == sorted(expected), who
         assert now.validate().differences == ()
         self._check_past(now)
+        if foreign is not None:
+            self._check_past_of_format(foreign)
+
+    def _check_past_of_format(self, foreign: ForeignReader) -> None:
+        """Let the format's own reader read every state that is promised."""
+        named = {one.requested: one.version for one in foreign.states()}
+        for time in sorted((self.promised | self.saved) & self.past.keys()):
+            if time in named:
+                rows = foreign.rows_at(named[time])
+                assert sorted(rows) == sorted(as_rows(self.past[time])), f"{time} in the format"
+            else:
+                assert time in self._unnamed, f"the format does not name {time}"
 
     def _check_past(self, table: hudi.Table) -> None:
         for one in table.timeline.completed_writes():

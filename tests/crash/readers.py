@@ -63,6 +63,10 @@ class ForeignReader(Protocol):
         """Return the instants that changed rows, the oldest first."""
         ...
 
+    def states(self) -> Sequence[Recorded]:
+        """Return the instants whose rows can be read, those of savepoints with them."""
+        ...
+
     def other_instants(self) -> Sequence[Recorded]:
         """Return the other instants that are recorded."""
         ...
@@ -135,6 +139,12 @@ class IcebergReader:
     def instants(self) -> Sequence[Recorded]:
         return [found for one in self._lineage() if (found := _of_snapshot(one)) is not None]
 
+    def states(self) -> Sequence[Recorded]:
+        saved = {ref.snapshot_id for ref in self._table.metadata.refs.values()}
+        pinned = [one for one in self._table.metadata.snapshots if one.snapshot_id in saved]
+        found = [one for one in map(_of_snapshot, pinned) if one is not None]
+        return [*found, *self.instants()]
+
     def other_instants(self) -> Sequence[Recorded]:
         prefix = f"{INSTANT_KEY}."
         found = []
@@ -193,6 +203,9 @@ class DeltaReader:
 
     def instants(self) -> Sequence[Recorded]:
         return [one for one in self._recorded() if one.action in ("commit", "replacecommit")]
+
+    def states(self) -> Sequence[Recorded]:
+        return self.instants()
 
     def other_instants(self) -> Sequence[Recorded]:
         return [one for one in self._recorded() if one.action not in ("commit", "replacecommit")]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from hudi_core.services.opening import open_table
 from tests.crash.random_commits import run
 from tests.crash.random_table import TIGHT, RandomTable
 from tests.crash.scenes import FORMATS
@@ -35,3 +36,17 @@ def test_a_lost_row_and_a_lost_state_are_noticed(tmp_path: Path) -> None:
         table.check()
     with pytest.raises(AssertionError, match="are none of"):
         table.write("upsert", [2])
+
+
+def test_a_promised_state_that_the_format_forgets_is_noticed(tmp_path: Path) -> None:
+    table = RandomTable(tmp_path / "t", "iceberg")
+    for _ in range(3):
+        table.write("upsert", [1])
+    opened = open_table(table.table.path, {})
+    opened.host.archive_instants(opened.client, opened.timeline().completed_writes()[:-1])
+    with pytest.raises(AssertionError, match="the format does not name"):
+        table.check()
+    with pytest.raises(AssertionError, match="was to be saved"):
+        table.save(0)
+    with pytest.raises(AssertionError, match="was to be restored"):
+        table.restore(0)

@@ -7,17 +7,29 @@ from pathlib import Path
 import pytest
 
 import hudi_core as hudi
+from hudi_core.actions.rollback import begin
+from hudi_core.config.table_keys import NATIVE
+from hudi_core.config.write import WriteConfig
 from hudi_core.errors import (
+    CommitStateUnknownError,
     HistoryExpiredError,
+    HudiError,
     InstantNotFoundError,
     TableServiceError,
 )
 from hudi_core.model.actions import InstantInfo, RestorePlan
 from hudi_core.model.instant import Action, Instant, State
+from hudi_core.services.convert import load_format
 from hudi_core.services.opening import open_table
+from hudi_core.services.savepoint import create_savepoint
+from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.serde import decode_restore, encode
-from tests.formats.iceberg_tables import Iceberg
-from tests.formats.service_tables import SCHEMA, agree, bag, batch, new_table
+from hudi_core.txn.restore import restore
+from hudi_core.txn.rollback import files_written
+from hudi_core.txn.state import TableState
+from hudi_core.txn.table_lock import table_lock
+from tests.formats.iceberg_tables import Iceberg, summary
+from tests.formats.service_tables import SCHEMA, agree, bag, batch, instants, new_table
 
 FORMATS = ("native", "iceberg", "delta")
 KEPT = {"hoodie.cleaner.commits.retained": "1"}
@@ -182,3 +194,127 @@ def test_a_state_that_the_format_has_forgotten_is_no_savepoint(tmp_path: Path) -
     table.savepoint()
     table.upsert(batch(3, "a"))
     agree(path)
+
+
+def test_an_archive_after_a_rollback_forgets_only_what_it_archives(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    options = {
+        "hoodie.cleaner.commits.retained": "4",
+        "hoodie.keep.min.commits": "6",
+        "hoodie.keep.max.commits": "7",
+        "hoodie.clean.automatic": "false",
+        "hoodie.archive.automatic": "false",
+    }
+    table = new_table(path, "iceberg")
+    last = ""
+    for ts in range(3, 12):
+        last = table.upsert(batch(ts, "a")).instant.requested_time
+    table.clean(options=options)
+    table.rollback(last)
+    table.upsert(batch(12, "a"))
+    assert table.archive(options=options)
+    *_, saved, _ = table.timeline.completed_writes()
+    kept = {summary(one).get("hudi.instant") for one in Iceberg(path).lineage}
+    retained = table.timeline.completed_writes()[-4:]
+    assert kept >= {one.requested_time for one in retained}
+    then = bag(table.to_arrow(as_of=saved), SCHEMA.names)
+    table.savepoint(saved)
+    table.restore(saved)
+    assert agree(path) == then
+
+
+def without_past(path: Path) -> hudi.Table:
+    """An Iceberg table that has forgotten all but its present state."""
+    table = new_table(path, "iceberg")
+    table.upsert(batch(3, "a"))
+    iceberg = open_table(table.path, {})
+    iceberg.host.archive_instants(iceberg.client, table.timeline.completed_writes()[:-1])
+    return table
+
+
+def test_what_the_format_refuses_leaves_no_plan(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    table = without_past(path)
+    before = instants(path)
+    _, second, last = table.timeline.completed_writes()
+    with pytest.raises(TableServiceError, match=r"does not keep|no state to go back to"):
+        table.restore(second)
+    assert instants(path) == before
+    with pytest.raises(TableServiceError, match=r"the state before it|no state to go back to"):
+        table.rollback(last)
+    assert instants(path) == before
+    table.upsert(batch(4, "a"))
+    agree(path)
+
+
+@pytest.mark.parametrize("begun", ["restore", "rollback", "restore, done"])
+def test_a_refused_plan_of_another_writer_goes_with_a_forced_repair(
+    tmp_path: Path, begun: str
+) -> None:
+    path = tmp_path / "t"
+    table = without_past(path)
+    _, second, last = table.timeline.completed_writes()
+    then = bag(table.to_arrow(as_of=second), SCHEMA.names)
+    opened = open_table(table.path, {})
+    client, time = opened.client, opened.client.clock.next_time(opened.client.timeline())
+    plan = RestorePlan((InstantInfo(last.requested_time, last.action.value),))
+    if begun == "rollback":
+        begin(client, last, files_written(opened, last), time)
+    elif begun == "restore":
+        asked = Instant(time, Action.RESTORE, State.REQUESTED)
+        client.active.create_requested(asked, encode(plan))
+    else:  # by an engine that knows nothing of the format
+        restore(TableState.load(OpenTable(client.as_stored(), load_format(NATIVE))), plan)
+    with pytest.raises(HudiError, match=rf"{begun[:7]}.*table repair .* --force"):
+        table.upsert(batch(4, "a"))
+    table = hudi.Table.open(str(path))
+    assert table.repair(force=True).left == ()
+    assert agree(path) == then
+    table.upsert(batch(5, "a"))
+    agree(path)
+    assert hudi.Table.open(str(path)).validate().differences == ()
+
+
+@pytest.mark.parametrize("table_format", ["iceberg", "delta"])
+def test_a_converted_table_goes_back_to_its_conversion_and_no_further(
+    tmp_path: Path, table_format: str
+) -> None:
+    path = tmp_path / "t"
+    new_table(path).convert(table_format)
+    table = hudi.Table.open(str(path))
+    first, present = table.timeline.completed_writes()
+    then = agree(path)
+    with pytest.raises(TableServiceError):
+        table.restore(first)
+    assert agree(path) == then
+    table.savepoint(present)
+    table.upsert(batch(3, "a"))
+    with pytest.raises(TableServiceError, match="later commits"):
+        table.restore(first)
+    table.restore(present)
+    assert agree(path) == then
+    table.delete_savepoint(present.requested_time)
+    table.upsert(batch(4, "a"))
+    agree(path)
+    assert hudi.Table.open(str(path)).validate().differences == ()
+
+
+def test_a_refused_savepoint_of_another_engine_goes_with_a_forced_repair(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    table = without_past(path)
+    first, *_ = table.timeline.completed_writes()
+    then = agree(path)
+    blind, config = open_table(table.path, {}), WriteConfig.from_options({})
+    blind = OpenTable(blind.client.as_stored(), load_format(NATIVE))
+    create_savepoint(blind, table_lock(blind, config), config, of=first.requested_time)
+    with pytest.raises(CommitStateUnknownError, match=r"savepoint.*table repair .* --force"):
+        table.upsert(batch(4, "a"))
+    table = hudi.Table.open(str(path))
+    table.repair(force=True)
+    assert agree(path) == then
+    table.upsert(batch(5, "a"))
+    assert len(table.savepoints) == 1
+    table.delete_savepoint(first.requested_time)
+    table.upsert(batch(6, "a"))
+    agree(path)
+    assert hudi.Table.open(str(path)).validate().differences == ()
