@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-import pyarrow as pa
+from small_commits import SCHEMA, rows
 
 import hudi_core as hudi
 
@@ -30,10 +30,7 @@ PLANNING = 0.05
 """Of a plan that lists all files, what one may cost that looks at ten changed ones."""
 PARTITIONS, FILES, CHANGED = 100, 100, 10
 _ROUNDS = 15
-_ROWS, _BATCH, _CITIES = 2_000, 100, 4
-_SCHEMA = pa.schema(
-    {"id": pa.string(), "city": pa.string(), "ts": pa.int64(), "fare": pa.float64()}
-)
+_ROWS, _BATCH = 2_000, 100
 _QUICK = {"hoodie.fs.fsync": "false"}
 
 
@@ -56,14 +53,14 @@ def measure_ages(folder: Path, format_name: str, ages: Sequence[int]) -> int:
     path, young = folder / format_name, folder / f"{format_name}-young"
     table = hudi.Table.create(
         str(path),
-        _SCHEMA,
+        SCHEMA,
         record_key="id",
         partition_by="city",
         ordering_field="ts",
         format=format_name,
         options=_QUICK,
     )
-    table.bulk_insert(rows(range(_ROWS), 0))
+    table.bulk_insert(rows(range(_ROWS), 0, of=_ROWS))
     missed = age = 0
     for next_age in ages:
         while age < next_age:
@@ -121,25 +118,14 @@ def spent(run: Callable[[], object]) -> float:
 
 def upsert(table: hudi.Table, number: int) -> None:
     start = number * 37 % _ROWS
-    table.upsert(rows(range(start, start + _BATCH), number))
-
-
-def rows(numbers: range, ts: int) -> pa.Table:
-    wrapped = [number % _ROWS for number in numbers]
-    columns = {
-        "id": [f"trip-{number:06}" for number in wrapped],
-        "city": [f"city-{number % _CITIES}" for number in wrapped],
-        "ts": [ts] * len(wrapped),
-        "fare": [float(number + ts) for number in wrapped],
-    }
-    return pa.table(columns, _SCHEMA)
+    table.upsert(rows(range(start, start + _BATCH), number, of=_ROWS))
 
 
 def measure_planning(path: Path, partitions: int) -> int:
     """Plan a clean of a table of many files; return how many targets were missed."""
     table = hudi.Table.create(
         str(path),
-        _SCHEMA,
+        SCHEMA,
         record_key="id",
         partition_by="city",
         ordering_field="ts",
@@ -151,14 +137,15 @@ def measure_planning(path: Path, partitions: int) -> int:
             "hoodie.metadata.index.column.stats.enable": "false",
         },
     )
-    table.insert(one_row_files(range(partitions * FILES), partitions, 0))
+    count = partitions * FILES
+    table.insert(rows(range(count), 0, of=count, cities=partitions))
     retained = {"hoodie.cleaner.commits.retained": "1"}
-    changed = range(0, partitions * FILES, partitions * FILES // CHANGED)
+    changed = range(0, count, count // CHANGED)
     for ts in (1, 2):
-        table.upsert(one_row_files(changed, partitions, ts))
+        table.upsert(rows(changed, ts, of=count, cities=partitions))
     table.clean(options=retained)
     for ts in (3, 4):
-        table.upsert(one_row_files(changed, partitions, ts))
+        table.upsert(rows(changed, ts, of=count, cities=partitions))
     full = {**retained, "hoodie.cleaner.incremental.mode": "false"}
     seconds: dict[str, list[float]] = {"changed": [], "all": []}
     for _ in range(_ROUNDS):
@@ -167,21 +154,11 @@ def measure_planning(path: Path, partitions: int) -> int:
     assert len(table.clean(options=retained, dry_run=True).files) >= CHANGED
     found = statistics.median(seconds["changed"]) / statistics.median(seconds["all"])
     print(
-        f"planning a clean of {CHANGED} changed files of {partitions * FILES:,}: {found:.3f} of a "
+        f"planning a clean of {CHANGED} changed files of {count:,}: {found:.3f} of a "
         f"plan that lists all ({statistics.median(seconds['all']):.2f} s)",
         flush=True,
     )
     return int(found > PLANNING)
-
-
-def one_row_files(numbers: range, partitions: int, ts: int) -> pa.Table:
-    columns = {
-        "id": [f"trip-{number:06}" for number in numbers],
-        "city": [f"city-{number % partitions}" for number in numbers],
-        "ts": [ts] * len(numbers),
-        "fare": [float(number + ts) for number in numbers],
-    }
-    return pa.table(columns, _SCHEMA)
 
 
 if __name__ == "__main__":

@@ -31,9 +31,7 @@ NATIVE, BARE, ICEBERG, DELTA = "native", "native, no metadata table", "iceberg",
 SERVED = "native, with table services"
 ALLOWED = {NATIVE: 1.5, BARE: 1.0, ICEBERG: 1.8, DELTA: 1.8, SERVED: None}
 """Of a merge of deltalake's on a local disk; ``None`` without a target."""
-_SCHEMA = pa.schema(
-    {"id": pa.string(), "city": pa.string(), "ts": pa.int64(), "fare": pa.float64()}
-)
+SCHEMA = pa.schema({"id": pa.string(), "city": pa.string(), "ts": pa.int64(), "fare": pa.float64()})
 _CITIES = 4
 _NAME = ("bench", "trips")
 
@@ -127,15 +125,16 @@ def batch(number: int) -> pa.Table:
     return rows(range(number * 97 % ROWS, number * 97 % ROWS + BATCH), number + 1)
 
 
-def rows(numbers: range, ts: int) -> pa.Table:
-    wrapped = [number % ROWS for number in numbers]
+def rows(numbers: range, ts: int, *, of: int = ROWS, cities: int = _CITIES) -> pa.Table:
+    """Rows by number, which starts over after as many as the table has."""
+    wrapped = [number % of for number in numbers]
     columns = {
         "id": [f"trip-{number:06}" for number in wrapped],
-        "city": [f"city-{number % _CITIES}" for number in wrapped],
+        "city": [f"city-{number % cities}" for number in wrapped],
         "ts": [ts] * len(wrapped),
         "fare": [float(number + ts) for number in wrapped],
     }
-    return pa.table(columns, _SCHEMA)
+    return pa.table(columns, SCHEMA)
 
 
 def tables(store: Store) -> dict[str, Peer]:
@@ -163,7 +162,7 @@ def _ours(
     }
     table = hudi.Table.create(
         f"{store.root}/{format_}-{metadata}-{services}",
-        _SCHEMA,
+        SCHEMA,
         name="trips",
         record_key="id",
         partition_by="city",

@@ -1,6 +1,6 @@
 """A table of version 6 that Apache Hudi made, and what Hudi's own upgrades make of it.
 
-``python -m tests.jvm.capture_version_6`` makes the file anew.
+``python -m tests.jvm.capture_version_6`` rebuilds the file.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Left:
 
     @classmethod
     def of(cls, path: Path) -> Left:
-        """Return what is there now, of a table of layout 2."""
+        """Properties, timeline and history of a table of layout 2."""
         text = (path / ".hoodie/hoodie.properties").read_bytes()
         timeline = path / ".hoodie/timeline"
         files = [file for file in timeline.iterdir() if file.name[:1].isdigit()]
@@ -71,7 +71,7 @@ class Left:
 
     @classmethod
     def by_hudi(cls, to: int) -> Left:
-        """Return what Hudi's upgrade left of the captured table."""
+        """The captured table after an upgrade by Hudi."""
         with zipfile.ZipFile(FILE) as archive:
             return cls(**json.loads(archive.read(f"{to}.json")))
 

@@ -25,9 +25,9 @@ from hudi_core.services.after_commit import InlineServices
 from hudi_core.services.design import as_arrow_schema
 from hudi_core.storage.data_files import open_data_file
 from hudi_core.table_handle import OpenTable
+from hudi_core.txn.begin import begin
 from hudi_core.txn.schema_step import SchemaStep, require_supported
 from hudi_core.txn.table_lock import TableLock
-from hudi_core.txn.transaction import begin
 from hudi_core.write.ending import commit_metadata, undone_on_failure
 from hudi_core.write.schema_plan import fixed_columns, unchanged
 

@@ -38,13 +38,14 @@ from hudi_core.services.progress import Progress, no_progress
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.attempts import LocalAttempts
+from hudi_core.txn.begin import Request, begin, schedule
 from hudi_core.txn.rollback import drop_unwritten
 from hudi_core.txn.scheduled import is_scheduled
 from hudi_core.txn.schema_step import SchemaStep
 from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import TableLock
 from hudi_core.txn.table_service import locked_for_service
-from hudi_core.txn.transaction import Request, Transaction, begin, schedule
+from hudi_core.txn.transaction import Transaction
 from hudi_core.write.clustered_rows import ClusterTask
 from hudi_core.write.clustering import cluster_group
 from hudi_core.write.ending import commit_metadata, undone_on_failure

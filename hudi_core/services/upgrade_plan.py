@@ -245,7 +245,7 @@ def _key_encoding(
     """The property of the spelling of keys of one field.
 
     There are several ways. Version 9 knows one way unless the property says otherwise; of earlier
-    versions the stored keys tell. Hudi refuses such tables, unless it is told that the way was
+    versions the stored keys tell. Hudi refuses such tables, unless an option says that the way was
     always the same.
     """
     client, key = table.client, ManagedKeys.complex_encoding.key
@@ -254,7 +254,7 @@ def _key_encoding(
     if client.config.version not in (6, 8):
         return {key: "FIELD_PREFIXED"}
     slices = table.views().view().latest_slices()
-    # told apart as in version 8, the files read where they are
+    # distinguished as in version 8, the files read where they are
     config = replace(made.config, version=8, layout_version=client.config.layout_version)
     schema = client.schema
     found = proven(

@@ -1,9 +1,10 @@
 """One write, or one clustering, from requested to complete.
 
-``begin`` takes the lock, makes good what dead writers left, and puts the instant on the timeline.
-Rows are written without the lock. ``commit`` takes it again: conflict check, the format's look at
-what is replaced, files of lost task attempts deleted, the completed file on the Hudi timeline (step
-1), then the format's own commit (step 2). RFC-93, "Commit Protocol".
+It begins in :mod:`hudi_core.txn.begin`: under the lock what dead writers left is made good, and the
+instant put on the timeline. Rows are written without the lock. ``commit`` takes it again: conflict
+check, the format's look at what is replaced, files of lost task attempts deleted, the completed
+file on the Hudi timeline (step 1), then the format's own commit (step 2). RFC-93, "Commit
+Protocol".
 """
 
 from __future__ import annotations
@@ -11,19 +12,15 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hudi_core.config.metadata_keys import MetadataConfig
-from hudi_core.config.write import WriteConfig
 from hudi_core.errors import (
-    AlreadyExistsError,
     HudiError,
     StorageError,
 )
 from hudi_core.metadata.commit_changes import record_commit
-from hudi_core.metadata.lifecycle import ensure_metadata_table
 from hudi_core.metadata.services import run_services
 from hudi_core.metadata.session import MetadataSession
 from hudi_core.model.client import HeldMetadata
@@ -31,7 +28,7 @@ from hudi_core.model.commit import CommitMetadata, WriteOperation, WriteStatus
 from hudi_core.model.extras import CommitExtras
 from hudi_core.model.files import join_path
 from hudi_core.model.format import FormatCommit
-from hudi_core.model.instant import Action, Instant, State
+from hudi_core.model.instant import Action, Instant
 from hudi_core.model.protocols import TimelineView
 from hudi_core.model.result import CommitResult, commit_result
 from hudi_core.storage.location import parse_location
@@ -43,7 +40,6 @@ from hudi_core.txn import rollback
 from hudi_core.txn.attempts import LocalAttempts
 from hudi_core.txn.commit_errors import aborted, rolled_back, superseded, unknown_outcome
 from hudi_core.txn.conflicts import require_no_conflicts
-from hudi_core.txn.creation import end_creation
 from hudi_core.txn.extras import with_extras
 from hudi_core.txn.heartbeat import Heartbeat
 from hudi_core.txn.markers import Markers
@@ -55,9 +51,7 @@ from hudi_core.txn.publication import (
     publish_with_retry,
     with_current_parent,
 )
-from hudi_core.txn.recovery import recover
 from hudi_core.txn.roll_forward import RolledForward, publish, roll_forward_pending
-from hudi_core.txn.same_table import require_same_table
 from hudi_core.txn.scheduled import schedule_again
 from hudi_core.txn.schema_step import SchemaStep, commit_schema
 from hudi_core.txn.state import TableState
@@ -120,24 +114,6 @@ class Committed:
             timings=timings,
             statuses=statuses,
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What an action puts on the timeline when it begins.
-
-    Attributes
-    ----------
-    requested, inflight
-        Bytes of the requested and the inflight file.
-    scheduled
-        Its requested instant, where somebody has scheduled it before; then ``requested`` is what
-        that one holds.
-    """
-
-    requested: bytes = b""
-    inflight: bytes = b""
-    scheduled: Instant | None = None
 
 
 @dataclass(slots=True)
@@ -357,7 +333,7 @@ class Transaction:
 
     def leave(self) -> None:
         """Leave the write as it is to the next writer."""
-        _leave(self.heartbeat, self.instant)
+        leave_heartbeat(self.heartbeat, self.instant)
 
     def _undo(self) -> None:
         timeline = self.table.client.active.load()
@@ -484,169 +460,7 @@ class Transaction:
             self.heartbeat.stop(markers)
 
 
-def begin(
-    table: OpenTable,
-    lock: TableLock,
-    config: WriteConfig,
-    action: Action,
-    operation: WriteOperation,
-    *,
-    requested_body: bytes = b"",
-    plan: Callable[[OpenTable], Request | None] | None = None,
-) -> Transaction:
-    """Put a new write on the timeline.
-
-    Parameters
-    ----------
-    action
-        ``commit``, ``replacecommit`` or ``clustering``.
-    operation
-        What the inflight file says is being done, as in Hudi.
-    requested_body
-        Bytes of the requested file.
-    plan
-        Plans the write on the table as it is once dead writers' instants were made good, its
-        properties and timeline at hand; refuses what cannot be written before anything of the write
-        is there. What it returns is put on the timeline. Without it the write was planned on the
-        table as it was opened.
-
-    Raises
-    ------
-    NotATableError, CommitConflictError
-        The table was dropped since it was opened, or another one has taken its place.
-    ConcurrentWriterError, UnsupportedTableError
-        See :func:`hudi_core.txn.recovery.recover`.
-    LockError
-        The lock stays taken.
-    """
-    with _given_up_unless_unlocked(table) as begun, lock.held():
-        state, request = _ready(table, config, plan)
-        if request is None:
-            inflight_body = encode(CommitMetadata(operation_type=operation.value))
-            request = Request(requested_body, inflight_body)
-        table, client = state.table, state.client
-        table.host.initialize(client, create=False)
-        began = table.timeline()
-        requested = request.scheduled
-        if requested is None:
-            time_ = client.clock.next_time(state.timeline)
-            requested = Instant(time_, action, State.REQUESTED)
-        # the heart beats before the instant can be seen, so that nobody takes it for dead
-        time_ = requested.requested_time
-        if request.scheduled is not None:
-            # who undid an earlier run may have died before the seal went that ended it
-            Markers(client.storage, time_).delete_all()
-        heartbeat = Heartbeat(client.scratch, time_, config.heartbeat_interval_ms)
-        heartbeat.start()
-        try:
-            if request.scheduled is None:
-                client.active.create_requested(requested, request.requested)  # step begin
-            inflight = client.active.to_inflight(requested, request.inflight)
-        except AlreadyExistsError:
-            heartbeat.stop()
-            raise  # somebody else's instant
-        except BaseException as error:
-            try:
-                is_scheduled = request.scheduled is not None
-                rollback.drop_unwritten(state, requested, is_scheduled=is_scheduled)
-            except HudiError as undo:
-                # what went wrong first is what the caller must hear of; the next writer repairs
-                error.add_note(f"Undoing the write failed as well: {undo}")
-                _leave(heartbeat, requested)
-            finally:
-                heartbeat.stop()
-            raise
-        transaction = Transaction(
-            table, lock, inflight, began, heartbeat, config.metadata, config.extras
-        )
-        if request.scheduled is not None:
-            transaction.scheduled = request.requested
-        begun.append(transaction)
-    return transaction
-
-
-def schedule(
-    table: OpenTable,
-    lock: TableLock,
-    config: WriteConfig,
-    action: Action,
-    plan: Callable[[OpenTable], Request | None],
-) -> Instant:
-    """Put an action's plan on the timeline, for anybody to run.
-
-    Parameters
-    ----------
-    plan
-        See :func:`begin`; it returns the request.
-
-    Returns
-    -------
-    Instant
-        The requested instant.
-
-    Raises
-    ------
-    NotATableError, ConcurrentWriterError, UnsupportedTableError, LockError
-        See :func:`begin`.
-    """
-    with lock.held():
-        state, request = _ready(table, config, plan)
-        time_ = state.client.clock.next_time(state.timeline)
-        body = b"" if request is None else request.requested
-        return state.client.active.create_requested(Instant(time_, action, State.REQUESTED), body)
-
-
-def _ready(
-    table: OpenTable,
-    config: WriteConfig,
-    plan: Callable[[OpenTable], Request | None] | None,
-) -> tuple[TableState, Request | None]:
-    """The table as a new action meets it, and its request."""
-    table.client.require_writable()
-    state = TableState.load(table, held=HeldMetadata())
-    if plan is None:
-        require_same_table(table.client, state.client)
-    state.client.require_writable()
-    state = recover(state, config)
-    tables = state.metadata
-    if tables is not None:
-        state = state.with_metadata(tables)
-    request = None if plan is None else plan(state.table)
-    state = state.with_client(ensure_metadata_table(state.client, config.metadata, tables))
-    if not state.timeline.instants:
-        end_creation(state.client.storage)  # its creator may have died between the last two steps
-    return state, request
-
-
-@contextmanager
-def _given_up_unless_unlocked(table: OpenTable) -> Iterator[list[Transaction]]:
-    """Roll back a just begun write if unlocking fails.
-
-    The lock is not waited for: nobody else touches an instant whose heart beats, and nothing but
-    the timeline knows of it yet.
-    """
-    begun: list[Transaction] = []
-    try:
-        yield begun
-    except BaseException as error:
-        for one in begun:
-            try:
-                if one.scheduled is None:
-                    table.client.active.delete_pending(one.instant)
-                else:
-                    table.client.active.delete(one.instant)
-            except HudiError as undo:
-                error.add_note(
-                    f"Instant {one.instant.requested_time} stays inflight until the next writer "
-                    f"rolls it back: {undo}"
-                )
-                one.leave()
-            finally:
-                one.heartbeat.stop()
-        raise
-
-
-def _leave(heartbeat: Heartbeat, instant: Instant) -> None:
+def leave_heartbeat(heartbeat: Heartbeat, instant: Instant) -> None:
     """End the heartbeat of an action that the next writer makes good.
 
     That of a clustering stays: by it the next writer knows that it was none of another engine,

@@ -45,10 +45,11 @@ from hudi_core.storage.data_files import FetchedFiles
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.serde import encode
 from hudi_core.txn.attempts import LocalAttempts
+from hudi_core.txn.begin import Request, begin
 from hudi_core.txn.idempotency import AlreadyDoneError
 from hudi_core.txn.schema_step import SchemaStep
 from hudi_core.txn.table_lock import TableLock
-from hudi_core.txn.transaction import AfterCommit, Request, Transaction, begin, no_services
+from hudi_core.txn.transaction import AfterCommit, Transaction, no_services
 from hudi_core.write.auto_record_keys import write_config_for
 from hudi_core.write.clustered_groups import GroupsUnderClustering
 from hudi_core.write.dry_run import (

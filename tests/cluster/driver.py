@@ -1,4 +1,4 @@
-"""A driver in a process of its own, which may be killed; its diary tells what it was told."""
+"""A driver in a process of its own, which may be killed; its diary says how each step ended."""
 
 from __future__ import annotations
 

@@ -148,15 +148,15 @@ def lines_of(diary: Path) -> list[str]:
 
 
 def read(diary: Path) -> dict[int, str]:
-    """What a driver was told of its steps, by number."""
-    told: dict[int, str] = {}
+    """How the steps of a driver ended, by number."""
+    ended: dict[int, str] = {}
     for line in diary.read_text().splitlines():
         word, _, number = line.partition(" ")
         if word == "began":
-            told[int(number)] = OPEN
+            ended[int(number)] = OPEN
         elif word in _WORDS:
-            told[int(number)] = _WORDS[word]
-    return told
+            ended[int(number)] = _WORDS[word]
+    return ended
 
 
 def waited(ask: Callable[[], bool]) -> bool:

@@ -136,10 +136,10 @@ def test_executors_are_killed(
     began = time.monotonic()
     for number in range(STEPS):
         step = drawn(SEED, number)
-        told = Tried(step.name, step.effect)
-        tried.append(told)
+        one = Tried(step.name, step.effect)
+        tried.append(one)
         with strikes.during():
-            told.told = outcome(lambda: step.run(opened(place), spark))  # noqa: B023
+            one.told = outcome(lambda: step.run(opened(place), spark))  # noqa: B023
     seconds = time.monotonic() - began
 
     # no task of a write that is over goes on
@@ -164,7 +164,7 @@ def opened(place: Place) -> hudi.Table:
 
 
 def outcome(step: object) -> str:
-    """What the caller of a step is told."""
+    """How a step ends for its caller."""
     assert callable(step)
     try:
         step()

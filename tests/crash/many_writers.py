@@ -1,8 +1,8 @@
 """Several writers and table services on one table, in processes that are killed and stopped.
 
 ``make writers`` runs the campaign; a sample is a test. Each process keeps a diary: what it began,
-and what it was told. In the end the table has every row that was acknowledged, none that failed,
-each once, in every reader of its format.
+and how each commit was answered. In the end the table has every row that was acknowledged, none
+that failed, each once, in every reader of its format.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ _LIMIT_S: Final = 600
 
 
 @dataclass
-class Told:
-    """What writers were told of their rows.
+class Answers:
+    """What writers were answered about their rows.
 
     Attributes
     ----------
@@ -196,8 +196,8 @@ def run(
     writers: int,
     commits: int,
     seed: int,
-    guest: Callable[[], Told] = Told,
-) -> Told:
+    guest: Callable[[], Answers] = Answers,
+) -> Answers:
     """Let writers and services work on one table; kill and stop some; check what is left.
 
     Parameters
@@ -240,17 +240,17 @@ def run(
     served = [one for one in table.open().timeline.instants if one.action in _SERVED]
     assert served or commits < 20, "the services did nothing"
     beat_ms = int({**SHARED, **table.options}["hoodie.client.heartbeat.interval_in_ms"])
-    time.sleep(2.2 * beat_ms / 1000)  # what a dead one left of life
+    time.sleep(2.2 * beat_ms / 1000)  # until the heartbeat of a dead one has expired
     table.open().upsert(_rows([("last", "y", 1)]))
-    told = read_diaries(table, names)
-    told.acked |= guests.result().acked
-    require_right(table, told)
-    return told
+    answers = read_diaries(table, names)
+    answers.acked |= guests.result().acked
+    require_right(table, answers)
+    return answers
 
 
-def read_diaries(table: Shared, names: Sequence[str]) -> Told:
-    """What the writers of some names were told."""
-    told = Told()
+def read_diaries(table: Shared, names: Sequence[str]) -> Answers:
+    """How the writers of some names were answered."""
+    answers = Answers()
     for name in names:
         diary = table.diary(name)
         began: set[str] = set()
@@ -263,28 +263,28 @@ def read_diaries(table: Shared, names: Sequence[str]) -> Told:
             began.discard(key)
             assert kind != "failed", f"{key}: {detail}"
             if kind == "acked":
-                told.acked.add(key)
-                told.conflicts += int(detail)
-                told.newest[shared] = max(told.newest.get(shared, 0), int(number))
+                answers.acked.add(key)
+                answers.conflicts += int(detail)
+                answers.newest[shared] = max(answers.newest.get(shared, 0), int(number))
             else:
-                told.unknown.add(key)
-        told.unknown |= began
-    return told
+                answers.unknown.add(key)
+        answers.unknown |= began
+    return answers
 
 
-def require_right(shared: Shared, told: Told) -> None:
+def require_right(shared: Shared, answers: Answers) -> None:
     """Check rows, readers and metadata of the table."""
     table = shared.open()
     own = sorted(as_tuples(table.to_arrow()))
     keys = [key for key, *_ in own]
     assert len(set(keys)) == len(keys), "a row is there twice"
-    lost = told.acked - set(keys)
+    lost = answers.acked - set(keys)
     assert not lost, f"acknowledged and lost: {sorted(lost)}"
     known = {"seed", "seed2", "last", "shared0", "shared1"}
     ordering = {key: ts for key, _, ts in own}
-    late = {key for key, ts in told.newest.items() if ordering.get(key, -1) < ts}
+    late = {key for key, ts in answers.newest.items() if ordering.get(key, -1) < ts}
     assert not late, f"acknowledged updates are lost: {sorted(late)}"
-    unexpected = set(keys) - told.acked - told.unknown - known
+    unexpected = set(keys) - answers.acked - answers.unknown - known
     assert not unexpected, f"not acknowledged and there: {sorted(unexpected)}"
     assert sorted(by_hudi_rs(shared.place)) == own, "hudi-rs"
     foreign = foreign_reader(shared.place, table.format)
@@ -338,10 +338,10 @@ def campaign(formats: Sequence[str], seeds: int, writers: int, commits: int) -> 
                 started = time.monotonic()
                 with tempfile.TemporaryDirectory(prefix="writers-") as folder:
                     table = Shared.at(Path(folder), store if where else None)
-                    told = run(table, name, writers, commits, seed)
+                    answers = run(table, name, writers, commits, seed)
                 yield (
-                    f"{table_format} seed {seed}: {len(told.acked)} acknowledged, "
-                    f"{len(told.unknown)} unknown, {told.conflicts} conflicts, "
+                    f"{table_format} seed {seed}: {len(answers.acked)} acknowledged, "
+                    f"{len(answers.unknown)} unknown, {answers.conflicts} conflicts, "
                     f"{time.monotonic() - started:.0f} s"
                 )
 

@@ -540,7 +540,7 @@ SCENES: Final[Mapping[str, Scene]] = {
             ("recover_metadata", "link metadata/.hoodie/timeline/N_N.deltacommit", ("delta",)),
         )
     },
-    # the formats are not told of it
+    # the formats do not hear of it
     "upgrade": Scene("upgrade", (), ("native", "iceberg"), is_opened_again=True),
     "upgrade_old": Scene(
         "upgrade", (), ("native",), made=create_version_6, is_broken=True, is_opened_again=True

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.many_writers import Shared, Told, require_right, run
+from tests.crash.many_writers import Answers, Shared, require_right, run
 from tests.crash.s3_campaign import S3_FORMATS
 from tests.crash.s3_service import s3_service
 from tests.crash.scenes import FORMATS as LOCAL_FORMATS
@@ -23,12 +23,12 @@ def test_no_acknowledged_row_is_lost(tmp_path: Path, table_format: str) -> None:
     name, _, where = table_format.partition("@")
     with s3_service() if where else nullcontext() as store:
         table = Shared.at(tmp_path, store)
-        told = run(table, name, writers=3, commits=20 if IS_WHOLE else 4, seed=7)
-    assert len(told.acked) >= 8
+        answers = run(table, name, writers=3, commits=20 if IS_WHOLE else 4, seed=7)
+    assert len(answers.acked) >= 8
 
 
 def test_a_lost_row_is_noticed(tmp_path: Path) -> None:
     table = Shared.at(tmp_path)
     table.create("native")
     with pytest.raises(AssertionError, match="acknowledged and lost"):
-        require_right(table, Told(acked={"nobody"}))
+        require_right(table, Answers(acked={"nobody"}))

@@ -12,8 +12,8 @@ from hudi_core.errors import ConcurrentWriterError, HistoryExpiredError, TableSe
 from hudi_core.model.commit import WriteOperation
 from hudi_core.model.instant import Action
 from hudi_core.services.opening import open_table
+from hudi_core.txn.begin import begin
 from hudi_core.txn.table_lock import table_lock
-from hudi_core.txn.transaction import begin
 from tests.formats.erasure import traces
 from tests.formats.service_tables import SCHEMA, agree, bag, batch, new_table
 

@@ -31,8 +31,8 @@ from hudi_core.model.commit import WriteOperation
 from hudi_core.model.instant import Action
 from hudi_core.services.opening import open_table
 from hudi_core.storage.object_store import ObjectStorage
+from hudi_core.txn.begin import begin
 from hudi_core.txn.table_lock import table_lock
-from hudi_core.txn.transaction import begin
 from tests.samples import sampled
 
 Row = dict[str, Any]

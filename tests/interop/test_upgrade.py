@@ -46,7 +46,7 @@ def opened(path: Path, options: dict[str, str] | None = None) -> hudi.Table:
 
 
 def rows_of(path: Path) -> Rows:
-    """Return what both readers see; it must be the same."""
+    """Rows that both readers return alike."""
     own = rows(opened(path).to_arrow(COLUMNS).to_pylist())
     assert rows(
         [row for one in hudi_rs.HudiTable(str(path)).read() for row in one.to_pylist()]
@@ -376,7 +376,7 @@ def test_on_an_object_store(captured: Path, s3: Any) -> None:
     table = hudi.Table.open(root, options)
     assert rows(table.to_arrow(COLUMNS).to_pylist()) == expected
     assert table.validate().is_valid
-    # objects have been stored anew, and so have no dates that count
+    # objects have been copied, and so have no dates that count
     done = [(one.requested_time, one.completion_time) for one in table.timeline.instants]
     assert all(int(end or 0) - int(begin) <= 2 for begin, end in done)
     names = [name.rpartition("/.hoodie/")[2] for name in s3.objects(root)]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from tests.crash.many_writers import SCHEMA, Shared, Told, run
+from tests.crash.many_writers import SCHEMA, Answers, Shared, run
 from tests.jvm.engines import Engine, EngineError
 from tests.jvm.hudi_lock_cases import PATIENT
 
@@ -35,8 +35,8 @@ def test_four_writers(hudi_spark: Engine, tmp_path: Path) -> None:
     table = Shared(Shared.at(tmp_path).place, str(tmp_path / "writer"), AGREED)
     path = Path(table.place.root)
 
-    def theirs() -> Told:
-        told = Told()
+    def theirs() -> Answers:
+        answers = Answers()
         for number in range(COMMITS):
             rows = [(f"spark-{number}", "xyz"[number % 3], number), ("shared0", "x", number)]
             batch = pa.Table.from_pylist(
@@ -46,16 +46,16 @@ def test_four_writers(hudi_spark: Engine, tmp_path: Path) -> None:
                 try:
                     hudi_spark.save(batch, path, HUDI)
                 except EngineError as error:
-                    told.conflicts += 1
+                    answers.conflicts += 1
                     if not any(one in str(error) for one in CONFLICTS):
                         raise
                 else:
-                    told.acked.add(f"spark-{number}")
+                    answers.acked.add(f"spark-{number}")
                     break
-        return told
+        return answers
 
-    told = run(table, "native", writers=3, commits=COMMITS, seed=5, guest=theirs)
-    assert {f"spark-{number}" for number in range(COMMITS)} <= told.acked
+    answers = run(table, "native", writers=3, commits=COMMITS, seed=5, guest=theirs)
+    assert {f"spark-{number}" for number in range(COMMITS)} <= answers.acked
     wanted = sorted(hudi_spark.values(path, ["id"]))
-    assert {key for (key,) in wanted} >= told.acked
+    assert {key for (key,) in wanted} >= answers.acked
     assert len(set(wanted)) == len(wanted)

@@ -11,7 +11,8 @@ import pytest
 
 import hudi_core as hudi
 from hudi_core.errors import SchemaError
-from hudi_core.txn.transaction import Transaction, begin
+from hudi_core.txn.begin import begin
+from hudi_core.txn.transaction import Transaction
 from hudi_core.write.client import WriteClient
 
 ROWS = pa.table({"id": ["a"], "part": ["x"], "n": pa.array([1], pa.int32())})

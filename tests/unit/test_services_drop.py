@@ -33,10 +33,10 @@ from hudi_core.services.opening import open_table
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.storage.properties_file import PROPERTIES_PATH
 from hudi_core.table_handle import OpenTable
+from hudi_core.txn.begin import begin
 from hudi_core.txn.creation import CREATION_PATH
 from hudi_core.txn.locks.file import FileLock
 from hudi_core.txn.table_lock import creation_lock, table_lock
-from hudi_core.txn.transaction import begin
 
 OPTIONS = {
     "hoodie.table.name": "cities",

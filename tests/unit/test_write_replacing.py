@@ -23,7 +23,7 @@ from hudi_core.plugin.host import FormatHost
 from hudi_core.services.opening import open_table
 from hudi_core.timeline.serde import decode_commit, decode_requested_replace
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.txn.transaction import begin
+from hudi_core.txn.begin import begin
 from hudi_core.write.replacing import rows_of
 
 SCHEMA = pa.schema(

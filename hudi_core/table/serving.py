@@ -1,0 +1,400 @@
+"""What keeps a table small, fast and repairable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Final
+
+from hudi_core.config.clustering import ClusteringConfig
+from hudi_core.config.resolve import options_as_strings
+from hudi_core.config.ttl import TtlConfig
+from hudi_core.config.write import WriteConfig
+from hudi_core.engine.base import Engine
+from hudi_core.engine.choice import engine_for
+from hudi_core.model.instant import Instant
+from hudi_core.model.instant_time import InstantTime
+from hudi_core.read.query_times import QueryTime, requested_time
+from hudi_core.services.archive import ArchiveResult, archive_table, plan_table_archive
+from hudi_core.services.clean import CleanResult, clean_table, plan_table_clean
+from hudi_core.services.clustering import Clustering, ClusteringService
+from hudi_core.services.opening import open_table
+from hudi_core.services.partition_ttl import Expiry, expire_partitions
+from hudi_core.services.progress import CountedMap, Progress, no_progress
+from hudi_core.services.purge import PurgeResult, purge_table
+from hudi_core.services.restore import RestoreResult, plan_restore, restore_table
+from hudi_core.services.rollback import roll_back_instant
+from hudi_core.services.savepoint import (
+    Savepoint,
+    create_savepoint,
+    delete_savepoint,
+    savepoints_of,
+)
+from hudi_core.table.arguments import Columns, Options, commit_time
+from hudi_core.table.writing import TableWriting
+from hudi_core.table_handle import OpenTable
+from hudi_core.txn.table_lock import table_lock
+
+_ALL_GROUPS: Final = 1_000_000_000
+
+
+class TableServing(TableWriting):
+    """A table with its services, savepoints and rollbacks."""
+
+    def clean(
+        self,
+        *,
+        options: Options | None = None,
+        dry_run: bool = False,
+        progress: Progress = no_progress,
+    ) -> CleanResult:
+        """Delete file slices that no retained state of the table needs.
+
+        A clean that died is finished first.
+
+        Parameters
+        ----------
+        options
+            Hudi options, such as ``hoodie.cleaner.commits.retained``.
+        dry_run
+            Whether to say only what would be deleted.
+        progress
+            Called with the number of files dealt with so far, and of all, in each of its steps.
+
+        Raises
+        ------
+        CorruptMetadataError, TableServiceError
+            A plan on the timeline names what must stay; nothing was deleted.
+        ConcurrentWriterError, LockError
+            Another writer is at work.
+        """
+        opened, config = self._for_service(options, progress)
+        if dry_run:
+            return plan_table_clean(opened, config)
+        return clean_table(opened, table_lock(opened, config), config)
+
+    def expire_partitions(
+        self,
+        days: int | None = None,
+        *,
+        options: Options | None = None,
+        dry_run: bool = False,
+    ) -> Expiry:
+        """Delete partitions that nobody wrote to for some days.
+
+        One commit deletes all of them; past states stay readable until a clean. A partition that
+        somebody writes to meanwhile stays.
+
+        Parameters
+        ----------
+        days
+            How many; ``hoodie.partition.ttl.strategy.days.retain`` by default.
+        options
+            Hudi options ``hoodie.partition.ttl.*``: from when on the age of a partition counts, and
+            which partitions may expire.
+        dry_run
+            Whether to say only which would be deleted.
+
+        Raises
+        ------
+        InvalidOptionError
+            No number of days is given.
+        PartitionValueError
+            The table has no partitions.
+        CommitConflictError, CommitStateUnknownError, LockError
+            See :mod:`hudi_core.txn.transaction`.
+        """
+        given = {} if days is None else {TtlConfig.days_retained.key: days}
+        writer = self._writer({**(options or {}), **given}, engine_for(None))
+        try:
+            return expire_partitions(writer, writer.config.ttl, dry_run=dry_run)
+        finally:
+            self._opened = writer.table
+
+    def archive(
+        self,
+        *,
+        options: Options | None = None,
+        dry_run: bool = False,
+        progress: Progress = no_progress,
+    ) -> ArchiveResult:
+        """Move old instants from the active timeline to its history.
+
+        Parameters
+        ----------
+        options
+            Hudi options, such as ``hoodie.keep.max.commits``.
+        dry_run
+            Whether to say only what would be moved.
+        progress
+            See :meth:`clean`.
+
+        Raises
+        ------
+        ConcurrentWriterError, LockError
+            Another writer is at work.
+        """
+        opened, config = self._for_service(options, progress)
+        if dry_run:
+            return plan_table_archive(opened, config)
+        return archive_table(opened, table_lock(opened, config), config)
+
+    def purge(
+        self,
+        older_than: QueryTime | None = None,
+        *,
+        savepoints: Sequence[QueryTime] = (),
+        progress: Progress = no_progress,
+    ) -> PurgeResult:
+        """Make rows that were deleted leave the disk.
+
+        After it no file under the table holds them: data files, logs of changes, indexes,
+        statistics and the format's metadata of past states are gone or rebuilt. Time travel begins
+        anew, in the format's view in any case.
+
+        Parameters
+        ----------
+        older_than
+            Only rows that went before this time; states since then stay readable in Hudi's view.
+        savepoints
+            Savepoints to be deleted first.
+        progress
+            Called with the number of files whose footers are read so far, and of all.
+
+        Raises
+        ------
+        TableServiceError
+            A savepoint that is not given keeps past files; it is named. Nothing was deleted.
+        ConcurrentWriterError, LockError
+            Another writer is at work.
+        """
+        opened, config = self._for_service(None)
+        done = purge_table(
+            opened,
+            table_lock(opened, config),
+            config,
+            older_than=commit_time(older_than),
+            savepoints=[time for one in savepoints if (time := commit_time(one))],
+            progress=progress,
+        )
+        self._opened = open_table(self.path, self._options)
+        return done
+
+    def savepoint(
+        self, instant: QueryTime | None = None, *, user: str = "", comment: str = ""
+    ) -> Savepoint:
+        """Keep the files of a commit, to be restored.
+
+        Parameters
+        ----------
+        instant
+            The commit; by default the last one.
+        user, comment
+            Texts that the savepoint keeps.
+
+        Raises
+        ------
+        InstantNotFoundError, HistoryExpiredError
+            No such commit is on the active timeline, or a clean has deleted a file of its state.
+        UnsupportedCapabilityError
+            The table's format cannot keep a state.
+        """
+        opened, config = self._for_service(None)
+        lock, of = table_lock(opened, config), commit_time(instant)
+        return create_savepoint(opened, lock, config, of=of, user=user, comment=comment)
+
+    @property
+    def savepoints(self) -> tuple[Savepoint, ...]:
+        """The savepoints, the oldest first."""
+        return savepoints_of(self._opened)
+
+    def delete_savepoint(self, instant: QueryTime) -> Instant:
+        """Let the files of a savepoint be cleaned again.
+
+        Raises
+        ------
+        InstantNotFoundError
+            There is no such savepoint.
+        """
+        opened, config = self._for_service(None)
+        time = commit_time(instant) or InstantTime("")
+        return delete_savepoint(opened, table_lock(opened, config), config, time)
+
+    def restore(self, instant: QueryTime, *, dry_run: bool = False) -> RestoreResult:
+        """Take the table back to the state after a commit.
+
+        What came later is gone: its rows, its files, and its instants. In the table's format the
+        state becomes the current one in one change. A restore that died is finished by the next
+        writer.
+
+        Parameters
+        ----------
+        instant
+            The commit, or its savepoint.
+        dry_run
+            Whether to say only which commits would be taken out.
+
+        Raises
+        ------
+        InstantNotFoundError, HistoryExpiredError
+            No such commit is on the active timeline, or a clean has deleted a file of its state.
+        TableServiceError
+            A later commit has a savepoint, or the format has forgotten the state.
+        UnsupportedCapabilityError
+            The table's format cannot go back.
+        ConcurrentWriterError, LockError
+            Another writer is at work.
+        """
+        opened, config = self._for_service(None)
+        time = commit_time(instant) or InstantTime("")
+        if dry_run:
+            return plan_restore(opened, time)
+        done = restore_table(opened, table_lock(opened, config), config, time)
+        self._opened = open_table(self.path, self._options)
+        return done
+
+    def _for_service(
+        self, options: Options | None, progress: Progress = no_progress
+    ) -> tuple[OpenTable, WriteConfig]:
+        merged = self._options | options_as_strings(options or {})
+        opened = open_table(self.path, merged)
+        if progress is not no_progress:
+            run_map = CountedMap(opened.client.run_map, progress)
+            opened = replace(opened, client=replace(opened.client, run_map=run_map))
+        return opened, WriteConfig.from_options(merged)
+
+    def cluster(
+        self,
+        *,
+        sort_by: Columns | None = None,
+        layout: str | None = None,
+        partitions: Columns | None = None,
+        schedule_only: bool = False,
+        dry_run: bool = False,
+        options: Options | None = None,
+        engine: Engine | None = None,
+        progress: Progress = no_progress,
+    ) -> Clustering:
+        """Rewrite small files into larger ones, their rows in another order.
+
+        Which files, options say (``hoodie.clustering.*``). Rows stay what they are, with the times
+        of their commits; readers see the old files until the new ones are complete.
+
+        Parameters
+        ----------
+        sort_by
+            Columns by which the rows of the new files are sorted; as options say by default.
+        layout
+            How several columns sort: ``linear``, ``z-order`` or ``hilbert``.
+        partitions
+            Paths of the partitions to look at; all by default.
+        schedule_only
+            Whether only the plan is put on the timeline, for :meth:`run_clusterings` in any
+            process. Until then other writes go round its files: see
+            ``hoodie.clustering.updates.strategy``.
+        dry_run
+            Whether to say only what would be rewritten.
+        progress
+            Called with the number of groups of files done so far, and of all.
+
+        Raises
+        ------
+        SchemaError, UnknownPartitionError
+            A column or partition is not there. Nothing has changed.
+        TableServiceError
+            The table has buckets, whose files cannot be rewritten together.
+        CommitConflictError
+            Another write changed one of the files meanwhile, and it stands.
+        ConcurrentWriterError, CommitStateUnknownError, LockError
+            See :mod:`hudi_core.txn.transaction`.
+        """
+        wanted = {
+            ClusteringConfig.sort_columns.key: sort_by,
+            ClusteringConfig.layout.key: layout,
+            ClusteringConfig.partitions.key: partitions,
+        }
+        given = {key: value for key, value in wanted.items() if value is not None}
+        with self._clusterings({**(options or {}), **given}, engine, progress) as service:
+            if dry_run:
+                return service.plan()
+            return service.schedule() if schedule_only else service.cluster()
+
+    def run_clusterings(
+        self,
+        instant: QueryTime | None = None,
+        *,
+        options: Options | None = None,
+        engine: Engine | None = None,
+        progress: Progress = no_progress,
+    ) -> list[Clustering]:
+        """Run clusterings that are scheduled, by whomever, oldest first.
+
+        Parameters
+        ----------
+        instant
+            Which one; all by default.
+        progress
+            Called with the number of groups of files done so far, and of all.
+
+        Raises
+        ------
+        InstantNotFoundError
+            No clustering of that time is scheduled.
+        CommitConflictError
+            Another write changed one of its files since. It stands, and the clustering is given up.
+        CorruptMetadataError
+            A plan names something else than files of the table. Nothing has changed.
+        """
+        with self._clusterings(options, engine, progress) as service:
+            return service.run(requested_time(instant))
+
+    def optimize(
+        self,
+        partitions: Columns | None = None,
+        *,
+        dry_run: bool = False,
+        options: Options | None = None,
+        engine: Engine | None = None,
+        progress: Progress = no_progress,
+    ) -> Clustering:
+        """Rewrite all small files into larger ones; rows stay in their order.
+
+        A clustering without sort columns and without a limit of groups: see :meth:`cluster`.
+        """
+        limits = {ClusteringConfig.max_groups.key: _ALL_GROUPS, **(options or {})}
+        return self.cluster(
+            sort_by="",
+            partitions=partitions,
+            dry_run=dry_run,
+            options=limits,
+            engine=engine,
+            progress=progress,
+        )
+
+    @contextmanager
+    def _clusterings(
+        self, options: Options | None, engine: Engine | None, progress: Progress
+    ) -> Iterator[ClusteringService]:
+        """The service of a call; later reads use its table."""
+        writer = self._writer(options, engine or engine_for(None))
+        service = ClusteringService(
+            writer.table, writer.lock, writer.engine, writer.config, progress
+        )
+        try:
+            yield service
+        finally:
+            self._opened = service.table
+
+    def rollback(self, instant: QueryTime) -> Instant:
+        """Undo the last completed write, or a dead writer's pending one.
+
+        Returns
+        -------
+        Instant
+            The completed rollback.
+        """
+        config = WriteConfig.from_options(self._options)
+        return roll_back_instant(
+            self._opened, table_lock(self._opened, config), config, requested_time(instant) or ""
+        )

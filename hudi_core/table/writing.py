@@ -1,0 +1,398 @@
+"""What changes a table's rows and columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from hudi_core.config.resolve import options_as_strings
+from hudi_core.config.write import WriteConfig
+from hudi_core.engine.base import Engine
+from hudi_core.engine.choice import engine_for
+from hudi_core.model.dry_run import DryRun
+from hudi_core.model.operation import (
+    BULK_INSERT,
+    DELETE,
+    DELETE_PARTITION,
+    INSERT,
+    INSERT_OVERWRITE,
+    INSERT_OVERWRITE_TABLE,
+    UPSERT,
+    Operation,
+    operation_named,
+)
+from hudi_core.model.result import CommitResult
+from hudi_core.services.after_commit import InlineServices
+from hudi_core.services.alter import alter_table, schema_change
+from hudi_core.services.design import SchemaLike
+from hudi_core.services.due_clustering import cluster_after_commit
+from hudi_core.services.opening import open_table
+from hudi_core.services.partition_ttl import expire_after_commit
+from hudi_core.services.stage import (
+    Stage,
+    find_stage,
+    publish_stage,
+    stage_write,
+    staged_operation,
+    stages_of,
+)
+from hudi_core.services.stage_record import StageRecord, drop_stage
+from hudi_core.table.arguments import NO_EXTRAS, Extras, Options
+from hudi_core.table.reading import TableReading
+from hudi_core.txn.table_lock import table_lock
+from hudi_core.write.auto_record_keys import default_operation
+from hudi_core.write.client import WriteClient
+from hudi_core.write.replacing import PartitionLike
+from hudi_core.write.validation import Validation, Validator
+
+
+class TableWriting(TableReading):
+    """A table whose rows and columns are changed."""
+
+    def insert(
+        self,
+        data: Any,
+        *,
+        options: Options | None = None,
+        engine: Engine | None = None,
+        extra_metadata: Mapping[str, str] | None = None,
+        idempotency: tuple[str, int] | None = None,
+        validators: Sequence[Validator] = (),
+    ) -> CommitResult:
+        """Add rows; small files are filled up first.
+
+        Keys are not looked up, unless ``hoodie.datasource.insert.dup.policy`` asks for it.
+        """
+        return self._write(
+            INSERT, data, options, engine, Extras(extra_metadata, idempotency, validators)
+        )
+
+    def bulk_insert(
+        self,
+        data: Any,
+        *,
+        options: Options | None = None,
+        engine: Engine | None = None,
+        extra_metadata: Mapping[str, str] | None = None,
+        idempotency: tuple[str, int] | None = None,
+        validators: Sequence[Validator] = (),
+    ) -> CommitResult:
+        """Add rows to new files only: the fastest way in."""
+        return self._write(
+            BULK_INSERT, data, options, engine, Extras(extra_metadata, idempotency, validators)
+        )
+
+    def upsert(
+        self,
+        data: Any,
+        *,
+        options: Options | None = None,
+        engine: Engine | None = None,
+        extra_metadata: Mapping[str, str] | None = None,
+        idempotency: tuple[str, int] | None = None,
+        validators: Sequence[Validator] = (),
+    ) -> CommitResult:
+        """Insert rows with new keys, and update the others by ordering field.
+
+        Rows may lack columns where ``hoodie.table.partial.update.mode=KEEP_VALUES``: updated rows
+        keep their values, new rows get nulls.
+        """
+        return self._write(
+            UPSERT, data, options, engine, Extras(extra_metadata, idempotency, validators)
+        )
+
+    def delete(
+        self,
+        data: Any,
+        *,
+        options: Options | None = None,
+        engine: Engine | None = None,
+        extra_metadata: Mapping[str, str] | None = None,
+        idempotency: tuple[str, int] | None = None,
+        validators: Sequence[Validator] = (),
+    ) -> CommitResult:
+        """Remove the rows with the keys in ``data``.
+
+        It needs just the columns of key and partition.
+        """
+        return self._write(
+            DELETE, data, options, engine, Extras(extra_metadata, idempotency, validators)
+        )
+
+    def insert_overwrite(
+        self,
+        data: Any,
+        *,
+        options: Options | None = None,
+        engine: Engine | None = None,
+        extra_metadata: Mapping[str, str] | None = None,
+        idempotency: tuple[str, int] | None = None,
+        validators: Sequence[Validator] = (),
+    ) -> CommitResult:
+        """Replace the rows of the partitions that the rows belong to.
+
+        Other partitions stay.
+        """
+        return self._write(
+            INSERT_OVERWRITE, data, options, engine, Extras(extra_metadata, idempotency, validators)
+        )
+
+    def insert_overwrite_table(
+        self,
+        data: Any,
+        *,
+        options: Options | None = None,
+        engine: Engine | None = None,
+        extra_metadata: Mapping[str, str] | None = None,
+        idempotency: tuple[str, int] | None = None,
+        validators: Sequence[Validator] = (),
+    ) -> CommitResult:
+        """Replace all rows of the table; its history stays."""
+        return self._write(
+            INSERT_OVERWRITE_TABLE,
+            data,
+            options,
+            engine,
+            Extras(extra_metadata, idempotency, validators),
+        )
+
+    def delete_partitions(
+        self,
+        partitions: Sequence[PartitionLike],
+        *,
+        options: Options | None = None,
+        extra_metadata: Mapping[str, str] | None = None,
+        idempotency: tuple[str, int] | None = None,
+        validators: Sequence[Validator] = (),
+    ) -> CommitResult:
+        """Drop all rows of some partitions.
+
+        Parameters
+        ----------
+        partitions
+            Paths of partitions, or mappings of the partition columns to their values.
+
+        Raises
+        ------
+        UnknownPartitionError
+            One of them holds no rows; nothing is deleted.
+        """
+        writer = self._writer(
+            options, engine_for(None), Extras(extra_metadata, idempotency, validators)
+        )
+        return self._done(writer, lambda: writer.delete_partitions(partitions))
+
+    def stage(
+        self,
+        data: Any,
+        operation: str = "upsert",
+        *,
+        options: Options | None = None,
+        engine: Engine | None = None,
+        extra_metadata: Mapping[str, str] | None = None,
+        validators: Sequence[Validator] = (),
+    ) -> Stage:
+        """Stage a write: rows to be checked, then published or dropped.
+
+        Nothing of it is in the table before :meth:`Stage.publish`, which fails where another write
+        has changed what the stage builds on. A stage expires after
+        ``hoodie.stage.hours.retained``.
+
+        Parameters
+        ----------
+        data
+            The rows.
+        operation
+            Name of the method, such as ``"upsert"``.
+
+        Raises
+        ------
+        InvalidOptionError
+            The operation takes no rows.
+        CommitValidationError
+            A validator refuses the table as it would be. Nothing was staged.
+        """
+        wanted, engine = staged_operation(operation), engine or engine_for(data)
+        data = engine.take(data)
+        writer = self._writer(options, engine, Extras(extra_metadata, None, validators))
+        given = self._options | options_as_strings(options or {})
+        return self._staged(stage_write(writer, data, wanted, given))
+
+    def stages(self) -> tuple[Stage, ...]:
+        """The stages that can be published, the oldest first.
+
+        A warning names those whose record is damaged; :meth:`drop_stage` deletes them.
+        """
+        return tuple(map(self._staged, stages_of(self._opened)))
+
+    def find_stage(self, stage: str) -> Stage:
+        """The stage with an id.
+
+        Raises
+        ------
+        UnknownStageError
+            There is none: it was published, dropped, or has expired.
+        CorruptMetadataError
+            Its record is damaged.
+        """
+        return self._staged(find_stage(self._opened, stage))
+
+    def drop_stage(self, stage: str) -> None:
+        """Delete the stage with an id, whatever state it is in.
+
+        Unlike :meth:`Stage.drop` it takes stages too that have expired, that their writer did not
+        finish, or whose record is damaged.
+
+        Raises
+        ------
+        UnknownStageError
+            There is none.
+        """
+        drop_stage(self._opened.client.storage, stage)
+
+    def _staged(self, record: StageRecord) -> Stage:
+        return Stage(record, lambda: self._opened.as_stored().afresh, self._publish)
+
+    def _publish(self, stage: Stage, data: Any, validators: Sequence[Validator]) -> CommitResult:
+        engine, record = engine_for(data), stage.record
+        data = engine.take(data)
+        writer = self._writer(record.options, engine, Extras(None, None, validators))
+        return self._done(writer, lambda: publish_stage(writer, record, data))
+
+    def plan(
+        self,
+        operation: str,
+        data: Any,
+        *,
+        options: Options | None = None,
+        engine: Engine | None = None,
+    ) -> DryRun:
+        """What an operation would do; without lock, without writing anything.
+
+        Late rows and values that do not fit are only found by the write itself. On Spark it brings
+        keys, partitions and ordering values to the driver.
+
+        Parameters
+        ----------
+        operation
+            Name of the method, such as ``"upsert"``.
+        data
+            Its rows; of ``"delete_partitions"`` the partitions.
+        """
+        wanted = operation_named(operation)
+        if wanted is DELETE_PARTITION:
+            writer = self._writer(options, engine_for(None))
+            writer.table = writer.table.as_stored()
+            return writer.plan_deletion(data)
+        engine = engine or engine_for(data)
+        data = engine.take(data)
+        writer = self._writer(options, engine)
+        writer.table = writer.table.as_stored()
+        return writer.plan(data, wanted)
+
+    def perform(
+        self,
+        data: Any,
+        operation: Operation | None,
+        engine: Engine,
+        extras: Extras = NO_EXTRAS,
+    ) -> CommitResult:
+        """Run the operation in the options; ``None`` picks the best match."""
+        writer = self._writer(None, engine, extras)
+        if operation is None:
+            data = engine.take(data)
+            operation = default_operation(self._opened.client.config, engine.schema_of(data).names)
+        if operation is not DELETE_PARTITION:
+            wanted = operation
+            return self._done(writer, lambda: writer.write(engine.take(data), wanted))
+        named = writer.config.partitions_to_delete or writer.partitions_of(data)
+        return self._done(writer, lambda: writer.delete_partitions(named))
+
+    def _write(
+        self,
+        operation: Operation,
+        data: Any,
+        options: Options | None,
+        engine: Engine | None,
+        extras: Extras,
+    ) -> CommitResult:
+        engine = engine or engine_for(data)
+        data = engine.take(data)
+        writer = self._writer(options, engine, extras)
+        return self._done(writer, lambda: writer.write(data, operation))
+
+    def _done(self, writer: WriteClient, write: Callable[[], CommitResult]) -> CommitResult:
+        """The result of a write; later reads use the writer's table."""
+        try:
+            result = write()
+        finally:
+            self._opened = writer.table
+        expire_after_commit(writer)
+        self._opened = writer.table
+        cluster_after_commit(writer.table, writer.lock, writer.config, writer.engine)
+        return result
+
+    def _writer(
+        self, options: Options | None, engine: Engine, extras: Extras = NO_EXTRAS
+    ) -> WriteClient:
+        merged, opened = self._options | options_as_strings(options or {}), self._opened
+        if merged != opened.client.options:
+            opened = open_table(self.path, merged, opened.client.config.raw)
+        config = WriteConfig.from_options(merged)
+        config = replace(config, extras=config.extras.given(*extras[:2]))
+        services = InlineServices(config.services)
+        lock, validation = (
+            table_lock(opened, config),
+            Validation(config.validators, extras.validators),
+        )
+        writer = WriteClient(opened, lock, engine, config, services)
+        writer.validation = None if validation.is_empty else validation
+        return writer
+
+    def alter(
+        self,
+        *,
+        add_columns: SchemaLike | Mapping[str, pa.DataType] | Sequence[pa.Field] | None = None,
+        rename: Mapping[str, str] | None = None,
+        drop: str | Sequence[str] | None = None,
+        promote: Mapping[str, pa.DataType] | None = None,
+        options: Options | None = None,
+        extra_metadata: Mapping[str, str] | None = None,
+    ) -> CommitResult:
+        """Change the columns; data files stay as they are.
+
+        Columns are named as they are before the change, nested ones by their path
+        (``address.city``, ``tags.list.element.name``).
+
+        Parameters
+        ----------
+        add_columns
+            Types by name, Arrow fields, or a schema. Rows that are there have nulls.
+        rename
+            New names; of a nested column the last part alone.
+        drop
+            Columns to drop. A later column of the same name does not bring their values back.
+        promote
+            Wider types: see :mod:`hudi_core.schema.promotions`.
+        extra_metadata
+            Texts by key that the commit keeps.
+
+        Raises
+        ------
+        SchemaError
+            The change cannot be made: names the column, for a type both types, and the way out.
+            Columns of keys, partitions and ordering keep name and type.
+        UnsupportedTableError
+            A column would be renamed or dropped, and other writers' files carry no field ids.
+        """
+        merged = self._options | options_as_strings(options or {})
+        opened = open_table(self.path, merged)
+        config = WriteConfig.from_options(merged)
+        config = replace(config, extras=config.extras.given(extra_metadata, None))
+        change = schema_change(add_columns, rename, drop, promote)
+        result = alter_table(opened, table_lock(opened, config), config, change)
+        self._opened = open_table(self.path, merged)
+        return result

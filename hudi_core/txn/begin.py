@@ -1,0 +1,208 @@
+"""Begin of an action: its place on the timeline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from hudi_core.config.write import WriteConfig
+from hudi_core.errors import (
+    AlreadyExistsError,
+    HudiError,
+)
+from hudi_core.metadata.lifecycle import ensure_metadata_table
+from hudi_core.model.client import HeldMetadata
+from hudi_core.model.commit import CommitMetadata, WriteOperation
+from hudi_core.model.instant import Action, Instant, State
+from hudi_core.table_handle import OpenTable
+from hudi_core.timeline.serde import encode
+from hudi_core.txn import rollback
+from hudi_core.txn.creation import end_creation
+from hudi_core.txn.heartbeat import Heartbeat
+from hudi_core.txn.markers import Markers
+from hudi_core.txn.recovery import recover
+from hudi_core.txn.same_table import require_same_table
+from hudi_core.txn.state import TableState
+from hudi_core.txn.table_lock import TableLock
+from hudi_core.txn.transaction import Transaction, leave_heartbeat
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What an action puts on the timeline when it begins.
+
+    Attributes
+    ----------
+    requested, inflight
+        Bytes of the requested and the inflight file.
+    scheduled
+        Its requested instant, where somebody has scheduled it before; then ``requested`` is what
+        that one holds.
+    """
+
+    requested: bytes = b""
+    inflight: bytes = b""
+    scheduled: Instant | None = None
+
+
+def begin(
+    table: OpenTable,
+    lock: TableLock,
+    config: WriteConfig,
+    action: Action,
+    operation: WriteOperation,
+    *,
+    requested_body: bytes = b"",
+    plan: Callable[[OpenTable], Request | None] | None = None,
+) -> Transaction:
+    """Put a new write on the timeline.
+
+    Parameters
+    ----------
+    action
+        ``commit``, ``replacecommit`` or ``clustering``.
+    operation
+        What the inflight file says is being done, as in Hudi.
+    requested_body
+        Bytes of the requested file.
+    plan
+        Plans the write on the table as it is once dead writers' instants were made good, its
+        properties and timeline at hand; refuses what cannot be written before anything of the write
+        is there. What it returns is put on the timeline. Without it the write was planned on the
+        table as it was opened.
+
+    Raises
+    ------
+    NotATableError, CommitConflictError
+        The table was dropped since it was opened, or another one has taken its place.
+    ConcurrentWriterError, UnsupportedTableError
+        See :func:`hudi_core.txn.recovery.recover`.
+    LockError
+        The lock stays taken.
+    """
+    with _given_up_unless_unlocked(table) as begun, lock.held():
+        state, request = _ready(table, config, plan)
+        if request is None:
+            inflight_body = encode(CommitMetadata(operation_type=operation.value))
+            request = Request(requested_body, inflight_body)
+        table, client = state.table, state.client
+        table.host.initialize(client, create=False)
+        began = table.timeline()
+        requested = request.scheduled
+        if requested is None:
+            time_ = client.clock.next_time(state.timeline)
+            requested = Instant(time_, action, State.REQUESTED)
+        # the heart beats before the instant can be seen, so that nobody takes it for dead
+        time_ = requested.requested_time
+        if request.scheduled is not None:
+            # who undid an earlier run may have died before the seal went that ended it
+            Markers(client.storage, time_).delete_all()
+        heartbeat = Heartbeat(client.scratch, time_, config.heartbeat_interval_ms)
+        heartbeat.start()
+        try:
+            if request.scheduled is None:
+                client.active.create_requested(requested, request.requested)  # step begin
+            inflight = client.active.to_inflight(requested, request.inflight)
+        except AlreadyExistsError:
+            heartbeat.stop()
+            raise  # somebody else's instant
+        except BaseException as error:
+            try:
+                is_scheduled = request.scheduled is not None
+                rollback.drop_unwritten(state, requested, is_scheduled=is_scheduled)
+            except HudiError as undo:
+                # what went wrong first is what the caller must hear of; the next writer repairs
+                error.add_note(f"Undoing the write failed as well: {undo}")
+                leave_heartbeat(heartbeat, requested)
+            finally:
+                heartbeat.stop()
+            raise
+        transaction = Transaction(
+            table, lock, inflight, began, heartbeat, config.metadata, config.extras
+        )
+        if request.scheduled is not None:
+            transaction.scheduled = request.requested
+        begun.append(transaction)
+    return transaction
+
+
+def schedule(
+    table: OpenTable,
+    lock: TableLock,
+    config: WriteConfig,
+    action: Action,
+    plan: Callable[[OpenTable], Request | None],
+) -> Instant:
+    """Put an action's plan on the timeline, for anybody to run.
+
+    Parameters
+    ----------
+    plan
+        See :func:`begin`; it returns the request.
+
+    Returns
+    -------
+    Instant
+        The requested instant.
+
+    Raises
+    ------
+    NotATableError, ConcurrentWriterError, UnsupportedTableError, LockError
+        See :func:`begin`.
+    """
+    with lock.held():
+        state, request = _ready(table, config, plan)
+        time_ = state.client.clock.next_time(state.timeline)
+        body = b"" if request is None else request.requested
+        return state.client.active.create_requested(Instant(time_, action, State.REQUESTED), body)
+
+
+def _ready(
+    table: OpenTable,
+    config: WriteConfig,
+    plan: Callable[[OpenTable], Request | None] | None,
+) -> tuple[TableState, Request | None]:
+    """The table as a new action meets it, and its request."""
+    table.client.require_writable()
+    state = TableState.load(table, held=HeldMetadata())
+    if plan is None:
+        require_same_table(table.client, state.client)
+    state.client.require_writable()
+    state = recover(state, config)
+    tables = state.metadata
+    if tables is not None:
+        state = state.with_metadata(tables)
+    request = None if plan is None else plan(state.table)
+    state = state.with_client(ensure_metadata_table(state.client, config.metadata, tables))
+    if not state.timeline.instants:
+        end_creation(state.client.storage)  # its creator may have died between the last two steps
+    return state, request
+
+
+@contextmanager
+def _given_up_unless_unlocked(table: OpenTable) -> Iterator[list[Transaction]]:
+    """Roll back a just begun write if unlocking fails.
+
+    The lock is not waited for: nobody else touches an instant whose heart beats, and nothing but
+    the timeline knows of it yet.
+    """
+    begun: list[Transaction] = []
+    try:
+        yield begun
+    except BaseException as error:
+        for one in begun:
+            try:
+                if one.scheduled is None:
+                    table.client.active.delete_pending(one.instant)
+                else:
+                    table.client.active.delete(one.instant)
+            except HudiError as undo:
+                error.add_note(
+                    f"Instant {one.instant.requested_time} stays inflight until the next writer "
+                    f"rolls it back: {undo}"
+                )
+                one.leave()
+            finally:
+                one.heartbeat.stop()
+        raise
