@@ -30,6 +30,7 @@ from hudi_core.spi import (
     MetaClientView,
     NamedFile,
     PartitionPath,
+    PathNotFoundError,
     Scalar,
     StatedColumn,
     ValueRanges,
@@ -172,9 +173,21 @@ class ManifestLister(FileIndex):
 
     @cached_property
     def _by_partition(self) -> FilesByPartition:
-        return files_of_snapshots(
-            ManifestStore(self.table.files, self.table.folder, self._metadata)
-        )
+        metadata = self._metadata
+        while True:
+            store = ManifestStore(self.table.files, self.table.folder, metadata)
+            try:
+                return files_of_snapshots(store)
+            except PathNotFoundError:
+                now = self.table.load().metadata
+                if _snapshots(metadata) <= _snapshots(now):
+                    raise
+                # a writer has expired some, with their manifests, since the metadata was read
+                metadata = now
+
+
+def _snapshots(metadata: TableMetadataV2) -> frozenset[int]:
+    return frozenset(one.snapshot_id for one in metadata.snapshots)
 
 
 def _bound(kind: Any, data: bytes) -> Scalar:

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from hudi_core.model.instant import Action, Instant
 from hudi_core.model.instant_time import SOLO_PREFIX, InstantTime
 from hudi_core.timeline.timeline import Timeline
+
+_UNDOING: Final = (Action.ROLLBACK, Action.RESTORE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +27,8 @@ class ArchiveRules:
     min_commits
         ``hoodie.keep.min.commits``: so many stay when some are archived.
     max_commits
-        ``hoodie.keep.max.commits``: nothing is archived up to so many.
+        ``hoodie.keep.max.commits``: nothing is archived up to so many writes, rollbacks and
+        restores together.
     beyond_savepoint
         ``hoodie.archive.beyond.savepoint``: savepointed writes stay and younger ones may go; else
         nothing from the first savepointed write on goes.
@@ -33,8 +37,8 @@ class ArchiveRules:
         to be counted; ``None`` for tables that are not compacted.
     max_cleans
         Cleans beyond which they are archived by themselves; ``None`` for tables whose cleans go
-        with the writes around them, as rollbacks always do: these tell which late files count for
-        nothing.
+        with the writes around them, as rollbacks and restores always do: these tell which late
+        files count for nothing.
     """
 
     min_commits: int = 20
@@ -45,10 +49,15 @@ class ArchiveRules:
 
     def is_due(self, timeline: Timeline) -> bool:
         """Whether a timeline has more instants than it should."""
-        if len(timeline.completed_writes()) > self.max_commits:
+        if self.has_many_writes(timeline):
             return True
         cleans = timeline.completed().of_actions(Action.CLEAN)
         return self.max_cleans is not None and len(cleans) > self.max_cleans
+
+    def has_many_writes(self, timeline: Timeline) -> bool:
+        """Whether there are too many writes, rollbacks and restores, which go together."""
+        undone = timeline.completed().of_actions(*_UNDOING)
+        return len(timeline.completed_writes()) + len(undone) > self.max_commits
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +84,7 @@ def plan_archive(
 ) -> tuple[Instant, ...]:
     """Return the instants to archive, the oldest first.
 
-    Writes, and the cleans and rollbacks between them.
+    Writes, and the cleans, rollbacks and restores between them.
 
     Parameters
     ----------
@@ -105,10 +114,10 @@ def plan_archive(
         for one in writes
         if (bound is None or one.requested_time < bound) and one.requested_time not in saved
     ]
-    is_long = len(writes) > rules.max_commits
-    chosen = candidates[: len(writes) - rules.min_commits] if is_long else []
+    surplus = max(0, len(writes) - rules.min_commits) if rules.has_many_writes(timeline) else 0
+    chosen = candidates[:surplus]
     newest = chosen[-1].requested_time if chosen else ""
-    until = {Action.ROLLBACK: newest, Action.CLEAN: newest}
+    until = dict.fromkeys((*_UNDOING, Action.CLEAN), newest)
     if rules.max_cleans is not None:
         # who asks for them later finds them in the history
         until[Action.CLEAN] = max(newest, bound or timeline.latest_time() or "")

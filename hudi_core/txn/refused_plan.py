@@ -2,16 +2,36 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
 
 from hudi_core.errors import TableServiceError
 from hudi_core.model.instant import Instant
 from hudi_core.table_handle import OpenTable
 
+_log: Final = logging.getLogger(__name__)
+
+
+@dataclass
+class FormatAnswer:
+    """What a format said of another writer's plan.
+
+    Attributes
+    ----------
+    is_refused
+        It refused, and the plan is off the timeline.
+    """
+
+    is_refused: bool = False
+
 
 @contextmanager
-def asking_format(table: OpenTable, plan: Instant, *, is_new: bool) -> Iterator[None]:
+def asking_format(
+    table: OpenTable, plan: Instant, *, is_new: bool, is_begun: bool = True
+) -> Iterator[FormatAnswer]:
     """A format's hook that may refuse a plan, or a savepoint.
 
     A format that refuses has changed nothing. What stayed on the timeline would be given to it
@@ -24,21 +44,35 @@ def asking_format(table: OpenTable, plan: Instant, *, is_new: bool) -> Iterator[
     plan
         The action; nothing of it has been done yet if it is new.
     is_new
-        Whether this very call made the plan; it is removed then. One of another writer, who may
-        have deleted files, stays.
+        Whether this very call made the plan; it is removed then.
+    is_begun
+        Whether another writer may have deleted files already: such a plan stays. One that died
+        with its plan is no reason to fail; the plan is removed with a warning in the log.
 
     Raises
     ------
     TableServiceError
         The format refuses. For another writer's plan it says how the table becomes writable again.
     """
+    answer = FormatAnswer()
     try:
-        yield
+        yield answer
     except TableServiceError as refused:
         if is_new:
             table.client.active.delete_pending(plan)
             raise
         what, name = f"{plan.action.value} {plan.requested_time}", table.host.name
+        if not is_begun:
+            _log.warning(
+                "%s: the %s format refuses the %s of a writer that died; its plan is dropped: %s",
+                table.client.base_path,
+                name,
+                what,
+                refused.what,
+            )
+            table.client.active.delete_pending(plan)
+            answer.is_refused = True
+            return
         raise TableServiceError(
             f"The {name} format refuses the {what} of another writer: {refused.what}",
             f"No write can go on before it. `hudi table repair {table.client.base_path} --force` "

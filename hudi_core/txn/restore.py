@@ -1,11 +1,11 @@
 """Restores of a table, its metadata table and its format.
 
 A restore only goes forward. Its plan is put on the timeline; the format returns to the state in one
-change; the instants that came later are hidden from readers, the newest first; their files are
-deleted; the metadata table records that, or is rebuilt where it cannot go back; the restore
-completes, and the format records it; then the instants leave the timeline. One that is cut short
-is continued from its plan by the next writer, before it does anything else. Everything runs under
-the table's lock.
+change; the plan becomes inflight; the instants that came later are hidden from readers, the newest
+first; their files are deleted; the metadata table records that, or is rebuilt where it cannot go
+back; the restore completes, and the format records it; then the instants leave the timeline. One
+that is cut short is continued from its plan by the next writer, before it does anything else.
+Everything runs under the table's lock.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ class Restored(NamedTuple):
     state
         The table.
     instant
-        The completed restore; ``None`` when its plan was empty, and it was dropped.
+        The completed restore; ``None`` when it was dropped: its plan was empty, or the format
+        refused it before anything of it was done.
     """
 
     state: TableState
@@ -110,11 +111,14 @@ def continue_restore(state: TableState, instant: Instant, *, is_new: bool = Fals
     if plan is None:
         active.delete_pending(instant)
         return Restored(state.without(instant), None)
-    if instant.state is State.REQUESTED:
+    is_begun = instant.state is State.INFLIGHT
+    with asking_format(state.table, instant, is_new=is_new, is_begun=is_begun) as answer:
+        host.before_restore(state.client, plan, instant.to(State.INFLIGHT))
+    if answer.is_refused:
+        return Restored(state.without(instant), None)
+    if not is_begun:
         instant = active.to_inflight(instant)
         state = state.with_instant(instant)
-    with asking_format(state.table, instant, is_new=is_new):
-        host.before_restore(state.client, plan, instant)
     targets = _targets(state, plan)
     files = _files(state.client, targets)
     state = _ready_for_rebuild(state, targets)

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import hudi_core as hudi
-from hudi_core.errors import CorruptMetadataError, TableServiceError
+from hudi_core.errors import CorruptMetadataError, PathNotFoundError, TableServiceError
 from hudi_core.model.actions import (
     CleanerPlan,
     CleanMetadata,
@@ -22,6 +22,10 @@ from hudi_core.model.actions import (
 from hudi_core.model.commit import ReplaceCommitMetadata, WriteStat
 from hudi_core.model.format import WATERMARK_KEY
 from hudi_core.model.instant import Action, Instant, State
+from iceberg_format.kept_files import forget_files
+from iceberg_format.manifests import EntryCache
+from iceberg_format.metadata import ManifestLister
+from iceberg_format.table import IcebergTable
 from tests.formats.iceberg_tables import Iceberg, bag, create, opened, ours, rows, summary
 
 CLEANED = CleanMetadata("", 0, 0, "", "", {})
@@ -216,3 +220,29 @@ def test_a_clustering_replaces_files_and_no_rows(path: Path) -> None:
     twice = replace(other, action=Action.COMMIT)
     with pytest.raises(CorruptMetadataError, match="has no file of rome/"):
         table.host.complete_clustering(table.client, metadata, twice)
+
+
+def test_files_of_snapshots_that_expire_meanwhile_are_not_missed(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second, *others = writes(path)
+    lister = ManifestLister(IcebergTable.open(opened(path).client))
+    assert list(lister.named_files())
+    table = opened(path)
+    plan = cleaning(*files_of(path, first), *files_of(path, second))
+    table.host.before_clean(table.client, plan, service(path, Action.CLEAN, State.INFLIGHT))
+    forget_files()
+    monkeypatch.setattr("iceberg_format.manifests.CACHE", EntryCache())
+    found = {
+        one.path for files in lister.list_files(lister.list_partitions()).values() for one in files
+    }
+    assert found >= {file for one in others for file in files_of(path, one)}
+    # what the table still names is an error
+    damaged = ManifestLister(IcebergTable.open(opened(path).client))
+    assert list(damaged.named_files())
+    for one in (path / "metadata").glob("snap-*"):
+        one.unlink()
+    forget_files()
+    monkeypatch.setattr("iceberg_format.manifests.CACHE", EntryCache())
+    with pytest.raises(PathNotFoundError):
+        damaged.list_files(damaged.list_partitions())

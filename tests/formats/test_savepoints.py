@@ -270,6 +270,29 @@ def test_what_the_format_refuses_leaves_no_plan(tmp_path: Path) -> None:
     agree(path)
 
 
+def test_a_refused_plan_of_a_writer_that_died_is_dropped(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "t"
+    table = without_past(path)
+    asked = requested_restore(table)
+    table.upsert(batch(4, "a"))
+    assert hudi.Table.open(str(path)).timeline.find(asked.requested_time) is None
+    assert f"restore {asked.requested_time}" in caplog.text
+    assert bag(batch(4, "a")) <= agree(path), "the write after it is there"
+    assert hudi.Table.open(str(path)).validate().differences == ()
+
+
+def requested_restore(table: hudi.Table) -> Instant:
+    """The plan of a writer that died before it did anything: to take the last write out."""
+    last = table.timeline.completed_writes()[-1]
+    client = open_table(table.path, {}).client
+    asked = Instant(client.clock.next_time(client.timeline()), Action.RESTORE, State.REQUESTED)
+    plan = RestorePlan((InstantInfo(last.requested_time, last.action.value),))
+    client.active.create_requested(asked, encode(plan))
+    return asked
+
+
 @pytest.mark.parametrize("begun", ["restore", "rollback", "restore, done"])
 def test_a_refused_plan_of_another_writer_goes_with_a_forced_repair(
     tmp_path: Path, begun: str
@@ -284,8 +307,7 @@ def test_a_refused_plan_of_another_writer_goes_with_a_forced_repair(
     if begun == "rollback":
         begin(client, last, files_written(opened, last), time)
     elif begun == "restore":
-        asked = Instant(time, Action.RESTORE, State.REQUESTED)
-        client.active.create_requested(asked, encode(plan))
+        client.active.to_inflight(requested_restore(table))
     else:  # by an engine that knows nothing of the format
         restore(TableState.load(OpenTable(client.as_stored(), load_format(NATIVE))), plan)
     with pytest.raises(HudiError, match=rf"{begun[:7]}.*table repair .* --force"):

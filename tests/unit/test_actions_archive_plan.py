@@ -58,11 +58,23 @@ def test_archiving_begins_beyond_the_maximum_and_stops_at_the_minimum() -> None:
         ([done(25, Action.REPLACECOMMIT)], [10, 20]),
         ([done(25, Action.CLEAN), done(27, Action.ROLLBACK)], [10, 20, 25, 27, 30, 40]),
         ([done(45, Action.CLEAN), done(47, Action.ROLLBACK)], [10, 20, 30, 40]),
-        ([done(25, Action.INDEXING), done(26, Action.RESTORE)], [10, 20, 30, 40]),
+        ([done(25, Action.INDEXING), done(26, Action.RESTORE)], [10, 20, 26, 30, 40]),
+        ([done(46, Action.RESTORE)], [10, 20, 30, 40]),
     ],
 )
 def test_what_keeps_instants(more: list[Instant], expected: list[int]) -> None:
     assert archived([*SIX, *more]) == expected
+
+
+def test_rollbacks_and_restores_count_and_leave_the_minimum_of_writes() -> None:
+    undone = [done(10 * n + 5, Action.ROLLBACK) for n in range(2, 4)]
+    restored = done(45, Action.RESTORE)
+    assert archived([*SIX[:3], *undone[:1]]) == []
+    assert archived([*SIX[:3], *undone]) == [10]
+    assert archived([*SIX[:5], *undone, restored]) == [10, 20, 25, 30]
+    # writes that stay keep the rollbacks beside them, however many these are
+    many = [done(10 + n, Action.ROLLBACK) for n in range(1, 10)]
+    assert archived([*SIX[:2], *many]) == []
 
 
 def test_cleans_go_at_their_own_pace_and_rollbacks_with_their_writes() -> None:
